@@ -1,0 +1,165 @@
+//! Allowed address ranges: with any, an organization is reached from them only.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::operation::{Nothing, Operation, Permitted};
+use crate::page::{Page, SortKeys};
+use crate::path::{InOrganization, OfAllowedIpAddressRange};
+use crate::reply::{Many, One};
+use crate::subjects::SubjectProfile;
+use crate::{Id, Timestamp};
+
+const TAG: &str = "AllowedIpAddressRange";
+
+/// Lists the ranges.
+pub const LIST: Operation<
+    Permitted,
+    InOrganization,
+    ListAllowedIpAddressRanges,
+    Nothing,
+    Many<AllowedIpAddressRangesPaginated>,
+> = Operation::get(
+    "ListAllowedIpAddressRanges",
+    "/organizations/{organizationId}/allowed-ip-address-ranges",
+    "organization.allowedIpAddressRanges.get",
+)
+.about(TAG, "List allowed address ranges");
+/// Adds a range.
+pub const CREATE: Operation<
+    Permitted,
+    InOrganization,
+    Nothing,
+    CreateAllowedIpAddressRangeRequest,
+    One<AllowedIpAddressRange>,
+> = Operation::post(
+    "CreateAllowedIpAddressRange",
+    "/organizations/{organizationId}/allowed-ip-address-ranges",
+    "organization.allowedIpAddressRanges.create",
+)
+.about(TAG, "Allow an address range")
+.also(&[409]);
+/// Removes a range.
+pub const DELETE: Operation<Permitted, OfAllowedIpAddressRange, Nothing, Nothing, Nothing> =
+    Operation::delete(
+        "DeleteAllowedIpAddressRange",
+        "/organizations/{organizationId}/allowed-ip-address-ranges/{allowedIpAddressRangeId}",
+        "organization.allowedIpAddressRanges.delete",
+    )
+    .about(TAG, "Remove an allowed address range")
+    .also(&[412]);
+/// Adds many ranges, all or none.
+pub const BULK_CREATE: Operation<
+    Permitted,
+    InOrganization,
+    Nothing,
+    BulkCreateAllowedIpAddressRangesRequest,
+    Many<AllowedIpAddressRangesList>,
+> = Operation::post(
+    "BulkCreateAllowedIpAddressRanges",
+    "/organizations/{organizationId}/allowed-ip-address-ranges/bulk-create",
+    "organization.allowedIpAddressRanges.create",
+)
+.about(TAG, "Allow many address ranges at once")
+.also(&[409]);
+/// Removes many ranges, all or none.
+pub const BULK_DELETE: Operation<
+    Permitted,
+    InOrganization,
+    Nothing,
+    BulkDeleteAllowedIpAddressRangesRequest,
+    Nothing,
+> = Operation::post(
+    "BulkDeleteAllowedIpAddressRanges",
+    "/organizations/{organizationId}/allowed-ip-address-ranges/bulk-delete",
+    "organization.allowedIpAddressRanges.delete",
+)
+.about(TAG, "Remove many allowed address ranges at once");
+
+/// How ranges can be sorted.
+#[derive(Debug)]
+pub struct AllowedIpAddressRangeSorts;
+
+impl SortKeys for AllowedIpAddressRangeSorts {
+    const KEYS: &'static [&'static str] = &["ipAddress", "createdAt", "updatedAt"];
+    const LIMIT_IS_BOUNDED: bool = false;
+}
+
+/// Which ranges to list.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ListAllowedIpAddressRanges {
+    /// The page.
+    #[serde(flatten)]
+    pub page: Page<AllowedIpAddressRangeSorts>,
+}
+
+/// An allowed range.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AllowedIpAddressRange {
+    /// Its id.
+    pub id: Id,
+    /// The range, in CIDR notation.
+    pub ip_address_range: String,
+    /// Its organization.
+    pub organization_id: Id,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Who created it.
+    pub created_by: Option<SubjectProfile>,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// Who last changed it.
+    pub updated_by: Option<SubjectProfile>,
+}
+
+/// A page of ranges.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AllowedIpAddressRangesPaginated {
+    /// The ranges.
+    pub allowed_ip_address_ranges: Vec<AllowedIpAddressRange>,
+    /// The limit in force.
+    pub limit: u32,
+    /// How many were skipped.
+    pub offset: u32,
+    /// How many there are in all.
+    pub total_count: u64,
+}
+
+/// Ranges that were added together.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AllowedIpAddressRangesList {
+    /// The ranges.
+    pub allowed_ip_address_ranges: Vec<AllowedIpAddressRange>,
+}
+
+/// A new range.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateAllowedIpAddressRangeRequest {
+    /// The range in canonical CIDR notation, such as `203.0.113.0/24`.
+    #[schemars(length(max = 64))]
+    pub ip_address_range: String,
+}
+
+/// New ranges.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BulkCreateAllowedIpAddressRangesRequest {
+    /// The ranges in canonical CIDR notation.
+    #[schemars(length(min = 1, max = 1000), inner(length(max = 64)))]
+    pub allowed_ip_address_ranges: Vec<String>,
+}
+
+/// Ranges to remove.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BulkDeleteAllowedIpAddressRangesRequest {
+    /// The ids of the ranges.
+    #[schemars(length(min = 1, max = 1000))]
+    pub allowed_ip_address_range_ids: Vec<Id>,
+}

@@ -1,0 +1,292 @@
+//! Decoding of requests: every wrong field is reported at once, with its path.
+//!
+//! A request is checked against the very schema that the document shows, so a bound is stated once. What passes is
+//! brought to one form (`null` and empty words of optional fields are dropped) and then deserialized.
+
+use std::collections::HashSet;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::{FieldError, Id, Timestamp};
+
+/// The largest integer that every JSON reader keeps exactly.
+const MAX_INTEGER: i64 = 9_007_199_254_740_991;
+
+/// A schema made ready for checking values.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the fields are the keywords of JSON Schema")]
+pub enum Check {
+    /// Anything goes.
+    Anything,
+    /// A string.
+    Text { min: Option<u64>, max: Option<u64>, words: Option<Vec<String>>, format: Format },
+    /// A whole number.
+    Integer { min: Option<i64>, max: Option<i64> },
+    /// `true` or `false`.
+    Boolean,
+    /// A list.
+    List { items: Box<Check>, min: Option<u64>, max: Option<u64> },
+    /// An object.
+    Object(Vec<Field>),
+}
+
+/// What a string must look like beyond its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Anything.
+    Any,
+    /// An id.
+    Id,
+    /// An RFC 3339 timestamp.
+    Time,
+    /// Anything, and never to be shown again.
+    Secret,
+}
+
+/// A field of an object.
+#[derive(Debug)]
+pub struct Field {
+    name: String,
+    required: bool,
+    clearable: bool,
+    check: Check,
+}
+
+impl Check {
+    /// Makes a schema ready; `schemas` holds what it refers to.
+    pub fn compile(schema: &Value, schemas: &Map<String, Value>) -> Self {
+        Self::compile_field(schema, schemas).0
+    }
+
+    /// The check, and whether `null` means something.
+    fn compile_field(schema: &Value, schemas: &Map<String, Value>) -> (Self, bool) {
+        if let Some(name) = schema["$ref"].as_str().and_then(|r| r.rsplit('/').next()) {
+            return Self::compile_field(&schemas[name], schemas);
+        }
+        if let Some(options) = schema["anyOf"].as_array() {
+            let real = options.iter().find(|option| option["type"] != "null").unwrap_or(&Value::Null);
+            return (Self::compile(real, schemas), true);
+        }
+        let number = |key: &str| schema[key].as_u64();
+        let check = match schema["type"].as_str() {
+            Some("string") => Self::Text {
+                min: number("minLength"),
+                max: number("maxLength"),
+                words: schema["enum"]
+                    .as_array()
+                    .map(|words| words.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
+                format: match schema["format"].as_str() {
+                    Some("cuid") => Format::Id,
+                    Some("date-time") => Format::Time,
+                    Some("password") => Format::Secret,
+                    _ => Format::Any,
+                },
+            },
+            Some("integer") => {
+                Self::Integer { min: schema["minimum"].as_i64(), max: schema["maximum"].as_i64() }
+            }
+            Some("boolean") => Self::Boolean,
+            Some("array") => Self::List {
+                items: Box::new(Self::compile(&schema["items"], schemas)),
+                min: number("minItems"),
+                max: number("maxItems"),
+            },
+            Some("object") => Self::Object(fields(schema, schemas)),
+            _ => Self::Anything,
+        };
+        (check, false)
+    }
+
+    /// Decodes a body.
+    pub fn decode<T: DeserializeOwned>(&self, mut value: Value) -> Result<T, Vec<FieldError>> {
+        let mut errors = Vec::new();
+        self.visit(&mut value, "", &mut errors);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        serde_json::from_value(value).map_err(|error| vec![FieldError::new("", "invalid", error.to_string())])
+    }
+
+    /// Decodes a query string, already split into decoded names and values.
+    pub fn decode_query<T: DeserializeOwned>(
+        &self,
+        pairs: Vec<(String, String)>,
+    ) -> Result<T, Vec<FieldError>> {
+        let Self::Object(fields) = self else { return self.decode(Value::Null) };
+        let mut object = Map::new();
+        let mut seen = HashSet::new();
+        for (name, text) in pairs {
+            let Some(field) = fields.iter().find(|field| field.name == name) else { continue };
+            if let Self::List { items, .. } = &field.check {
+                if let Value::Array(list) = object.entry(name).or_insert_with(|| Value::Array(Vec::new())) {
+                    list.push(items.read(text));
+                }
+            } else if seen.insert(name.clone()) {
+                object.insert(name, field.check.read(text));
+            } else {
+                return Err(vec![FieldError::new(name, "repeated", "may be given once only")]);
+            }
+        }
+        self.decode(Value::Object(object))
+    }
+
+    /// A value from the text of a query parameter; what does not fit stays text and is refused later.
+    fn read(&self, text: String) -> Value {
+        match self {
+            Self::Boolean | Self::Integer { .. } if text.is_empty() => Value::Null,
+            Self::Boolean | Self::Integer { .. } => {
+                serde_json::from_str(&text).unwrap_or(Value::String(text))
+            }
+            _ => Value::String(text),
+        }
+    }
+
+    fn visit(&self, value: &mut Value, path: &str, errors: &mut Vec<FieldError>) {
+        let mut wrong = |code: &str, message: String| errors.push(FieldError::new(path, code, message));
+        match (self, value) {
+            (Self::Anything, _) | (Self::Boolean, Value::Bool(_)) => {}
+            (Self::Text { min, max, words, format }, Value::String(text)) => {
+                let length = text.chars().count() as u64;
+                if let Some(words) = words {
+                    if !words.contains(text) {
+                        wrong("enum", format!("must be one of {}", words.join(", ")));
+                    }
+                } else if text.contains('\0') {
+                    wrong("format", "must not contain the NUL character".into());
+                } else if min.is_some_and(|min| length < min) {
+                    let min = min.unwrap_or_default();
+                    let message = if min == 1 {
+                        "must not be empty".into()
+                    } else {
+                        format!("must have at least {min} characters")
+                    };
+                    wrong("minLength", message);
+                } else if max.is_some_and(|max| length > max) {
+                    wrong(
+                        "maxLength",
+                        format!("must have at most {} characters, has {length}", max.unwrap_or_default()),
+                    );
+                } else if *format == Format::Id && text.parse::<Id>().is_err() {
+                    wrong("format", "must be an id: 25 characters, `c` and 24 of 0-9 and a-z".into());
+                } else if *format == Format::Time && Timestamp::parse(text).is_none() {
+                    wrong("format", "must be an RFC 3339 timestamp such as 2027-01-15T08:00:00Z".into());
+                }
+            }
+            (Self::Integer { min, max }, Value::Number(number)) => match number.as_i64() {
+                None => wrong("type", "must be a whole number".into()),
+                Some(n) if n < min.unwrap_or(-MAX_INTEGER) => {
+                    wrong("minimum", format!("must be at least {}", min.unwrap_or(-MAX_INTEGER)));
+                }
+                Some(n) if n > max.unwrap_or(MAX_INTEGER) => {
+                    wrong("maximum", format!("must be at most {}", max.unwrap_or(MAX_INTEGER)));
+                }
+                Some(_) => {}
+            },
+            (Self::List { items, min, max }, Value::Array(list)) => {
+                let length = list.len() as u64;
+                if min.is_some_and(|min| length < min) {
+                    wrong("minItems", format!("must have at least {} items", min.unwrap_or_default()));
+                } else if max.is_some_and(|max| length > max) {
+                    wrong(
+                        "maxItems",
+                        format!("must have at most {} items, has {length}", max.unwrap_or_default()),
+                    );
+                } else {
+                    for (index, item) in list.iter_mut().enumerate() {
+                        items.visit(item, &format!("{path}[{index}]"), errors);
+                    }
+                }
+            }
+            (Self::Object(fields), Value::Object(object)) => {
+                for field in fields {
+                    field.visit(object, path, errors);
+                }
+            }
+            (expected, found) => {
+                wrong("type", format!("must be {}, is {}", expected.describe(), name_of(found)));
+            }
+        }
+    }
+
+    fn describe(&self) -> &'static str {
+        match self {
+            Self::Anything => "anything",
+            Self::Text { .. } => "a string",
+            Self::Integer { .. } => "a whole number",
+            Self::Boolean => "true or false",
+            Self::List { .. } => "an array",
+            Self::Object(_) => "an object",
+        }
+    }
+
+    /// Whether an empty string stands for absence: real clients send it for optional words and ids.
+    fn empty_is_absent(&self) -> bool {
+        matches!(
+            self,
+            Self::Text { words: Some(_), .. } | Self::Text { format: Format::Id | Format::Time, .. }
+        )
+    }
+
+    /// The parts of a request that may be shown again: fields that the schema names and does not mark as secret.
+    pub fn without_secrets(&self, value: &Value) -> Option<Value> {
+        match (self, value) {
+            (Self::Text { format: Format::Secret, .. }, _) => None,
+            (Self::List { items, .. }, Value::Array(list)) => {
+                Some(list.iter().filter_map(|item| items.without_secrets(item)).collect())
+            }
+            (Self::Object(fields), Value::Object(object)) => {
+                let shown = fields.iter().filter_map(|field| {
+                    Some((field.name.clone(), field.check.without_secrets(object.get(&field.name)?)?))
+                });
+                Some(Value::Object(shown.collect()))
+            }
+            (Self::Object(_) | Self::List { .. }, _) => None,
+            _ => Some(value.clone()),
+        }
+    }
+}
+
+fn fields(schema: &Value, schemas: &Map<String, Value>) -> Vec<Field> {
+    let required = schema["required"].as_array();
+    let field = |(name, schema): (&String, &Value)| {
+        let (check, clearable) = Check::compile_field(schema, schemas);
+        let required = required.is_some_and(|names| names.iter().any(|n| n == name));
+        Field { name: name.clone(), required, clearable, check }
+    };
+    schema["properties"].as_object().into_iter().flatten().map(field).collect()
+}
+
+impl Field {
+    fn visit(&self, object: &mut Map<String, Value>, parent: &str, errors: &mut Vec<FieldError>) {
+        let path = if parent.is_empty() { self.name.clone() } else { format!("{parent}.{}", self.name) };
+        let blank = |value: &Value| {
+            value.is_null() || (value == "" && (self.clearable || self.check.empty_is_absent()))
+        };
+        match object.get_mut(&self.name) {
+            Some(value) if !self.required && blank(value) => {
+                if self.clearable {
+                    *value = Value::Null;
+                } else {
+                    object.remove(&self.name);
+                }
+            }
+            Some(Value::Null) | None if self.required => {
+                errors.push(FieldError::new(path, "required", "is required"));
+            }
+            Some(value) => self.check.visit(value, &path, errors),
+            None => {}
+        }
+    }
+}
+
+fn name_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}

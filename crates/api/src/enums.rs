@@ -1,0 +1,143 @@
+//! Closed sets of words on the wire.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+macro_rules! wire_enum {
+    ($($(#[$doc:meta])* $name:ident { $($variant:ident = $wire:literal),+ $(,)? })+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[allow(missing_docs)]
+        pub enum $name { $(#[serde(rename = $wire)] $variant),+ }
+
+        impl $name {
+            /// Every value.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// As on the wire and in the database.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $wire),+ }
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text { $($wire => Ok(Self::$variant),)+ _ => Err(format!("unknown {}: {text}", stringify!($name))) }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    )+};
+}
+
+wire_enum! {
+    /// Roles in an organization, the weakest first.
+    OrganizationRole {
+        Member = "ORGANIZATION_MEMBER",
+        ObserveMember = "ORGANIZATION_OBSERVE_MEMBER",
+        ObserveAdmin = "ORGANIZATION_OBSERVE_ADMIN",
+        BillingAdmin = "ORGANIZATION_BILLING_ADMIN",
+        Owner = "ORGANIZATION_OWNER",
+    }
+    /// Roles in a workspace, the weakest first.
+    WorkspaceRoleName {
+        Accessor = "WORKSPACE_ACCESSOR",
+        Member = "WORKSPACE_MEMBER",
+        Author = "WORKSPACE_AUTHOR",
+        Operator = "WORKSPACE_OPERATOR",
+        Owner = "WORKSPACE_OWNER",
+    }
+    /// What a role is held on.
+    RoleScope {
+        Organization = "ORGANIZATION",
+        Workspace = "WORKSPACE",
+        Deployment = "DEPLOYMENT",
+        Dag = "DAG",
+    }
+    /// What a built-in role is held on.
+    DefaultRoleScope {
+        Organization = "ORGANIZATION",
+        Workspace = "WORKSPACE",
+        Deployment = "DEPLOYMENT",
+        System = "SYSTEM",
+        Dag = "DAG",
+    }
+    /// What a custom role can be held on.
+    CustomRoleScope { Deployment = "DEPLOYMENT", Dag = "DAG" }
+    /// What an API token belongs to.
+    TokenScope { Organization = "ORGANIZATION", Workspace = "WORKSPACE", Deployment = "DEPLOYMENT" }
+    /// What an entry of a token's roles is held on.
+    TokenEntity {
+        Organization = "ORGANIZATION",
+        Workspace = "WORKSPACE",
+        Deployment = "DEPLOYMENT",
+        Dag = "DAG",
+        DagTag = "DAG_TAG",
+    }
+    /// How an API token is meant to be used.
+    TokenKind { Standard = "STANDARD", DirectAccess = "DIRECT_ACCESS" }
+    /// The state of a user.
+    UserStatus { Active = "ACTIVE", Inactive = "INACTIVE", Pending = "PENDING", Banned = "BANNED" }
+    /// What acted: a person, or an API token.
+    SubjectType { User = "USER", ServiceKey = "SERVICEKEY" }
+    /// Cloud providers.
+    CloudProvider { Aws = "AWS", Azure = "AZURE", Gcp = "GCP" }
+    /// The state of an organization.
+    OrganizationStatus { Active = "ACTIVE", Inactive = "INACTIVE", Suspended = "SUSPENDED" }
+    /// Where an organization's deployments run.
+    Product { Hosted = "HOSTED", Hybrid = "HYBRID" }
+    /// The product of a plan.
+    PlatformProduct { Platform = "PLATFORM" }
+    /// How an organization pays.
+    PaymentMethod {
+        CreditCard = "CREDIT_CARD",
+        Invoice = "INVOICE",
+        AwsMarketplace = "AWS_MARKETPLACE",
+        AzureMarketplace = "AZURE_MARKETPLACE",
+        GcpMarketplace = "GCP_MARKETPLACE",
+        PartnerMarketplace = "PARTNER_MARKETPLACE",
+    }
+    /// Plans that organizations can be filtered by.
+    ProductPlanFilter {
+        Trial = "TRIAL",
+        Basic = "BASIC",
+        Standard = "STANDARD",
+        Premium = "PREMIUM",
+        BusinessCritical = "BUSINESS_CRITICAL",
+    }
+    /// Plans of an organization.
+    ProductPlanName {
+        Inactive = "INACTIVE",
+        Internal = "INTERNAL",
+        Pov = "POV",
+        Trial = "TRIAL",
+        Basic = "BASIC",
+        BasicPaygo = "BASIC_PAYGO",
+        TeamPaygo = "TEAM_PAYGO",
+        Standard = "STANDARD",
+        Premium = "PREMIUM",
+        BusinessCritical = "BUSINESS_CRITICAL",
+        Business = "BUSINESS",
+        Team = "TEAM",
+        Enterprise = "ENTERPRISE",
+        Developer = "DEVELOPER",
+        DeveloperPaygo = "DEVELOPER_PAYGO",
+        TeamV2 = "TEAM_V2",
+        BusinessV2 = "BUSINESS_V2",
+        EnterpriseV2 = "ENTERPRISE_V2",
+        TrialV2 = "TRIAL_V2",
+        EnterpriseBusinessCritical = "ENTERPRISE_BUSINESS_CRITICAL",
+        PartnerEnterprise = "PARTNER_ENTERPRISE",
+    }
+    /// Whether a domain is proven to be the organization's.
+    DomainStatus { Pending = "PENDING", Verified = "VERIFIED" }
+}

@@ -1,0 +1,209 @@
+//! The operation constant: everything about an operation, said once.
+//!
+//! A constant such as [`crate::teams::CREATE`] names the method, path, id, permission and the types of path, query,
+//! body and reply. The router binds a function to it, the OpenAPI document is written from it, the typed client calls
+//! it, and the coverage tests walk all of them ([`crate::OPERATIONS`]). The type parameters carry the types to the
+//! places that need them; [`Spec`] is the same constant with the types turned into schemas.
+
+use std::marker::PhantomData;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::path::PathParams;
+use crate::reply::{Reply, ReplyKind};
+
+/// An HTTP method of the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Method {
+    /// A read.
+    Get,
+    /// A create, an update or an action.
+    Post,
+    /// A removal.
+    Delete,
+}
+
+impl Method {
+    /// As on the request line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// Who may call an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Anybody: the request proves itself by what it carries (a password, an invite link).
+    Public,
+    /// Anybody with a valid token.
+    Token,
+    /// A member of the organization in the path who holds this permission on the target in the path.
+    Permission(&'static str),
+}
+
+/// Marks operations of [`Access::Public`].
+pub struct Anyone;
+/// Marks operations of [`Access::Token`].
+pub struct SignedIn;
+/// Marks operations of [`Access::Permission`].
+pub struct Permitted;
+
+/// The untyped part of an operation.
+#[derive(Clone, Copy)]
+pub struct Spec {
+    /// The operation id, unique.
+    pub id: &'static str,
+    /// The method.
+    pub method: Method,
+    /// The path below the version prefix, with `{parameters}`.
+    pub path: &'static str,
+    /// The resource it belongs to.
+    pub tag: &'static str,
+    /// One line for people.
+    pub summary: &'static str,
+    /// Who may call it.
+    pub access: Access,
+    /// Whether a call leaves an audit record.
+    pub audited: bool,
+    /// Whether the reply holds a secret that must not be kept in clear.
+    pub secret_reply: bool,
+    /// Statuses it can answer beyond those that follow from its access and types.
+    pub also: &'static [u16],
+    /// How the reply is sent.
+    pub reply_kind: ReplyKind,
+    /// Names of the path parameters.
+    pub path_params: &'static [&'static str],
+    /// Schema of the query.
+    pub query: SchemaOf,
+    /// Schema of the body.
+    pub body: SchemaOf,
+    /// Schema of the reply.
+    pub reply: SchemaOf,
+}
+
+/// Makes the schema of a type.
+pub type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// An operation with its types: `A`ccess marker, `P`ath, `Q`uery, `B`ody, `R`eply.
+pub struct Operation<A, P, Q, B, R> {
+    /// The untyped part.
+    pub spec: Spec,
+    types: PhantomData<fn(A, P, Q, B) -> R>,
+}
+
+/// An operation that anybody may call.
+pub type PublicOperation<B, R> = Operation<Anyone, (), Nothing, B, R>;
+/// An operation that needs a token and nothing else.
+pub type TokenOperation<Q, B, R> = Operation<SignedIn, (), Q, B, R>;
+
+/// The input types of operations: the query, and the body.
+pub trait Input: DeserializeOwned + JsonSchema + Serialize + Send + 'static {}
+impl<T: DeserializeOwned + JsonSchema + Serialize + Send + 'static> Input for T {}
+
+impl<A, P: PathParams, Q: Input, B: Input, R: Reply> Operation<A, P, Q, B, R> {
+    const fn new(method: Method, id: &'static str, path: &'static str, access: Access) -> Self {
+        let spec = Spec {
+            id,
+            method,
+            path,
+            tag: "",
+            summary: "",
+            access,
+            audited: !matches!(method, Method::Get),
+            secret_reply: false,
+            also: &[],
+            reply_kind: R::KIND,
+            path_params: P::NAMES,
+            query: Q::json_schema,
+            body: SchemaGenerator::subschema_for::<B>,
+            reply: SchemaGenerator::subschema_for::<R::Body>,
+        };
+        Self { spec, types: PhantomData }
+    }
+
+    /// Says what it belongs to and what it does.
+    pub const fn about(mut self, tag: &'static str, summary: &'static str) -> Self {
+        self.spec.tag = tag;
+        self.spec.summary = summary;
+        self
+    }
+
+    /// Says which statuses it can answer beyond those that follow from its access and types.
+    pub const fn also(mut self, statuses: &'static [u16]) -> Self {
+        self.spec.also = statuses;
+        self
+    }
+
+    /// Says that the reply holds a secret.
+    pub const fn secret_reply(mut self) -> Self {
+        self.spec.secret_reply = true;
+        self
+    }
+
+    /// Says that calls leave no audit record, because nobody has been authenticated yet.
+    pub const fn not_audited(mut self) -> Self {
+        self.spec.audited = false;
+        self
+    }
+}
+
+impl<P: PathParams, Q: Input, B: Input, R: Reply> Operation<Permitted, P, Q, B, R> {
+    /// A read that needs a permission.
+    pub const fn get(id: &'static str, path: &'static str, permission: &'static str) -> Self {
+        Self::new(Method::Get, id, path, Access::Permission(permission))
+    }
+
+    /// A create, an update or an action that needs a permission.
+    pub const fn post(id: &'static str, path: &'static str, permission: &'static str) -> Self {
+        Self::new(Method::Post, id, path, Access::Permission(permission))
+    }
+
+    /// A removal that needs a permission.
+    pub const fn delete(id: &'static str, path: &'static str, permission: &'static str) -> Self {
+        Self::new(Method::Delete, id, path, Access::Permission(permission))
+    }
+}
+
+impl<P: PathParams, Q: Input, B: Input, R: Reply> Operation<SignedIn, P, Q, B, R> {
+    /// A call that needs a valid token only.
+    pub const fn with_token(method: Method, id: &'static str, path: &'static str) -> Self {
+        Self::new(method, id, path, Access::Token)
+    }
+}
+
+impl<P: PathParams, Q: Input, B: Input, R: Reply> Operation<Anyone, P, Q, B, R> {
+    /// A call that needs nothing.
+    pub const fn public(method: Method, id: &'static str, path: &'static str) -> Self {
+        Self::new(method, id, path, Access::Public)
+    }
+}
+
+/// No query, or no body.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Nothing;
+
+impl<'de> serde::Deserialize<'de> for Nothing {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+impl JsonSchema for Nothing {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Nothing".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        false.into()
+    }
+}

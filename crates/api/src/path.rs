@@ -1,0 +1,65 @@
+//! Path parameters: the ids that a path names.
+
+use crate::Id;
+
+/// The ids of a path, in the order in which the path names them.
+pub trait PathParams: Send + 'static {
+    /// Wire names of the parameters.
+    const NAMES: &'static [&'static str];
+    /// Takes the ids from the path; `ids` has as many as [`Self::NAMES`].
+    fn from_ids(ids: &[Id]) -> Self;
+    /// The ids, to write the path.
+    fn ids(&self) -> Vec<Id>;
+}
+
+impl PathParams for () {
+    const NAMES: &'static [&'static str] = &[];
+
+    fn from_ids(_: &[Id]) -> Self {}
+
+    fn ids(&self) -> Vec<Id> {
+        Vec::new()
+    }
+}
+
+macro_rules! path_params {
+    ($($(#[$doc:meta])* $name:ident { $($field:ident: $wire:literal),+ })+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name { $(#[doc = concat!("`", $wire, "`")] pub $field: Id),+ }
+
+        impl PathParams for $name {
+            const NAMES: &'static [&'static str] = &[$($wire),+];
+
+            fn from_ids(ids: &[Id]) -> Self {
+                let mut ids = ids.iter().copied();
+                Self { $($field: ids.next().expect("as many ids as names")),+ }
+            }
+
+            fn ids(&self) -> Vec<Id> {
+                vec![$(self.$field),+]
+            }
+        }
+    )+};
+}
+
+path_params! {
+    /// An organization.
+    InOrganization { organization_id: "organizationId" }
+    /// A workspace of an organization.
+    OfWorkspace { organization_id: "organizationId", workspace_id: "workspaceId" }
+    /// A team of an organization.
+    OfTeam { organization_id: "organizationId", team_id: "teamId" }
+    /// A member of a team.
+    OfTeamMember { organization_id: "organizationId", team_id: "teamId", member_id: "memberId" }
+    /// A user of an organization.
+    OfUser { organization_id: "organizationId", user_id: "userId" }
+    /// An invite to an organization.
+    OfInvite { organization_id: "organizationId", invite_id: "inviteId" }
+    /// An API token of an organization.
+    OfToken { organization_id: "organizationId", token_id: "tokenId" }
+    /// A custom role of an organization.
+    OfRole { organization_id: "organizationId", role_id: "roleId" }
+    /// An allowed address range of an organization.
+    OfAllowedIpAddressRange { organization_id: "organizationId", allowed_ip_address_range_id: "allowedIpAddressRangeId" }
+}

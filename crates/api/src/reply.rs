@@ -1,0 +1,99 @@
+//! Replies: one resource with its version, many, nothing, or a stream.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+
+use crate::operation::Nothing;
+
+/// How a reply is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyKind {
+    /// 200, a single resource with an `ETag`.
+    One,
+    /// 200, a list or a computed answer.
+    Many,
+    /// 204, no body.
+    Empty,
+    /// 200, a stream of lines.
+    Stream,
+}
+
+/// What an operation answers.
+pub trait Reply: Send + 'static {
+    /// How it is sent.
+    const KIND: ReplyKind;
+    /// The JSON body.
+    type Body: Serialize + JsonSchema;
+    /// The version that the `ETag` carries, and the body.
+    fn into_parts(self) -> (Option<i64>, Option<Self::Body>);
+}
+
+/// A single resource and the version that callers' writes advance.
+#[derive(Clone, Debug)]
+pub struct One<T> {
+    /// The version, for `ETag` and `If-Match`.
+    pub version: i64,
+    /// The resource.
+    pub body: T,
+}
+
+impl<T: Serialize + JsonSchema + Send + 'static> Reply for One<T> {
+    const KIND: ReplyKind = ReplyKind::One;
+    type Body = T;
+
+    fn into_parts(self) -> (Option<i64>, Option<T>) {
+        (Some(self.version), Some(self.body))
+    }
+}
+
+/// A list or a computed answer.
+#[derive(Clone, Debug)]
+pub struct Many<T>(pub T);
+
+impl<T: Serialize + JsonSchema + Send + 'static> Reply for Many<T> {
+    const KIND: ReplyKind = ReplyKind::Many;
+    type Body = T;
+
+    fn into_parts(self) -> (Option<i64>, Option<T>) {
+        (None, Some(self.0))
+    }
+}
+
+impl Reply for Nothing {
+    const KIND: ReplyKind = ReplyKind::Empty;
+    type Body = Self;
+
+    fn into_parts(self) -> (Option<i64>, Option<Self>) {
+        (None, None)
+    }
+}
+
+/// Lines of JSON, sent as they are read.
+pub struct Lines;
+
+impl Reply for Lines {
+    const KIND: ReplyKind = ReplyKind::Stream;
+    type Body = LinesBody;
+
+    fn into_parts(self) -> (Option<i64>, Option<LinesBody>) {
+        (None, None)
+    }
+}
+
+/// The body of [`Lines`] as the document describes it: bytes.
+#[derive(Serialize)]
+pub struct LinesBody;
+
+impl JsonSchema for LinesBody {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Lines".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "binary", "description": "Newline-delimited JSON." })
+    }
+}

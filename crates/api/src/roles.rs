@@ -1,0 +1,243 @@
+//! Custom roles, the built-in ones, and templates to copy.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::enums::{CustomRoleScope, DefaultRoleScope, RoleScope};
+use crate::operation::{Nothing, Operation, Permitted};
+use crate::page::{Page, SortKeys};
+use crate::path::{InOrganization, OfRole};
+use crate::reply::{Many, One};
+use crate::subjects::SubjectProfile;
+use crate::{Id, Timestamp};
+
+const TAG: &str = "Role";
+
+/// Lists the templates.
+pub const LIST_TEMPLATES: Operation<
+    Permitted,
+    InOrganization,
+    ListRoleTemplates,
+    Nothing,
+    Many<Vec<RoleTemplate>>,
+> = Operation::get(
+    "ListRoleTemplates",
+    "/organizations/{organizationId}/role-templates",
+    "organization.customRoles.get",
+)
+.about(TAG, "List role templates");
+/// Lists custom roles.
+pub const LIST: Operation<Permitted, InOrganization, ListRoles, Nothing, Many<RolesPaginated>> =
+    Operation::get("ListRoles", "/organizations/{organizationId}/roles", "organization.customRoles.get")
+        .about(TAG, "List roles");
+/// Creates a custom role.
+pub const CREATE: Operation<
+    Permitted,
+    InOrganization,
+    Nothing,
+    CreateCustomRoleRequest,
+    One<RoleWithPermission>,
+> = Operation::post(
+    "CreateCustomRole",
+    "/organizations/{organizationId}/roles",
+    "organization.customRoles.create",
+)
+.about(TAG, "Create a custom role")
+.also(&[409]);
+/// Reads a custom role.
+pub const GET: Operation<Permitted, OfRole, Nothing, Nothing, One<RoleWithPermission>> = Operation::get(
+    "GetCustomRole",
+    "/organizations/{organizationId}/roles/{roleId}",
+    "organization.customRoles.get",
+)
+.about(TAG, "Get a custom role");
+/// Changes a custom role.
+pub const UPDATE: Operation<Permitted, OfRole, Nothing, UpdateCustomRoleRequest, One<RoleWithPermission>> =
+    Operation::post(
+        "UpdateCustomRole",
+        "/organizations/{organizationId}/roles/{roleId}",
+        "organization.customRoles.update",
+    )
+    .about(TAG, "Update a custom role")
+    .also(&[409]);
+/// Deletes a custom role that nobody holds.
+pub const DELETE: Operation<Permitted, OfRole, Nothing, Nothing, Nothing> = Operation::delete(
+    "DeleteCustomRole",
+    "/organizations/{organizationId}/roles/{roleId}",
+    "organization.customRoles.delete",
+)
+.about(TAG, "Delete a custom role")
+.also(&[409, 412]);
+
+/// How roles can be sorted.
+#[derive(Debug)]
+pub struct RoleSorts;
+
+impl SortKeys for RoleSorts {
+    const KEYS: &'static [&'static str] = &["name", "scopeType", "description", "createdAt", "updatedAt"];
+    const LIMIT_IS_BOUNDED: bool = false;
+}
+
+/// Which roles to list.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListRoles {
+    /// Also list the built-in roles.
+    pub include_default_roles: Option<bool>,
+    /// Only those of these scopes.
+    #[serde(default)]
+    pub scope_types: Vec<RoleScope>,
+    /// The page of custom roles.
+    #[serde(flatten)]
+    pub page: Page<RoleSorts>,
+}
+
+/// Which templates to list.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListRoleTemplates {
+    /// Only those of these scopes.
+    #[serde(default)]
+    pub scope_types: Vec<RoleScope>,
+}
+
+/// A custom role.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Role {
+    /// Its id.
+    pub id: Id,
+    /// Its name, unique in the organization.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What it is held on.
+    pub scope_type: RoleScope,
+    /// The only workspaces in which it can be held; none means everywhere.
+    pub restricted_workspace_ids: Vec<Id>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Who created it.
+    pub created_by: SubjectProfile,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// Who last changed it.
+    pub updated_by: SubjectProfile,
+}
+
+/// A custom role with its permissions.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RoleWithPermission {
+    /// Its id.
+    pub id: Id,
+    /// Its name, unique in the organization.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What it is held on.
+    pub scope_type: RoleScope,
+    /// The permissions that it gives.
+    pub permissions: Vec<String>,
+    /// The only workspaces in which it can be held; none means everywhere.
+    pub restricted_workspace_ids: Vec<Id>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Who created it.
+    pub created_by: SubjectProfile,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// Who last changed it.
+    pub updated_by: SubjectProfile,
+}
+
+/// A built-in role.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DefaultRole {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What it is held on.
+    pub scope_type: DefaultRoleScope,
+    /// The permissions that it gives.
+    pub permissions: Vec<String>,
+}
+
+/// A starting point for a custom role.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RoleTemplate {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What such a role is held on.
+    pub scope_type: DefaultRoleScope,
+    /// The permissions of such a role.
+    pub permissions: Vec<String>,
+}
+
+/// A page of roles.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RolesPaginated {
+    /// The custom roles.
+    pub roles: Vec<Role>,
+    /// The built-in roles, where asked for.
+    pub default_roles: Option<Vec<DefaultRole>>,
+    /// The limit in force.
+    pub limit: u32,
+    /// How many were skipped.
+    pub offset: u32,
+    /// How many custom roles there are in all.
+    pub total_count: u64,
+}
+
+/// A new custom role.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateCustomRoleRequest {
+    /// Its name, unique in the organization and not a built-in one.
+    #[schemars(length(min = 1, max = 128))]
+    pub name: String,
+    /// What it is for.
+    #[schemars(length(max = 500))]
+    pub description: Option<String>,
+    /// What it is held on; cannot change later.
+    pub scope_type: CustomRoleScope,
+    /// Permissions of that scope, such as `deployment.logs.get`.
+    #[schemars(length(min = 1))]
+    pub permissions: Vec<String>,
+    /// The only workspaces in which it can be held; none means everywhere.
+    #[schemars(length(max = 1000))]
+    pub restricted_workspace_ids: Option<Vec<Id>>,
+}
+
+/// New settings of a custom role.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateCustomRoleRequest {
+    /// Its name, unique in the organization and not a built-in one.
+    #[schemars(length(min = 1, max = 128))]
+    pub name: String,
+    /// What it is for.
+    #[schemars(length(max = 500))]
+    pub description: Option<String>,
+    /// Permissions of its scope.
+    #[schemars(length(min = 1))]
+    pub permissions: Vec<String>,
+    /// The only workspaces in which it can be held; none means everywhere.
+    #[schemars(length(max = 1000))]
+    pub restricted_workspace_ids: Option<Vec<Id>>,
+}

@@ -1,0 +1,257 @@
+//! Teams: users who hold roles together.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::enums::OrganizationRole;
+use crate::operation::{Nothing, Operation, Permitted};
+use crate::page::{Page, SortKeys};
+use crate::path::{InOrganization, OfTeam, OfTeamMember};
+use crate::reply::{Many, One};
+use crate::subjects::{DagRole, DeploymentRole, SubjectProfile, SubjectRoles, WorkspaceRole};
+use crate::{Id, Timestamp};
+
+const TAG: &str = "Team";
+
+/// Lists teams.
+pub const LIST: Operation<Permitted, InOrganization, ListTeams, Nothing, Many<TeamsPaginated>> =
+    Operation::get("ListTeams", "/organizations/{organizationId}/teams", "organization.teams.get")
+        .about(TAG, "List teams");
+/// Creates a team.
+pub const CREATE: Operation<Permitted, InOrganization, Nothing, CreateTeamRequest, One<Team>> =
+    Operation::post("CreateTeam", "/organizations/{organizationId}/teams", "organization.teams.create")
+        .about(TAG, "Create a team")
+        .also(&[409]);
+/// Reads a team.
+pub const GET: Operation<Permitted, OfTeam, Nothing, Nothing, One<Team>> =
+    Operation::get("GetTeam", "/organizations/{organizationId}/teams/{teamId}", "organization.teams.get")
+        .about(TAG, "Get a team");
+/// Changes a team.
+pub const UPDATE: Operation<Permitted, OfTeam, Nothing, UpdateTeamRequest, One<Team>> = Operation::post(
+    "UpdateTeam",
+    "/organizations/{organizationId}/teams/{teamId}",
+    "organization.teams.update",
+)
+.about(TAG, "Update a team")
+.also(&[409]);
+/// Deletes a team.
+pub const DELETE: Operation<Permitted, OfTeam, Nothing, Nothing, Nothing> = Operation::delete(
+    "DeleteTeam",
+    "/organizations/{organizationId}/teams/{teamId}",
+    "organization.teams.delete",
+)
+.about(TAG, "Delete a team")
+.also(&[412]);
+/// Lists a team's members.
+pub const LIST_MEMBERS: Operation<Permitted, OfTeam, ListTeamMembers, Nothing, Many<TeamMembersPaginated>> =
+    Operation::get(
+        "ListTeamMembers",
+        "/organizations/{organizationId}/teams/{teamId}/members",
+        "organization.teams.get",
+    )
+    .about(TAG, "List a team's members");
+/// Adds members to a team.
+pub const ADD_MEMBERS: Operation<Permitted, OfTeam, Nothing, AddTeamMembersRequest, Nothing> =
+    Operation::post(
+        "AddTeamMembers",
+        "/organizations/{organizationId}/teams/{teamId}/members",
+        "organization.teams.update",
+    )
+    .about(TAG, "Add members to a team");
+/// Removes a member from a team.
+pub const REMOVE_MEMBER: Operation<Permitted, OfTeamMember, Nothing, Nothing, Nothing> = Operation::delete(
+    "RemoveTeamMember",
+    "/organizations/{organizationId}/teams/{teamId}/members/{memberId}",
+    "organization.teams.update",
+)
+.about(TAG, "Remove a member from a team")
+.also(&[412]);
+/// Replaces a team's roles.
+pub const UPDATE_ROLES: Operation<Permitted, OfTeam, Nothing, UpdateTeamRolesRequest, One<SubjectRoles>> =
+    Operation::post(
+        "UpdateTeamRoles",
+        "/organizations/{organizationId}/teams/{teamId}/roles",
+        "organization.teamRoles.access",
+    )
+    .about(TAG, "Update a team's roles");
+
+/// How teams can be sorted.
+#[derive(Debug)]
+pub struct TeamSorts;
+
+impl SortKeys for TeamSorts {
+    const KEYS: &'static [&'static str] = &["name", "description", "createdAt", "updatedAt"];
+}
+
+/// How members can be sorted.
+#[derive(Debug)]
+pub struct TeamMemberSorts;
+
+impl SortKeys for TeamMemberSorts {
+    const KEYS: &'static [&'static str] = &["userId", "fullName", "username", "createdAt"];
+    const LIMIT_IS_BOUNDED: bool = false;
+}
+
+/// Which teams to list.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListTeams {
+    /// Only those with one of these names.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// Only those that hold a role in this workspace.
+    pub workspace_id: Option<String>,
+    /// Only those that hold a role on this deployment.
+    pub deployment_id: Option<String>,
+    /// The page.
+    #[serde(flatten)]
+    pub page: Page<TeamSorts>,
+}
+
+/// Which members to list.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ListTeamMembers {
+    /// The page.
+    #[serde(flatten)]
+    pub page: Page<TeamMemberSorts>,
+}
+
+/// A team.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Team {
+    /// Its id.
+    pub id: Id,
+    /// Its name, unique in the organization.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Its organization.
+    pub organization_id: Id,
+    /// Whether an identity provider keeps it.
+    pub is_idp_managed: bool,
+    /// Its role in the organization.
+    pub organization_role: OrganizationRole,
+    /// Its roles in workspaces.
+    pub workspace_roles: Option<Vec<WorkspaceRole>>,
+    /// Its roles on deployments.
+    pub deployment_roles: Option<Vec<DeploymentRole>>,
+    /// Its roles on DAGs.
+    pub dag_roles: Option<Vec<DagRole>>,
+    /// How many roles it holds in all.
+    pub roles_count: Option<u32>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Who created it.
+    pub created_by: Option<SubjectProfile>,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// Who last changed it.
+    pub updated_by: Option<SubjectProfile>,
+}
+
+/// A page of teams.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TeamsPaginated {
+    /// The teams.
+    pub teams: Vec<Team>,
+    /// The limit in force.
+    pub limit: u32,
+    /// How many were skipped.
+    pub offset: u32,
+    /// How many there are in all.
+    pub total_count: u64,
+}
+
+/// A member of a team.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TeamMember {
+    /// The user.
+    pub user_id: Id,
+    /// The user's name for signing in.
+    pub username: String,
+    /// The user's name.
+    pub full_name: Option<String>,
+    /// The user's picture.
+    pub avatar_url: Option<String>,
+    /// When the user joined the team.
+    pub created_at: Option<Timestamp>,
+}
+
+/// A page of members.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TeamMembersPaginated {
+    /// The members.
+    pub team_members: Vec<TeamMember>,
+    /// The limit in force.
+    pub limit: u32,
+    /// How many were skipped.
+    pub offset: u32,
+    /// How many there are in all.
+    pub total_count: u64,
+}
+
+/// A new team.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateTeamRequest {
+    /// Its name, unique in the organization.
+    #[schemars(length(min = 1, max = 128))]
+    pub name: String,
+    /// What it is for.
+    #[schemars(length(max = 500))]
+    pub description: Option<String>,
+    /// Its first members.
+    #[schemars(length(max = 1000))]
+    pub member_ids: Option<Vec<Id>>,
+    /// Its role in the organization; the default is ORGANIZATION_MEMBER.
+    pub organization_role: Option<OrganizationRole>,
+}
+
+/// New settings of a team.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateTeamRequest {
+    /// Its name, unique in the organization.
+    #[schemars(length(min = 1, max = 128))]
+    pub name: String,
+    /// What it is for.
+    #[schemars(length(max = 500))]
+    pub description: Option<String>,
+}
+
+/// Users to add to a team.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AddTeamMembersRequest {
+    /// The ids of the users.
+    #[schemars(length(min = 1, max = 1000))]
+    pub member_ids: Vec<Id>,
+}
+
+/// New roles of a team; a list that is absent is kept, an empty one clears.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateTeamRolesRequest {
+    /// The role in the organization.
+    pub organization_role: String,
+    /// Roles in workspaces.
+    #[schemars(length(max = 1000))]
+    pub workspace_roles: Option<Vec<WorkspaceRole>>,
+    /// Roles on deployments.
+    #[schemars(length(max = 1000))]
+    pub deployment_roles: Option<Vec<DeploymentRole>>,
+    /// Roles on DAGs.
+    #[schemars(length(max = 1000))]
+    pub dag_roles: Option<Vec<DagRole>>,
+}

@@ -1,0 +1,202 @@
+//! API tokens: what programs call with.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::enums::{TokenEntity, TokenKind, TokenScope};
+use crate::operation::{Nothing, Operation, Permitted};
+use crate::page::{Page, SortKeys};
+use crate::path::{InOrganization, OfToken};
+use crate::reply::{Many, One};
+use crate::subjects::{SubjectProfile, SubjectRoles};
+use crate::{Id, Timestamp};
+
+const TAG: &str = "ApiToken";
+const GATE: &str = "organization.apiTokens.access";
+
+/// Lists the tokens that the caller could manage.
+pub const LIST: Operation<Permitted, InOrganization, ListApiTokens, Nothing, Many<ApiTokensPaginated>> =
+    Operation::get("ListApiTokens", "/organizations/{organizationId}/tokens", GATE)
+        .about(TAG, "List API tokens");
+/// Creates a token; its value is in the reply, and nowhere else.
+pub const CREATE: Operation<Permitted, InOrganization, Nothing, CreateApiTokenRequest, One<ApiToken>> =
+    Operation::post("CreateApiToken", "/organizations/{organizationId}/tokens", GATE)
+        .about(TAG, "Create an API token")
+        .also(&[409])
+        .secret_reply();
+/// Reads a token.
+pub const GET: Operation<Permitted, OfToken, Nothing, Nothing, One<ApiToken>> =
+    Operation::get("GetApiToken", "/organizations/{organizationId}/tokens/{tokenId}", GATE)
+        .about(TAG, "Get an API token");
+/// Changes a token's name and description.
+pub const UPDATE: Operation<Permitted, OfToken, Nothing, UpdateApiTokenRequest, One<ApiToken>> =
+    Operation::post("UpdateApiToken", "/organizations/{organizationId}/tokens/{tokenId}", GATE)
+        .about(TAG, "Update an API token")
+        .also(&[409]);
+/// Deletes a token: it stops working at once.
+pub const DELETE: Operation<Permitted, OfToken, Nothing, Nothing, Nothing> =
+    Operation::delete("DeleteApiToken", "/organizations/{organizationId}/tokens/{tokenId}", GATE)
+        .about(TAG, "Delete an API token")
+        .also(&[412]);
+/// Replaces a token's roles.
+pub const UPDATE_ROLES: Operation<
+    Permitted,
+    OfToken,
+    Nothing,
+    UpdateApiTokenRolesRequest,
+    One<SubjectRoles>,
+> = Operation::post("UpdateApiTokenRoles", "/organizations/{organizationId}/tokens/{tokenId}/roles", GATE)
+    .about(TAG, "Update an API token's roles");
+/// Gives a token a new value; the old one stops working at once.
+pub const ROTATE: Operation<Permitted, OfToken, Nothing, Nothing, One<ApiToken>> =
+    Operation::post("RotateApiToken", "/organizations/{organizationId}/tokens/{tokenId}/rotate", GATE)
+        .about(TAG, "Rotate an API token")
+        .secret_reply();
+
+/// How tokens can be sorted.
+#[derive(Debug)]
+pub struct ApiTokenSorts;
+
+impl SortKeys for ApiTokenSorts {
+    const KEYS: &'static [&'static str] = &["name", "description", "createdAt", "updatedAt", "tokenStartAt"];
+}
+
+/// Which tokens to list.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListApiTokens {
+    /// Only those that hold a role in this workspace.
+    pub workspace_id: Option<String>,
+    /// Only those that hold a role on this deployment.
+    pub deployment_id: Option<String>,
+    /// Only those that hold a role on this DAG.
+    pub dag_id: Option<String>,
+    /// Only those that hold a role on one of these DAG tags.
+    #[serde(default)]
+    pub dag_tags: Vec<String>,
+    /// Only those of scope ORGANIZATION.
+    pub include_only_organization_tokens: Option<bool>,
+    /// Only those of this kind.
+    pub kind: Option<TokenKind>,
+    /// The page.
+    #[serde(flatten)]
+    pub page: Page<ApiTokenSorts>,
+}
+
+/// An API token.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiToken {
+    /// Its id.
+    pub id: Id,
+    /// Its name, unique in what it belongs to.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// What it belongs to.
+    pub scope: TokenScope,
+    /// How it is meant to be used.
+    pub kind: TokenKind,
+    /// Its roles.
+    pub roles: Option<Vec<ApiTokenRole>>,
+    /// Its value; only where it was just made.
+    #[schemars(extend("format" = "password"))]
+    pub token: Option<String>,
+    /// The last six characters of its value.
+    pub short_token: String,
+    /// From when it works.
+    pub start_at: Timestamp,
+    /// Until when it works.
+    pub end_at: Option<Timestamp>,
+    /// How many days it works after it was made or rotated.
+    pub expiry_period_in_days: Option<u32>,
+    /// When it was last rotated.
+    pub last_rotated_at: Option<Timestamp>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<Timestamp>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Who created it.
+    pub created_by: Option<SubjectProfile>,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// Who last changed it.
+    pub updated_by: Option<SubjectProfile>,
+}
+
+/// A role of a token.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiTokenRole {
+    /// What it is held on.
+    pub entity_type: TokenEntity,
+    /// The organization, workspace, deployment, DAG or tag.
+    pub entity_id: String,
+    /// The deployment of a DAG or tag.
+    pub deployment_id: Option<Id>,
+    /// The role's name.
+    pub role: String,
+}
+
+/// A page of tokens.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiTokensPaginated {
+    /// The tokens.
+    pub tokens: Vec<ApiToken>,
+    /// The limit in force.
+    pub limit: u32,
+    /// How many were skipped.
+    pub offset: u32,
+    /// How many there are in all.
+    pub total_count: u64,
+}
+
+/// A new token.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateApiTokenRequest {
+    /// Its name, unique in what it belongs to.
+    #[schemars(length(min = 1, max = 256))]
+    pub name: String,
+    /// What it is for.
+    #[schemars(length(max = 500))]
+    pub description: Option<String>,
+    /// What it belongs to.
+    pub scope: TokenScope,
+    /// The workspace or deployment that it belongs to.
+    pub entity_id: Option<Id>,
+    /// Its primary role, which fits the scope.
+    pub role: String,
+    /// How it is meant to be used; the default is STANDARD.
+    pub kind: Option<TokenKind>,
+    /// How many days it works; absent means forever.
+    #[schemars(range(min = 1, max = 3650))]
+    pub token_expiry_period_in_days: Option<u32>,
+}
+
+/// New settings of a token.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateApiTokenRequest {
+    /// Its name, unique in what it belongs to.
+    #[schemars(length(min = 1, max = 256))]
+    pub name: String,
+    /// What it is for.
+    #[schemars(length(max = 500))]
+    pub description: Option<String>,
+}
+
+/// New roles of a token; the primary role is kept when it is left out.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct UpdateApiTokenRolesRequest {
+    /// The roles.
+    #[schemars(length(min = 1, max = 1000))]
+    pub roles: Vec<ApiTokenRole>,
+}

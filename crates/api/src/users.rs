@@ -1,0 +1,268 @@
+//! Users: people, and what they are in an organization.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::enums::{OrganizationRole, UserStatus};
+use crate::operation::{Method, Nothing, Operation, Permitted, SignedIn};
+use crate::page::{Page, SortKeys};
+use crate::path::{InOrganization, OfUser};
+use crate::reply::{Many, One};
+use crate::subjects::{DagRole, DeploymentRole, SubjectRoles, WorkspaceRole};
+use crate::teams::TeamSorts;
+use crate::{Id, Patch, Timestamp};
+
+const TAG: &str = "User";
+
+/// Lists the users of an organization.
+pub const LIST: Operation<Permitted, InOrganization, ListUsers, Nothing, Many<UsersPaginated>> =
+    Operation::get("ListUsers", "/organizations/{organizationId}/users", "organization.users.get")
+        .about(TAG, "List users");
+/// Reads a user of an organization.
+pub const GET: Operation<Permitted, OfUser, Nothing, Nothing, One<User>> =
+    Operation::get("GetUser", "/organizations/{organizationId}/users/{userId}", "organization.users.get")
+        .about(TAG, "Get a user");
+/// Replaces a user's roles.
+pub const UPDATE_ROLES: Operation<Permitted, OfUser, Nothing, UpdateUserRolesRequest, One<SubjectRoles>> =
+    Operation::post(
+        "UpdateUserRoles",
+        "/organizations/{organizationId}/users/{userId}/roles",
+        "organization.userRoles.access",
+    )
+    .about(TAG, "Update a user's roles");
+/// Lists the teams of a user.
+pub const LIST_TEAMS: Operation<Permitted, OfUser, ListUserTeams, Nothing, Many<UserTeamsPaginated>> =
+    Operation::get(
+        "ListUserTeams",
+        "/organizations/{organizationId}/users/{userId}/teams",
+        "organization.teams.get",
+    )
+    .about(TAG, "List a user's teams");
+/// Reads the caller.
+pub const GET_SELF: Operation<SignedIn, (), GetSelfUser, Nothing, One<SelfUser>> =
+    Operation::with_token(Method::Get, "GetSelfUser", "/users/self")
+        .about(TAG, "Get yourself")
+        .also(&[403, 404]);
+
+/// How users can be sorted.
+#[derive(Debug)]
+pub struct UserSorts;
+
+impl SortKeys for UserSorts {
+    const KEYS: &'static [&'static str] = &["id", "username", "fullName", "createdAt", "updatedAt"];
+}
+
+/// Which users to list.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListUsers {
+    /// Only those that hold a role in this workspace.
+    pub workspace_id: Option<String>,
+    /// Only those that hold a role on this deployment.
+    pub deployment_id: Option<String>,
+    /// Only those that hold a role on this DAG.
+    pub dag_id: Option<String>,
+    /// Only those that hold a role on one of these DAG tags.
+    #[serde(default)]
+    pub dag_tags: Vec<String>,
+    /// The page.
+    #[serde(flatten)]
+    pub page: Page<UserSorts>,
+}
+
+/// Which teams of a user to list.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ListUserTeams {
+    /// The page.
+    #[serde(flatten)]
+    pub page: Page<TeamSorts>,
+}
+
+/// How to read the caller.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GetSelfUser {
+    /// Make the account of an identity that an external provider has verified.
+    pub create_if_not_exist: Option<bool>,
+}
+
+/// A user of an organization.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct User {
+    /// The user's id.
+    pub id: Id,
+    /// The name for signing in, an e-mail address.
+    pub username: String,
+    /// The user's name.
+    pub full_name: String,
+    /// The user's picture.
+    pub avatar_url: String,
+    /// The state in this organization.
+    pub status: UserStatus,
+    /// The role in the organization.
+    pub organization_role: Option<OrganizationRole>,
+    /// Roles in workspaces.
+    pub workspace_roles: Option<Vec<WorkspaceRole>>,
+    /// Roles on deployments.
+    pub deployment_roles: Option<Vec<DeploymentRole>>,
+    /// Roles on DAGs.
+    pub dag_roles: Option<Vec<DagRole>>,
+    /// When the user came to this organization.
+    pub created_at: Timestamp,
+    /// When the user was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// A page of users.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UsersPaginated {
+    /// The users.
+    pub users: Vec<User>,
+    /// The limit in force.
+    pub limit: u32,
+    /// How many were skipped.
+    pub offset: u32,
+    /// How many there are in all.
+    pub total_count: u64,
+}
+
+/// New roles of a user; a list that is absent is kept, an empty one clears.
+#[skip_serializing_none]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateUserRolesRequest {
+    /// The role in the organization. A body of nothing but `null` here makes the user leave.
+    #[serde(default, skip_serializing_if = "Patch::is_keep")]
+    pub organization_role: Patch<String>,
+    /// Roles in workspaces.
+    #[schemars(length(max = 1000))]
+    pub workspace_roles: Option<Vec<WorkspaceRole>>,
+    /// Roles on deployments.
+    #[schemars(length(max = 1000))]
+    pub deployment_roles: Option<Vec<DeploymentRole>>,
+    /// Roles on DAGs.
+    #[schemars(length(max = 1000))]
+    pub dag_roles: Option<Vec<DagRole>>,
+}
+
+/// A team that a user is a member of.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UserTeamMembership {
+    /// The team's id.
+    pub id: Id,
+    /// The team's name.
+    pub name: String,
+    /// What the team is for.
+    pub description: Option<String>,
+    /// Whether an identity provider keeps it.
+    pub is_idp_managed: bool,
+    /// The team's role in the organization.
+    pub organization_role: OrganizationRole,
+    /// The team's roles in workspaces.
+    pub workspace_roles: Option<Vec<WorkspaceRole>>,
+    /// The team's roles on deployments.
+    pub deployment_roles: Option<Vec<DeploymentRole>>,
+    /// The team's roles on DAGs.
+    pub dag_roles: Option<Vec<DagRole>>,
+    /// How many roles the team holds in all.
+    pub roles_count: Option<u32>,
+}
+
+/// A page of a user's teams.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UserTeamsPaginated {
+    /// The teams.
+    pub teams: Vec<UserTeamMembership>,
+    /// The limit in force.
+    pub limit: u32,
+    /// How many were skipped.
+    pub offset: u32,
+    /// How many there are in all.
+    pub total_count: u64,
+}
+
+/// The caller.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SelfUser {
+    /// The user's id.
+    pub id: Id,
+    /// The name for signing in, an e-mail address.
+    pub username: String,
+    /// The user's name.
+    pub full_name: String,
+    /// The user's picture.
+    pub avatar_url: String,
+    /// The best of the user's states in organizations.
+    pub status: UserStatus,
+    /// The organization that the user belongs to; the oldest of several.
+    pub organization_id: Option<Id>,
+    /// Every role, with what it is held on.
+    pub roles: Option<Vec<SelfUserRole>>,
+    /// Invites that wait to be accepted.
+    pub invites: Option<Vec<SelfUserInvite>>,
+    /// Switches for features.
+    pub feature_flags: Option<Vec<SelfUserFeatureFlag>>,
+    /// Whether an identity provider keeps the user.
+    pub is_idp_managed: Option<bool>,
+    /// When the user was created.
+    pub created_at: Timestamp,
+    /// When the user was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// A role of the caller.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SelfUserRole {
+    /// The role's name.
+    pub role: String,
+    /// What it is held on.
+    pub scope: SelfUserRoleScope,
+}
+
+/// What a role of the caller is held on.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SelfUserRoleScope {
+    /// `ORGANIZATION`, `WORKSPACE`, `DEPLOYMENT` or `DAG`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The organization, workspace, deployment or DAG.
+    pub entity_id: String,
+    /// The deployment of a DAG role.
+    pub deployment_id: Option<Id>,
+    /// The tag of a DAG role.
+    pub dag_tag: Option<String>,
+}
+
+/// An invite of the caller.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SelfUserInvite {
+    /// The invite.
+    pub invite_id: Id,
+    /// The organization.
+    pub organization_id: Id,
+    /// When it lapses.
+    pub expires_at: Timestamp,
+}
+
+/// A switch for a feature.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SelfUserFeatureFlag {
+    /// Its name.
+    pub key: String,
+    /// Whether it is on.
+    pub value: bool,
+}

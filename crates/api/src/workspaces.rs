@@ -1,0 +1,172 @@
+//! Workspaces: where an organization's deployments live together.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::enums::CloudProvider;
+use crate::operation::{Nothing, Operation, Permitted};
+use crate::page::{Page, SortKeys};
+use crate::path::{InOrganization, OfWorkspace};
+use crate::reply::{Many, One};
+use crate::subjects::SubjectProfile;
+use crate::{Id, Patch, Timestamp};
+
+const TAG: &str = "Workspace";
+
+/// Lists the workspaces that the caller may see.
+pub const LIST: Operation<Permitted, InOrganization, ListWorkspaces, Nothing, Many<WorkspacesPaginated>> =
+    Operation::get(
+        "ListWorkspaces",
+        "/organizations/{organizationId}/workspaces",
+        "organization.workspaces.get",
+    )
+    .about(TAG, "List workspaces");
+/// Creates a workspace.
+pub const CREATE: Operation<Permitted, InOrganization, Nothing, CreateWorkspaceRequest, One<Workspace>> =
+    Operation::post(
+        "CreateWorkspace",
+        "/organizations/{organizationId}/workspaces",
+        "organization.workspaces.create",
+    )
+    .about(TAG, "Create a workspace")
+    .also(&[409]);
+/// Reads a workspace.
+pub const GET: Operation<Permitted, OfWorkspace, Nothing, Nothing, One<Workspace>> = Operation::get(
+    "GetWorkspace",
+    "/organizations/{organizationId}/workspaces/{workspaceId}",
+    "workspace.get",
+)
+.about(TAG, "Get a workspace");
+/// Changes a workspace.
+pub const UPDATE: Operation<Permitted, OfWorkspace, Nothing, UpdateWorkspaceRequest, One<Workspace>> =
+    Operation::post(
+        "UpdateWorkspace",
+        "/organizations/{organizationId}/workspaces/{workspaceId}",
+        "workspace.settings.update",
+    )
+    .about(TAG, "Update a workspace")
+    .also(&[409]);
+/// Deletes an empty workspace.
+pub const DELETE: Operation<Permitted, OfWorkspace, Nothing, Nothing, Nothing> = Operation::delete(
+    "DeleteWorkspace",
+    "/organizations/{organizationId}/workspaces/{workspaceId}",
+    "workspace.delete",
+)
+.about(TAG, "Delete a workspace")
+.also(&[412]);
+
+/// How workspaces can be sorted.
+#[derive(Debug)]
+pub struct WorkspaceSorts;
+
+impl SortKeys for WorkspaceSorts {
+    const KEYS: &'static [&'static str] = &["name", "createdAt", "updatedAt"];
+}
+
+/// Which workspaces to list.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListWorkspaces {
+    /// Only these.
+    #[serde(default)]
+    pub workspace_ids: Vec<String>,
+    /// Only those with one of these names.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// The page.
+    #[serde(flatten)]
+    pub page: Page<WorkspaceSorts>,
+}
+
+/// A workspace.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Workspace {
+    /// Its id.
+    pub id: Id,
+    /// Its name, unique in the organization.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Its organization.
+    pub organization_id: Id,
+    /// The name of its organization.
+    pub organization_name: Option<String>,
+    /// Whether new deployments take deploys from API tokens only.
+    pub cicd_enforced_default: bool,
+    /// The cluster of new deployments.
+    pub default_cluster_id: Option<Id>,
+    /// The cloud provider of new deployments.
+    pub default_cloud_provider: Option<CloudProvider>,
+    /// The region of new deployments.
+    pub default_region: Option<String>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Who created it.
+    pub created_by: Option<SubjectProfile>,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// Who last changed it.
+    pub updated_by: Option<SubjectProfile>,
+}
+
+/// A page of workspaces.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspacesPaginated {
+    /// The workspaces.
+    pub workspaces: Vec<Workspace>,
+    /// The limit in force.
+    pub limit: u32,
+    /// How many were skipped.
+    pub offset: u32,
+    /// How many there are in all.
+    pub total_count: u64,
+}
+
+/// A new workspace.
+#[skip_serializing_none]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateWorkspaceRequest {
+    /// Its name, unique in the organization.
+    #[schemars(length(min = 1, max = 50))]
+    pub name: String,
+    /// What it is for.
+    #[schemars(length(max = 500))]
+    pub description: Option<String>,
+    /// Whether new deployments take deploys from API tokens only.
+    pub cicd_enforced_default: Option<bool>,
+    /// The cluster of new deployments; excludes provider and region.
+    pub default_cluster_id: Option<Id>,
+    /// The cloud provider of new deployments; goes with `defaultRegion`.
+    pub default_cloud_provider: Option<CloudProvider>,
+    /// The region of new deployments; goes with `defaultCloudProvider`.
+    #[schemars(length(max = 100))]
+    pub default_region: Option<String>,
+}
+
+/// New settings of a workspace.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateWorkspaceRequest {
+    /// Its name, unique in the organization.
+    #[schemars(length(min = 1, max = 50))]
+    pub name: String,
+    /// What it is for.
+    #[schemars(length(max = 500))]
+    pub description: String,
+    /// Whether new deployments take deploys from API tokens only.
+    pub cicd_enforced_default: bool,
+    /// The cluster of new deployments; `null` clears it.
+    #[serde(default, skip_serializing_if = "Patch::is_keep")]
+    pub default_cluster_id: Patch<Id>,
+    /// The cloud provider of new deployments; `null` clears it.
+    #[serde(default, skip_serializing_if = "Patch::is_keep")]
+    pub default_cloud_provider: Patch<CloudProvider>,
+    /// The region of new deployments; `null` clears it.
+    #[serde(default, skip_serializing_if = "Patch::is_keep")]
+    pub default_region: Patch<String>,
+}

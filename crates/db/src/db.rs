@@ -1,0 +1,129 @@
+//! The database, as the rest of the program sees it.
+
+use std::sync::Arc;
+
+use crate::conn::Conn;
+use crate::{Engine, Error, Fault, Guard, Options, Result, Sql, Target, Tx, postgres, sqlite};
+
+/// A database; clones share it.
+#[derive(Clone)]
+pub struct Db(Pool);
+
+#[derive(Clone)]
+enum Pool {
+    Sqlite(Arc<sqlite::Pool>),
+    Postgres(Arc<postgres::Pool>),
+}
+
+impl Db {
+    /// Opens a database; fails if it cannot be reached, or if another process writes the same file.
+    pub async fn open(options: Options) -> Result<Self> {
+        let Options { target, connections, queue, on_commit } = options;
+        let pool = match target {
+            Target::Sqlite(path) => {
+                let open = move || sqlite::Pool::open(&path, connections, queue, on_commit);
+                Pool::Sqlite(Arc::new(tokio::task::spawn_blocking(open).await.map_err(Error::other)??))
+            }
+            Target::Postgres(url) => {
+                Pool::Postgres(Arc::new(postgres::Pool::open(&url, connections, queue, on_commit)?))
+            }
+        };
+        let db = Self(pool);
+        if db.engine() == Engine::Postgres {
+            // The first unit finds out whether anybody answers.
+            db.prepare_all(&[&Sql::new("SELECT 1")]).await?;
+        }
+        Ok(db)
+    }
+
+    /// Which engine this is: for diagnostics, never for decisions.
+    pub fn engine(&self) -> Engine {
+        match &self.0 {
+            Pool::Sqlite(_) => Engine::Sqlite,
+            Pool::Postgres(_) => Engine::Postgres,
+        }
+    }
+
+    /// Reads a few rows by key. On SQLite it runs inline, on the calling thread: nothing that walks a table.
+    pub async fn read<T, E>(
+        &self,
+        guard: Option<Guard>,
+        mut unit: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Fault,
+    {
+        match &self.0 {
+            Pool::Sqlite(pool) => pool.read(unit),
+            Pool::Postgres(pool) => pool.run(postgres::Mode::Read, guard, move |tx: &Tx| unit(tx)).await,
+        }
+    }
+
+    /// Lists, counts, exports: everything in it sees one snapshot.
+    pub async fn scan<T, E>(
+        &self,
+        guard: Option<Guard>,
+        mut unit: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Fault,
+    {
+        match &self.0 {
+            Pool::Sqlite(pool) => pool.scan(unit).await,
+            Pool::Postgres(pool) => pool.run(postgres::Mode::Scan, guard, move |tx: &Tx| unit(tx)).await,
+        }
+    }
+
+    /// A transaction. It may run more than once, so ids and time come from outside it; its answer means committed.
+    pub async fn write<T, E>(
+        &self,
+        guard: Option<Guard>,
+        unit: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Fault,
+    {
+        match &self.0 {
+            Pool::Sqlite(pool) => pool.write(unit).await,
+            Pool::Postgres(pool) => pool.run(postgres::Mode::Write, guard, unit).await,
+        }
+    }
+
+    /// Finishes what waits, refuses what comes, and ends every thread.
+    pub async fn close(&self) {
+        match &self.0 {
+            Pool::Sqlite(pool) => pool.close().await,
+            Pool::Postgres(pool) => pool.close().await,
+        }
+    }
+
+    /// Resolves when another replica may have changed something; several causes may come as one. For one waiter.
+    pub async fn wait_for_wake(&self) {
+        match &self.0 {
+            Pool::Sqlite(_) => std::future::pending().await,
+            Pool::Postgres(pool) => pool.wait_for_wake().await,
+        }
+    }
+
+    /// Prepares statements without running them: the text and the error of each one that is not valid.
+    pub async fn prepare(&self, statements: &[&'static Sql]) -> Vec<(String, Error)> {
+        match self.prepare_all(statements).await {
+            Ok(failed) => failed,
+            Err(error) => statements.iter().map(|sql| (sql.text().to_owned(), error.clone())).collect(),
+        }
+    }
+
+    async fn prepare_all(&self, statements: &[&Sql]) -> Result<Vec<(String, Error)>> {
+        let statements: Vec<Sql> = statements.iter().map(|sql| Sql::owned(sql.text().to_owned())).collect();
+        self.read(None, move |conn| {
+            let failures = statements
+                .iter()
+                .filter_map(|sql| conn.prepare(sql).err().map(|error| (sql.text().to_owned(), error)));
+            Ok(failures.collect())
+        })
+        .await
+    }
+}

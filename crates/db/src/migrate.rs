@@ -1,0 +1,106 @@
+//! Migrations: plain SQL, applied once, in order, each in a transaction of its own.
+//!
+//! An applied migration is never edited and a database is never taken back: both are errors that say so. Replicas
+//! may start together; the first one migrates while the others wait.
+
+use crate::{Db, Engine, Error, Result, Sql, Tx, params};
+
+/// A step of the schema, written for both engines.
+#[derive(Debug, Clone, Copy)]
+pub struct Migration {
+    /// Its place in the order.
+    pub version: u32,
+    /// Its name, for people.
+    pub name: &'static str,
+    /// The script for SQLite.
+    pub sqlite: &'static str,
+    /// The script for PostgreSQL.
+    pub postgres: &'static str,
+}
+
+impl Migration {
+    fn script(&self, engine: Engine) -> &'static str {
+        match engine {
+            Engine::Sqlite => self.sqlite,
+            Engine::Postgres => self.postgres,
+        }
+    }
+}
+
+/// The table that remembers.
+pub(crate) const TABLE: &str = "schema_migrations";
+
+const CREATE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
+    version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL)";
+
+/// Any number will do, as long as nothing else locks it: this one spells "podium".
+const LOCK: &str = "SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock(123597896279405)";
+
+static APPLIED: Sql = Sql::new("SELECT version, name, checksum FROM schema_migrations ORDER BY version");
+static RECORD: Sql = Sql::new("INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)");
+
+impl Db {
+    /// Brings the schema up to date; the migrations are in order of their version.
+    pub async fn migrate(&self, migrations: &[Migration]) -> Result<()> {
+        if !migrations.is_sorted_by(|a, b| a.version < b.version) {
+            return Err(Error::other("migrations must be in order of their version"));
+        }
+        loop {
+            let known = migrations.to_vec();
+            let Some(applied) = self.write(None, move |tx| step(tx, &known)).await? else { return Ok(()) };
+            tracing::info!(version = applied.version, name = applied.name, "migrated the database");
+        }
+    }
+}
+
+/// Applies the first migration that is missing; `None` if there is none.
+fn step(tx: &Tx, known: &[Migration]) -> Result<Option<Migration>> {
+    if tx.engine() == Engine::Postgres {
+        tx.script(LOCK)?;
+    }
+    tx.script(CREATE)?;
+    let applied = tx.query(&APPLIED, params![], |row| {
+        Ok((row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<String>(2)?))
+    })?;
+    for (version, name, checksum) in &applied {
+        let Some(same) = known.iter().find(|migration| i64::from(migration.version) == *version) else {
+            return Err(Error::Other(format!(
+                "this database was made by a newer version: it has migration {version} ({name}), which is unknown here"
+            )));
+        };
+        if fingerprint(same.script(tx.engine())) != *checksum {
+            return Err(Error::Other(format!(
+                "migration {version} ({name}) was changed after it had been applied to this database"
+            )));
+        }
+    }
+    let missing = known
+        .iter()
+        .find(|migration| !applied.iter().any(|(version, ..)| *version == i64::from(migration.version)))
+        .copied();
+    if let Some(next) = missing {
+        let script = next.script(tx.engine());
+        tx.script(script).map_err(|error| {
+            Error::Other(format!("migration {} ({}) failed: {error}", next.version, next.name))
+        })?;
+        tx.execute(&RECORD, params![next.version, next.name, &fingerprint(script)])?;
+    }
+    Ok(missing)
+}
+
+/// FNV-1a: it has to notice an edit, not an attacker.
+fn fingerprint(script: &str) -> String {
+    let hash = script.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn fingerprints_are_fnv_1a() {
+        assert_eq!(super::fingerprint(""), "cbf29ce484222325");
+        assert_eq!(super::fingerprint("foobar"), "85944171f73967e8");
+    }
+}

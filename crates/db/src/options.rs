@@ -1,0 +1,83 @@
+//! Where the data is, and how much of the machine may be used to reach it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::Change;
+
+/// Which engine is behind a [`Db`](crate::Db): for diagnostics, never for decisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// One file, one process.
+    Sqlite,
+    /// A server, any number of replicas.
+    Postgres,
+}
+
+/// Where the data is.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A file, made if it is missing.
+    Sqlite(PathBuf),
+    /// A connection URL.
+    Postgres(String),
+}
+
+impl Target {
+    /// A `postgres://` or `postgresql://` URL, or else the path of a file (`sqlite:` before it is ignored).
+    pub fn parse(text: &str) -> Self {
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return Self::Postgres(text.to_owned());
+        }
+        let path = text.strip_prefix("sqlite://").or_else(|| text.strip_prefix("sqlite:")).unwrap_or(text);
+        Self::Sqlite(path.into())
+    }
+}
+
+/// Shows no URL: it may hold a password.
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Sqlite(path) => f.debug_tuple("Sqlite").field(path).finish(),
+            Self::Postgres(_) => f.write_str("Postgres(..)"),
+        }
+    }
+}
+
+/// Hears what was committed, before the unit is acknowledged. It runs on the thread that commits: keep it short.
+pub type OnCommit = Arc<dyn Fn(&[Change]) + Send + Sync>;
+
+/// How to open a database.
+#[derive(Clone)]
+pub struct Options {
+    /// Where the data is.
+    pub target: Target,
+    /// PostgreSQL connections, or SQLite readers (for reads by key, and as many for scans).
+    pub connections: usize,
+    /// How many units may wait; one more is refused as unavailable.
+    pub queue: usize,
+    /// Hears every committed change.
+    pub on_commit: OnCommit,
+}
+
+impl Options {
+    /// The defaults: 16 connections to PostgreSQL, 8 readers of SQLite, 4096 waiting units, no listener.
+    pub fn new(target: Target) -> Self {
+        let connections = if matches!(target, Target::Postgres(_)) { 16 } else { 8 };
+        Self { target, connections, queue: 4096, on_commit: Arc::new(|_| {}) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Target;
+
+    #[test]
+    fn targets() {
+        assert_eq!(Target::parse("postgres://a@b/c"), Target::Postgres("postgres://a@b/c".to_owned()));
+        assert_eq!(Target::parse("postgresql://a@b/c"), Target::Postgres("postgresql://a@b/c".to_owned()));
+        assert_eq!(Target::parse("./data/podium.db"), Target::Sqlite("./data/podium.db".into()));
+        assert_eq!(Target::parse("sqlite:///var/podium.db"), Target::Sqlite("/var/podium.db".into()));
+        assert_eq!(format!("{:?}", Target::parse("postgres://u:secret@h/d")), "Postgres(..)");
+    }
+}

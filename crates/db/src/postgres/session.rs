@@ -1,0 +1,270 @@
+//! One connection, spoken to in the shared interface.
+//!
+//! What has to come before the first statement of a unit, its BEGIN and its guard, is sent together with it: the
+//! server reads them in order, and one round trip answers all three.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, ready};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::TryStreamExt;
+use futures_util::future::join3;
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, Error as Driver};
+
+use super::cache::Cache;
+use super::connect::Connector;
+use super::{Mode, lost_connection, translate};
+use crate::row::Kind;
+use crate::{Error, Guard, Owned, Result, Row, Sql, Value};
+
+/// A little longer than the server's own limit: past it, the server is not answering at all.
+const SILENCE: Duration = Duration::from_secs(40);
+
+/// A connection, with what is known about the unit that uses it.
+pub(crate) struct Session {
+    runtime: Runtime,
+    connector: Arc<Connector>,
+    link: Option<Link>,
+    opening: RefCell<Opening>,
+    begun: Cell<bool>,
+    stale: Cell<bool>,
+    broken: Cell<bool>,
+}
+
+struct Link {
+    client: Client,
+    cache: Cache,
+}
+
+/// What is sent before the first statement.
+#[derive(Default)]
+struct Opening {
+    begin: Option<&'static str>,
+    guard: Option<Guard>,
+}
+
+/// Why a statement has no answer.
+enum Trouble {
+    Driver(Driver),
+    Stale,
+}
+
+impl From<Driver> for Trouble {
+    fn from(error: Driver) -> Self {
+        Self::Driver(error)
+    }
+}
+
+/// Why a unit did not end as it wished.
+pub(super) enum End {
+    /// Nothing was committed and another try may succeed.
+    Again(Error),
+    /// It is over.
+    Final(Error),
+}
+
+impl Session {
+    /// A session that is not connected yet.
+    pub(super) fn new(runtime: Runtime, connector: Arc<Connector>) -> Self {
+        Self {
+            runtime,
+            connector,
+            link: None,
+            opening: RefCell::default(),
+            begun: Cell::new(false),
+            stale: Cell::new(false),
+            broken: Cell::new(false),
+        }
+    }
+
+    /// Connects if it has to, again and again until the deadline.
+    pub(super) fn connect(&mut self, deadline: Instant) -> Result<()> {
+        if !self.broken.get() && self.link.as_ref().is_some_and(|link| !link.client.is_closed()) {
+            return Ok(());
+        }
+        self.link = None;
+        let mut pause = Duration::from_millis(10);
+        let client = self.runtime.block_on(async {
+            loop {
+                match self.connector.connect().await {
+                    Ok((client, connection)) => {
+                        // Its error reaches whoever uses the client next.
+                        drop(tokio::spawn(connection));
+                        self.connector.prepare(&client).await.map_err(|error| translate(&error))?;
+                        break Ok(client);
+                    }
+                    Err(error) if Instant::now() + pause > deadline => break Err(error),
+                    Err(error) => tracing::debug!(%error, "cannot connect to PostgreSQL, trying again"),
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(1));
+            }
+        })?;
+        self.link = Some(Link { client, cache: Cache::default() });
+        self.broken.set(false);
+        Ok(())
+    }
+
+    /// Says what to send before the first statement of the next unit.
+    pub(super) fn open(&self, mode: Mode, guard: Option<Guard>) {
+        let begin = match mode {
+            Mode::Read => None,
+            Mode::Scan => Some("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
+            Mode::Write => Some("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"),
+        };
+        self.opening.replace(Opening { begin, guard });
+        self.begun.set(false);
+        self.stale.set(false);
+    }
+
+    /// Ends a unit: the guard if nothing has sent it, then the COMMIT if there is something to commit.
+    pub(super) fn end(&self, commit: bool) -> Result<(), End> {
+        self.opening.borrow_mut().begin = None;
+        if self.opening.borrow().guard.is_some() && !self.stale.get() && !self.broken.get() {
+            // What goes wrong is noted, and read below.
+            let _ = self.run(Some(SILENCE), async |link| self.lead(link, ready(Ok(()))).await);
+        }
+        if self.broken.get() {
+            return Err(End::Again(Error::unavailable("the connection to PostgreSQL was lost")));
+        }
+        if self.stale.get() {
+            return Err(End::Final(Error::Stale));
+        }
+        if !(commit && self.begun.get()) {
+            return Ok(());
+        }
+        match self.control("COMMIT") {
+            Ok(()) => {
+                self.begun.set(false);
+                Ok(())
+            }
+            Err(_) if self.broken.get() => Err(End::Final(Error::unavailable(
+                "the connection was lost during COMMIT: its outcome is unknown",
+            ))),
+            Err(Error::Lost) => Err(End::Again(Error::Lost)),
+            Err(error) => Err(End::Final(error)),
+        }
+    }
+
+    /// Leaves a transaction that is still open.
+    pub(super) fn leave(&self) {
+        if self.begun.replace(false) && !self.broken.get() && self.control("ROLLBACK").is_err() {
+            self.broken.set(true);
+        }
+    }
+
+    pub(crate) fn each(
+        &self,
+        sql: &Sql,
+        params: &[Value<'_>],
+        mut visit: impl FnMut(&Row<'_>) -> Result<bool>,
+    ) -> Result<()> {
+        let rows: Vec<_> = self.explained(sql, async |link| {
+            let statement = link.cache.get(&link.client, sql).await?;
+            let rows = async {
+                link.client.query_raw(&statement, params.iter().copied()).await?.try_collect().await
+            };
+            self.lead(link, rows).await
+        })?;
+        for row in &rows {
+            if !visit(&Row(Kind::Postgres(row)))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn execute(&self, sql: &Sql, params: &[Value<'_>]) -> Result<u64> {
+        self.explained(sql, async |link| {
+            let statement = link.cache.get(&link.client, sql).await?;
+            self.lead(link, link.client.execute_raw(&statement, params.iter().copied())).await
+        })
+    }
+
+    pub(crate) fn prepare(&self, sql: &Sql) -> Result<()> {
+        self.run(Some(SILENCE), async |link| Ok(link.client.prepare(sql.postgres()).await.map(drop)?))
+    }
+
+    pub(crate) fn script(&self, text: &str) -> Result<()> {
+        self.run(None, async |link| self.lead(link, link.client.batch_execute(text)).await)
+    }
+
+    fn control(&self, text: &str) -> Result<()> {
+        self.run(Some(SILENCE), async |link| Ok(link.client.batch_execute(text).await?))
+    }
+
+    /// Sends what comes first, and the statement, in one go.
+    async fn lead<T>(
+        &self,
+        link: &Link,
+        statement: impl Future<Output = Result<T, Driver>>,
+    ) -> Result<T, Trouble> {
+        let Opening { begin, guard } = self.opening.take();
+        if begin.is_none() && guard.is_none() {
+            return Ok(statement.await?);
+        }
+        let check = match &guard {
+            Some(guard) => Some((guard, link.cache.get(&link.client, guard.sql).await?)),
+            None => None,
+        };
+        let begin = async {
+            let Some(text) = begin else { return Ok(()) };
+            self.begun.set(true);
+            link.client.batch_execute(text).await
+        };
+        let holds = async {
+            let Some((guard, statement)) = &check else { return Ok(true) };
+            let params = guard.params.iter().map(Owned::as_value);
+            let rows: Vec<_> = link.client.query_raw(statement, params).await?.try_collect().await?;
+            let [row] = &rows[..] else { return Ok(false) };
+            Ok::<_, Driver>(row.try_get::<_, Value<'_>>(0)? == Value::Int(guard.expected))
+        };
+        // Polled in this order, hence sent in this order.
+        let (begun, holds, answer) = join3(begin, holds, statement).await;
+        begun?;
+        if !holds? {
+            return Err(Trouble::Stale);
+        }
+        Ok(answer?)
+    }
+
+    /// Drives the connection until the work is done, and notes what that says about the connection.
+    fn run<T>(
+        &self,
+        limit: Option<Duration>,
+        work: impl AsyncFnOnce(&Link) -> Result<T, Trouble>,
+    ) -> Result<T> {
+        let link = self.link.as_ref().ok_or_else(|| Error::unavailable("not connected"))?;
+        let done = self.runtime.block_on(async {
+            match limit {
+                Some(limit) => tokio::time::timeout(limit, work(link)).await,
+                None => Ok(work(link).await),
+            }
+        });
+        match done {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(Trouble::Stale)) => {
+                self.stale.set(true);
+                Err(Error::Stale)
+            }
+            Ok(Err(Trouble::Driver(error))) => {
+                self.broken.set(self.broken.get() || lost_connection(&error));
+                Err(translate(&error))
+            }
+            Err(_) => {
+                self.broken.set(true);
+                Err(Error::unavailable("PostgreSQL does not answer"))
+            }
+        }
+    }
+
+    /// Like `run`; the error names the statement if the statement is to blame.
+    fn explained<T>(&self, sql: &Sql, work: impl AsyncFnOnce(&Link) -> Result<T, Trouble>) -> Result<T> {
+        self.run(Some(SILENCE), work).map_err(|error| match error {
+            Error::Other(message) => Error::Other(format!("{message}: {}", sql.text())),
+            error => error,
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! One row of an answer, read by position. Columns are never looked up by name: the statement lists them.
+
+use crate::{Error, Result, Value};
+
+/// A row, alive while its closure runs.
+pub struct Row<'r>(pub(crate) Kind<'r>);
+
+pub(crate) enum Kind<'r> {
+    Sqlite(&'r rusqlite::Row<'r>),
+    Postgres(&'r tokio_postgres::Row),
+}
+
+impl Row<'_> {
+    /// The column at a position, starting at 0.
+    pub fn get<T: FromColumn>(&self, index: usize) -> Result<T> {
+        let value = self.value(index)?;
+        T::from_column(value).ok_or_else(|| mismatch(index, std::any::type_name::<T>(), value))
+    }
+
+    /// Text without a copy.
+    pub fn text(&self, index: usize) -> Result<&str> {
+        match self.value(index)? {
+            Value::Text(text) => Ok(text),
+            value => Err(mismatch(index, "text", value)),
+        }
+    }
+
+    /// Bytes without a copy.
+    pub fn bytes(&self, index: usize) -> Result<&[u8]> {
+        match self.value(index)? {
+            Value::Blob(bytes) => Ok(bytes),
+            value => Err(mismatch(index, "bytes", value)),
+        }
+    }
+
+    fn value(&self, index: usize) -> Result<Value<'_>> {
+        match self.0 {
+            Kind::Sqlite(row) => crate::sqlite::column(row, index),
+            Kind::Postgres(row) => crate::postgres::column(row, index),
+        }
+    }
+}
+
+/// Names the kinds only: what a column holds may be secret.
+fn mismatch(index: usize, wanted: &str, found: Value<'_>) -> Error {
+    let found = match found {
+        Value::Null => "null",
+        Value::Int(_) => "a number",
+        Value::Bool(_) => "a boolean",
+        Value::Text(_) => "text",
+        Value::Blob(_) => "bytes",
+        Value::Texts(_) | Value::Strings(_) => "a list",
+    };
+    Error::Other(format!("column {index}: expected {wanted}, found {found}"))
+}
+
+/// A type that a column can be read as.
+pub trait FromColumn: Sized {
+    /// The column's value as this type; `None` if it is of another kind.
+    fn from_column(value: Value<'_>) -> Option<Self>;
+}
+
+impl FromColumn for String {
+    fn from_column(value: Value<'_>) -> Option<Self> {
+        if let Value::Text(text) = value { Some(text.to_owned()) } else { None }
+    }
+}
+
+impl FromColumn for i64 {
+    fn from_column(value: Value<'_>) -> Option<Self> {
+        if let Value::Int(number) = value { Some(number) } else { None }
+    }
+}
+
+impl FromColumn for i32 {
+    fn from_column(value: Value<'_>) -> Option<Self> {
+        i64::from_column(value)?.try_into().ok()
+    }
+}
+
+impl FromColumn for u32 {
+    fn from_column(value: Value<'_>) -> Option<Self> {
+        i64::from_column(value)?.try_into().ok()
+    }
+}
+
+impl FromColumn for bool {
+    fn from_column(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Bool(truth) => Some(truth),
+            Value::Int(0) => Some(false),
+            Value::Int(1) => Some(true),
+            _ => None,
+        }
+    }
+}
+
+impl FromColumn for Vec<u8> {
+    fn from_column(value: Value<'_>) -> Option<Self> {
+        if let Value::Blob(bytes) = value { Some(bytes.to_vec()) } else { None }
+    }
+}
+
+impl<T: FromColumn> FromColumn for Option<T> {
+    fn from_column(value: Value<'_>) -> Option<Self> {
+        if matches!(value, Value::Null) { Some(None) } else { T::from_column(value).map(Some) }
+    }
+}

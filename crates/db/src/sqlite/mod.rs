@@ -1,0 +1,198 @@
+//! SQLite: one file, one process, one writer.
+//!
+//! Reads by key take microseconds, less than handing them to another thread would, so they run where they are
+//! asked for. Scans take as long as they take and run in the blocking pool. Writes queue up for the one writer.
+
+mod files;
+mod session;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Sender, TrySendError};
+use crossbeam_queue::ArrayQueue;
+use tokio::sync::Semaphore;
+
+pub(crate) use self::session::{Session, column};
+use self::writer::Job;
+use crate::conn::{self, Conn};
+use crate::unit::{self, guarded};
+use crate::{Error, Fault, OnCommit, Result, Tx};
+
+/// The readers and the writer of one file.
+pub(crate) struct Pool {
+    readers: Readers,
+    scanners: Arc<Readers>,
+    scans: Arc<Semaphore>,
+    jobs: Sender<Job>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Pool {
+    /// Opens the file, makes it if it is missing, and starts its writer.
+    pub(crate) fn open(path: &Path, connections: usize, queue: usize, on_commit: OnCommit) -> Result<Self> {
+        let path = files::absolute(path)?;
+        let lock = files::lock(&path)?;
+        let connection = files::open_writer(&path)?;
+        let (jobs, waiting) = crossbeam_channel::bounded(queue.max(1));
+        let writer = writer::start(connection, lock, waiting, on_commit)?;
+        let connections = connections.max(1);
+        Ok(Self {
+            readers: Readers::open(path.clone(), connections)?,
+            scanners: Arc::new(Readers::open(path, connections)?),
+            scans: Arc::new(Semaphore::new(connections)),
+            jobs,
+            writer: Mutex::new(Some(writer)),
+        })
+    }
+
+    /// Runs a read on the calling thread.
+    pub(crate) fn read<T, E: Fault>(&self, mut work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
+        let conn = self.readers.take()?;
+        let result = guarded(&conn, || work(&conn));
+        self.readers.give_back(conn);
+        result
+    }
+
+    /// Runs a scan in the blocking pool, in one snapshot.
+    pub(crate) async fn scan<T, E>(
+        &self,
+        mut work: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Fault,
+    {
+        let permit = Arc::clone(&self.scans).acquire_owned().await.map_err(|_| unit::closed())?;
+        let scanners = Arc::clone(&self.scanners);
+        let scan = move || {
+            let conn = scanners.take()?;
+            session(&conn).control("BEGIN DEFERRED")?;
+            let result = guarded(&conn, || work(&conn));
+            // A connection that cannot leave its snapshot is dropped rather than kept: it would hold back the log.
+            if session(&conn).control("COMMIT").is_ok() {
+                scanners.give_back(conn);
+            }
+            drop(permit);
+            result
+        };
+        match tokio::task::spawn_blocking(scan).await {
+            Ok(result) => result,
+            Err(_) => Err(unit::closed().into()),
+        }
+    }
+
+    /// Queues a unit for the writer and waits until it is on disk.
+    pub(crate) async fn write<T, E>(
+        &self,
+        work: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Fault,
+    {
+        let (unit, answer) = unit::wrap(work);
+        match self.jobs.try_send(Job::Unit(unit)) {
+            Ok(()) => unit::answer(answer).await,
+            Err(TrySendError::Full(_)) => Err(unit::full().into()),
+            Err(TrySendError::Disconnected(_)) => Err(unit::closed().into()),
+        }
+    }
+
+    /// Refuses further reads, waits for the waiting writes and folds the log into the file.
+    pub(crate) async fn close(&self) {
+        self.scans.close();
+        self.readers.close();
+        self.scanners.close();
+        let writer = self.writer.lock().ok().and_then(|mut writer| writer.take());
+        let Some(writer) = writer else { return };
+        let jobs = self.jobs.clone();
+        let stopped = tokio::task::spawn_blocking(move || {
+            // An error means that it has stopped already.
+            let _ = jobs.send(Job::Stop);
+            writer.join().is_ok()
+        });
+        if !stopped.await.unwrap_or(false) {
+            tracing::error!("the writer thread did not end well");
+        }
+    }
+}
+
+/// Read-only connections that wait to be used.
+struct Readers {
+    path: PathBuf,
+    idle: ArrayQueue<Conn>,
+    closed: AtomicBool,
+}
+
+impl Readers {
+    fn open(path: PathBuf, count: usize) -> Result<Self> {
+        let readers = Self { path, idle: ArrayQueue::new(count), closed: AtomicBool::new(false) };
+        for _ in 0..count {
+            readers.give_back(readers.another()?);
+        }
+        Ok(readers)
+    }
+
+    /// An idle connection, or one more when all are in use: opening one is quicker than waiting might be.
+    fn take(&self) -> Result<Conn> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(unit::closed());
+        }
+        self.idle.pop().map_or_else(|| self.another(), Ok)
+    }
+
+    /// Keeps the connection for the next one, unless there are enough.
+    fn give_back(&self, conn: Conn) {
+        if !self.closed.load(Ordering::Acquire) {
+            drop(self.idle.push(conn));
+        }
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        while self.idle.pop().is_some() {}
+    }
+
+    fn another(&self) -> Result<Conn> {
+        files::open_reader(&self.path).map(Session::conn)
+    }
+}
+
+/// The session of a connection that was made here.
+fn session(conn: &Conn) -> &Session {
+    match conn.session() {
+        conn::Session::Sqlite(session) => session,
+        conn::Session::Postgres(_) => unreachable!("this connection was made by the pool for SQLite"),
+    }
+}
+
+/// What a driver's error means to a caller.
+fn translate(error: &rusqlite::Error) -> Error {
+    use rusqlite::ErrorCode;
+    let rusqlite::Error::SqliteFailure(failure, message) = error else { return Error::other(error) };
+    let message = message.as_deref().unwrap_or_default();
+    match (failure.extended_code, failure.code) {
+        (2067 | 1555, _) => {
+            Error::Unique(message.strip_prefix("UNIQUE constraint failed: ").unwrap_or(message).to_owned())
+        }
+        (787, _) => Error::ForeignKey,
+        // ON DELETE RESTRICT is carried out by a trigger, and says so.
+        (1811, _) if message.contains("FOREIGN KEY") => Error::ForeignKey,
+        (
+            _,
+            ErrorCode::DiskFull
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::OutOfMemory
+            | ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::CannotOpen
+            | ErrorCode::ReadOnly,
+        ) => Error::unavailable(error),
+        _ => Error::other(error),
+    }
+}

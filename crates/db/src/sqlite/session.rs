@@ -1,0 +1,100 @@
+//! One connection, spoken to in the shared interface.
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ToSql, params_from_iter};
+
+use super::translate;
+use crate::conn::{self, Conn};
+use crate::row::Kind;
+use crate::{Error, Result, Row, Sql, Value};
+
+/// A connection to the file.
+pub(crate) struct Session(Connection);
+
+impl Session {
+    /// Wraps a connection for a unit.
+    pub(super) fn conn(connection: Connection) -> Conn {
+        Conn::new(conn::Session::Sqlite(Self(connection)))
+    }
+
+    pub(crate) fn each(
+        &self,
+        sql: &Sql,
+        params: &[Value<'_>],
+        mut visit: impl FnMut(&Row<'_>) -> Result<bool>,
+    ) -> Result<()> {
+        let mut statement = self.0.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
+        let mut rows = statement.query(params_from_iter(params)).map_err(|error| explain(sql, &error))?;
+        while let Some(row) = rows.next().map_err(|error| explain(sql, &error))? {
+            if !visit(&Row(Kind::Sqlite(row)))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn execute(&self, sql: &Sql, params: &[Value<'_>]) -> Result<u64> {
+        let mut statement = self.0.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
+        let rows = statement.execute(params_from_iter(params)).map_err(|error| explain(sql, &error))?;
+        Ok(rows as u64)
+    }
+
+    pub(crate) fn prepare(&self, sql: &Sql) -> Result<()> {
+        self.0.prepare(sql.sqlite()).map(drop).map_err(|error| translate(&error))
+    }
+
+    pub(crate) fn script(&self, text: &str) -> Result<()> {
+        self.0.execute_batch(text).map_err(|error| translate(&error))
+    }
+
+    /// Whether the outer transaction is gone.
+    pub(super) fn is_autocommit(&self) -> bool {
+        self.0.is_autocommit()
+    }
+
+    /// Runs one of the writer's own statements.
+    pub(super) fn control(&self, text: &'static str) -> Result<()> {
+        let mut statement = self.0.prepare_cached(text).map_err(|error| translate(&error))?;
+        statement.raw_execute().map(drop).map_err(|error| translate(&error))
+    }
+
+    /// Runs a checkpoint pragma: the frames in the log, and how many of them are in the file.
+    pub(super) fn checkpoint(&self, text: &'static str) -> Result<(i64, i64)> {
+        let mut statement = self.0.prepare_cached(text).map_err(|error| translate(&error))?;
+        statement.query_row((), |row| Ok((row.get(1)?, row.get(2)?))).map_err(|error| translate(&error))
+    }
+}
+
+/// The error, with the statement if the statement is to blame.
+fn explain(sql: &Sql, error: &rusqlite::Error) -> Error {
+    match translate(error) {
+        Error::Other(message) => Error::Other(format!("{message}: {}", sql.text())),
+        error => error,
+    }
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match *self {
+            Value::Null => ValueRef::Null,
+            Value::Int(value) => ValueRef::Integer(value),
+            Value::Bool(value) => ValueRef::Integer(value.into()),
+            Value::Text(value) => ValueRef::Text(value.as_bytes()),
+            Value::Blob(value) => ValueRef::Blob(value),
+            Value::Texts(_) | Value::Strings(_) => {
+                return Ok(ToSqlOutput::Owned(self.json().unwrap_or_default().into()));
+            }
+        }))
+    }
+}
+
+/// One column of a row.
+pub(crate) fn column<'r>(row: &'r rusqlite::Row<'_>, index: usize) -> Result<Value<'r>> {
+    match row.get_ref(index).map_err(|error| translate(&error))? {
+        ValueRef::Null => Ok(Value::Null),
+        ValueRef::Integer(value) => Ok(Value::Int(value)),
+        ValueRef::Text(text) => std::str::from_utf8(text).map(Value::Text).map_err(Error::other),
+        ValueRef::Blob(bytes) => Ok(Value::Blob(bytes)),
+        ValueRef::Real(_) => Err(Error::Other(format!("column {index} is a floating-point number"))),
+    }
+}

@@ -1,0 +1,213 @@
+//! The one writer: group commit.
+//!
+//! Whatever waits when a transaction begins shares its fsync. Each unit has a savepoint of its own, so one that
+//! fails takes only itself back. Nobody is answered before the COMMIT: acknowledged means on disk.
+
+use std::fs::File;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::Receiver;
+use rusqlite::Connection;
+
+use super::session::Session;
+use crate::unit::{Outcome, Unit, publish};
+use crate::{Error, OnCommit, Result, Tx};
+
+/// A batch ends when it has this many units, or has run this long.
+const MOST_UNITS: usize = 512;
+const LONGEST: Duration = Duration::from_millis(5);
+
+/// The log is folded into the file each time it has grown by this many pages (16 MiB).
+const LOG_PAGES: i64 = 4096;
+
+/// What the writer is told.
+pub(super) enum Job {
+    Unit(Box<dyn Unit>),
+    Stop,
+}
+
+/// Starts the writer; it ends at [`Job::Stop`], or when nobody is left to send it anything.
+pub(super) fn start(
+    connection: Connection,
+    lock: File,
+    jobs: Receiver<Job>,
+    on_commit: OnCommit,
+) -> Result<JoinHandle<()>> {
+    let tx = Tx::new(Session::conn(connection));
+    let mut writer = Writer { tx, jobs, on_commit, log: 0, fold_at: LOG_PAGES, _lock: lock };
+    std::thread::Builder::new()
+        .name("podium-writer".to_owned())
+        .spawn(move || writer.work())
+        .map_err(|error| Error::unavailable(format_args!("cannot start the writer thread: {error}")))
+}
+
+struct Writer {
+    tx: Tx,
+    jobs: Receiver<Job>,
+    on_commit: OnCommit,
+    log: i64,
+    fold_at: i64,
+    _lock: File,
+}
+
+/// Why a transaction did not commit.
+enum Failure {
+    /// It could not begin or could not commit: none of its units happened.
+    Refused(Error),
+    /// SQLite rolled it back under a unit (disk full, I/O error, out of memory): its neighbours deserve another try.
+    Undone(Error),
+}
+
+impl Writer {
+    fn work(&mut self) {
+        while let Ok(Job::Unit(first)) = self.jobs.recv() {
+            if first.abandoned() {
+                continue;
+            }
+            let stop = self.batch(first);
+            self.fold();
+            if stop {
+                break;
+            }
+        }
+        if let Err(error) = self.session().checkpoint("PRAGMA wal_checkpoint(TRUNCATE)") {
+            tracing::warn!(%error, "the last checkpoint failed; the next start will make up for it");
+        }
+    }
+
+    /// Runs what waits in one transaction and answers it; says whether it was told to stop.
+    fn batch(&mut self, first: Box<dyn Unit>) -> bool {
+        let mut units = vec![first];
+        let mut stop = false;
+        match self.together(&mut units, &mut stop) {
+            Ok(()) => units.into_iter().for_each(Unit::answer),
+            Err(Failure::Refused(error)) => units.into_iter().for_each(|unit| unit.refuse(error.clone())),
+            Err(Failure::Undone(error)) => {
+                tracing::warn!(%error, units = units.len(), "a transaction was undone: running its units one by one");
+                units.into_iter().for_each(|unit| self.alone(unit));
+            }
+        }
+        stop
+    }
+
+    /// Runs the first unit, then whatever else waits, and commits.
+    fn together(&mut self, units: &mut Vec<Box<dyn Unit>>, stop: &mut bool) -> Result<(), Failure> {
+        self.begin()?;
+        let started = Instant::now();
+        for unit in units.iter_mut() {
+            self.run(unit.as_mut())?;
+        }
+        while units.len() < MOST_UNITS && started.elapsed() < LONGEST {
+            match self.jobs.try_recv() {
+                Ok(Job::Unit(unit)) if unit.abandoned() => {}
+                Ok(Job::Unit(mut unit)) => {
+                    let ran = self.run(unit.as_mut());
+                    units.push(unit);
+                    ran?;
+                }
+                Ok(Job::Stop) => {
+                    *stop = true;
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        self.commit()
+    }
+
+    /// Runs one unit in its savepoint.
+    fn run(&self, unit: &mut dyn Unit) -> Result<(), Failure> {
+        let announced = self.tx.changes().borrow().len();
+        let mut ended = self.session().control("SAVEPOINT unit");
+        if ended.is_ok() {
+            ended = if unit.run(&self.tx) == Outcome::Done {
+                self.session().control("RELEASE unit")
+            } else {
+                self.tx.changes().borrow_mut().truncate(announced);
+                self.session()
+                    .control("ROLLBACK TO unit")
+                    .and_then(|()| self.session().control("RELEASE unit"))
+            };
+        }
+        match ended {
+            Ok(()) if !self.session().is_autocommit() => Ok(()),
+            Ok(()) => Err(Failure::Undone(Error::unavailable("SQLite rolled back"))),
+            Err(error) => {
+                self.abort();
+                Err(Failure::Undone(error))
+            }
+        }
+    }
+
+    /// Runs one unit in a transaction that it shares with nobody.
+    fn alone(&self, mut unit: Box<dyn Unit>) {
+        let mut ended = self.begin();
+        if ended.is_ok() {
+            if unit.run(&self.tx) == Outcome::Done {
+                ended = self.commit();
+            } else {
+                self.abort();
+            }
+        }
+        match ended {
+            Ok(()) => unit.answer(),
+            Err(Failure::Refused(error) | Failure::Undone(error)) => unit.refuse(error),
+        }
+    }
+
+    fn begin(&self) -> Result<(), Failure> {
+        self.session().control("BEGIN IMMEDIATE").map_err(|error| Failure::Refused(away(&error)))
+    }
+
+    /// Commits, then says what was changed.
+    fn commit(&self) -> Result<(), Failure> {
+        if let Err(error) = self.session().control("COMMIT") {
+            self.abort();
+            return Err(Failure::Refused(away(&error)));
+        }
+        publish(&self.on_commit, &self.tx.changes().take());
+        Ok(())
+    }
+
+    /// Takes back the transaction, unless SQLite already did.
+    fn abort(&self) {
+        self.tx.changes().borrow_mut().clear();
+        if !self.session().is_autocommit()
+            && let Err(error) = self.session().control("ROLLBACK")
+        {
+            tracing::error!(%error, "cannot roll back");
+        }
+    }
+
+    /// Folds the log into the file when it has grown: between batches, when nobody waits for an answer.
+    ///
+    /// A reader that stays in an old snapshot keeps the log from starting over; trying again after every batch would
+    /// not help, so the next try waits for the log to grow as much again.
+    fn fold(&mut self) {
+        let Ok((log, _)) = self.session().checkpoint("PRAGMA wal_checkpoint(NOOP)") else { return };
+        if log < self.log {
+            self.fold_at = LOG_PAGES;
+        }
+        self.log = log;
+        if log < self.fold_at {
+            return;
+        }
+        match self.session().checkpoint("PRAGMA wal_checkpoint(PASSIVE)") {
+            Ok((log, folded)) => self.fold_at = if folded == log { LOG_PAGES } else { log + LOG_PAGES },
+            Err(error) => tracing::warn!(%error, "a checkpoint failed"),
+        }
+    }
+
+    fn session(&self) -> &Session {
+        super::session(&self.tx)
+    }
+}
+
+/// An error of the transaction itself is never the fault of a unit.
+fn away(error: &Error) -> Error {
+    match error {
+        Error::Unavailable(_) => error.clone(),
+        error => Error::unavailable(error),
+    }
+}

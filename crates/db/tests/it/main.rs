@@ -1,0 +1,11 @@
+//! The promises of the seam, kept by both engines.
+
+mod concurrency;
+mod guards;
+mod migrations;
+mod postgres;
+mod schema;
+mod sqlite;
+mod support;
+mod units;
+mod values;

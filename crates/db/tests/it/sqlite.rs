@@ -1,0 +1,139 @@
+//! What only SQLite promises: one writer for a file, and nothing acknowledged is lost when that writer is killed.
+
+use std::future::{Future, poll_fn};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::task::Poll;
+
+use podium_db::{Db, Error, Options, Target};
+
+use crate::support::{Bed, TABLES, count, insert, number};
+
+#[tokio::test]
+async fn a_second_opener_is_refused() {
+    let bed = Bed::sqlite().await;
+    let Err(Error::Unavailable(message)) = Db::open(Options::new(bed.target.clone())).await else {
+        panic!("the file was opened twice")
+    };
+    assert!(message.contains("in use by another process"), "{message}");
+    bed.db.close().await;
+    let again = Db::open(Options::new(bed.target.clone())).await.unwrap();
+    assert_eq!(count(&again).await, 0);
+}
+
+#[tokio::test]
+async fn closing_folds_the_log_into_the_file() {
+    let bed = Bed::sqlite().await;
+    bed.db.write(None, |tx| insert(tx, "a", 1)).await.unwrap();
+    bed.db.close().await;
+    let Target::Sqlite(path) = &bed.target else { unreachable!() };
+    assert!(!path.with_extension("db-wal").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_does_not_grow_without_end() {
+    let bed = Bed::sqlite().await;
+    let note = "x".repeat(100_000);
+    for n in 0..600 {
+        let note = note.clone();
+        bed.db.write(None, move |tx| insert(tx, &format!("{n}{note}"), n)).await.unwrap();
+        assert_eq!(number(&bed.db, "nobody").await, None);
+    }
+    let Target::Sqlite(path) = &bed.target else { unreachable!() };
+    let log = std::fs::metadata(path.with_extension("db-wal")).unwrap().len();
+    assert!(log < 40 << 20, "120 MB were written and the log has {log} bytes");
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = Options::new(Target::Sqlite(directory.path().join("podium.db")));
+    options.queue = 1;
+    let db = Db::open(options).await.unwrap();
+    db.migrate(TABLES).await.unwrap();
+    let (entered, wait_until_entered) = std::sync::mpsc::channel();
+    let (release, wait_for_release) = std::sync::mpsc::channel::<()>();
+    let wait_for_release = std::sync::Mutex::new(wait_for_release);
+    let blocking = tokio::spawn({
+        let db = db.clone();
+        async move {
+            db.write(None, move |_| {
+                entered.send(()).unwrap();
+                wait_for_release.lock().unwrap().recv().unwrap();
+                Ok::<_, Error>(())
+            })
+            .await
+        }
+    });
+    tokio::task::spawn_blocking(move || wait_until_entered.recv()).await.unwrap().unwrap();
+    let mut waiting = Box::pin(db.write(None, |tx| insert(tx, "a", 1)));
+    assert!(poll_fn(|context| Poll::Ready(waiting.as_mut().poll(context).is_pending())).await);
+    let refused = db.write(None, |tx| insert(tx, "b", 1)).await;
+    assert!(matches!(refused, Err(Error::Unavailable(_))));
+    release.send(()).unwrap();
+    assert_eq!(blocking.await.unwrap(), Ok(()));
+    assert_eq!(waiting.await, Ok(()));
+}
+
+/// Names the file that the child process is to write; unset in every other process.
+const VICTIM: &str = "PODIUM_DB_TEST_VICTIM";
+
+/// The child: writes for ever and says which writes were acknowledged. A test in name only.
+#[tokio::test(flavor = "multi_thread")]
+async fn victim() {
+    let Ok(path) = std::env::var(VICTIM) else { return };
+    let db = Db::open(Options::new(Target::Sqlite(path.into()))).await.unwrap();
+    db.migrate(TABLES).await.unwrap();
+    let writers = (0..8).map(|writer| {
+        let db = db.clone();
+        async move {
+            for n in 0.. {
+                let id = format!("{writer}-{n}");
+                let wanted = id.clone();
+                db.write(None, move |tx| insert(tx, &wanted, n)).await.unwrap();
+                eprintln!("acknowledged {id}");
+            }
+        }
+    });
+    futures_util::future::join_all(writers).await;
+}
+
+#[tokio::test]
+async fn a_killed_process_loses_nothing_it_acknowledged() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("podium.db");
+    let acknowledged = kill_after(&path, 500);
+    let db = Db::open(Options::new(Target::Sqlite(path))).await.unwrap();
+    for id in &acknowledged {
+        let id: &'static str = Box::leak(id.clone().into_boxed_str());
+        assert!(number(&db, id).await.is_some(), "{id} was acknowledged and is gone");
+    }
+    assert!(count(&db).await >= 500);
+}
+
+/// Runs the child, kills it after so many acknowledgements, and gives all of them.
+fn kill_after(path: &Path, enough: usize) -> Vec<String> {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "sqlite::victim", "--nocapture"])
+        .env(VICTIM, path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut acknowledged = Vec::new();
+    while let Some(Ok(line)) = lines.next() {
+        if let Some(id) = line.strip_prefix("acknowledged ") {
+            acknowledged.push(id.to_owned());
+        }
+        if acknowledged.len() == enough {
+            child.kill().unwrap();
+        }
+    }
+    child.wait().unwrap();
+    // The kill may have cut the last line short.
+    acknowledged.pop();
+    assert!(acknowledged.len() + 1 >= enough);
+    acknowledged
+}

@@ -1,0 +1,155 @@
+//! From the name of a role to the role: whether it exists, and whether it can be held in that place.
+//!
+//! Whether the caller may give it is another question, for [`crate::no_escalation`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+
+use podium_api::enums::{CustomRoleScope, OrganizationRole, WorkspaceRoleName};
+use podium_api::{FieldError, Id};
+
+use crate::grants::{Grants, Held};
+use crate::permissions::PermissionSet;
+use crate::roles::{DagRoleName, DeploymentRoleName, is_built_in};
+
+/// A custom role, as far as giving it is concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CustomRole {
+    /// Its id.
+    pub id: Id,
+    /// What it is held on.
+    pub scope: CustomRoleScope,
+    /// What it gives.
+    pub permissions: PermissionSet,
+    /// The only workspaces in which it can be held; none means everywhere.
+    pub restricted_workspace_ids: Vec<Id>,
+}
+
+/// What a request mentions, and somebody has to look up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mentions {
+    /// Workspaces.
+    pub workspaces: BTreeSet<Id>,
+    /// Deployments.
+    pub deployments: BTreeSet<Id>,
+    /// Names of roles that are not built in.
+    pub custom_roles: BTreeSet<String>,
+}
+
+impl Mentions {
+    /// Notes the name of a role, unless it is built in.
+    pub(crate) fn role(&mut self, name: &str) {
+        if !is_built_in(name) {
+            self.custom_roles.insert(name.to_owned());
+        }
+    }
+}
+
+/// What was found of it in the organization.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The workspaces that exist.
+    pub workspaces: BTreeSet<Id>,
+    /// The deployments that exist, and their workspaces.
+    pub deployments: BTreeMap<Id, Id>,
+    /// The custom roles that exist, by their exact names.
+    pub custom_roles: BTreeMap<String, CustomRole>,
+}
+
+impl Facts {
+    /// Whether the workspace exists and the caller may know it: an unseen one is as unknown as an absent one.
+    pub fn shows_workspace(&self, id: Id, caller: &Grants) -> bool {
+        self.workspaces.contains(&id) && caller.sees_workspace(id)
+    }
+
+    /// The workspace of a deployment that exists and that the caller may know.
+    pub fn workspace_of(&self, deployment_id: Id, caller: &Grants) -> Option<Id> {
+        let workspace_id = *self.deployments.get(&deployment_id)?;
+        caller.sees_deployment(deployment_id, workspace_id).then_some(workspace_id)
+    }
+}
+
+/// What to say of a thing that is absent, or that the caller may not see.
+pub(crate) fn no_such(thing: &str, id: &dyn Display) -> String {
+    format!(
+        "must be the id of a {thing} of this organization that you may see; there is no such {thing}: {id}"
+    )
+}
+
+/// Why a role cannot be held there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    /// A word that a program can act on.
+    pub code: &'static str,
+    /// What was wrong, and what would be right.
+    pub message: String,
+}
+
+impl Unfit {
+    fn new(code: &'static str, message: String) -> Self {
+        Self { code, message }
+    }
+
+    /// As the error of the field that named the role.
+    pub fn at(self, field: impl Into<String>) -> FieldError {
+        FieldError::new(field, self.code, self.message)
+    }
+}
+
+/// The organization role of this name.
+pub fn organization_role(name: &str) -> Result<OrganizationRole, Unfit> {
+    let choices = || listed(OrganizationRole::ALL, OrganizationRole::as_str);
+    name.parse().map_err(|_| Unfit::new("enum", format!("must be one of {}; is `{name}`", choices())))
+}
+
+/// The workspace role of this name.
+pub fn workspace_role(name: &str) -> Result<WorkspaceRoleName, Unfit> {
+    let choices = || listed(WorkspaceRoleName::ALL, WorkspaceRoleName::as_str);
+    name.parse().map_err(|_| Unfit::new("enum", format!("must be one of {}; is `{name}`", choices())))
+}
+
+/// The role of this name, to be held on a deployment of that workspace.
+pub fn deployment_role(name: &str, workspace_id: Id, facts: &Facts) -> Result<Held, Unfit> {
+    match DeploymentRoleName::named(name) {
+        Some(role) => Ok(Held::Deployment(role)),
+        None => facts.custom_role(name, CustomRoleScope::Deployment, workspace_id),
+    }
+}
+
+/// The role of this name, to be held on a DAG or tag in that workspace.
+pub fn dag_role(name: &str, workspace_id: Id, facts: &Facts) -> Result<Held, Unfit> {
+    match DagRoleName::named(name) {
+        Some(role) => Ok(Held::Dag(role)),
+        None => facts.custom_role(name, CustomRoleScope::Dag, workspace_id),
+    }
+}
+
+impl Facts {
+    fn custom_role(&self, name: &str, scope: CustomRoleScope, workspace_id: Id) -> Result<Held, Unfit> {
+        let Some(role) = self.custom_roles.get(name) else {
+            let built_in = match scope {
+                CustomRoleScope::Deployment => listed(DeploymentRoleName::ALL, DeploymentRoleName::as_str),
+                CustomRoleScope::Dag => listed(DagRoleName::ALL, DagRoleName::as_str),
+            };
+            let message =
+                format!("must be {built_in} or the name of a custom role of scope {scope}; is `{name}`");
+            return Err(Unfit::new("unknown", message));
+        };
+        if role.scope != scope {
+            let message = format!("must be a role of scope {scope}; `{name}` is of scope {}", role.scope);
+            return Err(Unfit::new("scope", message));
+        }
+        let is_restricted = !role.restricted_workspace_ids.is_empty();
+        if is_restricted && !role.restricted_workspace_ids.contains(&workspace_id) {
+            let message = format!(
+                "must be a role that can be held in workspace {workspace_id}; `{name}` is restricted to others"
+            );
+            return Err(Unfit::new("restricted", message));
+        }
+        Ok(Held::Custom { id: role.id, name: name.to_owned(), permissions: role.permissions })
+    }
+}
+
+fn listed<R: Copy>(roles: &[R], name: fn(R) -> &'static str) -> String {
+    roles.iter().map(|role| name(*role)).collect::<Vec<_>>().join(", ")
+}

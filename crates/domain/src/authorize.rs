@@ -1,0 +1,236 @@
+//! May this subject do this here? Decided in one place, so that the answer is always the same.
+//!
+//! What a subject may not see does not exist for it (404); what it sees and may not touch is forbidden (403). Whether
+//! the thing really exists is not asked here: the store answers an absent one with the same words. Membership of the
+//! organization is settled before.
+
+use podium_api::Id;
+
+use crate::grants::{Grants, On};
+use crate::permissions::Permission;
+use crate::refusal::{Refusal, Result};
+
+/// What a permission is needed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are ids, named for what they identify")]
+pub enum Target {
+    /// The organization.
+    Organization,
+    /// A workspace.
+    Workspace(Id),
+    /// A deployment.
+    Deployment { id: Id, workspace_id: Id },
+}
+
+/// Proof that a permission was checked in an organization; the store reads and writes nothing without one.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    organization_id: Id,
+    permission: Option<Permission>,
+}
+
+impl Scope {
+    /// A scope that no caller stands behind: for the first start and for background work only.
+    pub const fn for_server(organization_id: Id) -> Self {
+        Self { organization_id, permission: None }
+    }
+
+    /// The organization that everything done with this proof stays in.
+    pub const fn organization_id(&self) -> Id {
+        self.organization_id
+    }
+
+    /// The same, as text.
+    pub fn organization(&self) -> &str {
+        self.organization_id.as_str()
+    }
+
+    /// The permission that was proven; none where the server acts for itself.
+    pub const fn permission(&self) -> Option<Permission> {
+        self.permission
+    }
+}
+
+/// Proves that the subject holds the permission on the target.
+pub fn authorize(
+    organization_id: Id,
+    grants: &Grants,
+    permission: Permission,
+    target: Target,
+) -> Result<Scope> {
+    require(grants, permission, target)?;
+    Ok(Scope { organization_id, permission: Some(permission) })
+}
+
+/// Checks a further permission, such as the right on the target behind a gate.
+pub fn require(grants: &Grants, permission: Permission, target: Target) -> Result<()> {
+    let (seen, held) = match target {
+        Target::Organization => (true, grants.on_organization()),
+        Target::Workspace(id) => (grants.sees_workspace(id), grants.on_workspace(id)),
+        Target::Deployment { id, workspace_id } => {
+            (grants.sees_deployment(id, workspace_id), grants.on_deployment(id, workspace_id))
+        }
+    };
+    if held.contains(permission) {
+        Ok(())
+    } else if seen {
+        Err(target.forbid(permission))
+    } else {
+        Err(target.unseen())
+    }
+}
+
+impl From<Target> for On {
+    fn from(target: Target) -> Self {
+        match target {
+            Target::Organization => Self::Organization,
+            Target::Workspace(id) => Self::Workspace(id),
+            Target::Deployment { id, workspace_id } => Self::Deployment { id, workspace_id },
+        }
+    }
+}
+
+impl Target {
+    /// What an absent target and an unseen one are both answered with.
+    pub fn unseen(self) -> Refusal {
+        Refusal::not_found(match self {
+            Self::Organization => "organization",
+            Self::Workspace(_) => "workspace",
+            Self::Deployment { .. } => "deployment",
+        })
+    }
+
+    fn forbid(self, permission: Permission) -> Refusal {
+        let (place, giver) = match self {
+            Self::Organization => ("in this organization", "An organization owner"),
+            Self::Workspace(_) => ("in this workspace", "An owner of the workspace or of the organization"),
+            Self::Deployment { .. } => (
+                "on this deployment",
+                "An admin of the deployment, or an owner of its workspace or of the organization,",
+            ),
+        };
+        Refusal::Forbidden(format!(
+            "You need the permission `{permission}` {place}. {giver} can give you a role that has it."
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cast::{self, d1, d2, org, w1, w2};
+    use crate::grants::Grant;
+
+    const SETTINGS: &str = "workspace.settings.update";
+
+    #[test]
+    fn unseen_is_not_found_and_seen_is_forbidden() {
+        let (on_d1, on_d2) = (cast::deployment(d1()), cast::deployment(d2()));
+        let table: &[(&str, Vec<Grant>, &str, Target, u16)] = &[
+            ("owner", vec![cast::owner()], SETTINGS, Target::Workspace(w1()), 200),
+            ("owner", vec![cast::owner()], "deployment.delete", on_d1, 200),
+            ("member", vec![cast::member()], "organization.get", Target::Organization, 200),
+            ("member", vec![cast::member()], "organization.settings.update", Target::Organization, 403),
+            ("member", vec![cast::member()], "workspace.get", Target::Workspace(w1()), 404),
+            ("member", vec![cast::member()], "deployment.get", on_d1, 404),
+            ("stranger", vec![], "workspace.get", Target::Workspace(w1()), 404),
+            ("stranger", vec![], "organization.get", Target::Organization, 403),
+            (
+                "workspace owner",
+                vec![cast::in_workspace(w1(), "WORKSPACE_OWNER")],
+                SETTINGS,
+                Target::Workspace(w1()),
+                200,
+            ),
+            (
+                "workspace owner",
+                vec![cast::in_workspace(w1(), "WORKSPACE_OWNER")],
+                SETTINGS,
+                Target::Workspace(w2()),
+                404,
+            ),
+            (
+                "workspace member",
+                vec![cast::in_workspace(w1(), "WORKSPACE_MEMBER")],
+                SETTINGS,
+                Target::Workspace(w1()),
+                403,
+            ),
+            (
+                "workspace member",
+                vec![cast::in_workspace(w1(), "WORKSPACE_MEMBER")],
+                "deployment.get",
+                on_d1,
+                200,
+            ),
+            (
+                "workspace member",
+                vec![cast::in_workspace(w1(), "WORKSPACE_MEMBER")],
+                "deployment.update",
+                on_d1,
+                403,
+            ),
+            (
+                "workspace member",
+                vec![cast::in_workspace(w1(), "WORKSPACE_MEMBER")],
+                "deployment.get",
+                on_d2,
+                404,
+            ),
+            (
+                "accessor",
+                vec![cast::in_workspace(w1(), "WORKSPACE_ACCESSOR")],
+                "workspace.get",
+                Target::Workspace(w1()),
+                200,
+            ),
+            ("accessor", vec![cast::in_workspace(w1(), "WORKSPACE_ACCESSOR")], "deployment.get", on_d1, 404),
+            (
+                "deployment admin",
+                vec![cast::on_deployment(d1(), "DEPLOYMENT_ADMIN")],
+                "deployment.delete",
+                on_d1,
+                200,
+            ),
+            (
+                "deployment admin",
+                vec![cast::on_deployment(d1(), "DEPLOYMENT_ADMIN")],
+                SETTINGS,
+                Target::Workspace(w1()),
+                403,
+            ),
+            ("dag viewer", vec![cast::on_dag(d1(), "etl", "DAG_VIEWER")], "deployment.get", on_d1, 200),
+            ("dag viewer", vec![cast::on_dag(d1(), "etl", "DAG_VIEWER")], "deployment.logs.get", on_d1, 403),
+        ];
+        for (who, grants, permission, target, status) in table {
+            let grants = Grants::new(grants.clone());
+            let answer = authorize(org(), &grants, Permission::known(permission), *target);
+            let got = answer.as_ref().map_or_else(Refusal::status, |_| 200);
+            assert_eq!(got, *status, "{who} asks for {permission} on {target:?}");
+        }
+    }
+
+    #[test]
+    fn the_proof_stays_in_its_organization() {
+        let owner = Grants::new([cast::owner()]);
+        let scope =
+            authorize(org(), &owner, Permission::known("workspace.get"), Target::Workspace(w1())).unwrap();
+        assert_eq!(scope.organization_id(), org());
+        assert_eq!(scope.permission(), Some(Permission::known("workspace.get")));
+        assert_eq!(Scope::for_server(org()).permission(), None);
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        let member = Grants::new([cast::in_workspace(w1(), "WORKSPACE_MEMBER")]);
+        let refused = require(&member, Permission::known(SETTINGS), Target::Workspace(w1())).unwrap_err();
+        assert_eq!(
+            refused.message(),
+            "You need the permission `workspace.settings.update` in this workspace. \
+             An owner of the workspace or of the organization can give you a role that has it."
+        );
+        let unseen = require(&member, Permission::known(SETTINGS), Target::Workspace(w2())).unwrap_err();
+        assert_eq!(unseen, Target::Workspace(w1()).unseen());
+        assert_eq!(unseen.message(), "There is no such workspace, or you may not see it.");
+    }
+}

@@ -1,0 +1,143 @@
+//! Custom roles: permissions that an organization bundles under a name of its own.
+//!
+//! Only organization owners define them, which the permission of the operation sees to. A permission that is listed
+//! twice counts once. That a name is free, and who holds a role, is for the store to say.
+
+use std::collections::BTreeSet;
+
+use podium_api::Id;
+use podium_api::enums::{CustomRoleScope, RoleScope};
+use podium_api::roles::{CreateCustomRoleRequest, UpdateCustomRoleRequest};
+
+use crate::assignable::no_such;
+use crate::groups::scope_of;
+use crate::names::{Name, name};
+use crate::permissions::{Permission, PermissionSet};
+use crate::refusal::{Fields, Refusal, Result};
+use crate::roles::is_built_in;
+
+const MAX_NAME: usize = 128;
+
+/// A custom role that passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// Its name.
+    pub name: Name,
+    /// What it is for; none keeps what was said before.
+    pub description: Option<String>,
+    /// What it gives.
+    pub permissions: PermissionSet,
+    /// The only workspaces in which it can be held, in order: empty means everywhere, none keeps the list.
+    pub restricted_workspace_ids: Option<Vec<Id>>,
+}
+
+/// Checks a new custom role; `workspaces` are those of the organization that the request may name.
+pub fn create(request: &CreateCustomRoleRequest, workspaces: &BTreeSet<Id>) -> Result<Definition> {
+    let CreateCustomRoleRequest { name, description, scope_type, permissions, restricted_workspace_ids } =
+        request;
+    let restricted = Some(restricted_workspace_ids.as_deref().unwrap_or_default());
+    define(*scope_type, name, description.as_deref(), permissions, restricted, workspaces)
+}
+
+/// Checks new settings of a custom role, whose scope never changes.
+pub fn update(
+    scope: CustomRoleScope,
+    request: &UpdateCustomRoleRequest,
+    workspaces: &BTreeSet<Id>,
+) -> Result<Definition> {
+    let UpdateCustomRoleRequest { name, description, permissions, restricted_workspace_ids } = request;
+    define(scope, name, description.as_deref(), permissions, restricted_workspace_ids.as_deref(), workspaces)
+}
+
+fn define(
+    scope: CustomRoleScope,
+    role_name: &str,
+    description: Option<&str>,
+    permissions: &[String],
+    restricted: Option<&[Id]>,
+    workspaces: &BTreeSet<Id>,
+) -> Result<Definition> {
+    let mut fields = Fields::new();
+    let checked = fields.take(name("name", role_name, MAX_NAME));
+    if checked.as_ref().is_some_and(|name| is_built_in(&name.text)) {
+        fields.push(
+            "name",
+            "reserved",
+            format!("must not be the name of a built-in role, as `{role_name}` is"),
+        );
+    }
+    let permissions = permission_set(scope, permissions, &mut fields);
+    for (index, id) in restricted.unwrap_or_default().iter().enumerate() {
+        if !workspaces.contains(id) {
+            fields.push(format!("restrictedWorkspaceIds[{index}]"), "unknown", no_such("workspace", id));
+        }
+    }
+    let name = fields.finish(checked)?;
+    let once_each = |ids: &[Id]| BTreeSet::from_iter(ids.iter().copied()).into_iter().collect();
+    Ok(Definition {
+        name,
+        description: description.map(|text| text.trim().to_owned()),
+        permissions,
+        restricted_workspace_ids: restricted.map(once_each),
+    })
+}
+
+fn permission_set(scope: CustomRoleScope, names: &[String], fields: &mut Fields) -> PermissionSet {
+    let (role_scope, prefix) = match scope {
+        CustomRoleScope::Deployment => (RoleScope::Deployment, "deployment."),
+        CustomRoleScope::Dag => (RoleScope::Dag, "dag."),
+    };
+    if names.is_empty() {
+        fields.push("permissions", "minItems", "must have at least one permission");
+    }
+    let mut set = PermissionSet::EMPTY;
+    for (index, name) in names.iter().enumerate() {
+        let path = format!("permissions[{index}]");
+        match Permission::named(name) {
+            Some(permission) if scope_of(name) == role_scope => set = set.with(permission),
+            Some(_) => fields.push(
+                path,
+                "scope",
+                format!("must begin with `{prefix}`, because the role is of scope {scope}; is `{name}`"),
+            ),
+            None => fields.push(
+                path,
+                "unknown",
+                format!(
+                    "must be a permission that ListPermissionGroups lists for scope {scope}; is `{name}`"
+                ),
+            ),
+        }
+    }
+    set
+}
+
+/// Refuses to restrict a role away from workspaces in which it is held.
+pub fn stays_where_held(restricted_workspace_ids: &[Id], held_in: &[Id]) -> Result<()> {
+    if restricted_workspace_ids.is_empty() {
+        return Ok(());
+    }
+    let lost: Vec<String> =
+        held_in.iter().filter(|id| !restricted_workspace_ids.contains(id)).map(ToString::to_string).collect();
+    if lost.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::Conflict(format!(
+        "The role is still held in workspaces that `restrictedWorkspaceIds` leaves out: {}. Take it from its holders \
+         there first, or list these workspaces.",
+        lost.join(", ")
+    )))
+}
+
+/// Refuses to delete a role that somebody holds; `holders` are their names, as people know them.
+pub fn is_free(holders: &[String]) -> Result<()> {
+    const NAMED: usize = 10;
+    if holders.is_empty() {
+        return Ok(());
+    }
+    let mut list = holders.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if holders.len() > NAMED {
+        list = format!("{list} and {} more", holders.len() - NAMED);
+    }
+    Err(Refusal::Conflict(format!("The role is still held by {list}. Give them another role first.")))
+}

@@ -1,0 +1,33 @@
+//! The rules, pure: who may do what, and what a valid request is.
+//!
+//! Functions here take facts that somebody else has loaded and answer with a decision, so every rule can be tested
+//! with a table. There is no I/O, no clock, no randomness, no SQL and no HTTP in this crate; it knows the wire types
+//! and nothing else of the service.
+
+pub mod allowed_ip_address_ranges;
+pub mod assignable;
+pub mod authorize;
+pub mod custom_roles;
+pub mod emails;
+pub mod grants;
+pub mod groups;
+pub mod last_owner;
+pub mod names;
+pub mod no_escalation;
+pub mod passwords;
+mod patterns;
+pub mod permissions;
+pub mod refusal;
+pub mod role_updates;
+pub mod roles;
+pub mod subject_roles;
+pub mod token_roles;
+pub mod tokens;
+
+#[cfg(test)]
+mod cast;
+
+pub use authorize::{Scope, Target, authorize, require};
+pub use grants::{DeploymentReach, Grant, Grants, Held, On, Reach};
+pub use permissions::{Permission, PermissionSet};
+pub use refusal::{Fields, Refusal, Result};

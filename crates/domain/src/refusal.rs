@@ -1,0 +1,144 @@
+//! Why a request is refused: the one error type of the rules.
+//!
+//! A refusal is always the caller's to mend, and says how. Faults of the service itself are none of its business.
+
+use podium_api::FieldError;
+
+/// What the rules answer with.
+pub type Result<T> = std::result::Result<T, Refusal>;
+
+/// Why a request is refused, in words for its caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The request breaks a rule (400).
+    Invalid {
+        /// What is wrong with the request as a whole.
+        message: String,
+        /// Every wrong field.
+        fields: Vec<FieldError>,
+    },
+    /// The caller lacks the right on a thing that it may see (403).
+    Forbidden(String),
+    /// There is no such thing, or the caller may not see it (404): what kind of thing, such as `workspace`.
+    NotFound(String),
+    /// The thing does not support the operation (405).
+    NotAllowed(String),
+    /// The request collides with what is there (409).
+    Conflict(String),
+    /// The thing is not in a state that allows it (412).
+    Precondition(String),
+}
+
+impl Refusal {
+    /// A broken rule that no single field is to blame for.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::Invalid { message: message.into(), fields: Vec::new() }
+    }
+
+    /// One wrong field.
+    pub fn field(field: impl Into<String>, code: &str, message: impl Into<String>) -> Self {
+        FieldError::new(field, code, message).into()
+    }
+
+    /// A thing that is absent, or that the caller may not see: the two read the same.
+    pub fn not_found(thing: &str) -> Self {
+        Self::NotFound(thing.into())
+    }
+
+    /// What to tell the caller.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Invalid { message, .. }
+            | Self::Forbidden(message)
+            | Self::NotAllowed(message)
+            | Self::Conflict(message)
+            | Self::Precondition(message) => message.clone(),
+            Self::NotFound(thing) => format!("There is no such {thing}, or you may not see it."),
+        }
+    }
+
+    /// The status of the answer.
+    pub const fn status(&self) -> u16 {
+        match self {
+            Self::Invalid { .. } => 400,
+            Self::Forbidden(_) => 403,
+            Self::NotFound(_) => 404,
+            Self::NotAllowed(_) => 405,
+            Self::Conflict(_) => 409,
+            Self::Precondition(_) => 412,
+        }
+    }
+}
+
+impl From<FieldError> for Refusal {
+    fn from(error: FieldError) -> Self {
+        Self::from(vec![error])
+    }
+}
+
+impl From<Vec<FieldError>> for Refusal {
+    fn from(fields: Vec<FieldError>) -> Self {
+        let message = match fields.as_slice() {
+            [one] => format!("`{}` {}", one.field, one.message),
+            many => format!("{} fields are wrong; `fieldErrors` names each of them.", many.len()),
+        };
+        Self::Invalid { message, fields }
+    }
+}
+
+/// Collects wrong fields, so that a caller learns of all of them at once.
+#[derive(Debug, Default)]
+pub struct Fields(Vec<FieldError>);
+
+impl Fields {
+    /// An empty collection.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Notes a wrong field.
+    pub fn push(&mut self, field: impl Into<String>, code: &str, message: impl Into<String>) {
+        self.0.push(FieldError::new(field, code, message));
+    }
+
+    /// The value, or nothing and a note of what was wrong with it.
+    pub fn take<T>(&mut self, checked: std::result::Result<T, FieldError>) -> Option<T> {
+        checked.map_err(|error| self.0.push(error)).ok()
+    }
+
+    /// What was made of the fields, unless one of them was wrong.
+    pub fn finish<T>(self, made: Option<T>) -> Result<T> {
+        made.filter(|_| self.0.is_empty()).ok_or_else(|| self.0.into())
+    }
+
+    /// Refuses the request if any field was wrong.
+    pub fn into_result(self) -> Result<()> {
+        if self.0.is_empty() { Ok(()) } else { Err(self.0.into()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_wrong_fields_are_told_at_once() {
+        assert_eq!(Fields::new().into_result(), Ok(()));
+
+        let mut fields = Fields::new();
+        fields.push("name", "required", "must not be blank");
+        assert_eq!(fields.take(Ok(7)), Some(7));
+        assert_eq!(fields.take::<()>(Err(FieldError::new("role", "unknown", "is not a role"))), None);
+        let refusal = fields.into_result().unwrap_err();
+        assert_eq!(refusal.message(), "2 fields are wrong; `fieldErrors` names each of them.");
+        let Refusal::Invalid { fields, .. } = refusal else { panic!("wrong fields are 400") };
+        assert_eq!(fields.iter().map(|f| f.field.as_str()).collect::<Vec<_>>(), ["name", "role"]);
+    }
+
+    #[test]
+    fn one_wrong_field_speaks_for_the_request() {
+        let refusal = Refusal::field("name", "required", "must not be blank");
+        assert_eq!(refusal.message(), "`name` must not be blank");
+        assert_eq!(refusal.status(), 400);
+    }
+}

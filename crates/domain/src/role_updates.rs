@@ -1,0 +1,123 @@
+//! New roles for a user or a team: which of them the caller may set, and what the subject holds afterwards.
+//!
+//! A list replaces what the caller manages and leaves the rest alone. Looking things up and storing the result is for
+//! others, as is the last owner ([`crate::last_owner`]), who can only be counted in the store.
+
+mod entries;
+mod replacement;
+
+use podium_api::Patch;
+use podium_api::subjects::SubjectRoles;
+use podium_api::teams::UpdateTeamRolesRequest;
+use podium_api::users::UpdateUserRolesRequest;
+
+use crate::assignable::{Facts, Mentions};
+use crate::grants::{Grant, Grants, On};
+use crate::no_escalation::only_owners;
+use crate::permissions::Permission;
+use crate::refusal::Result;
+use replacement::Replacement;
+
+/// Whose roles are changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubjectKind {
+    /// A user's.
+    User,
+    /// A team's.
+    Team,
+}
+
+impl SubjectKind {
+    /// The permission to manage the roles of such subjects there; organization roles are for owners only.
+    fn managing(self, on: &On) -> Option<Permission> {
+        const IN_WORKSPACE: [Permission; 2] =
+            [Permission::known("workspace.users.update"), Permission::known("workspace.teams.update")];
+        const ON_DEPLOYMENT: [Permission; 2] =
+            [Permission::known("deployment.users.update"), Permission::known("deployment.teams.update")];
+        match on {
+            On::Organization => None,
+            On::Workspace(_) => Some(IN_WORKSPACE[self as usize]),
+            On::Deployment { .. } | On::Dag { .. } | On::DagTag { .. } => Some(ON_DEPLOYMENT[self as usize]),
+        }
+    }
+
+    /// Whether the caller manages the roles of such subjects there.
+    pub fn is_managed_by(self, caller: &Grants, on: &On) -> bool {
+        self.managing(on).map_or(caller.is_owner(), |permission| caller.at(on).contains(permission))
+    }
+}
+
+/// What a request asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The user leaves the organization, and every role and team with it.
+    Leave,
+    /// An organization role or none to keep the held one; each list, or none to keep it.
+    Set(SubjectRoles),
+}
+
+impl From<UpdateUserRolesRequest> for Change {
+    fn from(request: UpdateUserRolesRequest) -> Self {
+        let UpdateUserRolesRequest { organization_role, workspace_roles, deployment_roles, dag_roles } =
+            request;
+        let no_list = workspace_roles.is_none() && deployment_roles.is_none() && dag_roles.is_none();
+        let organization_role = match organization_role {
+            Patch::Clear if no_list => return Self::Leave,
+            Patch::Clear | Patch::Keep => None,
+            Patch::Set(role) => Some(role).filter(|role| !role.is_empty()),
+        };
+        Self::Set(SubjectRoles { organization_role, workspace_roles, deployment_roles, dag_roles })
+    }
+}
+
+impl From<UpdateTeamRolesRequest> for Change {
+    fn from(request: UpdateTeamRolesRequest) -> Self {
+        let UpdateTeamRolesRequest { organization_role, workspace_roles, deployment_roles, dag_roles } =
+            request;
+        let organization_role = Some(organization_role);
+        Self::Set(SubjectRoles { organization_role, workspace_roles, deployment_roles, dag_roles })
+    }
+}
+
+impl Change {
+    /// What has to be looked up before the change can be judged.
+    pub fn mentions(&self) -> Mentions {
+        let mut mentions = Mentions::default();
+        let Self::Set(roles) = self else { return mentions };
+        mentions.workspaces.extend(roles.workspace_roles.iter().flatten().map(|entry| entry.workspace_id));
+        for entry in roles.deployment_roles.iter().flatten() {
+            mentions.deployments.insert(entry.deployment_id);
+            mentions.role(&entry.role);
+        }
+        for entry in roles.dag_roles.iter().flatten() {
+            mentions.deployments.insert(entry.deployment_id);
+            mentions.role(&entry.role);
+        }
+        mentions
+    }
+}
+
+/// Everything that the subject holds after the change, in a stable order; or every reason against it.
+pub fn update(
+    kind: SubjectKind,
+    current: &[Grant],
+    change: &Change,
+    caller: &Grants,
+    facts: &Facts,
+) -> Result<Vec<Grant>> {
+    let Change::Set(roles) = change else {
+        only_owners(caller, "remove somebody from the organization")?;
+        return Ok(Vec::new());
+    };
+    let mut replacement = Replacement::new(kind, current, caller, facts);
+    replacement.organization(roles.organization_role.as_deref());
+    replacement.workspaces(roles);
+    replacement.deployments(roles.deployment_roles.as_deref());
+    replacement.dags(roles.dag_roles.as_deref());
+    replacement.finish()
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+//! The built-in roles, as data, and templates to copy into custom roles.
+//!
+//! Each role contains the one above it in its hierarchy and adds some permissions, written as in the documentation.
+//! What a role gives on the things below it is for [`crate::grants`] to say.
+
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+use podium_api::enums::{DefaultRoleScope, OrganizationRole, RoleScope, WorkspaceRoleName};
+use podium_api::roles::{DefaultRole, RoleTemplate};
+
+use crate::patterns::matching;
+use crate::permissions::{Permission, PermissionSet};
+
+/// Built-in roles on a deployment, the weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DeploymentRoleName {
+    /// Sees the deployment.
+    Accessor,
+    /// Does everything on the deployment.
+    Admin,
+}
+
+/// Built-in roles on a DAG or tag, the weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DagRoleName {
+    /// Reads.
+    Viewer,
+    /// Reads and changes.
+    Author,
+}
+
+impl DeploymentRoleName {
+    /// Every value.
+    pub const ALL: &'static [Self] = &[Self::Accessor, Self::Admin];
+
+    /// As on the wire and in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accessor => "DEPLOYMENT_ACCESSOR",
+            Self::Admin => "DEPLOYMENT_ADMIN",
+        }
+    }
+
+    /// The role of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|role| role.as_str() == name)
+    }
+}
+
+impl DagRoleName {
+    /// Every value.
+    pub const ALL: &'static [Self] = &[Self::Viewer, Self::Author];
+
+    /// As on the wire and in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "DAG_VIEWER",
+            Self::Author => "DAG_AUTHOR",
+        }
+    }
+
+    /// The role of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|role| role.as_str() == name)
+    }
+}
+
+/// A built-in role.
+#[derive(Debug)]
+pub struct BuiltIn {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is held on.
+    pub scope: RoleScope,
+    /// What it is for.
+    pub description: &'static str,
+    adds: &'static [&'static str],
+}
+
+use RoleScope::{Dag, Deployment, Organization, Workspace};
+
+const fn role(
+    name: &'static str,
+    scope: RoleScope,
+    description: &'static str,
+    adds: &'static [&'static str],
+) -> BuiltIn {
+    BuiltIn { name, scope, description, adds }
+}
+
+/// The built-in roles by hierarchy, the weakest first: each holds what the one before it in its scope holds, and more.
+pub const BUILT_IN: &[BuiltIn] = &[
+    role(
+        "ORGANIZATION_MEMBER",
+        Organization,
+        "Belongs to the organization and sees who and what is in it.",
+        &[
+            "organization.get",
+            "organization.{clusters,users,teams,workspaces,deployments,customRoles,deploymentConfigurations}.get",
+            "organization.{apiTokens,envObjects,userRoles,teamRoles}.access",
+        ],
+    ),
+    role("ORGANIZATION_OBSERVE_MEMBER", Organization, "A member; kept for data observability.", &[]),
+    role("ORGANIZATION_OBSERVE_ADMIN", Organization, "A member; kept for data observability.", &[]),
+    role(
+        "ORGANIZATION_BILLING_ADMIN",
+        Organization,
+        "Changes the organization's settings.",
+        &["organization.settings.update"],
+    ),
+    role(
+        "ORGANIZATION_OWNER",
+        Organization,
+        "Does everything, in every workspace and on every deployment.",
+        &["*"],
+    ),
+    role(
+        "WORKSPACE_ACCESSOR",
+        Workspace,
+        "Sees the workspace, and no deployment by this role alone.",
+        &["workspace.get"],
+    ),
+    role(
+        "WORKSPACE_MEMBER",
+        Workspace,
+        "Sees the workspace's deployments, their DAGs and their logs.",
+        &[
+            "deployment.get",
+            "deployment.{deploys,logs,metrics,agents,alerts,users,teams}.get",
+            "deployment.airflow.{auditLog,browseMenu,clusterActivity,customMenu,dag,dagCode,dagDependencies}.get",
+            "deployment.airflow.{dagRun,datasets,docs,importError,job,slaMiss,taskInstance,taskLog}.get",
+            "deployment.airflow.{taskReschedule,trigger,website,xcom}.get",
+        ],
+    ),
+    role(
+        "WORKSPACE_AUTHOR",
+        Workspace,
+        "Deploys code and works with DAGs, runs and tasks.",
+        &[
+            "deployment.deploys.{create,update}",
+            "deployment.alerts.*",
+            "deployment.airflow.{dag,dagRun,taskInstance}.*",
+            "deployment.airflow.{connection,variable,pool,plugin,provider,config}.get",
+            "{workspace,deployment}.envObjects.get",
+        ],
+    ),
+    role(
+        "WORKSPACE_OPERATOR",
+        Workspace,
+        "Makes, changes and deletes deployments, tokens and environment objects.",
+        &[
+            "workspace.deployments.create",
+            "workspace.{apiTokens,envObjects}.*",
+            "deployment.{update,delete}",
+            "deployment.{hibernation,agents,agentTokens,apiTokens,envObjects,airflow}.*",
+        ],
+    ),
+    role(
+        "WORKSPACE_OWNER",
+        Workspace,
+        "Does everything in the workspace, and decides who belongs to it.",
+        &[
+            "workspace.settings.update",
+            "workspace.delete",
+            "{workspace,deployment}.users.*",
+            "{workspace,deployment}.teams.*",
+        ],
+    ),
+    role("DEPLOYMENT_ACCESSOR", Deployment, "Sees the deployment.", &["deployment.get"]),
+    role("DEPLOYMENT_ADMIN", Deployment, "Does everything on the deployment.", &["deployment.*"]),
+    role(
+        "DAG_VIEWER",
+        Dag,
+        "Reads the DAG, its runs and its logs, and sees the deployment.",
+        &["dag.airflow.*.get"],
+    ),
+    role("DAG_AUTHOR", Dag, "Does everything on the DAG, and sees the deployment.", &["dag.*"]),
+];
+
+static PERMISSIONS: LazyLock<Vec<PermissionSet>> = LazyLock::new(|| {
+    let mut sets: Vec<PermissionSet> = Vec::new();
+    for (index, role) in BUILT_IN.iter().enumerate() {
+        let weaker = match index.checked_sub(1) {
+            Some(above) if BUILT_IN[above].scope == role.scope => sets[above],
+            _ => PermissionSet::EMPTY,
+        };
+        sets.push(weaker.union(matching(role.adds)));
+    }
+    sets
+});
+
+impl BuiltIn {
+    /// Every permission that the role gives.
+    pub fn permissions(&self) -> PermissionSet {
+        named(self.name)
+    }
+}
+
+/// The permissions of a role in an organization.
+pub fn of_organization(role: OrganizationRole) -> PermissionSet {
+    PERMISSIONS[role as usize]
+}
+
+/// The permissions of a role in a workspace.
+pub fn of_workspace(role: WorkspaceRoleName) -> PermissionSet {
+    PERMISSIONS[OrganizationRole::ALL.len() + role as usize]
+}
+
+/// The permissions of a built-in role on a deployment.
+pub fn of_deployment(role: DeploymentRoleName) -> PermissionSet {
+    named(role.as_str())
+}
+
+/// The permissions of a built-in role on a DAG or tag.
+pub fn of_dag(role: DagRoleName) -> PermissionSet {
+    named(role.as_str())
+}
+
+fn named(name: &str) -> PermissionSet {
+    let index = BUILT_IN.iter().position(|role| role.name == name);
+    index.map_or(PermissionSet::EMPTY, |index| PERMISSIONS[index])
+}
+
+/// Whether a name is taken by a built-in role, however it is capitalized.
+pub fn is_built_in(name: &str) -> bool {
+    BUILT_IN.iter().any(|role| role.name.eq_ignore_ascii_case(name))
+}
+
+/// The built-in roles, as on the wire.
+pub fn default_roles() -> Vec<DefaultRole> {
+    let on_the_wire = |role: &BuiltIn| DefaultRole {
+        name: role.name.into(),
+        description: Some(role.description.into()),
+        scope_type: match role.scope {
+            Organization => DefaultRoleScope::Organization,
+            Workspace => DefaultRoleScope::Workspace,
+            Deployment => DefaultRoleScope::Deployment,
+            Dag => DefaultRoleScope::Dag,
+        },
+        permissions: role.permissions().names(),
+    };
+    BUILT_IN.iter().map(on_the_wire).collect()
+}
+
+/// Starting points for custom roles, as on the wire: what workspace roles give on deployments.
+pub fn templates() -> Vec<RoleTemplate> {
+    let template = |name: &str, description: &str, role| RoleTemplate {
+        name: name.into(),
+        description: Some(description.into()),
+        scope_type: DefaultRoleScope::Deployment,
+        permissions: of_workspace(role).of_scope(Deployment).names(),
+    };
+    vec![
+        template(
+            "Deployment_Viewer",
+            "Sees the deployment, its DAGs and its logs.",
+            WorkspaceRoleName::Member,
+        ),
+        template(
+            "Deployment_Author",
+            "Deploys code and works with DAGs, runs and tasks.",
+            WorkspaceRoleName::Author,
+        ),
+        template(
+            "Deployment_Operator",
+            "Changes and deletes the deployment and what it uses.",
+            WorkspaceRoleName::Operator,
+        ),
+    ]
+}
+
+/// Which built-in role gives which permission: a line for each permission, a column for each role.
+pub fn matrix() -> String {
+    let width = Permission::all().map(|permission| permission.name().len()).max().unwrap_or_default();
+    let letters = || ('a'..='z').zip(BUILT_IN);
+    let mut text = String::from("# The built-in roles, and the permissions that each of them gives.\n\n");
+    for (letter, role) in letters() {
+        let _ = writeln!(text, "{letter}  {}", role.name);
+    }
+    let heading: Vec<String> = letters().map(|(letter, _)| letter.to_string()).collect();
+    let _ = writeln!(text, "\n{:width$}  {}", "", heading.join(" "));
+    for permission in Permission::all() {
+        let held = |set: &PermissionSet| if set.contains(permission) { "x" } else { "." };
+        let marks: Vec<&str> = PERMISSIONS.iter().map(held).collect();
+        let _ = writeln!(text, "{:width$}  {}", permission.name(), marks.join(" "));
+    }
+    text
+}

@@ -1,0 +1,177 @@
+//! API tokens: what one may be made with, and who may manage it.
+//!
+//! A token belongs to the organization, a workspace or a deployment, and the right to manage it is asked for there.
+//! Making, hashing and expiring the value is not done here; neither is changing roles ([`crate::token_roles`]).
+
+use podium_api::Id;
+use podium_api::enums::{TokenKind, TokenScope};
+use podium_api::tokens::CreateApiTokenRequest;
+
+use crate::assignable::{self, Facts, Mentions, no_such};
+use crate::authorize::{Target, require};
+use crate::grants::{Grant, Grants, Held};
+use crate::names::{Name, name};
+use crate::no_escalation::{may_give, only_owners};
+use crate::permissions::Permission;
+use crate::refusal::{Fields, Refusal, Result};
+
+/// The longest name of a token.
+pub const MAX_NAME: usize = 256;
+
+/// What is done to a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants are the verbs")]
+pub enum Verb {
+    Get,
+    Create,
+    Update,
+    Delete,
+    Rotate,
+}
+
+impl Verb {
+    /// The permission that this takes on what the token belongs to.
+    pub const fn permission(self, belongs_to: Target) -> Permission {
+        macro_rules! on {
+            ($thing:literal) => {
+                match self {
+                    Self::Get => const { Permission::known(concat!($thing, ".apiTokens.get")) },
+                    Self::Create => const { Permission::known(concat!($thing, ".apiTokens.create")) },
+                    Self::Update => const { Permission::known(concat!($thing, ".apiTokens.update")) },
+                    Self::Delete => const { Permission::known(concat!($thing, ".apiTokens.delete")) },
+                    Self::Rotate => const { Permission::known(concat!($thing, ".apiTokens.rotate")) },
+                }
+            };
+        }
+        match belongs_to {
+            Target::Organization => on!("organization"),
+            Target::Workspace(_) => on!("workspace"),
+            Target::Deployment { .. } => on!("deployment"),
+        }
+    }
+}
+
+/// Checks the right on a token that exists: a caller who could not manage it does not see it.
+pub fn may(caller: &Grants, verb: Verb, belongs_to: Target) -> Result<()> {
+    let unseen = |_| Refusal::not_found("API token");
+    require(caller, Verb::Get.permission(belongs_to), belongs_to).map_err(unseen)?;
+    require(caller, verb.permission(belongs_to), belongs_to)
+}
+
+/// A token that may be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewToken {
+    /// Its name.
+    pub name: Name,
+    /// What it is for.
+    pub description: String,
+    /// How it is meant to be used.
+    pub kind: TokenKind,
+    /// What it belongs to.
+    pub belongs_to: Target,
+    /// Its primary role.
+    pub primary: Grant,
+    /// How many days it works; none means forever.
+    pub expiry_period_in_days: Option<u32>,
+}
+
+/// What has to be looked up before a new token can be judged.
+pub fn mentions(request: &CreateApiTokenRequest) -> Mentions {
+    let mut mentions = Mentions::default();
+    match request.scope {
+        TokenScope::Organization => {}
+        TokenScope::Workspace => mentions.workspaces.extend(request.entity_id),
+        TokenScope::Deployment => mentions.deployments.extend(request.entity_id),
+    }
+    mentions.role(&request.role);
+    mentions
+}
+
+/// Checks a new token: its fields, then the caller's right to make it and to give its role.
+pub fn create(
+    organization_id: Id,
+    request: &CreateApiTokenRequest,
+    caller: &Grants,
+    facts: &Facts,
+) -> Result<NewToken> {
+    let mut fields = Fields::new();
+    let name = fields.take(name("name", &request.name, MAX_NAME));
+    let belongs_to = belongs_to(organization_id, request, caller, facts, &mut fields);
+    let held = role(request, belongs_to, facts, &mut fields);
+    let ((name, belongs_to), held) = fields.finish(name.zip(belongs_to).zip(held))?;
+    if belongs_to == Target::Organization {
+        only_owners(
+            caller,
+            "make API tokens of the organization; make one of a workspace or deployment instead",
+        )?;
+    }
+    require(caller, Verb::Create.permission(belongs_to), belongs_to)?;
+    let primary = Grant { on: belongs_to.into(), held };
+    may_give(caller, &primary.held, &primary.on)?;
+    Ok(NewToken {
+        name,
+        description: request.description.as_deref().unwrap_or_default().trim().to_owned(),
+        kind: request.kind.unwrap_or(TokenKind::Standard),
+        belongs_to,
+        primary,
+        expiry_period_in_days: request.token_expiry_period_in_days,
+    })
+}
+
+fn belongs_to(
+    organization_id: Id,
+    request: &CreateApiTokenRequest,
+    caller: &Grants,
+    facts: &Facts,
+    fields: &mut Fields,
+) -> Option<Target> {
+    let (thing, found) = match (request.scope, request.entity_id) {
+        (TokenScope::Organization, entity) if entity.is_none_or(|id| id == organization_id) => {
+            return Some(Target::Organization);
+        }
+        (TokenScope::Organization, _) => {
+            let message = "must be left out, or be the organization's id, for a token of scope ORGANIZATION";
+            fields.push("entityId", "conflict", message);
+            return None;
+        }
+        (scope, None) => {
+            let thing = if scope == TokenScope::Workspace { "workspace" } else { "deployment" };
+            fields.push(
+                "entityId",
+                "required",
+                format!("must be the id of a {thing} for a token of scope {scope}"),
+            );
+            return None;
+        }
+        (TokenScope::Workspace, Some(id)) => {
+            ("workspace", facts.shows_workspace(id, caller).then_some(Target::Workspace(id)))
+        }
+        (TokenScope::Deployment, Some(id)) => {
+            let workspace_id = facts.workspace_of(id, caller);
+            ("deployment", workspace_id.map(|workspace_id| Target::Deployment { id, workspace_id }))
+        }
+    };
+    if let (None, Some(id)) = (found, request.entity_id) {
+        fields.push("entityId", "unknown", no_such(thing, &id));
+    }
+    found
+}
+
+fn role(
+    request: &CreateApiTokenRequest,
+    belongs_to: Option<Target>,
+    facts: &Facts,
+    fields: &mut Fields,
+) -> Option<Held> {
+    let name = &request.role;
+    let resolved = match (request.scope, belongs_to) {
+        (TokenScope::Organization, _) => assignable::organization_role(name).map(Held::Organization),
+        (TokenScope::Workspace, _) => assignable::workspace_role(name).map(Held::Workspace),
+        (TokenScope::Deployment, Some(Target::Deployment { workspace_id, .. })) => {
+            assignable::deployment_role(name, workspace_id, facts)
+        }
+        // Without the deployment nothing can be said of its role.
+        (TokenScope::Deployment, _) => return None,
+    };
+    fields.take(resolved.map_err(|unfit| unfit.at("role")))
+}

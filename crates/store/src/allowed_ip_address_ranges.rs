@@ -1,0 +1,111 @@
+//! Allowed address ranges.
+
+use podium_api::allowed_ip_address_ranges::AllowedIpAddressRange;
+use podium_api::{Id, One};
+use podium_db::{Conn, Result, Row, Tx, params, statements};
+use podium_domain::Scope;
+
+use crate::columns::Columns;
+use crate::counters;
+use crate::listing::{Filter, Paging, Table, Total};
+use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+
+/// The kind of their counter and their changes.
+pub const KIND: &str = "allowed_ip_address_ranges";
+
+macro_rules! columns {
+    () => {
+        concat!("t.id, t.ip_address_range, t.organization_id, ", stamp_columns!())
+    };
+}
+
+const ORGANIZATION: &str = "t.organization_id = {}";
+
+pub(crate) const TABLE: Table = Table {
+    name: "allowed_ip_address_ranges",
+    key: "id",
+    on: "t.id = page.key",
+    columns: columns!(),
+    joins: stamp_joins!(),
+    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("ipAddress", "ip_address_key")],
+    filters: &[ORGANIZATION],
+};
+
+statements! {
+    GET = concat!("SELECT ", columns!(), " FROM allowed_ip_address_ranges t", stamp_joins!(),
+        " WHERE t.id IN ($1[]) AND t.organization_id = $2");
+    ALL = "SELECT ip_address_range FROM allowed_ip_address_ranges WHERE organization_id = $1";
+    INSERT = "INSERT INTO allowed_ip_address_ranges (id, organization_id, ip_address_range, ip_address_key, version, created_at, \
+        created_by, updated_at, updated_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    DELETE = "DELETE FROM allowed_ip_address_ranges WHERE id = $1 AND organization_id = $2";
+    CLEAR = "DELETE FROM allowed_ip_address_ranges WHERE organization_id = $1";
+}
+
+/// Reads a page of ranges, and how many there are.
+pub fn list(conn: &Conn, scope: &Scope, paging: &Paging) -> Result<(Vec<AllowedIpAddressRange>, u64)> {
+    let organization_id = scope.organization_id();
+    let filter = Filter::new(ORGANIZATION, organization_id.as_str());
+    TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
+}
+
+/// Reads those of these ranges that there are.
+pub fn get_each(conn: &Conn, scope: &Scope, ids: &[Id]) -> Result<Vec<One<AllowedIpAddressRange>>> {
+    let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
+    conn.query(&GET, params![&ids, scope.organization()], |row| {
+        Ok(One { version: row.get(3)?, body: read(row)? })
+    })
+}
+
+/// Every range of an organization, as text.
+pub fn all(conn: &Conn, organization_id: Id) -> Result<Vec<String>> {
+    conn.query(&ALL, params![organization_id.as_str()], |row| row.get(0))
+}
+
+/// Adds a range.
+pub fn insert(tx: &Tx, range: &AllowedIpAddressRange, key: &str, stamp: &Stamp) -> Result<()> {
+    tx.execute(
+        &INSERT,
+        params![
+            range.id.as_str(),
+            range.organization_id.as_str(),
+            &range.ip_address_range,
+            key,
+            stamp.version,
+            stamp.created_at.millis(),
+            stamp.created_by.id.as_str(),
+            stamp.updated_at.millis(),
+            stamp.updated_by.id.as_str(),
+        ],
+    )?;
+    counters::add(tx, range.organization_id, KIND, range.id, 1, 0)
+}
+
+/// Removes a range.
+pub fn delete(tx: &Tx, scope: &Scope, id: Id) -> Result<()> {
+    let organization_id = scope.organization_id();
+    if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str()])? == 1 {
+        counters::add(tx, organization_id, KIND, id, -1, 1)?;
+    }
+    Ok(())
+}
+
+/// Removes every range; says how many there were.
+pub fn clear(tx: &Tx, scope: &Scope) -> Result<u64> {
+    let organization_id = scope.organization_id();
+    let removed = tx.execute(&CLEAR, params![organization_id.as_str()])?;
+    counters::add(tx, organization_id, KIND, organization_id, -removed.cast_signed(), 1)?;
+    Ok(removed)
+}
+
+fn read(row: &Row<'_>) -> Result<AllowedIpAddressRange> {
+    let stamp = Stamp::read(row, 3)?;
+    Ok(AllowedIpAddressRange {
+        id: row.id(0)?,
+        ip_address_range: row.get(1)?,
+        organization_id: row.id(2)?,
+        created_at: stamp.created_at,
+        created_by: Some(stamp.created_by),
+        updated_at: stamp.updated_at,
+        updated_by: Some(stamp.updated_by),
+    })
+}

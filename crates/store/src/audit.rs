@@ -1,0 +1,64 @@
+//! Audit records: who did what, from where, and what came of it.
+
+use podium_api::{Id, Timestamp};
+use podium_db::{Conn, Result, Tx, params, statements};
+use podium_domain::Scope;
+
+use crate::columns::Columns;
+
+statements! {
+    INSERT = "INSERT INTO audit_records (organization_id, at, id, record) VALUES ($1, $2, $3, $4)";
+    AFTER = "SELECT at, id, record FROM audit_records WHERE organization_id = $1 AND (at, id) > ($2, $3) AND at < $4 \
+        ORDER BY at, id LIMIT $5";
+    PRUNE = "DELETE FROM audit_records WHERE (organization_id, at, id) IN \
+        (SELECT organization_id, at, id FROM audit_records WHERE at < $1 LIMIT $2)";
+}
+
+/// Where an export stands.
+#[derive(Clone, Debug)]
+pub struct Cursor {
+    at: i64,
+    id: String,
+}
+
+impl Cursor {
+    /// The beginning of an export from this time on.
+    pub fn from(start: Timestamp) -> Self {
+        Self { at: start.millis() - 1, id: "~".into() }
+    }
+}
+
+/// Writes a record, a line of JSON.
+pub fn insert(tx: &Tx, organization_id: Option<Id>, at: Timestamp, id: Id, record: &str) -> Result<()> {
+    let organization_id = organization_id.as_ref().map_or("", Id::as_str);
+    tx.execute(&INSERT, params![organization_id, at.millis(), id.as_str(), record])?;
+    Ok(())
+}
+
+/// Appends the next records before `end` to `into`, a line each, and moves the cursor; says how many.
+pub fn export(
+    conn: &Conn,
+    scope: &Scope,
+    cursor: &mut Cursor,
+    end: Timestamp,
+    limit: u32,
+    into: &mut Vec<u8>,
+) -> Result<usize> {
+    let organization_id = scope.organization_id();
+    let params = params![organization_id.as_str(), cursor.at, &cursor.id, end.millis(), limit];
+    let rows = conn.query(&AFTER, params, |row| {
+        into.extend_from_slice(row.text(2)?.as_bytes());
+        into.push(b'\n');
+        Ok((row.time(0)?.millis(), row.get::<String>(1)?))
+    })?;
+    let count = rows.len();
+    if let Some((at, id)) = rows.into_iter().next_back() {
+        *cursor = Cursor { at, id };
+    }
+    Ok(count)
+}
+
+/// Drops some records from before a time; says how many.
+pub fn prune(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64> {
+    tx.execute(&PRUNE, params![before.millis(), limit])
+}

@@ -1,0 +1,84 @@
+//! The change log: every change, in order, written in the transaction that made it.
+
+use podium_api::Timestamp;
+use podium_db::{Change, Conn, Result, Tx, params, statements};
+
+use crate::columns::Columns;
+
+statements! {
+    APPEND = "INSERT INTO changes (at, kind, id, organization_id, workspace_id, deployment_id, version) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    AFTER = "SELECT transaction_id, sequence, kind, id, organization_id, workspace_id, deployment_id, version, at \
+        FROM changes WHERE (transaction_id, sequence) > ($1, $2) AND SETTLED(transaction_id) \
+        ORDER BY transaction_id, sequence LIMIT $3";
+    LATEST = "SELECT transaction_id, sequence FROM changes WHERE SETTLED(transaction_id) \
+        ORDER BY transaction_id DESC, sequence DESC LIMIT 1";
+    PRUNE = "DELETE FROM changes WHERE sequence IN (SELECT sequence FROM changes WHERE at < $1 LIMIT $2)";
+}
+
+/// Where a follower stands in the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    transaction_id: i64,
+    sequence: i64,
+}
+
+/// A change as it stands in the log.
+#[derive(Clone, Debug)]
+pub struct LoggedChange {
+    /// Where it stands.
+    pub position: Position,
+    /// The kind of resource.
+    pub kind: String,
+    /// The resource.
+    pub id: String,
+    /// Its organization.
+    pub organization_id: Option<String>,
+    /// Its workspace.
+    pub workspace_id: Option<String>,
+    /// Its deployment.
+    pub deployment_id: Option<String>,
+    /// Its version after the change.
+    pub version: i64,
+    /// When it changed.
+    pub at: Timestamp,
+}
+
+/// Appends a change, and tells those who follow this process.
+pub fn append(tx: &Tx, at: Timestamp, change: Change) -> Result<()> {
+    let Change { kind, id, organization_id, workspace_id, deployment_id, version } = &change;
+    tx.execute(
+        &APPEND,
+        params![at.millis(), *kind, id, organization_id, workspace_id, deployment_id, *version],
+    )?;
+    tx.announce(change);
+    Ok(())
+}
+
+/// The changes after a position, oldest first; none that could still be overtaken by one before it.
+pub fn after(conn: &Conn, position: Position, limit: u32) -> Result<Vec<LoggedChange>> {
+    conn.query(&AFTER, params![position.transaction_id, position.sequence, limit], |row| {
+        Ok(LoggedChange {
+            position: Position { transaction_id: row.get(0)?, sequence: row.get(1)? },
+            kind: row.get(2)?,
+            id: row.get(3)?,
+            organization_id: row.get(4)?,
+            workspace_id: row.get(5)?,
+            deployment_id: row.get(6)?,
+            version: row.get(7)?,
+            at: row.time(8)?,
+        })
+    })
+}
+
+/// The end of the log.
+pub fn latest(conn: &Conn) -> Result<Position> {
+    let latest = conn
+        .query_opt(&LATEST, &[], |row| Ok(Position { transaction_id: row.get(0)?, sequence: row.get(1)? }))?;
+    Ok(latest.unwrap_or_default())
+}
+
+/// Drops some changes from before a time; says how many.
+pub fn prune(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64> {
+    tx.execute(&PRUNE, params![before.millis(), limit])
+}

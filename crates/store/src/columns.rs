@@ -1,0 +1,51 @@
+//! Columns as the product's own types.
+
+use std::str::FromStr;
+
+use podium_api::{Id, Timestamp};
+use podium_db::{Error, Result, Row};
+
+/// Reads ids, times and words from a row.
+pub(crate) trait Columns {
+    /// An id.
+    fn id(&self, index: usize) -> Result<Id> {
+        self.word(index)
+    }
+    /// An id, or nothing where the column is null or empty.
+    fn id_opt(&self, index: usize) -> Result<Option<Id>>;
+    /// A word of a closed set.
+    fn word<T: FromStr>(&self, index: usize) -> Result<T>;
+    /// A word of a closed set, or nothing.
+    fn word_opt<T: FromStr>(&self, index: usize) -> Result<Option<T>>;
+    /// A time.
+    fn time(&self, index: usize) -> Result<Timestamp>;
+    /// A time, or nothing.
+    fn time_opt(&self, index: usize) -> Result<Option<Timestamp>>;
+}
+
+impl Columns for Row<'_> {
+    fn id_opt(&self, index: usize) -> Result<Option<Id>> {
+        self.word_opt(index)
+    }
+
+    fn word<T: FromStr>(&self, index: usize) -> Result<T> {
+        parse(self.text(index)?, index)
+    }
+
+    fn word_opt<T: FromStr>(&self, index: usize) -> Result<Option<T>> {
+        let text: Option<String> = self.get(index)?;
+        text.filter(|text| !text.is_empty()).map(|text| parse(&text, index)).transpose()
+    }
+
+    fn time(&self, index: usize) -> Result<Timestamp> {
+        Ok(Timestamp::from_millis(self.get(index)?))
+    }
+
+    fn time_opt(&self, index: usize) -> Result<Option<Timestamp>> {
+        Ok(self.get::<Option<i64>>(index)?.map(Timestamp::from_millis))
+    }
+}
+
+fn parse<T: FromStr>(text: &str, index: usize) -> Result<T> {
+    text.parse().map_err(|_| Error::Other(format!("column {index} holds no {}", std::any::type_name::<T>())))
+}

@@ -1,0 +1,44 @@
+//! Totals of lists, kept beside the rows that they count.
+
+use podium_api::Id;
+use podium_db::{Conn, Result, Tx, params, statements};
+
+/// Writers of one organization that can count at the same time without waiting for each other.
+const SHARDS: i64 = 8;
+
+statements! {
+    ADD = "INSERT INTO counters (organization_id, kind, shard, total, disorder) VALUES ($1, $2, $3, $4, $5) \
+        ON CONFLICT (organization_id, kind, shard) DO UPDATE \
+        SET total = counters.total + excluded.total, disorder = counters.disorder + excluded.disorder";
+    READ = "SELECT total, disorder FROM counters WHERE organization_id = $1 AND kind = $2";
+}
+
+/// A total, and how often older rows have moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counter {
+    /// How many rows there are.
+    pub total: i64,
+    /// How often the rank of an older row has changed.
+    pub disorder: i64,
+}
+
+/// Counts rows that were added (or, below zero, removed); `id` is any of theirs.
+pub fn add(tx: &Tx, organization_id: Id, kind: &'static str, id: Id, rows: i64, disorder: i64) -> Result<()> {
+    tx.execute(&ADD, params![organization_id.as_str(), kind, shard(id), rows, disorder])?;
+    Ok(())
+}
+
+pub(crate) fn shard(id: Id) -> i64 {
+    i64::from(id.as_str().as_bytes()[24]) % SHARDS
+}
+
+/// Reads a counter.
+pub fn read(conn: &Conn, organization_id: &str, kind: &str) -> Result<Counter> {
+    let mut sum = Counter::default();
+    conn.query(&READ, params![organization_id, kind], |row| {
+        sum.total += row.get::<i64>(0)?;
+        sum.disorder += row.get::<i64>(1)?;
+        Ok(())
+    })?;
+    Ok(sum)
+}

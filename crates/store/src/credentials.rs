@@ -1,0 +1,120 @@
+//! What opens the door: the hash of every living token's value.
+
+use podium_api::{Id, Timestamp};
+use podium_db::{Conn, Guard, Result, Tx, params, statements};
+
+use crate::columns::Columns;
+
+statements! {
+    BY_HASH = "SELECT kind, token_id, subject_id, organization_id, expires_at FROM credentials WHERE hash = $1";
+    INSERT = "INSERT INTO credentials (hash, kind, token_id, subject_id, organization_id, signing_key_id, expires_at) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    DELETE_TOKEN = "DELETE FROM credentials WHERE token_id = $1";
+    DELETE_OTHERS = "DELETE FROM credentials WHERE subject_id = $1 AND kind = 'SESSION' AND token_id <> $2 \
+        AND expires_at IS NOT NULL";
+    PRUNE = "DELETE FROM credentials WHERE hash IN (SELECT hash FROM credentials WHERE expires_at < $1 LIMIT $2)";
+    STILL_VALID = "SELECT o.authorization_epoch FROM organizations o JOIN credentials c ON c.hash = $1 WHERE o.id = $2";
+    STILL_KNOWN = "SELECT COUNT(*) FROM credentials WHERE hash = $1";
+}
+
+/// What kind of token a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CredentialKind {
+    /// A user's.
+    Session,
+    /// An API token.
+    ApiToken,
+}
+
+impl CredentialKind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "SESSION",
+            Self::ApiToken => "API_TOKEN",
+        }
+    }
+}
+
+impl std::str::FromStr for CredentialKind {
+    type Err = ();
+
+    fn from_str(text: &str) -> std::result::Result<Self, ()> {
+        match text {
+            "SESSION" => Ok(Self::Session),
+            "API_TOKEN" => Ok(Self::ApiToken),
+            _ => Err(()),
+        }
+    }
+}
+
+/// A living token.
+#[derive(Clone, Debug)]
+pub struct Credential {
+    /// What kind it is.
+    pub kind: CredentialKind,
+    /// Its id: the `jti` of the token.
+    pub token_id: Id,
+    /// Whose it is: a user, or the API token itself.
+    pub subject_id: Id,
+    /// The organization of an API token.
+    pub organization_id: Option<Id>,
+    /// Until when it works.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Finds a token by the hash of its value.
+pub fn by_hash(conn: &Conn, hash: &str) -> Result<Option<Credential>> {
+    conn.query_opt(&BY_HASH, params![hash], |row| {
+        Ok(Credential {
+            kind: row.word(0)?,
+            token_id: row.id(1)?,
+            subject_id: row.id(2)?,
+            organization_id: row.id_opt(3)?,
+            expires_at: row.time_opt(4)?,
+        })
+    })
+}
+
+/// Adds a token.
+pub fn insert(tx: &Tx, hash: &str, signing_key_id: &str, credential: &Credential) -> Result<()> {
+    tx.execute(
+        &INSERT,
+        params![
+            hash,
+            credential.kind.as_str(),
+            credential.token_id.as_str(),
+            credential.subject_id.as_str(),
+            credential.organization_id.as_ref().map(Id::as_str),
+            signing_key_id,
+            credential.expires_at.map(Timestamp::millis),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Removes the value of a token: it is revoked.
+pub fn delete(tx: &Tx, token_id: Id) -> Result<()> {
+    tx.execute(&DELETE_TOKEN, params![token_id.as_str()])?;
+    Ok(())
+}
+
+/// Removes a user's other sessions; a token without an end, such as the one of the first start, stays.
+pub fn delete_other_sessions(tx: &Tx, user_id: Id, kept_token_id: Id) -> Result<()> {
+    tx.execute(&DELETE_OTHERS, params![user_id.as_str(), kept_token_id.as_str()])?;
+    Ok(())
+}
+
+/// Drops some tokens that expired before a time; says how many.
+pub fn prune(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64> {
+    tx.execute(&PRUNE, params![before.millis(), limit])
+}
+
+/// Holds while the token is alive and rights in the organization are as they were at `epoch`.
+pub fn guard(hash: &str, organization_id: Id, epoch: i64) -> Guard {
+    Guard { sql: &STILL_VALID, params: vec![hash.into(), organization_id.as_str().into()], expected: epoch }
+}
+
+/// Holds while the token is alive.
+pub fn guard_alive(hash: &str) -> Guard {
+    Guard { sql: &STILL_KNOWN, params: vec![hash.into()], expected: 1 }
+}

@@ -1,0 +1,174 @@
+//! Grants: every role that anybody holds, in one table.
+
+use podium_api::Id;
+use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_domain::roles::{DagRoleName, DeploymentRoleName};
+use podium_domain::{Grant, Held, On, Permission, Scope};
+
+use crate::columns::Columns;
+
+macro_rules! columns {
+    () => {
+        "g.subject_id, g.scope_type, g.entity_id, g.deployment_id, g.workspace_id, g.role, g.custom_role_id, r.name, r.permissions \
+         FROM grants g LEFT JOIN custom_roles r ON r.id = g.custom_role_id"
+    };
+}
+
+statements! {
+    OF_SUBJECTS = concat!("SELECT ", columns!(), " WHERE g.organization_id = $1 AND g.subject_id IN ($2[]) \
+        ORDER BY g.subject_id, g.scope_type, g.deployment_id, g.entity_id, g.role");
+    EFFECTIVE = concat!("SELECT ", columns!(), " WHERE g.organization_id = $1 AND (g.subject_id = $2 OR g.subject_id IN \
+        (SELECT m.team_id FROM team_members m WHERE m.user_id = $2 AND m.organization_id = $1)) \
+        ORDER BY g.subject_id, g.scope_type, g.deployment_id, g.entity_id, g.role");
+    INSERT = "INSERT INTO grants (organization_id, subject_id, subject_type, scope_type, entity_id, deployment_id, workspace_id, \
+        role, custom_role_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    DELETE_SUBJECT = "DELETE FROM grants WHERE organization_id = $1 AND subject_id = $2";
+    DELETE_WORKSPACE = "DELETE FROM grants WHERE workspace_id = $1";
+    HOLDERS = "SELECT DISTINCT g.subject_id, g.subject_type, COALESCE(s.username, s.api_token_name, t.name, g.subject_id) \
+        FROM grants g LEFT JOIN subjects s ON s.id = g.subject_id LEFT JOIN teams t ON t.id = g.subject_id \
+        WHERE g.custom_role_id = $1 ORDER BY 3 LIMIT 20";
+    HELD_IN = "SELECT DISTINCT workspace_id FROM grants WHERE custom_role_id = $1";
+    OWNERS = "SELECT COUNT(*) FROM memberships m WHERE m.organization_id = $1 AND m.status = 'ACTIVE' AND m.user_id IN (\
+        SELECT g.subject_id FROM grants g WHERE g.organization_id = $1 AND g.scope_type = 'ORGANIZATION' \
+            AND g.entity_id = $1 AND g.role = 'ORGANIZATION_OWNER' AND g.subject_type = 'USER' \
+        UNION SELECT tm.user_id FROM grants g JOIN team_members tm ON tm.team_id = g.subject_id \
+            WHERE g.organization_id = $1 AND g.scope_type = 'ORGANIZATION' AND g.entity_id = $1 \
+            AND g.role = 'ORGANIZATION_OWNER' AND g.subject_type = 'TEAM')";
+}
+
+/// Who holds a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A user.
+    User,
+    /// A team.
+    Team,
+    /// An API token.
+    Token,
+}
+
+impl Subject {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "USER",
+            Self::Team => "TEAM",
+            Self::Token => "TOKEN",
+        }
+    }
+}
+
+/// The grants of a subject itself.
+pub fn of(conn: &Conn, scope: &Scope, subject_id: Id) -> Result<Vec<Grant>> {
+    Ok(of_each(conn, scope, &[subject_id])?.into_iter().map(|(_, grant)| grant).collect())
+}
+
+/// The grants of several subjects, in the order of their ids.
+pub fn of_each(conn: &Conn, scope: &Scope, subject_ids: &[Id]) -> Result<Vec<(Id, Grant)>> {
+    let ids: Vec<&str> = subject_ids.iter().map(Id::as_str).collect();
+    conn.query(&OF_SUBJECTS, params![scope.organization(), &ids], |row| Ok((row.id(0)?, read(row)?)))
+}
+
+/// What a user or token holds in an organization, by itself and through teams.
+pub fn effective(conn: &Conn, organization_id: Id, subject_id: Id) -> Result<Vec<Grant>> {
+    conn.query(&EFFECTIVE, params![organization_id.as_str(), subject_id.as_str()], read)
+}
+
+/// Replaces everything that a subject itself holds in an organization.
+pub fn replace(tx: &Tx, scope: &Scope, kind: Subject, subject_id: Id, grants: &[Grant]) -> Result<()> {
+    delete_subject(tx, scope, subject_id)?;
+    grants.iter().try_for_each(|grant| insert(tx, scope, kind, subject_id, grant))
+}
+
+/// Adds a grant.
+pub fn insert(tx: &Tx, scope: &Scope, kind: Subject, subject_id: Id, grant: &Grant) -> Result<()> {
+    let organization_id = scope.organization_id();
+    let organization = organization_id.as_str();
+    let (scope_type, entity, deployment, workspace) = match &grant.on {
+        On::Organization => ("ORGANIZATION", organization, "", ""),
+        On::Workspace(id) => ("WORKSPACE", id.as_str(), "", id.as_str()),
+        On::Deployment { id, workspace_id } => {
+            ("DEPLOYMENT", id.as_str(), id.as_str(), workspace_id.as_str())
+        }
+        On::Dag { deployment_id, workspace_id, dag_id } => {
+            ("DAG", dag_id.as_str(), deployment_id.as_str(), workspace_id.as_str())
+        }
+        On::DagTag { deployment_id, workspace_id, tag } => {
+            ("DAG_TAG", tag.as_str(), deployment_id.as_str(), workspace_id.as_str())
+        }
+    };
+    let (role, custom) = match &grant.held {
+        Held::Custom { id, .. } => (id.as_str(), Some(id.as_str())),
+        held => (held.name(), None),
+    };
+    tx.execute(
+        &INSERT,
+        params![
+            organization,
+            subject_id.as_str(),
+            kind.as_str(),
+            scope_type,
+            entity,
+            deployment,
+            workspace,
+            role,
+            custom
+        ],
+    )?;
+    Ok(())
+}
+
+/// Removes everything that a subject itself holds in an organization.
+pub fn delete_subject(tx: &Tx, scope: &Scope, subject_id: Id) -> Result<()> {
+    tx.execute(&DELETE_SUBJECT, params![scope.organization(), subject_id.as_str()])?;
+    Ok(())
+}
+
+/// Removes every role in a workspace, and on anything in it.
+pub fn delete_workspace(tx: &Tx, workspace_id: Id) -> Result<()> {
+    tx.execute(&DELETE_WORKSPACE, params![workspace_id.as_str()])?;
+    Ok(())
+}
+
+/// Some of those who hold a custom role: the kind of subject, and its name.
+pub fn holders(conn: &Conn, role_id: Id) -> Result<Vec<(String, String)>> {
+    conn.query(&HOLDERS, params![role_id.as_str()], |row| Ok((row.get(1)?, row.get(2)?)))
+}
+
+/// The workspaces in which a custom role is held.
+pub fn workspaces_of_custom_role(conn: &Conn, role_id: Id) -> Result<Vec<Id>> {
+    conn.query(&HELD_IN, params![role_id.as_str()], |row| row.id(0))
+}
+
+/// How many active users own an organization, by themselves or through a team.
+pub fn active_owners(conn: &Conn, scope: &Scope) -> Result<usize> {
+    let owners: i64 = conn.query_one(&OWNERS, params![scope.organization()], |row| row.get(0))?;
+    Ok(usize::try_from(owners).unwrap_or_default())
+}
+
+fn read(row: &Row<'_>) -> Result<Grant> {
+    let (entity, role) = (row.text(2)?, row.text(5)?);
+    let on = match row.text(1)? {
+        "ORGANIZATION" => On::Organization,
+        "WORKSPACE" => On::Workspace(row.id(2)?),
+        "DEPLOYMENT" => On::Deployment { id: row.id(2)?, workspace_id: row.id(4)? },
+        "DAG" => On::Dag { deployment_id: row.id(3)?, workspace_id: row.id(4)?, dag_id: entity.to_owned() },
+        _ => On::DagTag { deployment_id: row.id(3)?, workspace_id: row.id(4)?, tag: entity.to_owned() },
+    };
+    let unknown = || Error::Other(format!("unknown role {role}"));
+    let held = if let Some(id) = row.id_opt(6)? {
+        let names: Vec<String> = serde_json::from_str(row.text(8)?).map_err(|_| unknown())?;
+        Held::Custom {
+            id,
+            name: row.get(7)?,
+            permissions: names.iter().filter_map(|n| Permission::named(n)).collect(),
+        }
+    } else {
+        match on {
+            On::Organization => Held::Organization(row.word(5)?),
+            On::Workspace(_) => Held::Workspace(row.word(5)?),
+            On::Deployment { .. } => Held::Deployment(DeploymentRoleName::named(role).ok_or_else(unknown)?),
+            On::Dag { .. } | On::DagTag { .. } => Held::Dag(DagRoleName::named(role).ok_or_else(unknown)?),
+        }
+    };
+    Ok(Grant { on, held })
+}

@@ -1,0 +1,85 @@
+//! Answers kept under an `Idempotency-Key`, written in the transaction of their effect.
+
+use podium_api::{Id, Timestamp};
+use podium_db::{Conn, Result, Tx, params, statements};
+
+use crate::columns::Columns;
+
+statements! {
+    GET = "SELECT request_hash, version, body, is_sealed, created_at FROM kept_answers \
+        WHERE subject_id = $1 AND operation_id = $2 AND target = $3 AND key = $4";
+    INSERT = "INSERT INTO kept_answers (subject_id, operation_id, target, key, request_hash, version, body, is_sealed, created_at) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    FORGET = "DELETE FROM kept_answers WHERE subject_id = $1 AND operation_id = $2 AND target = $3 AND key = $4 AND created_at < $5";
+    PRUNE = "DELETE FROM kept_answers WHERE (subject_id, operation_id, target, key) IN \
+        (SELECT subject_id, operation_id, target, key FROM kept_answers WHERE created_at < $1 LIMIT $2)";
+}
+
+/// What an answer is kept under.
+#[derive(Clone, Debug)]
+pub struct AnswerKey {
+    /// Who asked.
+    pub subject_id: Id,
+    /// For what.
+    pub operation_id: &'static str,
+    /// On what: the path.
+    pub target: String,
+    /// The header's value.
+    pub key: String,
+}
+
+/// A kept answer.
+#[derive(Clone, Debug)]
+pub struct KeptAnswer {
+    /// A hash of the request that it answers.
+    pub request_hash: String,
+    /// The version of the resource, for the `ETag`.
+    pub version: Option<i64>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Whether the body is encrypted.
+    pub is_sealed: bool,
+    /// When it was given.
+    pub created_at: Timestamp,
+}
+
+/// Finds a kept answer.
+pub fn get(conn: &Conn, key: &AnswerKey) -> Result<Option<KeptAnswer>> {
+    let params = params![key.subject_id.as_str(), key.operation_id, &key.target, &key.key];
+    conn.query_opt(&GET, params, |row| {
+        Ok(KeptAnswer {
+            request_hash: row.get(0)?,
+            version: row.get(1)?,
+            body: row.get(2)?,
+            is_sealed: row.get(3)?,
+            created_at: row.time(4)?,
+        })
+    })
+}
+
+/// Keeps an answer; one that has lapsed makes room.
+pub fn insert(tx: &Tx, key: &AnswerKey, answer: &KeptAnswer, lapsed_before: Timestamp) -> Result<()> {
+    let (subject, operation, target, name) =
+        (key.subject_id.as_str(), key.operation_id, &key.target, &key.key);
+    tx.execute(&FORGET, params![subject, operation, target, name, lapsed_before.millis()])?;
+    tx.execute(
+        &INSERT,
+        params![
+            subject,
+            operation,
+            target,
+            name,
+            &answer.request_hash,
+            answer.version,
+            &answer.body,
+            answer.is_sealed,
+            answer.created_at.millis(),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Drops some answers from before a time; says how many.
+pub fn prune(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64> {
+    tx.execute(&PRUNE, params![before.millis(), limit])
+}

@@ -1,0 +1,110 @@
+//! Landmarks: remembered keys of every 256th row, so that a deep page of a list in default order costs what the
+//! first page costs.
+//!
+//! Ranks are counted from the oldest row: new rows come at the other end and leave them as they are. What does move
+//! them, a removal or a row that is not the newest, advances the counter's `disorder`, which is read in the same
+//! snapshot as the page; landmarks of another `disorder` are forgotten. The newest rows get none, because a
+//! transaction under way may still put a row among them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use podium_api::Id;
+use podium_db::{Conn, Result, Row, Sql, params};
+
+use crate::columns::Columns;
+use crate::counters;
+use crate::listing::{Paging, Table};
+
+const STEP: i64 = 256;
+const NEWEST: i64 = 2 * STEP;
+const MAX_LISTS: usize = 1024;
+
+podium_db::statements! {}
+
+/// The landmarks of many lists.
+#[derive(Default)]
+pub struct Landmarks(Mutex<HashMap<(Id, &'static str), Arc<Known>>>);
+
+impl fmt::Debug for Landmarks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Landmarks")
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Known {
+    disorder: i64,
+    /// The keys of ranks 0, `STEP`, 2 × `STEP` and so on.
+    keys: Vec<(i64, Id)>,
+}
+
+impl Landmarks {
+    fn known(&self, list: (Id, &'static str), disorder: i64) -> Arc<Known> {
+        let lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lists.get(&list).filter(|known| known.disorder == disorder).cloned();
+        known.unwrap_or_else(|| Arc::new(Known { disorder, keys: Vec::new() }))
+    }
+
+    fn remember(&self, list: (Id, &'static str), known: Arc<Known>) {
+        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lists.len() >= MAX_LISTS {
+            lists.clear();
+        }
+        lists.insert(list, known);
+    }
+}
+
+/// Reads a page in default order by its landmark; `None` where the page is near enough to be walked to.
+pub(crate) fn page<T>(
+    conn: &Conn,
+    table: &Table,
+    kind: &'static str,
+    organization_id: Id,
+    paging: &Paging,
+    landmarks: &Landmarks,
+    read: impl FnMut(&Row<'_>) -> Result<T>,
+) -> Result<Option<(Vec<T>, u64)>> {
+    let offset = i64::from(paging.offset);
+    if offset < NEWEST + STEP {
+        return Ok(None);
+    }
+    let counter = counters::read(conn, organization_id.as_str(), kind)?;
+    if offset >= counter.total || paging.limit == 0 {
+        return Ok(None);
+    }
+    let rank = counter.total - 1 - offset;
+    let nearest = rank.unsigned_abs().div_ceil(STEP.unsigned_abs());
+    let list = (organization_id, kind);
+    let mut known = landmarks.known(list, counter.disorder);
+    if known.keys.len() as u64 <= nearest {
+        known = Arc::new(extend(conn, table, organization_id, &known, counter.total)?);
+        landmarks.remember(list, Arc::clone(&known));
+    }
+    let Some((created_at, id)) = usize::try_from(nearest).ok().and_then(|nearest| known.keys.get(nearest))
+    else {
+        return Ok(None);
+    };
+    let skip = (nearest * STEP.unsigned_abs()).cast_signed() - rank;
+    let sql =
+        Sql::owned(table.page_sql("t.organization_id = $1 AND (t.created_at, t.id) <= ($2, $3)", 3, &[]));
+    let params = params![organization_id.as_str(), *created_at, id.as_str(), paging.limit, skip];
+    Ok(Some((conn.query(&sql, params, read)?, counter.total.unsigned_abs())))
+}
+
+/// Walks the index from the last known landmark towards the newest rows.
+fn extend(conn: &Conn, table: &Table, organization_id: Id, known: &Known, total: i64) -> Result<Known> {
+    let mut keys = known.keys.clone();
+    let (from_at, from_id) = keys.pop().map_or((i64::MIN, String::new()), |(at, id)| (at, id.to_string()));
+    let rows = total - NEWEST - STEP * keys.len() as i64;
+    let sql = Sql::owned(format!(
+        "SELECT created_at, id FROM (SELECT t.created_at, t.id, ROW_NUMBER() OVER (ORDER BY t.created_at, t.id) AS rank \
+         FROM {} t WHERE t.organization_id = $1 AND (t.created_at, t.id) >= ($2, $3) ORDER BY t.created_at, t.id LIMIT $4) ranked \
+         WHERE (rank - 1) % {STEP} = 0 ORDER BY created_at, id",
+        table.name
+    ));
+    let params = params![organization_id.as_str(), from_at, &from_id, rows.max(0)];
+    keys.extend(conn.query(&sql, params, |row| Ok((row.get(0)?, row.id(1)?)))?);
+    Ok(Known { disorder: known.disorder, keys })
+}

@@ -1,0 +1,85 @@
+//! Every SQL statement of the product; one file for each resource.
+//!
+//! Functions take a [`Conn`](podium_db::Conn) to read or a [`Tx`](podium_db::Tx) to write, and a
+//! [`Scope`](podium_domain::Scope) that only the policy can mint, so that a statement cannot leave its organization.
+//! Resources come back as their wire types with the version beside them. Nothing here decides what is allowed.
+
+mod columns;
+mod listing;
+mod stamp;
+
+pub mod allowed_ip_address_ranges;
+pub mod audit;
+pub mod changes;
+pub mod clusters;
+pub mod counters;
+pub mod credentials;
+pub mod deployments;
+pub mod grants;
+pub mod invites;
+pub mod kept_answers;
+pub mod landmarks;
+pub mod organizations;
+pub mod roles;
+pub mod settings;
+pub mod signing_keys;
+pub mod subjects;
+pub mod team_members;
+pub mod teams;
+pub mod tokens;
+pub mod users;
+pub mod workspaces;
+
+pub use listing::Paging;
+pub use stamp::Stamp;
+
+use podium_db::{Migration, Sql};
+
+/// The migrations, oldest first.
+pub const MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    name: "identity",
+    sqlite: include_str!("../../../migrations/sqlite/0001_identity.sql"),
+    postgres: include_str!("../../../migrations/postgres/0001_identity.sql"),
+}];
+
+/// Every statement, and each shape of the lists, so that a test can prepare them all.
+pub fn statements() -> Vec<&'static Sql> {
+    let fixed = [
+        allowed_ip_address_ranges::STATEMENTS,
+        audit::STATEMENTS,
+        changes::STATEMENTS,
+        clusters::STATEMENTS,
+        counters::STATEMENTS,
+        credentials::STATEMENTS,
+        deployments::STATEMENTS,
+        grants::STATEMENTS,
+        invites::STATEMENTS,
+        kept_answers::STATEMENTS,
+        landmarks::STATEMENTS,
+        organizations::STATEMENTS,
+        roles::STATEMENTS,
+        settings::STATEMENTS,
+        signing_keys::STATEMENTS,
+        subjects::STATEMENTS,
+        team_members::STATEMENTS,
+        teams::STATEMENTS,
+        tokens::STATEMENTS,
+        users::STATEMENTS,
+        workspaces::STATEMENTS,
+    ];
+    let shapes = [
+        allowed_ip_address_ranges::TABLE,
+        organizations::TABLE,
+        roles::TABLE,
+        team_members::TABLE,
+        teams::TABLE,
+        tokens::TABLE,
+        users::TABLE,
+        workspaces::TABLE,
+    ]
+    .into_iter()
+    .flat_map(listing::Table::shapes)
+    .map(|sql| &*Box::leak(Box::new(sql)));
+    fixed.concat().into_iter().chain(shapes).collect()
+}

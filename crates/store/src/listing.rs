@@ -1,0 +1,172 @@
+//! One way to read a page of a list.
+//!
+//! The keys of the page are found first, by a walk of the index that fits the order, and joined with the rest only
+//! then: skipped rows are never read. At most three sort keys, id last, all in a bounded set of texts.
+
+use std::fmt::Write as _;
+
+use podium_api::page::{Page, Sort, SortKeys};
+use podium_db::{Conn, Result, Row, Sql, Value};
+use podium_domain::Reach;
+
+use crate::counters;
+
+/// Which page of a list.
+#[derive(Clone, Debug)]
+pub struct Paging {
+    /// How many rows to skip.
+    pub offset: u32,
+    /// How many rows to read at the most.
+    pub limit: u32,
+    /// The order; none means newest first.
+    pub sorts: Vec<Sort>,
+}
+
+impl<K: SortKeys> From<&Page<K>> for Paging {
+    fn from(page: &Page<K>) -> Self {
+        Self { offset: page.offset, limit: page.limit(), sorts: page.sorts.keys().to_vec() }
+    }
+}
+
+/// A list: what is read, from where, and how it can be sorted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table {
+    /// The table, alias `t`.
+    pub name: &'static str,
+    /// The column that tells the rows of the list apart.
+    pub key: &'static str,
+    /// How a row is found again by `page.key`.
+    pub on: &'static str,
+    /// What is read of each row.
+    pub columns: &'static str,
+    /// The joins that the columns need.
+    pub joins: &'static str,
+    /// Wire names of sort keys and their columns.
+    pub sorts: &'static [(&'static str, &'static str)],
+    /// Conditions that can be added, each with one parameter `{}`.
+    pub filters: &'static [&'static str],
+}
+
+/// The conditions of one listing.
+pub(crate) struct Filter<'a> {
+    conditions: String,
+    params: Vec<Value<'a>>,
+    narrowed: bool,
+}
+
+impl<'a> Filter<'a> {
+    /// Rows for which `condition` holds: one that every listing of the table has.
+    pub(crate) fn new(condition: &str, param: impl Into<Value<'a>>) -> Self {
+        let mut filter = Self { conditions: String::new(), params: Vec::new(), narrowed: false };
+        filter.push(condition, param.into());
+        filter
+    }
+
+    /// Also a condition of the table's list, where there is a value for it.
+    pub(crate) fn and(&mut self, condition: &'static str, param: Option<impl Into<Value<'a>>>) {
+        if let Some(param) = param {
+            self.narrowed = true;
+            self.push(condition, param.into());
+        }
+    }
+
+    fn push(&mut self, condition: &str, param: Value<'a>) {
+        self.params.push(param);
+        let placeholder = format!("${}", self.params.len());
+        let glue = if self.conditions.is_empty() { "" } else { " AND " };
+        // Writing to a string cannot fail.
+        let _ = write!(self.conditions, "{glue}{}", condition.replace("{}", &placeholder));
+    }
+}
+
+/// Where the total comes from when nothing narrows the list.
+pub(crate) enum Total<'a> {
+    /// From the counter of this kind in this organization.
+    Counter(&'a str, &'static str),
+    /// From counting.
+    Count,
+}
+
+impl Table {
+    /// Reads a page and the total.
+    pub(crate) fn page<T>(
+        &self,
+        conn: &Conn,
+        mut filter: Filter<'_>,
+        paging: &Paging,
+        total: Total<'_>,
+        read: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<(Vec<T>, u64)> {
+        let total = match total {
+            Total::Counter(organization_id, kind) if !filter.narrowed => {
+                counters::read(conn, organization_id, kind)?.total
+            }
+            _ => {
+                let sql = Sql::owned(self.count_sql(&filter.conditions));
+                conn.query_one(&sql, &filter.params, |row| row.get::<i64>(0))?
+            }
+        };
+        if paging.limit == 0 || i64::from(paging.offset) >= total {
+            return Ok((Vec::new(), total.unsigned_abs()));
+        }
+        let sql = Sql::owned(self.page_sql(&filter.conditions, filter.params.len(), &paging.sorts));
+        filter.params.extend([Value::from(paging.limit), Value::from(paging.offset)]);
+        Ok((conn.query(&sql, &filter.params, read)?, total.unsigned_abs()))
+    }
+
+    fn count_sql(&self, conditions: &str) -> String {
+        format!("SELECT COUNT(*) FROM {} t WHERE {conditions}", self.name)
+    }
+
+    pub(crate) fn page_sql(&self, conditions: &str, params: usize, sorts: &[Sort]) -> String {
+        let Self { name, key, on, columns, joins, .. } = self;
+        let order = self.order(sorts);
+        let (limit, offset) = (params + 1, params + 2);
+        format!(
+            "SELECT {columns} FROM (SELECT t.{key} AS key FROM {name} t WHERE {conditions} ORDER BY {order} \
+             LIMIT ${limit} OFFSET ${offset}) page JOIN {name} t ON {on}{joins} ORDER BY {order}"
+        )
+    }
+
+    /// The order, ended by the key in the direction of the last sort so that one index serves both directions.
+    fn order(&self, sorts: &[Sort]) -> String {
+        let newest_first = [Sort { key: "createdAt", descending: true }];
+        let sorts = if sorts.is_empty() { &newest_first } else { sorts };
+        let mut order = String::new();
+        let mut direction = "ASC";
+        for sort in sorts {
+            direction = if sort.descending { "DESC" } else { "ASC" };
+            if let Some((_, column)) = self.sorts.iter().find(|(key, _)| *key == sort.key) {
+                let _ = write!(order, "t.{column} {direction}, ");
+            }
+        }
+        let _ = write!(order, "t.{} {direction}", self.key);
+        order
+    }
+
+    /// One statement for each sort key and each filter: every text that differs in more than combination.
+    pub(crate) fn shapes(self) -> Vec<Sql> {
+        let mut filter = Filter::new(self.filters[0], "");
+        let base = filter.conditions.clone();
+        let mut shapes: Vec<Sql> = self
+            .sorts
+            .iter()
+            .flat_map(|(key, _)| [true, false].map(|descending| Sort { key, descending }))
+            .map(|sort| Sql::owned(self.page_sql(&base, 1, &[sort])))
+            .collect();
+        for condition in &self.filters[1..] {
+            filter.and(condition, Some(""));
+        }
+        shapes.push(Sql::owned(self.count_sql(&filter.conditions)));
+        shapes.push(Sql::owned(self.page_sql(&filter.conditions, filter.params.len(), &[])));
+        shapes
+    }
+}
+
+/// Ids as a list parameter, or nothing where all are in reach.
+pub(crate) fn reached(reach: &Reach) -> Option<Vec<&str>> {
+    match reach {
+        Reach::All => None,
+        Reach::Only(ids) => Some(ids.iter().map(podium_api::Id::as_str).collect()),
+    }
+}

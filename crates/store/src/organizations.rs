@@ -1,0 +1,158 @@
+//! Organizations, and the epoch that every change of rights in one advances.
+
+use podium_api::enums::{OrganizationStatus, Product};
+use podium_api::organizations::Organization;
+use podium_api::{Id, One};
+use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_domain::Scope;
+
+use crate::columns::Columns;
+use crate::listing::{Filter, Paging, Table, Total};
+use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+
+/// The kind of their changes.
+pub const KIND: &str = "organizations";
+
+macro_rules! columns {
+    () => {
+        concat!(
+            "t.id, t.name, t.billing_email, t.product, t.is_scim_enabled, t.should_enforce_dedicated_clusters, \
+             t.allow_enhanced_support_access, t.has_ai_features_disabled, \
+             EXISTS (SELECT 1 FROM allowed_ip_address_ranges r WHERE r.organization_id = t.id), ",
+            stamp_columns!()
+        )
+    };
+}
+
+const IDS: &str = "t.id IN ({}[])";
+const PRODUCT: &str = "t.product = {}";
+
+pub(crate) const TABLE: Table = Table {
+    name: "organizations",
+    key: "id",
+    on: "t.id = page.key",
+    columns: columns!(),
+    joins: stamp_joins!(),
+    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
+    filters: &[IDS, PRODUCT],
+};
+
+statements! {
+    GET = concat!("SELECT ", columns!(), " FROM organizations t", stamp_joins!(), " WHERE t.id = $1");
+    INSERT = "INSERT INTO organizations (id, name, name_key, billing_email, product, is_scim_enabled, \
+        should_enforce_dedicated_clusters, allow_enhanced_support_access, has_ai_features_disabled, authorization_epoch, \
+        version, created_at, created_by, updated_at, updated_by) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10, $11, $12, $13, $14)";
+    UPDATE = "UPDATE organizations SET name = $3, name_key = $4, billing_email = $5, is_scim_enabled = $6, \
+        should_enforce_dedicated_clusters = $7, allow_enhanced_support_access = $8, has_ai_features_disabled = $9, \
+        version = version + 1, updated_at = $10, updated_by = $11 WHERE id = $1 AND version = $2";
+    ADVANCE = "UPDATE organizations SET authorization_epoch = authorization_epoch + 1 WHERE id = $1";
+    EPOCH = "SELECT authorization_epoch FROM organizations WHERE id = $1";
+    FIRST = "SELECT id FROM organizations ORDER BY created_at, id LIMIT 1";
+}
+
+/// Reads a page of the given organizations, and how many there are.
+pub fn list(
+    conn: &Conn,
+    ids: &[String],
+    product: Option<Product>,
+    paging: &Paging,
+) -> Result<(Vec<Organization>, u64)> {
+    let mut filter = Filter::new(IDS, ids);
+    filter.and(PRODUCT, product.map(Product::as_str));
+    TABLE.page(conn, filter, paging, Total::Count, read)
+}
+
+/// Reads an organization.
+pub fn get(conn: &Conn, scope: &Scope) -> Result<Option<One<Organization>>> {
+    conn.query_opt(&GET, params![scope.organization()], |row| {
+        Ok(One { version: row.get(9)?, body: read(row)? })
+    })
+}
+
+/// Adds an organization.
+pub fn insert(tx: &Tx, organization: &Organization, name_key: &str, stamp: &Stamp) -> Result<()> {
+    tx.execute(
+        &INSERT,
+        params![
+            organization.id.as_str(),
+            &organization.name,
+            name_key,
+            organization.billing_email.as_deref().unwrap_or_default(),
+            organization.product.unwrap_or(Product::Hosted).as_str(),
+            organization.is_scim_enabled,
+            organization.should_enforce_dedicated_clusters,
+            organization.allow_enhanced_support_access,
+            organization.has_ai_features_disabled.unwrap_or_default(),
+            stamp.version,
+            stamp.created_at.millis(),
+            stamp.created_by.id.as_str(),
+            stamp.updated_at.millis(),
+            stamp.updated_by.id.as_str(),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Replaces the settings of an organization whose version is still the one before `stamp`'s.
+pub fn update(tx: &Tx, organization: &Organization, name_key: &str, stamp: &Stamp) -> Result<()> {
+    let rows = tx.execute(
+        &UPDATE,
+        params![
+            organization.id.as_str(),
+            stamp.version - 1,
+            &organization.name,
+            name_key,
+            organization.billing_email.as_deref().unwrap_or_default(),
+            organization.is_scim_enabled,
+            organization.should_enforce_dedicated_clusters,
+            organization.allow_enhanced_support_access,
+            organization.has_ai_features_disabled.unwrap_or_default(),
+            stamp.updated_at.millis(),
+            stamp.updated_by.id.as_str(),
+        ],
+    )?;
+    if rows == 1 { Ok(()) } else { Err(Error::Lost) }
+}
+
+/// Says that rights in the organization change. Goes first in a transaction that changes any: it also makes such
+/// transactions of one organization wait for each other.
+pub fn advance_epoch(tx: &Tx, organization_id: Id) -> Result<()> {
+    tx.execute(&ADVANCE, params![organization_id.as_str()])?;
+    Ok(())
+}
+
+/// The epoch of rights in an organization; `None` where there is no such organization.
+pub fn epoch(conn: &Conn, organization_id: Id) -> Result<Option<i64>> {
+    conn.query_opt(&EPOCH, params![organization_id.as_str()], |row| row.get(0))
+}
+
+/// The oldest organization: the one made at first start.
+pub fn first(conn: &Conn) -> Result<Option<Id>> {
+    conn.query_opt(&FIRST, &[], |row| row.id(0))
+}
+
+fn read(row: &Row<'_>) -> Result<Organization> {
+    let stamp = Stamp::read(row, 9)?;
+    Ok(Organization {
+        id: row.id(0)?,
+        name: row.get(1)?,
+        billing_email: row.get(2)?,
+        status: Some(OrganizationStatus::Active),
+        product: Some(row.word(3)?),
+        product_plans: Vec::new(),
+        payment_method: None,
+        trial_expires_at: None,
+        has_allowed_ip_address_ranges: row.get(8)?,
+        is_scim_enabled: row.get(4)?,
+        should_enforce_dedicated_clusters: row.get(5)?,
+        allow_enhanced_support_access: row.get(6)?,
+        has_ai_features_disabled: row.get(7)?,
+        is_blocked_enable_ai_features: false,
+        managed_domains: Some(Vec::new()),
+        created_at: stamp.created_at,
+        created_by: stamp.created_by,
+        updated_at: stamp.updated_at,
+        updated_by: stamp.updated_by,
+    })
+}

@@ -1,0 +1,73 @@
+//! Who is in which team.
+
+use podium_api::teams::TeamMember;
+use podium_api::{Id, Timestamp};
+use podium_db::{Conn, Result, Tx, params, statements};
+use podium_domain::Scope;
+
+use crate::columns::Columns;
+use crate::listing::{Filter, Paging, Table, Total};
+
+const TEAM: &str = "t.team_id = {}";
+
+// Sorting by a name reads the team's members and their users: a team is small, and the names belong to the users.
+pub(crate) const TABLE: Table = Table {
+    name: "(SELECT m.team_id, m.user_id, m.created_at, u.username_key, u.username, u.full_name, u.avatar_url \
+        FROM team_members m JOIN users u ON u.id = m.user_id)",
+    key: "user_id",
+    on: "t.user_id = page.key AND t.team_id = $1",
+    columns: "t.user_id, t.username, t.full_name, t.avatar_url, t.created_at",
+    joins: "",
+    sorts: &[
+        ("createdAt", "created_at"),
+        ("userId", "user_id"),
+        ("username", "username_key"),
+        ("fullName", "full_name"),
+    ],
+    filters: &[TEAM],
+};
+
+statements! {
+    ADD = "INSERT INTO team_members (team_id, user_id, organization_id, created_at) VALUES ($1, $2, $3, $4) \
+        ON CONFLICT (team_id, user_id) DO NOTHING";
+    REMOVE = "DELETE FROM team_members WHERE team_id = $1 AND user_id = $2 AND organization_id = $3";
+    CLEAR = "DELETE FROM team_members WHERE team_id = $1 AND organization_id = $2";
+    LEAVE = "DELETE FROM team_members WHERE user_id = $1 AND organization_id = $2";
+}
+
+/// Reads a page of a team's members, and how many there are.
+pub fn list(conn: &Conn, team_id: Id, paging: &Paging) -> Result<(Vec<TeamMember>, u64)> {
+    TABLE.page(conn, Filter::new(TEAM, team_id.as_str()), paging, Total::Count, |row| {
+        Ok(TeamMember {
+            user_id: row.id(0)?,
+            username: row.get(1)?,
+            full_name: row.get(2)?,
+            avatar_url: row.get(3)?,
+            created_at: Some(row.time(4)?),
+        })
+    })
+}
+
+/// Adds a member, unless it is one already.
+pub fn add(tx: &Tx, scope: &Scope, team_id: Id, user_id: Id, at: Timestamp) -> Result<()> {
+    let organization_id = scope.organization_id();
+    tx.execute(&ADD, params![team_id.as_str(), user_id.as_str(), organization_id.as_str(), at.millis()])?;
+    Ok(())
+}
+
+/// Removes a member; says whether it was one.
+pub fn remove(tx: &Tx, scope: &Scope, team_id: Id, user_id: Id) -> Result<bool> {
+    Ok(tx.execute(&REMOVE, params![team_id.as_str(), user_id.as_str(), scope.organization()])? == 1)
+}
+
+/// Removes every member of a team.
+pub fn clear(tx: &Tx, scope: &Scope, team_id: Id) -> Result<()> {
+    tx.execute(&CLEAR, params![team_id.as_str(), scope.organization()])?;
+    Ok(())
+}
+
+/// Removes a user from every team of an organization.
+pub fn leave_all(tx: &Tx, scope: &Scope, user_id: Id) -> Result<()> {
+    tx.execute(&LEAVE, params![user_id.as_str(), scope.organization()])?;
+    Ok(())
+}

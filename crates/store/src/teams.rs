@@ -1,0 +1,152 @@
+//! Teams.
+
+use podium_api::enums::OrganizationRole;
+use podium_api::teams::Team;
+use podium_api::{Id, One};
+use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_domain::Scope;
+
+use crate::columns::Columns;
+use crate::counters;
+use crate::listing::{Filter, Paging, Table, Total};
+use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+
+/// The kind of their counter and their changes.
+pub const KIND: &str = "teams";
+
+macro_rules! columns {
+    () => {
+        concat!("t.id, t.name, t.description, t.organization_id, t.is_idp_managed, ", stamp_columns!())
+    };
+}
+
+const ORGANIZATION: &str = "t.organization_id = {}";
+const NAMES: &str = "t.name_key IN ({}[])";
+const IN_WORKSPACE: &str = "t.id IN (SELECT g.subject_id FROM grants g WHERE g.organization_id = t.organization_id \
+    AND g.scope_type = 'WORKSPACE' AND g.entity_id = {})";
+const ON_DEPLOYMENT: &str = "t.id IN (SELECT g.subject_id FROM grants g WHERE g.organization_id = t.organization_id \
+    AND g.scope_type = 'DEPLOYMENT' AND g.entity_id = {})";
+const OF_USER: &str = "t.id IN (SELECT m.team_id FROM team_members m WHERE m.user_id = {})";
+
+pub(crate) const TABLE: Table = Table {
+    name: "teams",
+    key: "id",
+    on: "t.id = page.key",
+    columns: columns!(),
+    joins: stamp_joins!(),
+    sorts: &[
+        ("createdAt", "created_at"),
+        ("updatedAt", "updated_at"),
+        ("name", "name_key"),
+        ("description", "description"),
+    ],
+    filters: &[ORGANIZATION, NAMES, IN_WORKSPACE, ON_DEPLOYMENT, OF_USER],
+};
+
+statements! {
+    GET = concat!("SELECT ", columns!(), " FROM teams t", stamp_joins!(), " WHERE t.id = $1 AND t.organization_id = $2");
+    INSERT = "INSERT INTO teams (id, organization_id, name, name_key, description, is_idp_managed, version, created_at, \
+        created_by, updated_at, updated_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    UPDATE = "UPDATE teams SET name = $4, name_key = $5, description = $6, version = version + 1, updated_at = $7, \
+        updated_by = $8 WHERE id = $1 AND organization_id = $2 AND version = $3";
+    DELETE = "DELETE FROM teams WHERE id = $1 AND organization_id = $2 AND version = $3";
+}
+
+/// Which teams to list.
+#[derive(Default)]
+pub struct Listed<'a> {
+    /// Only those with one of these folded names, where there are any.
+    pub name_keys: &'a [String],
+    /// Only those with a role in this workspace.
+    pub workspace_id: Option<&'a str>,
+    /// Only those with a role on this deployment.
+    pub deployment_id: Option<&'a str>,
+    /// Only those of this user.
+    pub user_id: Option<&'a str>,
+}
+
+/// Reads a page of teams without their roles, and how many there are.
+pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) -> Result<(Vec<Team>, u64)> {
+    let organization_id = scope.organization_id();
+    let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
+    filter.and(NAMES, Some(listed.name_keys).filter(|keys| !keys.is_empty()));
+    filter.and(IN_WORKSPACE, listed.workspace_id);
+    filter.and(ON_DEPLOYMENT, listed.deployment_id);
+    filter.and(OF_USER, listed.user_id);
+    TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
+}
+
+/// Reads a team without its roles.
+pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<One<Team>>> {
+    conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
+        Ok(One { version: row.get(5)?, body: read(row)? })
+    })
+}
+
+/// Adds a team.
+pub fn insert(tx: &Tx, team: &Team, name_key: &str, stamp: &Stamp) -> Result<()> {
+    tx.execute(
+        &INSERT,
+        params![
+            team.id.as_str(),
+            team.organization_id.as_str(),
+            &team.name,
+            name_key,
+            team.description.as_deref().unwrap_or_default(),
+            team.is_idp_managed,
+            stamp.version,
+            stamp.created_at.millis(),
+            stamp.created_by.id.as_str(),
+            stamp.updated_at.millis(),
+            stamp.updated_by.id.as_str(),
+        ],
+    )?;
+    counters::add(tx, team.organization_id, KIND, team.id, 1, 0)
+}
+
+/// Replaces the name and description of a team whose version is still the one before `stamp`'s.
+pub fn update(tx: &Tx, team: &Team, name_key: &str, stamp: &Stamp) -> Result<()> {
+    let rows = tx.execute(
+        &UPDATE,
+        params![
+            team.id.as_str(),
+            team.organization_id.as_str(),
+            stamp.version - 1,
+            &team.name,
+            name_key,
+            team.description.as_deref().unwrap_or_default(),
+            stamp.updated_at.millis(),
+            stamp.updated_by.id.as_str(),
+        ],
+    )?;
+    if rows == 1 { Ok(()) } else { Err(Error::Lost) }
+}
+
+/// Removes a team of this version.
+pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
+    let organization_id = scope.organization_id();
+    if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
+        return Err(Error::Lost);
+    }
+    counters::add(tx, organization_id, KIND, id, -1, 1)
+}
+
+fn read(row: &Row<'_>) -> Result<Team> {
+    let stamp = Stamp::read(row, 5)?;
+    Ok(Team {
+        id: row.id(0)?,
+        name: row.get(1)?,
+        description: row.get(2)?,
+        organization_id: row.id(3)?,
+        is_idp_managed: row.get(4)?,
+        organization_role: OrganizationRole::Member,
+        workspace_roles: None,
+        deployment_roles: None,
+        dag_roles: None,
+        roles_count: None,
+        created_at: stamp.created_at,
+        created_by: Some(stamp.created_by),
+        updated_at: stamp.updated_at,
+        updated_by: Some(stamp.updated_by),
+    })
+}

@@ -1,0 +1,283 @@
+//! API tokens; their values are in [`crate::credentials`], as hashes.
+
+use podium_api::enums::TokenKind;
+use podium_api::tokens::ApiToken;
+use podium_api::{Id, One, Timestamp};
+use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_domain::{DeploymentReach, Reach, Scope};
+
+use crate::columns::Columns;
+use crate::counters;
+use crate::listing::{Filter, Paging, Table, Total};
+use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+
+/// The kind of their counter and their changes.
+pub const KIND: &str = "tokens";
+
+macro_rules! columns {
+    () => {
+        concat!(
+            "t.id, t.name, t.description, t.scope, t.kind, t.short_token, t.start_at, t.end_at, t.expiry_period_in_days, \
+             t.last_rotated_at, t.last_used_at, t.entity_id, t.workspace_id, ",
+            stamp_columns!()
+        )
+    };
+}
+
+const ORGANIZATION: &str = "t.organization_id = {}";
+const SCOPE: &str = "t.scope = {}";
+const KINDS: &str = "t.kind = {}";
+// One list of `SCOPE:entity` and `WITHIN:workspace` keys, so that the condition has one parameter.
+const REACHED: &str = "(t.scope || ':' || t.entity_id IN ({}[]) OR 'WITHIN:' || t.workspace_id IN ({}[]) AND t.scope = 'DEPLOYMENT')";
+const IN_WORKSPACE: &str = "t.id IN (SELECT g.subject_id FROM grants g WHERE g.organization_id = t.organization_id \
+    AND g.scope_type = 'WORKSPACE' AND g.entity_id = {})";
+const ON_DEPLOYMENT: &str = "t.id IN (SELECT g.subject_id FROM grants g WHERE g.organization_id = t.organization_id \
+    AND g.scope_type = 'DEPLOYMENT' AND g.entity_id = {})";
+const ON_DAG: &str = "t.id IN (SELECT g.subject_id FROM grants g WHERE g.organization_id = t.organization_id \
+    AND g.scope_type = 'DAG' AND g.entity_id = {})";
+const ON_DAG_TAGS: &str = "t.id IN (SELECT g.subject_id FROM grants g WHERE g.organization_id = t.organization_id \
+    AND g.scope_type = 'DAG_TAG' AND g.entity_id IN ({}[]))";
+
+pub(crate) const TABLE: Table = Table {
+    name: "api_tokens",
+    key: "id",
+    on: "t.id = page.key",
+    columns: columns!(),
+    joins: stamp_joins!(),
+    sorts: &[
+        ("createdAt", "created_at"),
+        ("updatedAt", "updated_at"),
+        ("name", "name_key"),
+        ("description", "description"),
+        ("tokenStartAt", "start_at"),
+    ],
+    filters: &[ORGANIZATION, SCOPE, KINDS, REACHED, IN_WORKSPACE, ON_DEPLOYMENT, ON_DAG, ON_DAG_TAGS],
+};
+
+statements! {
+    GET = concat!("SELECT ", columns!(), " FROM api_tokens t", stamp_joins!(), " WHERE t.id = $1 AND t.organization_id = $2");
+    INSERT = "INSERT INTO api_tokens (id, organization_id, scope, entity_id, workspace_id, deployment_id, name, name_key, \
+        description, kind, short_token, expiry_period_in_days, start_at, end_at, version, created_at, created_by, updated_at, \
+        updated_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)";
+    RENAME = "UPDATE api_tokens SET name = $4, name_key = $5, description = $6, version = version + 1, updated_at = $7, \
+        updated_by = $8 WHERE id = $1 AND organization_id = $2 AND version = $3";
+    ROTATE = "UPDATE api_tokens SET short_token = $4, start_at = $5, end_at = $6, last_rotated_at = $5, \
+        version = version + 1, updated_at = $5, updated_by = $7 WHERE id = $1 AND organization_id = $2 AND version = $3";
+    TOUCH = "UPDATE api_tokens SET version = version + 1, updated_at = $4, updated_by = $5 \
+        WHERE id = $1 AND organization_id = $2 AND version = $3";
+    DELETE = "DELETE FROM api_tokens WHERE id = $1 AND organization_id = $2 AND version = $3";
+    OF_WORKSPACE = "SELECT id FROM api_tokens WHERE workspace_id = $1 AND organization_id = $2";
+    DELETE_BY_ID = "DELETE FROM api_tokens WHERE id = $1 AND organization_id = $2";
+    USED = "UPDATE api_tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)";
+}
+
+/// Where a token belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The organization, workspace or deployment.
+    pub entity_id: Id,
+    /// The workspace, of a workspace's or deployment's token.
+    pub workspace_id: Option<Id>,
+    /// The deployment, of a deployment's token.
+    pub deployment_id: Option<Id>,
+}
+
+/// A token with where it belongs.
+#[derive(Clone, Debug)]
+pub struct TokenRow {
+    /// The token, without roles, and its version.
+    pub token: One<ApiToken>,
+    /// The organization, workspace or deployment that it belongs to.
+    pub entity_id: Id,
+    /// The workspace that it belongs to, if any.
+    pub workspace_id: Option<Id>,
+    /// Its stamp.
+    pub stamp: Stamp,
+}
+
+/// Which tokens to list.
+pub struct Listed<'a> {
+    /// Workspaces whose tokens the caller could manage.
+    pub workspaces: &'a Reach,
+    /// Deployments whose tokens the caller could manage.
+    pub deployments: &'a DeploymentReach,
+    /// Whether the caller could manage all.
+    pub everything: bool,
+    /// Only those of scope ORGANIZATION.
+    pub only_organization: bool,
+    /// Only those of this kind.
+    pub kind: Option<TokenKind>,
+    /// Only those with a role in this workspace.
+    pub workspace_id: Option<&'a str>,
+    /// Only those with a role on this deployment.
+    pub deployment_id: Option<&'a str>,
+    /// Only those with a role on this DAG.
+    pub dag_id: Option<&'a str>,
+    /// Only those with a role on one of these tags, where there are any.
+    pub dag_tags: &'a [String],
+}
+
+/// Reads a page of tokens without their roles, and how many there are.
+pub fn list(
+    conn: &Conn,
+    scope: &Scope,
+    listed: &Listed<'_>,
+    paging: &Paging,
+) -> Result<(Vec<ApiToken>, u64)> {
+    let organization_id = scope.organization_id();
+    let reached = reached(listed);
+    let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
+    filter.and(REACHED, (!listed.everything).then_some(&reached));
+    filter.and(SCOPE, listed.only_organization.then_some("ORGANIZATION"));
+    filter.and(KINDS, listed.kind.map(TokenKind::as_str));
+    filter.and(IN_WORKSPACE, listed.workspace_id);
+    filter.and(ON_DEPLOYMENT, listed.deployment_id);
+    filter.and(ON_DAG, listed.dag_id);
+    filter.and(ON_DAG_TAGS, Some(listed.dag_tags).filter(|tags| !tags.is_empty()));
+    let total = Total::Counter(organization_id.as_str(), KIND);
+    TABLE.page(conn, filter, paging, total, |row| Ok(read(row)?.token.body))
+}
+
+fn reached(listed: &Listed<'_>) -> Vec<String> {
+    let mut keys = Vec::new();
+    if let Reach::Only(ids) = listed.workspaces {
+        keys.extend(ids.iter().map(|id| format!("WORKSPACE:{id}")));
+    }
+    if let DeploymentReach::Only { workspaces, deployments } = listed.deployments {
+        keys.extend(workspaces.iter().map(|id| format!("WITHIN:{id}")));
+        keys.extend(deployments.iter().map(|id| format!("DEPLOYMENT:{id}")));
+    }
+    keys
+}
+
+/// Reads a token without its roles.
+pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<TokenRow>> {
+    conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
+}
+
+/// Adds a token.
+pub fn insert(
+    tx: &Tx,
+    scope: &Scope,
+    token: &ApiToken,
+    home: Home,
+    name_key: &str,
+    stamp: &Stamp,
+) -> Result<()> {
+    let organization_id = scope.organization_id();
+    tx.execute(
+        &INSERT,
+        params![
+            token.id.as_str(),
+            organization_id.as_str(),
+            token.scope.as_str(),
+            home.entity_id.as_str(),
+            home.workspace_id.as_ref().map_or("", Id::as_str),
+            home.deployment_id.as_ref().map_or("", Id::as_str),
+            &token.name,
+            name_key,
+            &token.description,
+            token.kind.as_str(),
+            &token.short_token,
+            token.expiry_period_in_days,
+            token.start_at.millis(),
+            token.end_at.map(Timestamp::millis),
+            stamp.version,
+            stamp.created_at.millis(),
+            stamp.created_by.id.as_str(),
+            stamp.updated_at.millis(),
+            stamp.updated_by.id.as_str(),
+        ],
+    )?;
+    counters::add(tx, organization_id, KIND, token.id, 1, 0)
+}
+
+/// Replaces the name and description of a token whose version is still the one before `stamp`'s.
+pub fn rename(tx: &Tx, scope: &Scope, token: &ApiToken, name_key: &str, stamp: &Stamp) -> Result<()> {
+    let params = params![
+        token.id.as_str(),
+        scope.organization(),
+        stamp.version - 1,
+        &token.name,
+        name_key,
+        &token.description,
+        stamp.updated_at.millis(),
+        stamp.updated_by.id.as_str(),
+    ];
+    one(tx.execute(&RENAME, params)?)
+}
+
+/// Notes a new value of a token whose version is still the one before `stamp`'s.
+pub fn rotate(tx: &Tx, scope: &Scope, token: &ApiToken, stamp: &Stamp) -> Result<()> {
+    let params = params![
+        token.id.as_str(),
+        scope.organization(),
+        stamp.version - 1,
+        &token.short_token,
+        token.start_at.millis(),
+        token.end_at.map(Timestamp::millis),
+        stamp.updated_by.id.as_str(),
+    ];
+    one(tx.execute(&ROTATE, params)?)
+}
+
+/// Advances the version of a token, which is still the one before `stamp`'s.
+pub fn touch(tx: &Tx, scope: &Scope, id: Id, stamp: &Stamp) -> Result<()> {
+    let (organization_id, version) = (scope.organization_id(), stamp.version - 1);
+    let (at, by) = (stamp.updated_at.millis(), stamp.updated_by.id);
+    one(tx.execute(&TOUCH, params![id.as_str(), organization_id.as_str(), version, at, by.as_str()])?)
+}
+
+/// Removes a token of this version.
+pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
+    let organization_id = scope.organization_id();
+    one(tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])?)?;
+    counters::add(tx, organization_id, KIND, id, -1, 1)
+}
+
+/// Removes every token of a workspace and its deployments; says which.
+pub fn delete_of_workspace(tx: &Tx, scope: &Scope, workspace_id: Id) -> Result<Vec<Id>> {
+    let organization_id = scope.organization_id();
+    let params = params![workspace_id.as_str(), organization_id.as_str()];
+    let ids = tx.query(&OF_WORKSPACE, params, |row| row.id(0))?;
+    for id in &ids {
+        tx.execute(&DELETE_BY_ID, params![id.as_str(), organization_id.as_str()])?;
+        counters::add(tx, organization_id, KIND, *id, -1, 1)?;
+    }
+    Ok(ids)
+}
+
+/// Notes when a token was last used.
+pub fn used(tx: &Tx, id: Id, at: Timestamp) -> Result<()> {
+    tx.execute(&USED, params![id.as_str(), at.millis()])?;
+    Ok(())
+}
+
+fn one(rows: u64) -> Result<()> {
+    if rows == 1 { Ok(()) } else { Err(Error::Lost) }
+}
+
+fn read(row: &Row<'_>) -> Result<TokenRow> {
+    let stamp = Stamp::read(row, 13)?;
+    let token = ApiToken {
+        id: row.id(0)?,
+        name: row.get(1)?,
+        description: row.get(2)?,
+        scope: row.word(3)?,
+        kind: row.word(4)?,
+        roles: None,
+        token: None,
+        short_token: row.get(5)?,
+        start_at: row.time(6)?,
+        end_at: row.time_opt(7)?,
+        expiry_period_in_days: row.get(8)?,
+        last_rotated_at: row.time_opt(9)?,
+        last_used_at: row.time_opt(10)?,
+        created_at: stamp.created_at,
+        created_by: Some(stamp.created_by.clone()),
+        updated_at: stamp.updated_at,
+        updated_by: Some(stamp.updated_by.clone()),
+    };
+    let body = One { version: stamp.version, body: token };
+    Ok(TokenRow { token: body, entity_id: row.id(11)?, workspace_id: row.id_opt(12)?, stamp })
+}

@@ -1,0 +1,265 @@
+//! Users, and their membership of organizations.
+
+use podium_api::enums::UserStatus;
+use podium_api::users::{SelfUser, User};
+use podium_api::{Id, One, Timestamp};
+use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_domain::Scope;
+
+use crate::columns::Columns;
+use crate::counters;
+use crate::listing::{Filter, Paging, Table, Total};
+
+/// The kind of their counter and their changes.
+pub const KIND: &str = "users";
+
+macro_rules! columns {
+    () => {
+        "u.id, u.username, u.full_name, u.avatar_url, t.status, t.created_at, t.updated_at, t.version"
+    };
+}
+
+const ORGANIZATION: &str = "t.organization_id = {}";
+
+/// Rows of users who hold a role on something, by themselves or through a team.
+macro_rules! holders {
+    ($condition:literal) => {
+        concat!(
+            "t.user_id IN (SELECT g.subject_id FROM grants g WHERE g.organization_id = t.organization_id AND ",
+            $condition,
+            " UNION SELECT m.user_id FROM grants g JOIN team_members m ON m.team_id = g.subject_id \
+             WHERE g.organization_id = t.organization_id AND ",
+            $condition,
+            ")"
+        )
+    };
+}
+
+const IN_WORKSPACE: &str = holders!("g.scope_type = 'WORKSPACE' AND g.entity_id = {}");
+const ON_DEPLOYMENT: &str = holders!("g.scope_type = 'DEPLOYMENT' AND g.entity_id = {}");
+const ON_DAG: &str = holders!("g.scope_type = 'DAG' AND g.entity_id = {}");
+const ON_DAG_TAGS: &str = holders!("g.scope_type = 'DAG_TAG' AND g.entity_id IN ({}[])");
+
+pub(crate) const TABLE: Table = Table {
+    name: "memberships",
+    key: "user_id",
+    on: "t.user_id = page.key AND t.organization_id = $1",
+    columns: columns!(),
+    joins: " JOIN users u ON u.id = t.user_id",
+    sorts: &[
+        ("createdAt", "created_at"),
+        ("updatedAt", "updated_at"),
+        ("username", "username_key"),
+        ("fullName", "full_name_key"),
+        ("id", "user_id"),
+    ],
+    filters: &[ORGANIZATION, IN_WORKSPACE, ON_DEPLOYMENT, ON_DAG, ON_DAG_TAGS],
+};
+
+statements! {
+    GET = concat!("SELECT ", columns!(), " FROM memberships t JOIN users u ON u.id = t.user_id \
+        WHERE t.organization_id = $1 AND t.user_id = $2");
+    ACCOUNT = "SELECT id, username, full_name, avatar_url, password_hash, version, created_at, updated_at FROM users WHERE id = $1";
+    BY_USERNAME = "SELECT id, username, full_name, avatar_url, password_hash, version, created_at, updated_at \
+        FROM users WHERE username_key = $1";
+    INSERT = "INSERT INTO users (id, username, username_key, full_name, avatar_url, password_hash, version, created_at, updated_at) \
+        VALUES ($1, $2, $3, $4, '', $5, 1, $6, $6) ON CONFLICT (username_key) DO NOTHING";
+    SET_PASSWORD = "UPDATE users SET password_hash = $2, full_name = $3, version = version + 1, updated_at = $4 WHERE id = $1";
+    RENAME_MEMBERSHIPS = "UPDATE memberships SET full_name_key = $2, updated_at = $3 WHERE user_id = $1";
+    JOIN = "INSERT INTO memberships (organization_id, user_id, status, username_key, full_name_key, version, created_at, updated_at) \
+        VALUES ($1, $2, $3, $4, $5, 1, $6, $6)";
+    SET_STATUS = "UPDATE memberships SET status = $3, version = version + 1, updated_at = $4 \
+        WHERE organization_id = $1 AND user_id = $2";
+    TOUCH = "UPDATE memberships SET version = version + 1, updated_at = $4 \
+        WHERE organization_id = $1 AND user_id = $2 AND version = $3";
+    LEAVE = "DELETE FROM memberships WHERE organization_id = $1 AND user_id = $2";
+    MEMBERSHIPS = "SELECT organization_id, status FROM memberships WHERE user_id = $1 ORDER BY created_at, organization_id";
+    MEMBERS = "SELECT user_id FROM memberships WHERE organization_id = $1 AND user_id IN ($2[])";
+}
+
+/// Which users to list.
+#[derive(Default)]
+pub struct Listed<'a> {
+    /// Only those with a role in this workspace.
+    pub workspace_id: Option<&'a str>,
+    /// Only those with a role on this deployment.
+    pub deployment_id: Option<&'a str>,
+    /// Only those with a role on this DAG.
+    pub dag_id: Option<&'a str>,
+    /// Only those with a role on one of these tags, where there are any.
+    pub dag_tags: &'a [String],
+}
+
+/// An account: a user as itself, outside of any organization.
+#[derive(Clone)]
+pub struct Account {
+    /// The user's id.
+    pub id: Id,
+    /// The name for signing in.
+    pub username: String,
+    /// The user's name.
+    pub full_name: String,
+    /// The user's picture.
+    pub avatar_url: String,
+    /// The hash of the password, where there is one.
+    pub password_hash: Option<String>,
+    /// Advanced by every change of the account.
+    pub version: i64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+impl Account {
+    /// The account as its owner sees it, without roles and invites.
+    pub fn into_self_user(self, status: UserStatus, organization_id: Option<Id>) -> SelfUser {
+        SelfUser {
+            id: self.id,
+            username: self.username,
+            full_name: self.full_name,
+            avatar_url: self.avatar_url,
+            status,
+            organization_id,
+            roles: None,
+            invites: None,
+            feature_flags: Some(Vec::new()),
+            is_idp_managed: Some(false),
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+}
+
+/// Reads a page of users without their roles, and how many there are.
+pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) -> Result<(Vec<User>, u64)> {
+    let organization_id = scope.organization_id();
+    let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
+    filter.and(IN_WORKSPACE, listed.workspace_id);
+    filter.and(ON_DEPLOYMENT, listed.deployment_id);
+    filter.and(ON_DAG, listed.dag_id);
+    filter.and(ON_DAG_TAGS, Some(listed.dag_tags).filter(|tags| !tags.is_empty()));
+    TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
+}
+
+/// Reads a user of an organization, without roles.
+pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<One<User>>> {
+    conn.query_opt(&GET, params![scope.organization(), id.as_str()], |row| {
+        Ok(One { version: row.get(7)?, body: read(row)? })
+    })
+}
+
+/// Which of these users belong to the organization.
+pub fn members(conn: &Conn, scope: &Scope, ids: &[Id]) -> Result<Vec<Id>> {
+    let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
+    conn.query(&MEMBERS, params![scope.organization(), &ids], |row| row.id(0))
+}
+
+/// Finds an account by its id.
+pub fn account(conn: &Conn, id: Id) -> Result<Option<Account>> {
+    conn.query_opt(&ACCOUNT, params![id.as_str()], read_account)
+}
+
+/// Finds an account by its folded username.
+pub fn account_by_username(conn: &Conn, username_key: &str) -> Result<Option<Account>> {
+    conn.query_opt(&BY_USERNAME, params![username_key], read_account)
+}
+
+/// Adds an account unless the username is taken; says whether it was added.
+pub fn insert(tx: &Tx, account: &Account, username_key: &str) -> Result<bool> {
+    let params = params![
+        account.id.as_str(),
+        &account.username,
+        username_key,
+        &account.full_name,
+        &account.password_hash,
+        account.created_at.millis()
+    ];
+    Ok(tx.execute(&INSERT, params)? == 1)
+}
+
+/// Sets the password and the name of an account.
+pub fn set_password(
+    tx: &Tx,
+    id: Id,
+    hash: &str,
+    full_name: &str,
+    full_name_key: &str,
+    at: Timestamp,
+) -> Result<()> {
+    tx.execute(&SET_PASSWORD, params![id.as_str(), hash, full_name, at.millis()])?;
+    tx.execute(&RENAME_MEMBERSHIPS, params![id.as_str(), full_name_key, at.millis()])?;
+    Ok(())
+}
+
+/// Makes a user a member of an organization.
+pub fn join(
+    tx: &Tx,
+    scope: &Scope,
+    account: &Account,
+    keys: (&str, &str),
+    status: UserStatus,
+    at: Timestamp,
+) -> Result<()> {
+    let organization_id = scope.organization_id();
+    tx.execute(
+        &JOIN,
+        params![organization_id.as_str(), account.id.as_str(), status.as_str(), keys.0, keys.1, at.millis()],
+    )?;
+    counters::add(tx, organization_id, KIND, account.id, 1, 0)
+}
+
+/// Sets the state of a member.
+pub fn set_status(tx: &Tx, scope: &Scope, id: Id, status: UserStatus, at: Timestamp) -> Result<()> {
+    tx.execute(&SET_STATUS, params![scope.organization(), id.as_str(), status.as_str(), at.millis()])?;
+    Ok(())
+}
+
+/// Advances the version of a member, which is still `version`.
+pub fn touch(tx: &Tx, scope: &Scope, id: Id, version: i64, at: Timestamp) -> Result<()> {
+    let params = params![scope.organization(), id.as_str(), version, at.millis()];
+    if tx.execute(&TOUCH, params)? == 1 { Ok(()) } else { Err(Error::Lost) }
+}
+
+/// Ends a membership.
+pub fn leave(tx: &Tx, scope: &Scope, id: Id) -> Result<()> {
+    let organization_id = scope.organization_id();
+    if tx.execute(&LEAVE, params![organization_id.as_str(), id.as_str()])? == 1 {
+        counters::add(tx, organization_id, KIND, id, -1, 1)?;
+    }
+    Ok(())
+}
+
+/// The organizations of a user, the oldest membership first.
+pub fn memberships(conn: &Conn, id: Id) -> Result<Vec<(Id, UserStatus)>> {
+    conn.query(&MEMBERSHIPS, params![id.as_str()], |row| Ok((row.id(0)?, row.word(1)?)))
+}
+
+fn read(row: &Row<'_>) -> Result<User> {
+    Ok(User {
+        id: row.id(0)?,
+        username: row.get(1)?,
+        full_name: row.get(2)?,
+        avatar_url: row.get(3)?,
+        status: row.word(4)?,
+        organization_role: None,
+        workspace_roles: None,
+        deployment_roles: None,
+        dag_roles: None,
+        created_at: row.time(5)?,
+        updated_at: row.time(6)?,
+    })
+}
+
+fn read_account(row: &Row<'_>) -> Result<Account> {
+    Ok(Account {
+        id: row.id(0)?,
+        username: row.get(1)?,
+        full_name: row.get(2)?,
+        avatar_url: row.get(3)?,
+        password_hash: row.get(4)?,
+        version: row.get(5)?,
+        created_at: row.time(6)?,
+        updated_at: row.time(7)?,
+    })
+}

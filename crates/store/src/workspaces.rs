@@ -1,0 +1,188 @@
+//! Workspaces.
+
+use podium_api::workspaces::Workspace;
+use podium_api::{Id, One};
+use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_domain::{Reach, Scope};
+
+use crate::columns::Columns;
+use crate::counters;
+use crate::landmarks::{self, Landmarks};
+use crate::listing::{Filter, Paging, Table, Total, reached};
+use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+
+/// The kind of their counter and their changes.
+pub const KIND: &str = "workspaces";
+
+macro_rules! columns {
+    () => {
+        concat!(
+            "t.id, t.name, t.description, t.organization_id, o.name, t.cicd_enforced_default, t.default_cluster_id, \
+             t.default_cloud_provider, t.default_region, ",
+            stamp_columns!()
+        )
+    };
+}
+
+macro_rules! joins {
+    () => {
+        concat!(" JOIN organizations o ON o.id = t.organization_id", stamp_joins!())
+    };
+}
+
+const ORGANIZATION: &str = "t.organization_id = {}";
+const IDS: &str = "t.id IN ({}[])";
+const NAMES: &str = "t.name_key IN ({}[])";
+
+pub(crate) const TABLE: Table = Table {
+    name: "workspaces",
+    key: "id",
+    on: "t.id = page.key",
+    columns: columns!(),
+    joins: joins!(),
+    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
+    filters: &[ORGANIZATION, IDS, NAMES],
+};
+
+statements! {
+    GET = concat!("SELECT ", columns!(), " FROM workspaces t", joins!(), " WHERE t.id = $1 AND t.organization_id = $2");
+    INSERT = "INSERT INTO workspaces (id, organization_id, name, name_key, description, cicd_enforced_default, \
+        default_cluster_id, default_cloud_provider, default_region, version, created_at, created_by, updated_at, updated_by) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+    COUNT_INSERT = "INSERT INTO counters (organization_id, kind, shard, total, disorder) \
+        VALUES ($1, 'workspaces', $2, 1, \
+        CASE WHEN EXISTS (SELECT 1 FROM workspaces WHERE organization_id = $1 AND (created_at, id) > ($3, $4)) THEN 1 ELSE 0 END) \
+        ON CONFLICT (organization_id, kind, shard) DO UPDATE \
+        SET total = counters.total + excluded.total, disorder = counters.disorder + excluded.disorder";
+    UPDATE = "UPDATE workspaces SET name = $4, name_key = $5, description = $6, cicd_enforced_default = $7, \
+        default_cluster_id = $8, default_cloud_provider = $9, default_region = $10, version = version + 1, \
+        updated_at = $11, updated_by = $12 WHERE id = $1 AND organization_id = $2 AND version = $3";
+    DELETE = "DELETE FROM workspaces WHERE id = $1 AND organization_id = $2 AND version = $3";
+    EXIST = "SELECT id FROM workspaces WHERE id IN ($1[]) AND organization_id = $2";
+}
+
+/// Which workspaces to list.
+pub struct Listed<'a> {
+    /// Those that the caller may see.
+    pub reach: &'a Reach,
+    /// Only these, where there are any.
+    pub ids: &'a [String],
+    /// Only those with one of these folded names, where there are any.
+    pub name_keys: &'a [String],
+}
+
+/// Reads a page of workspaces, and how many there are.
+pub fn list(
+    conn: &Conn,
+    scope: &Scope,
+    listed: &Listed<'_>,
+    paging: &Paging,
+    landmarks: &Landmarks,
+) -> Result<(Vec<Workspace>, u64)> {
+    let organization_id = scope.organization_id();
+    let reach = reached(listed.reach);
+    let everything = reach.is_none() && listed.ids.is_empty() && listed.name_keys.is_empty();
+    if everything
+        && paging.sorts.is_empty()
+        && let Some(page) = landmarks::page(conn, &TABLE, KIND, organization_id, paging, landmarks, read)?
+    {
+        return Ok(page);
+    }
+    let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
+    filter.and(IDS, reach.as_deref());
+    filter.and(IDS, Some(listed.ids).filter(|ids| !ids.is_empty()));
+    filter.and(NAMES, Some(listed.name_keys).filter(|keys| !keys.is_empty()));
+    TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
+}
+
+/// Reads a workspace.
+pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<One<Workspace>>> {
+    conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
+        Ok(One { version: row.get(9)?, body: read(row)? })
+    })
+}
+
+/// Which of these workspaces there are.
+pub fn exist(conn: &Conn, scope: &Scope, ids: &[Id]) -> Result<Vec<Id>> {
+    let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
+    conn.query(&EXIST, params![&ids, scope.organization()], |row| row.id(0))
+}
+
+/// Adds a workspace.
+pub fn insert(tx: &Tx, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> Result<()> {
+    tx.execute(
+        &INSERT,
+        params![
+            workspace.id.as_str(),
+            workspace.organization_id.as_str(),
+            &workspace.name,
+            name_key,
+            workspace.description.as_deref().unwrap_or_default(),
+            workspace.cicd_enforced_default,
+            workspace.default_cluster_id.as_ref().map(Id::as_str),
+            workspace.default_cloud_provider.map(|provider| provider.as_str()),
+            &workspace.default_region,
+            stamp.version,
+            stamp.created_at.millis(),
+            stamp.created_by.id.as_str(),
+            stamp.updated_at.millis(),
+            stamp.updated_by.id.as_str(),
+        ],
+    )?;
+    let (organization, id) = (workspace.organization_id.as_str(), workspace.id);
+    tx.execute(
+        &COUNT_INSERT,
+        params![organization, counters::shard(id), stamp.created_at.millis(), id.as_str()],
+    )?;
+    Ok(())
+}
+
+/// Replaces a workspace whose version is still the one before `stamp`'s.
+pub fn update(tx: &Tx, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> Result<()> {
+    let rows = tx.execute(
+        &UPDATE,
+        params![
+            workspace.id.as_str(),
+            workspace.organization_id.as_str(),
+            stamp.version - 1,
+            &workspace.name,
+            name_key,
+            workspace.description.as_deref().unwrap_or_default(),
+            workspace.cicd_enforced_default,
+            workspace.default_cluster_id.as_ref().map(Id::as_str),
+            workspace.default_cloud_provider.map(|provider| provider.as_str()),
+            &workspace.default_region,
+            stamp.updated_at.millis(),
+            stamp.updated_by.id.as_str(),
+        ],
+    )?;
+    if rows == 1 { Ok(()) } else { Err(Error::Lost) }
+}
+
+/// Removes a workspace of this version.
+pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
+    let organization_id = scope.organization_id();
+    if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
+        return Err(Error::Lost);
+    }
+    counters::add(tx, organization_id, KIND, id, -1, 1)
+}
+
+fn read(row: &Row<'_>) -> Result<Workspace> {
+    let stamp = Stamp::read(row, 9)?;
+    Ok(Workspace {
+        id: row.id(0)?,
+        name: row.get(1)?,
+        description: row.get(2)?,
+        organization_id: row.id(3)?,
+        organization_name: row.get(4)?,
+        cicd_enforced_default: row.get(5)?,
+        default_cluster_id: row.id_opt(6)?,
+        default_cloud_provider: row.word_opt(7)?,
+        default_region: row.get(8)?,
+        created_at: stamp.created_at,
+        created_by: Some(stamp.created_by),
+        updated_at: stamp.updated_at,
+        updated_by: Some(stamp.updated_by),
+    })
+}

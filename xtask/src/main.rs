@@ -1,0 +1,61 @@
+//! The developer's commands: `cargo xtask test`, `contract` and `tidy`.
+//!
+//! They are a program of the workspace, so that a machine with Rust can run them with nothing else prepared. It is
+//! the first thing built, so it depends on almost nothing.
+
+#![expect(clippy::print_stdout, reason = "a command line program talks to a person")]
+
+mod contract;
+mod keeper;
+mod outcome;
+mod postgres;
+mod processes;
+mod python;
+mod schemathesis;
+mod system;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use outcome::Outcome;
+
+const HELP: &str = "\
+Usage: cargo xtask <command>
+
+  test [--quick] [filter…]   everything that must hold: formatting, tidy, clippy, the contract, all tests on SQLite
+                             and PostgreSQL, and Schemathesis against the served program.
+                             --quick leaves out clippy and Schemathesis.
+                             With a filter: only the tests that match it. Arguments go to `cargo nextest run`.
+  contract [--check]         write the generated files in contract/; with --check only compare them
+  tidy                       the rules that no compiler checks: arrows between crates, names, sizes, links
+  help                       this text
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("\nxtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one command.
+fn run(arguments: &[&str]) -> Outcome {
+    match arguments {
+        ["test", options @ ..] => test::run(options),
+        ["contract"] => contract::write(),
+        ["contract", "--check"] => contract::check(),
+        ["tidy"] => tidy::run(),
+        [] | ["help" | "--help" | "-h", ..] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        unknown => Err(format!("unknown command `{}`; `cargo xtask help` lists them", unknown.join(" "))),
+    }
+}

@@ -1,0 +1,95 @@
+//! Schemathesis against the served program: random calls of every operation, good and bad.
+//!
+//! It must find no server error, and no status, content type or body that the document does not declare. The server
+//! runs on the embedded default, on a free port, with a data directory of its own.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::keeper::{self, Keeper};
+use crate::outcome::{Outcome, While};
+use crate::system::free_port;
+use crate::workspace::{must, root, target};
+
+const CHECKS: &str =
+    "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
+
+/// The calls in this list end the session of the token in use, and everything after them would be answered 401.
+const ENDS_THE_SESSION: &[&str] = &["SignOut", "RenewSession"];
+
+/// Checks that the committed document is valid OpenAPI.
+pub(crate) fn validate(tools: &Path) -> Outcome {
+    let document = root().join("contract/openapi.json");
+    must(Command::new(tools.join("openapi-spec-validator")).arg(document))
+}
+
+/// Serves the debug program and lets Schemathesis loose on it.
+pub(crate) fn run(tools: &Path, scratch: &Path) -> Outcome {
+    let program = target()?.join("debug/podium").display().to_string();
+    let directory = keeper::directory("serve", None)?;
+    let data = directory.join("data").display().to_string();
+    let port = free_port()?;
+    let listen = format!("127.0.0.1:{port}");
+    let mut line = vec![program.as_str(), "serve", "--listen", &listen, "--data-dir", &data];
+    if offers(&program, "--data-plane")? {
+        line.extend(["--data-plane", "simulated"]);
+    }
+    let mut server = Keeper::start(&line, &directory, None, scratch.join("serve.log"), "TERM")?;
+    server.wait_until(Duration::from_secs(30), || status(port, "/readyz", "").is_ok_and(|s| s == 200))?;
+    let token =
+        fs::read_to_string(Path::new(&data).join("owner-token")).doing("reading the owner's token")?;
+
+    must(&mut calls(tools, scratch, port, token.trim()))
+        .map_err(|e| format!("{e}\n{}", server.last_words()))?;
+    match status(port, "/v1/users/self", token.trim()) {
+        Ok(200) => {}
+        other => {
+            return Err(format!("the owner's token died on the way ({other:?}): later calls proved nothing"));
+        }
+    }
+    let ended = server.stop()?;
+    if ended.success() { Ok(()) } else { Err(format!("the server did not stop cleanly on SIGTERM: {ended}")) }
+}
+
+/// The command that makes the calls. The document is the served one, so its base URL is the one that counts.
+fn calls(tools: &Path, scratch: &Path, port: u16, token: &str) -> Command {
+    let mut command = Command::new(tools.join("schemathesis"));
+    command.current_dir(scratch);
+    command.args(["run", &format!("http://127.0.0.1:{port}/openapi.json")]);
+    command.args(["--header", &format!("Authorization: Bearer {token}"), "--checks", CHECKS]);
+    command.args(["--phases", "examples,coverage,fuzzing,stateful", "--max-examples", "15", "--seed", "1"]);
+    command.args(["--workers", "2", "--request-timeout", "10", "--continue-on-failure"]);
+    command.args(["--generation-database", "none", "--warnings", "off", "--no-color"]);
+    for operation in ENDS_THE_SESSION {
+        command.args(["--exclude-operation-id", operation]);
+    }
+    for proxy in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
+        command.env_remove(proxy);
+    }
+    command
+}
+
+/// Whether `serve` knows an option.
+fn offers(program: &str, option: &str) -> Outcome<bool> {
+    let help = Command::new(program).args(["serve", "--help"]).output().doing(program)?;
+    Ok(String::from_utf8_lossy(&help.stdout).contains(option))
+}
+
+/// The status that the server answers a GET with.
+fn status(port: u16, path: &str, token: &str) -> std::io::Result<u16> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+    )?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    let line = String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned();
+    let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
+    status.ok_or_else(|| std::io::Error::other(format!("not an HTTP answer: {line:?}")))
+}

@@ -1,0 +1,81 @@
+//! Rust files: small, named after what they hold, and introduced by a sentence.
+
+use super::Report;
+use super::tree::Tree;
+
+const MOST_LINES: usize = 600;
+const MANY_LINES: usize = 400;
+
+/// Names that say nothing, so that everything ends up below them.
+const EMPTY_NAMES: &[&str] = &["common", "helper", "helpers", "manager", "misc", "util", "utils"];
+
+/// Reports files that do too much.
+pub(super) fn sizes(tree: &Tree, report: &mut Report) {
+    for file in tree.rust() {
+        let lines = file.text.lines().count();
+        if lines > MOST_LINES {
+            report.violation(&file.path, 0, format!("{lines} lines; split it (at most {MOST_LINES})"));
+        } else if lines > MANY_LINES {
+            report.warning(&file.path, 0, format!("{lines} lines; consider splitting it"));
+        }
+    }
+}
+
+/// Reports files and directories that are named after nothing.
+pub(super) fn names(tree: &Tree, report: &mut Report) {
+    for file in tree.rust() {
+        let mut parts = file.path.trim_end_matches(".rs").split('/');
+        if let Some(part) = parts.find(|part| EMPTY_NAMES.contains(part)) {
+            report.violation(&file.path, 0, format!("`{part}` says nothing; name it after what it holds"));
+        }
+    }
+}
+
+/// Reports crates that do not say why they exist.
+pub(super) fn module_docs(tree: &Tree, report: &mut Report) {
+    for file in
+        tree.rust().filter(|file| file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs"))
+    {
+        if !file.text.starts_with("//!") {
+            report.violation(
+                &file.path,
+                1,
+                "start with `//!`: why the crate exists and what it refuses to do",
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::violations;
+    use super::*;
+
+    #[test]
+    fn refuses_long_files_and_warns_before() {
+        let (long, longer) = ("\n".repeat(MOST_LINES), "\n".repeat(MOST_LINES + 1));
+        let files = [("crates/a/src/a.rs", long.as_str()), ("crates/a/src/b.rs", &longer)];
+        assert_eq!(violations(sizes, &files), ["crates/a/src/b.rs: 601 lines; split it (at most 600)"]);
+        let mut report = Report::default();
+        sizes(&Tree::of(&files), &mut report);
+        assert_eq!(report.warnings, ["crates/a/src/a.rs: 600 lines; consider splitting it"]);
+    }
+
+    #[test]
+    fn refuses_empty_names() {
+        let files = [
+            ("crates/a/src/utils.rs", ""),
+            ("crates/a/src/common/x.rs", ""),
+            ("crates/a/src/utility.rs", ""),
+        ];
+        assert_eq!(violations(names, &files).len(), 2);
+    }
+
+    #[test]
+    fn refuses_a_crate_without_a_word() {
+        let files = [("crates/a/src/lib.rs", "mod x;\n"), ("crates/b/src/main.rs", "//! Why.\n")];
+        let found = violations(module_docs, &files);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with("crates/a/src/lib.rs:1: "), "{found:?}");
+    }
+}

@@ -1,0 +1,88 @@
+//! `cargo xtask tidy`: the rules of the workspace that no compiler checks.
+//!
+//! Each rule is a function over a [`Tree`] of files, so that its tests can show it failing on a made-up tree. All
+//! violations are reported at once, each with what to do about it.
+
+mod arrows;
+mod documents;
+mod files;
+mod migrations;
+mod packages;
+mod source;
+mod tree;
+mod vocabulary;
+
+use crate::outcome::Outcome;
+use crate::workspace::root;
+use tree::Tree;
+
+/// What the rules found.
+#[derive(Default)]
+struct Report {
+    violations: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl Report {
+    /// Something that must change. Line 0 stands for the whole file.
+    fn violation(&mut self, path: &str, line: usize, message: impl AsRef<str>) {
+        self.violations.push(entry(path, line, message.as_ref()));
+    }
+
+    /// Something to think about.
+    fn warning(&mut self, path: &str, line: usize, message: impl AsRef<str>) {
+        self.warnings.push(entry(path, line, message.as_ref()));
+    }
+}
+
+fn entry(path: &str, line: usize, message: &str) -> String {
+    if line == 0 { format!("{path}: {message}") } else { format!("{path}:{line}: {message}") }
+}
+
+/// A rule looks at the tree and reports.
+type Rule = fn(&Tree, &mut Report);
+
+const RULES: &[Rule] = &[
+    arrows::only_allowed_edges,
+    vocabulary::drivers_and_frameworks_stay_home,
+    vocabulary::sql_stays_in_the_store,
+    vocabulary::nothing_unfinished,
+    files::sizes,
+    files::names,
+    files::module_docs,
+    migrations::same_names,
+    documents::links_resolve,
+    packages::no_banned_packages,
+];
+
+/// Checks the workspace.
+pub(crate) fn run() -> Outcome {
+    let tree = Tree::load(&root())?;
+    let report = check(&tree);
+    for warning in &report.warnings {
+        println!("warning: {warning}");
+    }
+    if report.violations.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{} to tidy up\n{}", report.violations.len(), report.violations.join("\n")))
+}
+
+/// Whether any documentation comment holds an example to compile and run.
+pub(crate) fn has_documentation_tests() -> bool {
+    Tree::load(&root()).is_ok_and(|tree| tree.rust().any(|file| documents::has_examples(&file.text)))
+}
+
+fn check(tree: &Tree) -> Report {
+    let mut report = Report::default();
+    RULES.iter().for_each(|rule| rule(tree, &mut report));
+    report
+}
+
+/// What a rule says of a made-up tree.
+#[cfg(test)]
+fn violations(rule: Rule, files: &[(&str, &str)]) -> Vec<String> {
+    let mut report = Report::default();
+    rule(&Tree::of(files), &mut report);
+    report.violations
+}

@@ -1,0 +1,136 @@
+//! Words that belong to one crate, and words that belong to none.
+
+use super::Report;
+use super::arrows::dependencies;
+use super::source::Source;
+use super::tree::{File, Tree};
+
+/// Libraries that only some crates may name: in their manifests, or in their code.
+const HOMES: &[(&[&str], &[&str], &str)] = &[
+    (&["rusqlite", "tokio_postgres", "tokio_postgres_rustls"], &["db"], "go through podium-db"),
+    (
+        &["axum", "hyper", "hyper_util", "matchit", "tower_http"],
+        &["http", "console"],
+        "only the crates that serve name the HTTP library",
+    ),
+    (&["kube", "k8s_openapi"], &["dataplane"], "go through podium-dataplane"),
+];
+
+/// Crates that may hold SQL. The driver seam speaks to the catalogues of the engines, and knows no table of ours.
+const SQL: &[&str] = &["store", "db", "testkit"];
+
+/// Left in by somebody who meant to come back.
+const UNFINISHED: &[&str] = &["todo!", "unimplemented!", "dbg!", "#[ignore]", "#[ignore ="];
+
+/// Reports database drivers and HTTP libraries outside the crates that wrap them.
+pub(super) fn drivers_and_frameworks_stay_home(tree: &Tree, report: &mut Report) {
+    for file in tree.files.iter().filter(|file| file.krate().is_some()) {
+        let source = file.is_rust().then(|| Source::read(&file.text));
+        for (libraries, homes, instead) in HOMES {
+            if homes.contains(&file.krate().unwrap_or_default()) {
+                continue;
+            }
+            for library in *libraries {
+                let lines = source
+                    .as_ref()
+                    .map_or_else(|| listed(file, library), |source| source.lines_with(library));
+                for line in lines {
+                    let message =
+                        format!("names `{library}`, which belongs to {}; {instead}", homes.join(" and "));
+                    report.violation(&file.path, line, message);
+                }
+            }
+        }
+    }
+}
+
+/// Lines of a manifest that list a library, for tests too.
+fn listed(file: &File, library: &str) -> Vec<usize> {
+    let is_manifest = file.name() == "Cargo.toml";
+    let all = if is_manifest { dependencies(file, true) } else { Vec::new() };
+    all.into_iter().filter(|(_, name)| name.replace('-', "_") == library).map(|(line, _)| line).collect()
+}
+
+/// Reports statements outside the store.
+pub(super) fn sql_stays_in_the_store(tree: &Tree, report: &mut Report) {
+    for file in tree.rust().filter(|file| file.krate().is_some_and(|krate| !SQL.contains(&krate))) {
+        for (line, _) in Source::read(&file.text).strings.iter().filter(|(_, text)| is_sql(text)) {
+            report.violation(&file.path, *line, "holds SQL; move the statement to crates/store");
+        }
+    }
+}
+
+/// Whether a literal starts like a statement and goes on like one.
+fn is_sql(text: &str) -> bool {
+    let mut words = text.split(|c: char| c.is_whitespace() || c == '\\').filter(|word| !word.is_empty());
+    let first = words.next().unwrap_or_default();
+    let then: &[&str] = match first {
+        "SELECT" | "DELETE" => &["FROM"],
+        "INSERT" => &["INTO"],
+        "UPDATE" => &["SET"],
+        "WITH" => &["AS"],
+        _ => return false,
+    };
+    words.any(|word| then.contains(&word))
+}
+
+/// Reports what was left unfinished.
+pub(super) fn nothing_unfinished(tree: &Tree, report: &mut Report) {
+    for file in tree.rust() {
+        let source = Source::read(&file.text);
+        for word in UNFINISHED {
+            for line in source.lines_with(word) {
+                report.violation(&file.path, line, format!("`{word}`: finish it or take it out"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::violations;
+    use super::*;
+
+    #[test]
+    fn refuses_a_driver_outside_db() {
+        let files = [
+            ("crates/store/src/teams.rs", "// rusqlite is fine here\nuse rusqlite::Row;\n"),
+            ("crates/store/Cargo.toml", "[dev-dependencies]\ntokio-postgres = \"1\"\n"),
+            ("crates/db/src/sqlite.rs", "use rusqlite::Row;\n"),
+        ];
+        let found = violations(drivers_and_frameworks_stay_home, &files);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].starts_with("crates/store/src/teams.rs:2: names `rusqlite`"), "{found:?}");
+        assert!(found[1].starts_with("crates/store/Cargo.toml:2: names `tokio_postgres`"), "{found:?}");
+    }
+
+    #[test]
+    fn refuses_http_libraries_in_app() {
+        let files = [("crates/app/src/lib.rs", "fn f(_: hyper::Body, _: hypersonic::Body) {}")];
+        assert_eq!(violations(drivers_and_frameworks_stay_home, &files).len(), 1);
+    }
+
+    #[test]
+    fn refuses_sql_outside_the_store() {
+        let statement =
+            "const A: &str = \"SELECT id\n FROM teams\";\nconst B: &str = \"UPDATE your mind\";\n";
+        let files = [("crates/app/src/teams.rs", statement), ("crates/store/src/teams.rs", statement)];
+        let found = violations(sql_stays_in_the_store, &files);
+        assert_eq!(found, ["crates/app/src/teams.rs:1: holds SQL; move the statement to crates/store"]);
+    }
+
+    #[test]
+    fn knows_statements() {
+        assert!(
+            is_sql("WITH a AS (SELECT 1) SELECT") && is_sql("  DELETE FROM x") && is_sql("INSERT INTO x")
+        );
+        assert!(!is_sql("DELETE") && !is_sql("Select FROM the menu") && !is_sql("WITH love"));
+    }
+
+    #[test]
+    fn refuses_unfinished_code() {
+        let text = "fn a() { todo!() }\n#[ignore = \"slow\"]\nfn b() { \"dbg!\"; }\n#[ignore]\nfn c() {}\n";
+        let found = violations(nothing_unfinished, &[("crates/app/src/lib.rs", text)]);
+        assert_eq!(found.len(), 3, "{found:?}");
+    }
+}
