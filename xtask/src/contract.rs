@@ -4,16 +4,22 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::process::{Command, Stdio};
 
 use podium_api::openapi::{Document, PREFIX};
 use podium_api::{Access, OPERATIONS};
 
 use crate::outcome::{Outcome, While};
-use crate::workspace::root;
+use crate::workspace::{cargo, must, root, target};
 
 /// The generated files: path and content.
 fn files() -> Outcome<Vec<(&'static str, String)>> {
-    Ok(vec![("contract/openapi.json", openapi()?), ("contract/operations.txt", operations())])
+    Ok(vec![
+        ("contract/openapi.json", openapi()?),
+        ("contract/operations.txt", operations()),
+        ("contract/permissions.txt", podium_domain::roles::matrix()),
+        ("contract/schema.txt", schema()?),
+    ])
 }
 
 /// Writes the files that differ.
@@ -87,6 +93,18 @@ fn operations() -> String {
         })
         .collect();
     table(&rows)
+}
+
+/// Tables and columns. A program of its own makes them, because it needs a database engine and this one shall not.
+/// Built with the features of the whole workspace, it shares what the tests have compiled.
+fn schema() -> Outcome<String> {
+    must(&mut cargo(&["build", "--quiet", "--workspace", "--example", "schema"]))?;
+    let program = target()?.join("debug/examples/schema");
+    let output = Command::new(&program).stderr(Stdio::inherit()).output().doing("listing the schema")?;
+    if !output.status.success() {
+        return Err(format!("listing the schema failed: {}", output.status));
+    }
+    String::from_utf8(output.stdout).doing("listing the schema")
 }
 
 /// Rows in aligned columns.

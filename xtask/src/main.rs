@@ -30,6 +30,7 @@ Usage: cargo xtask <command>
                              With a filter: only the tests that match it. Arguments go to `cargo nextest run`.
   contract [--check]         write the generated files in contract/; with --check only compare them
   tidy                       the rules that no compiler checks: arrows between crates, names, sizes, links
+  schemathesis               only that part of the tests
   help                       this text
 ";
 
@@ -52,6 +53,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["contract"] => contract::write(),
         ["contract", "--check"] => contract::check(),
         ["tidy"] => tidy::run(),
+        ["schemathesis"] => schemathesis::alone(),
         [] | ["help" | "--help" | "-h", ..] => {
             print!("{HELP}");
             Ok(())

@@ -127,3 +127,25 @@ fn is_ready(data: &Path) -> bool {
     let file = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
     file.lines().nth(7).is_some_and(|state| state.trim() == "ready")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn starts_and_leaves_nothing_behind() {
+        if find().is_none() {
+            return; // `cargo xtask test` installs it first; a bare `cargo test` does without.
+        }
+        let scratch = keeper::directory("log", None).unwrap();
+        let server = Postgres::start(&scratch).unwrap();
+        let address = server.url.split(['@', '/']).nth(3).unwrap().to_owned();
+        TcpStream::connect(&address).unwrap();
+        drop(server);
+        assert!(TcpStream::connect(&address).is_err());
+        assert!(!scratch.with_file_name(format!("podium-test-{}-postgres", std::process::id())).exists());
+        fs::remove_dir_all(scratch).unwrap();
+    }
+}

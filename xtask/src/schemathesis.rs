@@ -12,14 +12,24 @@ use std::time::Duration;
 
 use crate::keeper::{self, Keeper};
 use crate::outcome::{Outcome, While};
+use crate::python;
 use crate::system::free_port;
-use crate::workspace::{must, root, target};
+use crate::workspace::{cargo, must, root, scratch, target};
 
 const CHECKS: &str =
     "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
 
 /// The calls in this list end the session of the token in use, and everything after them would be answered 401.
 const ENDS_THE_SESSION: &[&str] = &["SignOut", "RenewSession"];
+
+/// Builds the program and runs this part of the tests.
+pub(crate) fn alone() -> Outcome {
+    must(&mut cargo(&["build", "--workspace", "--bins"]))?;
+    let scratch = scratch()?;
+    let tools = python::tools(&scratch)?;
+    validate(&tools)?;
+    run(&tools, &scratch)
+}
 
 /// Checks that the committed document is valid OpenAPI.
 pub(crate) fn validate(tools: &Path) -> Outcome {
@@ -62,7 +72,9 @@ fn calls(tools: &Path, scratch: &Path, port: u16, token: &str) -> Command {
     command.args(["run", &format!("http://127.0.0.1:{port}/openapi.json")]);
     command.args(["--header", &format!("Authorization: Bearer {token}"), "--checks", CHECKS]);
     command.args(["--phases", "examples,coverage,fuzzing,stateful", "--max-examples", "15", "--seed", "1"]);
-    command.args(["--workers", "2", "--request-timeout", "10", "--continue-on-failure"]);
+    // One worker: parsing in threads fails now and then in Python before 3.11.8 (python/cpython#106905), and one worker
+    // makes the same calls in the same order every time.
+    command.args(["--workers", "1", "--request-timeout", "10", "--continue-on-failure"]);
     command.args(["--generation-database", "none", "--warnings", "off", "--no-color"]);
     for operation in ENDS_THE_SESSION {
         command.args(["--exclude-operation-id", operation]);

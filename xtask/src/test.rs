@@ -27,7 +27,6 @@ pub(crate) fn run(options: &[&str]) -> Outcome {
 fn everything(steps: &mut Steps, quick: bool) -> Outcome {
     steps.run("formatting", || must(&mut cargo(&["fmt", "--all", "--check"])))?;
     steps.run("tidy", tidy::run)?;
-    steps.run("contract", contract::check)?;
     if works(&mut cargo(&["deny", "--version"])) {
         steps.run("deny", || {
             must(&mut cargo(&["--offline", "deny", "check", "bans", "licenses", "sources"]))
@@ -39,6 +38,7 @@ fn everything(steps: &mut Steps, quick: bool) -> Outcome {
     }
     // All targets at once: the tests and the served program then share every compiled crate.
     steps.run("build", || must(&mut cargo(&["build", "--workspace", "--all-targets"])))?;
+    steps.run("contract", contract::check)?;
     tests(steps, &[])?;
     if tidy::has_documentation_tests() {
         steps.run("documentation tests", || must(&mut cargo(&["test", "--workspace", "--doc"])))?;

@@ -18,6 +18,16 @@ pub enum ReplyKind {
     Stream,
 }
 
+impl ReplyKind {
+    /// The status of success.
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::Empty => 204,
+            Self::One | Self::Many | Self::Stream => 200,
+        }
+    }
+}
+
 /// What an operation answers.
 pub trait Reply: Send + 'static {
     /// How it is sent.
@@ -25,7 +35,7 @@ pub trait Reply: Send + 'static {
     /// The JSON body.
     type Body: Serialize + JsonSchema;
     /// The version that the `ETag` carries, and the body.
-    fn into_parts(self) -> (Option<i64>, Option<Self::Body>);
+    fn parts(&self) -> (Option<i64>, Option<&Self::Body>);
 }
 
 /// A single resource and the version that callers' writes advance.
@@ -41,8 +51,8 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for One<T> {
     const KIND: ReplyKind = ReplyKind::One;
     type Body = T;
 
-    fn into_parts(self) -> (Option<i64>, Option<T>) {
-        (Some(self.version), Some(self.body))
+    fn parts(&self) -> (Option<i64>, Option<&T>) {
+        (Some(self.version), Some(&self.body))
     }
 }
 
@@ -54,8 +64,8 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for Many<T> {
     const KIND: ReplyKind = ReplyKind::Many;
     type Body = T;
 
-    fn into_parts(self) -> (Option<i64>, Option<T>) {
-        (None, Some(self.0))
+    fn parts(&self) -> (Option<i64>, Option<&T>) {
+        (None, Some(&self.0))
     }
 }
 
@@ -63,7 +73,7 @@ impl Reply for Nothing {
     const KIND: ReplyKind = ReplyKind::Empty;
     type Body = Self;
 
-    fn into_parts(self) -> (Option<i64>, Option<Self>) {
+    fn parts(&self) -> (Option<i64>, Option<&Self>) {
         (None, None)
     }
 }
@@ -75,7 +85,7 @@ impl Reply for Lines {
     const KIND: ReplyKind = ReplyKind::Stream;
     type Body = LinesBody;
 
-    fn into_parts(self) -> (Option<i64>, Option<LinesBody>) {
+    fn parts(&self) -> (Option<i64>, Option<&LinesBody>) {
         (None, None)
     }
 }

@@ -1,1 +1,84 @@
-//! Placeholder.
+//! The operations: one function each, the same parts in the same order as the rules.
+//!
+//! Also what every operation stands on: who calls ([`authority`]), what was proven ([`cx`]), the audit log, kept
+//! answers, signing keys, and the start of an installation. Knows no HTTP: another transport could call it the same.
+
+pub mod audit;
+pub mod authority;
+pub mod config;
+pub mod cx;
+mod error;
+pub mod follow;
+pub mod idempotency;
+pub mod mail;
+pub mod maintenance;
+mod passwords;
+mod rate_limits;
+pub mod secrets;
+mod signing;
+pub mod start;
+mod throttle;
+pub mod world;
+
+pub mod allowed_ip_address_ranges;
+pub mod auth;
+pub mod authorization;
+pub mod invites;
+pub mod organizations;
+pub mod roles;
+mod shown_roles;
+pub mod teams;
+pub mod tokens;
+pub mod users;
+pub mod workspaces;
+
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+use podium_api::{Id, Timestamp};
+use podium_db::Db;
+use podium_store::landmarks::Landmarks;
+
+pub use config::Config;
+pub use cx::{Call, Cx, Request};
+pub use error::{Error, Replay, Result, Taken, Unauthenticated};
+pub use rate_limits::{RateLimits, Rates};
+pub use signing::{Claims, Keys};
+pub use start::Started;
+
+/// The application: what every call shares.
+#[derive(Clone)]
+pub struct App(Arc<Shared>);
+
+impl Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+/// What every call shares.
+pub struct Shared {
+    /// The database.
+    pub db: Db,
+    /// Time, ids and randomness.
+    pub world: Arc<world::World>,
+    /// Settings.
+    pub config: Config,
+    /// Seals and opens secrets.
+    pub secrets: secrets::Secrets,
+    /// The keys that sign tokens.
+    pub keys: ArcSwap<Keys>,
+    /// How often subjects may call.
+    pub rate_limits: RateLimits,
+    pub(crate) authorities: Arc<authority::Authorities>,
+    pub(crate) running: idempotency::Running,
+    pub(crate) refusals: rate_limits::Refusals,
+    pub(crate) landmarks: Arc<Landmarks>,
+    pub(crate) passwords: passwords::Passwords,
+    pub(crate) sign_in_throttle: throttle::Throttle,
+    pub(crate) used_tokens: Mutex<HashMap<Id, Timestamp>>,
+}

@@ -118,118 +118,66 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cast::{self, d1, d2, org, w1, w2};
-    use crate::grants::Grant;
+    use crate::cast::{d1, d2, deployment, holder, org, w1, w2};
 
-    const SETTINGS: &str = "workspace.settings.update";
+    const SETTINGS: Permission = Permission::known("workspace.settings.update");
 
     #[test]
     fn unseen_is_not_found_and_seen_is_forbidden() {
-        let (on_d1, on_d2) = (cast::deployment(d1()), cast::deployment(d2()));
-        let table: &[(&str, Vec<Grant>, &str, Target, u16)] = &[
-            ("owner", vec![cast::owner()], SETTINGS, Target::Workspace(w1()), 200),
-            ("owner", vec![cast::owner()], "deployment.delete", on_d1, 200),
-            ("member", vec![cast::member()], "organization.get", Target::Organization, 200),
-            ("member", vec![cast::member()], "organization.settings.update", Target::Organization, 403),
-            ("member", vec![cast::member()], "workspace.get", Target::Workspace(w1()), 404),
-            ("member", vec![cast::member()], "deployment.get", on_d1, 404),
-            ("stranger", vec![], "workspace.get", Target::Workspace(w1()), 404),
-            ("stranger", vec![], "organization.get", Target::Organization, 403),
-            (
-                "workspace owner",
-                vec![cast::in_workspace(w1(), "WORKSPACE_OWNER")],
-                SETTINGS,
-                Target::Workspace(w1()),
-                200,
-            ),
-            (
-                "workspace owner",
-                vec![cast::in_workspace(w1(), "WORKSPACE_OWNER")],
-                SETTINGS,
-                Target::Workspace(w2()),
-                404,
-            ),
-            (
-                "workspace member",
-                vec![cast::in_workspace(w1(), "WORKSPACE_MEMBER")],
-                SETTINGS,
-                Target::Workspace(w1()),
-                403,
-            ),
-            (
-                "workspace member",
-                vec![cast::in_workspace(w1(), "WORKSPACE_MEMBER")],
-                "deployment.get",
-                on_d1,
-                200,
-            ),
-            (
-                "workspace member",
-                vec![cast::in_workspace(w1(), "WORKSPACE_MEMBER")],
-                "deployment.update",
-                on_d1,
-                403,
-            ),
-            (
-                "workspace member",
-                vec![cast::in_workspace(w1(), "WORKSPACE_MEMBER")],
-                "deployment.get",
-                on_d2,
-                404,
-            ),
-            (
-                "accessor",
-                vec![cast::in_workspace(w1(), "WORKSPACE_ACCESSOR")],
-                "workspace.get",
-                Target::Workspace(w1()),
-                200,
-            ),
-            ("accessor", vec![cast::in_workspace(w1(), "WORKSPACE_ACCESSOR")], "deployment.get", on_d1, 404),
-            (
-                "deployment admin",
-                vec![cast::on_deployment(d1(), "DEPLOYMENT_ADMIN")],
-                "deployment.delete",
-                on_d1,
-                200,
-            ),
-            (
-                "deployment admin",
-                vec![cast::on_deployment(d1(), "DEPLOYMENT_ADMIN")],
-                SETTINGS,
-                Target::Workspace(w1()),
-                403,
-            ),
-            ("dag viewer", vec![cast::on_dag(d1(), "etl", "DAG_VIEWER")], "deployment.get", on_d1, 200),
-            ("dag viewer", vec![cast::on_dag(d1(), "etl", "DAG_VIEWER")], "deployment.logs.get", on_d1, 403),
+        let organization = Target::Organization;
+        let (here, there) = (Target::Workspace(w1()), Target::Workspace(w2()));
+        let (on_d1, on_d2) = (deployment(d1()), deployment(d2()));
+        let table = [
+            ("ORGANIZATION_OWNER", "workspace.delete", here, 200),
+            ("ORGANIZATION_OWNER", "deployment.delete", on_d2, 200),
+            ("ORGANIZATION_MEMBER", "organization.get", organization, 200),
+            ("ORGANIZATION_MEMBER", "organization.settings.update", organization, 403),
+            ("ORGANIZATION_BILLING_ADMIN", "organization.settings.update", organization, 200),
+            ("ORGANIZATION_BILLING_ADMIN", "workspace.get", here, 404),
+            ("ORGANIZATION_MEMBER", "deployment.get", on_d1, 404),
+            ("WORKSPACE_OWNER", "workspace.settings.update", here, 200),
+            ("WORKSPACE_OWNER", "workspace.settings.update", there, 404),
+            ("WORKSPACE_OWNER", "organization.get", organization, 403),
+            ("WORKSPACE_MEMBER", "workspace.settings.update", here, 403),
+            ("WORKSPACE_MEMBER", "deployment.get", on_d1, 200),
+            ("WORKSPACE_MEMBER", "deployment.update", on_d1, 403),
+            ("WORKSPACE_MEMBER", "deployment.get", on_d2, 404),
+            ("WORKSPACE_ACCESSOR", "workspace.get", here, 200),
+            ("WORKSPACE_ACCESSOR", "workspace.delete", here, 403),
+            ("WORKSPACE_ACCESSOR", "deployment.get", on_d1, 404),
+            ("DEPLOYMENT_ADMIN", "deployment.delete", on_d1, 200),
+            ("DEPLOYMENT_ADMIN", "workspace.get", here, 200),
+            ("DEPLOYMENT_ADMIN", "workspace.delete", here, 403),
+            ("DEPLOYMENT_ADMIN", "deployment.get", on_d2, 404),
+            ("Local", "deployment.logs.get", on_d1, 200),
+            ("Local", "deployment.get", on_d1, 403),
+            ("DAG_VIEWER", "deployment.get", on_d1, 200),
+            ("DAG_VIEWER", "deployment.logs.get", on_d1, 403),
         ];
-        for (who, grants, permission, target, status) in table {
-            let grants = Grants::new(grants.clone());
-            let answer = authorize(org(), &grants, Permission::known(permission), *target);
-            let got = answer.as_ref().map_or_else(Refusal::status, |_| 200);
-            assert_eq!(got, *status, "{who} asks for {permission} on {target:?}");
+        for (role, permission, target, expected) in table {
+            let answer = authorize(org(), &holder(role), Permission::known(permission), target);
+            let status = answer.map_or_else(|refusal| refusal.status(), |_| 200);
+            assert_eq!(status, expected, "{role} asks for {permission} on {target:?}");
         }
     }
 
     #[test]
-    fn the_proof_stays_in_its_organization() {
-        let owner = Grants::new([cast::owner()]);
-        let scope =
-            authorize(org(), &owner, Permission::known("workspace.get"), Target::Workspace(w1())).unwrap();
-        assert_eq!(scope.organization_id(), org());
-        assert_eq!(scope.permission(), Some(Permission::known("workspace.get")));
+    fn a_proof_says_what_was_proven_and_where() {
+        let scope = authorize(org(), &holder("WORKSPACE_OWNER"), SETTINGS, Target::Workspace(w1())).unwrap();
+        assert_eq!((scope.organization_id(), scope.permission()), (org(), Some(SETTINGS)));
         assert_eq!(Scope::for_server(org()).permission(), None);
     }
 
     #[test]
     fn refusals_say_what_to_do() {
-        let member = Grants::new([cast::in_workspace(w1(), "WORKSPACE_MEMBER")]);
-        let refused = require(&member, Permission::known(SETTINGS), Target::Workspace(w1())).unwrap_err();
+        let member = holder("WORKSPACE_MEMBER");
+        let forbidden = require(&member, SETTINGS, Target::Workspace(w1())).unwrap_err();
         assert_eq!(
-            refused.message(),
+            forbidden.message(),
             "You need the permission `workspace.settings.update` in this workspace. \
              An owner of the workspace or of the organization can give you a role that has it."
         );
-        let unseen = require(&member, Permission::known(SETTINGS), Target::Workspace(w2())).unwrap_err();
+        let unseen = require(&member, SETTINGS, Target::Workspace(w2())).unwrap_err();
         assert_eq!(unseen, Target::Workspace(w1()).unseen());
         assert_eq!(unseen.message(), "There is no such workspace, or you may not see it.");
     }

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use podium_api::Id;
-use podium_api::enums::{CustomRoleScope, OrganizationRole};
+use podium_api::enums::{CustomRoleScope, OrganizationRole, WorkspaceRoleName};
+use proptest::prelude::*;
 
 use crate::assignable::{self, CustomRole, Facts};
 use crate::authorize::Target;
-use crate::grants::{Grant, Held, On};
+use crate::grants::{Grant, Grants, Held, On};
 use crate::patterns::matching;
 use crate::refusal::Refusal;
 
@@ -113,10 +114,44 @@ pub(crate) fn on_tag(deployment_id: Id, tag: &str, role: &str) -> Grant {
     Grant { on: On::DagTag { deployment_id, workspace_id, tag: tag.into() }, held }
 }
 
+/// This one role, in the first workspace, on its first deployment or on the DAG `etl` there.
+fn role(name: &str) -> Grant {
+    let dag = On::Dag { deployment_id: d1(), workspace_id: w1(), dag_id: "etl".into() };
+    let places = [On::Organization, On::Workspace(w1()), deployment(d1()).into(), dag];
+    let built_in = |on: &On| Some(Grant { on: on.clone(), held: Held::built_in(on, name)? });
+    places.iter().find_map(built_in).unwrap_or_else(|| on_deployment(d1(), name))
+}
+
+/// Somebody with this role and no other.
+pub(crate) fn holder(name: &str) -> Grants {
+    Grants::new([role(name)])
+}
+
+/// A member of the organization with this role.
+pub(crate) fn member_with(name: &str) -> Grants {
+    Grants::new([member(), role(name)])
+}
+
 /// `403`, or `400` and every wrong field as `path code`.
 pub(crate) fn told(refusal: &Refusal) -> Vec<String> {
     match refusal {
         Refusal::Invalid { fields, .. } => fields.iter().map(|e| format!("{} {}", e.field, e.code)).collect(),
         other => vec![other.status().to_string()],
     }
+}
+
+/// Any grant on anything there is.
+pub(crate) fn any_grant() -> impl Strategy<Value = Grant> {
+    let deployments = || prop::sample::select(vec![d1(), d1b(), d2()]);
+    let dag_roles = || prop::sample::select(vec!["DAG_VIEWER", "DAG_AUTHOR", "Reviewer"]);
+    let names = || prop::sample::select(vec!["etl", "daily"]);
+    prop_oneof![
+        prop::sample::select(OrganizationRole::ALL).prop_map(in_organization),
+        (prop::sample::select(vec![w1(), w2()]), prop::sample::select(WorkspaceRoleName::ALL))
+            .prop_map(|(id, role)| in_workspace(id, role.as_str())),
+        (deployments(), prop::sample::select(vec!["DEPLOYMENT_ADMIN", "DEPLOYMENT_ACCESSOR", "Tuner"]))
+            .prop_map(|(id, role)| on_deployment(id, role)),
+        (deployments(), names(), dag_roles()).prop_map(|(id, dag, role)| on_dag(id, dag, role)),
+        (deployments(), names(), dag_roles()).prop_map(|(id, tag, role)| on_tag(id, tag, role)),
+    ]
 }

@@ -141,3 +141,88 @@ pub fn is_free(holders: &[String]) -> Result<()> {
     }
     Err(Refusal::Conflict(format!("The role is still held by {list}. Give them another role first.")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cast::{nothing, told, w1, w2};
+
+    fn request(name: &str, permissions: &[&str], restricted: Option<Vec<Id>>) -> CreateCustomRoleRequest {
+        CreateCustomRoleRequest {
+            name: name.into(),
+            description: None,
+            scope_type: CustomRoleScope::Deployment,
+            permissions: permissions.iter().map(|name| (*name).into()).collect(),
+            restricted_workspace_ids: restricted,
+        }
+    }
+
+    fn workspaces() -> BTreeSet<Id> {
+        BTreeSet::from([w1(), w2()])
+    }
+
+    #[test]
+    fn a_role_is_brought_to_one_form() {
+        let twice = ["deployment.logs.get", "deployment.get", "deployment.get"];
+        let role =
+            create(&request(" Log reader ", &twice, Some(vec![w2(), w1(), w2()])), &workspaces()).unwrap();
+        assert_eq!((role.name.text.as_str(), role.name.key.as_str()), ("Log reader", "log reader"));
+        assert_eq!(role.permissions.names(), ["deployment.get", "deployment.logs.get"]);
+        assert_eq!(role.restricted_workspace_ids, Some(vec![w1(), w2()]));
+    }
+
+    #[test]
+    fn every_wrong_field_is_named() {
+        let good = ["deployment.get"];
+        let table: [(CreateCustomRoleRequest, &[&str]); 6] = [
+            (request(" ", &good, None), &["name required"]),
+            (request("dag_author", &good, None), &["name reserved"]),
+            (request("Empty", &[], None), &["permissions minItems"]),
+            (
+                request(
+                    "Mixed",
+                    &["deployment.get", "dag.airflow.dag.get", "deployment.fly", "workspace.get"],
+                    None,
+                ),
+                &["permissions[1] scope", "permissions[2] unknown", "permissions[3] scope"],
+            ),
+            (request("Lost", &good, Some(vec![w1(), nothing()])), &["restrictedWorkspaceIds[1] unknown"]),
+            (
+                request("", &["x"], Some(vec![nothing()])),
+                &["name required", "permissions[0] unknown", "restrictedWorkspaceIds[0] unknown"],
+            ),
+        ];
+        for (request, expected) in table {
+            assert_eq!(told(&create(&request, &workspaces()).unwrap_err()), expected, "{}", request.name);
+        }
+    }
+
+    #[test]
+    fn an_update_keeps_the_scope_and_what_is_left_out() {
+        let request = |permission: &str, restricted| UpdateCustomRoleRequest {
+            name: "Reviewer".into(),
+            description: None,
+            permissions: vec![permission.into()],
+            restricted_workspace_ids: restricted,
+        };
+        let changed = |permission, restricted| {
+            update(CustomRoleScope::Dag, &request(permission, restricted), &workspaces())
+        };
+        let kept = changed("dag.airflow.dag.get", None).unwrap();
+        assert_eq!((kept.description, kept.restricted_workspace_ids), (None, None));
+        let cleared = changed("dag.airflow.dag.get", Some(vec![])).unwrap();
+        assert_eq!(cleared.restricted_workspace_ids, Some(vec![]));
+        assert_eq!(told(&changed("deployment.get", None).unwrap_err()), ["permissions[0] scope"]);
+    }
+
+    #[test]
+    fn a_role_in_use_stays() {
+        assert_eq!(stays_where_held(&[], &[w1()]), Ok(()));
+        assert_eq!(stays_where_held(&[w1()], &[w1()]), Ok(()));
+        assert!(stays_where_held(&[w1()], &[w1(), w2()]).unwrap_err().message().contains(w2().as_str()));
+        assert_eq!(is_free(&[]), Ok(()));
+        let holders: Vec<String> = (1..=12).map(|n| format!("team {n}")).collect();
+        let message = is_free(&holders).unwrap_err().message();
+        assert!(message.contains("team 1, team 2") && message.contains("team 10 and 2 more"), "{message}");
+    }
+}

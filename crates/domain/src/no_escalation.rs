@@ -52,3 +52,53 @@ pub(crate) fn place(on: &On) -> String {
         On::DagTag { deployment_id, tag, .. } => format!("on DAG tag `{tag}` of deployment {deployment_id}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cast::{d1, holder, in_workspace, on_dag, on_deployment, on_tag, owner, w1, w2};
+    use crate::grants::Grant;
+
+    #[test]
+    fn a_giver_holds_what_it_gives() {
+        let table: [(&str, Grant, bool); 16] = [
+            ("ORGANIZATION_OWNER", owner(), true),
+            ("ORGANIZATION_BILLING_ADMIN", owner(), false),
+            ("ORGANIZATION_BILLING_ADMIN", crate::cast::member(), false),
+            ("WORKSPACE_OWNER", in_workspace(w1(), "WORKSPACE_OWNER"), true),
+            ("WORKSPACE_OWNER", in_workspace(w2(), "WORKSPACE_ACCESSOR"), false),
+            ("WORKSPACE_OPERATOR", in_workspace(w1(), "WORKSPACE_OPERATOR"), true),
+            ("WORKSPACE_OPERATOR", in_workspace(w1(), "WORKSPACE_OWNER"), false),
+            ("WORKSPACE_OPERATOR", on_deployment(d1(), "Tuner"), true),
+            ("WORKSPACE_OPERATOR", on_deployment(d1(), "DEPLOYMENT_ADMIN"), false),
+            ("WORKSPACE_OWNER", on_deployment(d1(), "DEPLOYMENT_ADMIN"), true),
+            ("DEPLOYMENT_ADMIN", in_workspace(w1(), "WORKSPACE_MEMBER"), false),
+            ("DEPLOYMENT_ADMIN", on_tag(d1(), "daily", "DAG_AUTHOR"), true),
+            ("WORKSPACE_MEMBER", on_dag(d1(), "etl", "DAG_VIEWER"), true),
+            ("WORKSPACE_MEMBER", on_dag(d1(), "etl", "DAG_AUTHOR"), false),
+            ("DAG_AUTHOR", on_dag(d1(), "etl", "DAG_VIEWER"), true),
+            ("DAG_AUTHOR", on_dag(d1(), "other", "DAG_VIEWER"), false),
+        ];
+        for (giver, gift, allowed) in table {
+            assert_eq!(
+                may_give(&holder(giver), &gift.held, &gift.on).is_ok(),
+                allowed,
+                "{giver} gives {gift:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn refusals_say_what_is_missing() {
+        let gift = on_deployment(d1(), "Tuner");
+        let refusal = may_give(&holder("WORKSPACE_MEMBER"), &gift.held, &gift.on).unwrap_err();
+        let expected = format!(
+            "You may not give Tuner on deployment {}: it includes `deployment.update`, which you do not hold there. \
+             Nobody can give more than it holds.",
+            d1()
+        );
+        assert_eq!(refusal, Refusal::Forbidden(expected));
+        let refusal = only_owners(&holder("WORKSPACE_OWNER"), "define custom roles").unwrap_err();
+        assert_eq!(refusal.message(), "Only an organization owner may define custom roles.");
+    }
+}

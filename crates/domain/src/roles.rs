@@ -287,3 +287,6 @@ pub fn matrix() -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

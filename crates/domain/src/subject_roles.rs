@@ -66,3 +66,69 @@ fn shown(grants: &[Grant], is_shown: impl Fn(&On) -> bool) -> SubjectRoles {
         dag_roles: Some(dags),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use podium_api::Id;
+
+    use super::*;
+    use crate::cast::{d1, d2, holder, in_workspace, member, on_dag, on_deployment, on_tag, w1, w2};
+
+    fn held() -> Vec<Grant> {
+        vec![
+            on_tag(d2(), "daily", "DAG_AUTHOR"),
+            on_dag(d1(), "etl", "DAG_VIEWER"),
+            on_deployment(d1(), "Tuner"),
+            in_workspace(w1(), "WORKSPACE_MEMBER"),
+            member(),
+        ]
+    }
+
+    fn workspaces(roles: &SubjectRoles) -> Vec<(Id, &str)> {
+        roles
+            .workspace_roles
+            .iter()
+            .flatten()
+            .map(|entry| (entry.workspace_id, entry.role.as_str()))
+            .collect()
+    }
+
+    #[test]
+    fn everything_is_shown_with_the_computed_accessor() {
+        let roles = all(&held());
+        assert_eq!(roles.organization_role.as_deref(), Some("ORGANIZATION_MEMBER"));
+        assert_eq!(workspaces(&roles), [(w1(), "WORKSPACE_MEMBER"), (w2(), "WORKSPACE_ACCESSOR")]);
+        assert_eq!(roles.deployment_roles.unwrap()[0].role, "Tuner");
+        let dags = roles.dag_roles.unwrap();
+        assert_eq!((dags[0].dag_id.as_deref(), dags[0].dag_tag.as_deref()), (Some("etl"), None));
+        assert_eq!((dags[1].dag_id.as_deref(), dags[1].dag_tag.as_deref()), (None, Some("daily")));
+    }
+
+    #[test]
+    fn others_see_what_they_manage() {
+        type Shown<'a> = &'a [(Id, &'a str)];
+        let table: [(&str, Shown, usize, usize); 4] = [
+            ("ORGANIZATION_OWNER", &[(w1(), "WORKSPACE_MEMBER"), (w2(), "WORKSPACE_ACCESSOR")], 1, 2),
+            ("WORKSPACE_OWNER", &[(w1(), "WORKSPACE_MEMBER")], 1, 1),
+            ("DEPLOYMENT_ADMIN", &[], 1, 1),
+            ("WORKSPACE_MEMBER", &[], 0, 0),
+        ];
+        for (viewer, in_workspaces, on_deployments, on_dags) in table {
+            let roles = managed_by(&holder(viewer), SubjectKind::User, &held());
+            assert_eq!(roles.organization_role.as_deref(), Some("ORGANIZATION_MEMBER"), "{viewer}");
+            assert_eq!(workspaces(&roles), in_workspaces, "{viewer}");
+            assert_eq!(roles.deployment_roles.unwrap().len(), on_deployments, "{viewer}");
+            assert_eq!(roles.dag_roles.unwrap().len(), on_dags, "{viewer}");
+        }
+    }
+
+    #[test]
+    fn lists_are_there_even_when_empty() {
+        let roles = all(&[]);
+        assert_eq!(roles.organization_role, None);
+        assert_eq!(
+            (roles.workspace_roles, roles.deployment_roles, roles.dag_roles),
+            (Some(vec![]), Some(vec![]), Some(vec![]))
+        );
+    }
+}

@@ -175,3 +175,6 @@ fn role(
     };
     fields.take(resolved.map_err(|unfit| unfit.at("role")))
 }
+
+#[cfg(test)]
+mod tests;

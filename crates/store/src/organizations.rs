@@ -48,6 +48,7 @@ statements! {
         version = version + 1, updated_at = $10, updated_by = $11 WHERE id = $1 AND version = $2";
     ADVANCE = "UPDATE organizations SET authorization_epoch = authorization_epoch + 1 WHERE id = $1";
     EPOCH = "SELECT authorization_epoch FROM organizations WHERE id = $1";
+    NAME = "SELECT name FROM organizations WHERE id = $1";
     FIRST = "SELECT id FROM organizations ORDER BY created_at, id LIMIT 1";
 }
 
@@ -125,6 +126,11 @@ pub fn advance_epoch(tx: &Tx, organization_id: Id) -> Result<()> {
 /// The epoch of rights in an organization; `None` where there is no such organization.
 pub fn epoch(conn: &Conn, organization_id: Id) -> Result<Option<i64>> {
     conn.query_opt(&EPOCH, params![organization_id.as_str()], |row| row.get(0))
+}
+
+/// The name of an organization.
+pub fn name(conn: &Conn, scope: &Scope) -> Result<Option<String>> {
+    conn.query_opt(&NAME, params![scope.organization()], |row| row.get(0))
 }
 
 /// The oldest organization: the one made at first start.

@@ -52,13 +52,13 @@ const RULES: &[Rule] = &[
     files::module_docs,
     migrations::same_names,
     documents::links_resolve,
-    packages::no_banned_packages,
 ];
 
 /// Checks the workspace.
 pub(crate) fn run() -> Outcome {
     let tree = Tree::load(&root())?;
-    let report = check(&tree);
+    let mut report = check(&tree);
+    packages::no_banned_packages(&packages::built()?, &mut report);
     for warning in &report.warnings {
         println!("warning: {warning}");
     }

@@ -1,7 +1,8 @@
 //! Packages that must not come in, by whatever way. `deny.toml` says the same to cargo-deny; this holds without it.
 
 use super::Report;
-use super::tree::Tree;
+use crate::outcome::{Outcome, While};
+use crate::workspace::cargo;
 
 /// A package, and why not.
 const BANNED: &[(&str, &str)] = &[
@@ -12,33 +13,39 @@ const BANNED: &[(&str, &str)] = &[
     ("rsa", "its timing leaks private keys; cryptography comes from aws-lc-rs"),
 ];
 
-/// Reports banned packages in the lock file.
-pub(super) fn no_banned_packages(tree: &Tree, report: &mut Report) {
-    for file in tree.files.iter().filter(|file| file.path == "Cargo.lock") {
-        for (index, line) in file.text.lines().enumerate() {
-            let Some(name) = line.strip_prefix("name = \"").and_then(|rest| rest.strip_suffix('"')) else {
-                continue;
-            };
-            if let Some((_, reason)) = BANNED.iter().find(|(banned, _)| *banned == name) {
-                let advice =
-                    format!("`{name}` is banned: {reason}; `cargo tree -i {name}` shows who wants it");
-                report.violation(&file.path, index + 1, advice);
-            }
+/// Reports banned packages among those that are built. Cargo.lock is not asked: it also lists packages that only
+/// switched-off features would need.
+pub(super) fn no_banned_packages(built: &str, report: &mut Report) {
+    for (name, reason) in BANNED {
+        if built.lines().any(|line| line.split(' ').next() == Some(name)) {
+            let advice = format!(
+                "`{name}` is banned: {reason}; `cargo tree --workspace -i {name}` shows who wants it"
+            );
+            report.violation("Cargo.toml", 0, advice);
         }
     }
 }
 
+/// The packages that are built on this machine, one a line.
+pub(super) fn built() -> Outcome<String> {
+    let arguments = ["tree", "--workspace", "--edges", "all", "--prefix", "none", "--format", "{p}"];
+    let output = cargo(&arguments).output().doing("cargo tree")?;
+    if !output.status.success() {
+        return Err(format!("cargo tree: {}", String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::violations;
     use super::*;
 
     #[test]
     fn refuses_banned_packages() {
-        let lock = "[[package]]\nname = \"ring\"\nversion = \"1\"\n\n[[package]]\nname = \"string\"\n";
-        let found = violations(no_banned_packages, &[("Cargo.lock", lock)]);
-        assert_eq!(found.len(), 1);
-        assert!(found[0].starts_with("Cargo.lock:2: `ring` is banned"), "{found:?}");
+        let mut report = Report::default();
+        no_banned_packages("string v1.0.0\nring v0.17.14\nring-buffer v2.0.0\n", &mut report);
+        assert_eq!(report.violations.len(), 1);
+        assert!(report.violations[0].starts_with("Cargo.toml: `ring` is banned"), "{:?}", report.violations);
     }
 
     #[test]

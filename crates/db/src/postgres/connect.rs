@@ -50,7 +50,9 @@ impl Connector {
         // The driver's own limit ends with the TCP handshake, and not every server that accepts also answers.
         match tokio::time::timeout(GREETING, self.config.connect(self.tls.clone())).await {
             Ok(Ok(connected)) => Ok(connected),
-            Ok(Err(error)) => Err(Error::Unavailable(format!("cannot connect to PostgreSQL: {}", Chain(&error)))),
+            Ok(Err(error)) => {
+                Err(Error::Unavailable(format!("cannot connect to PostgreSQL: {}", Chain(&error))))
+            }
             Err(_) => Err(Error::unavailable("cannot connect to PostgreSQL: it does not answer")),
         }
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use podium_db::{Conn, Db, Error, Options, Result, Sql, Target, params};
+use podium_db::{Conn, Db, Error, Migration, Options, Result, Sql, Target, params};
 
-use crate::support::{Bed, count, insert, number};
+use crate::support::{Bed, TABLES, count, insert, number};
 
 static KILL_OTHERS: Sql = Sql::new(
     "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
@@ -59,6 +59,51 @@ async fn a_unit_that_always_loses_its_connection_is_given_up() {
     let doomed = bed.db.write(None, |tx| tx.query(&KILL_SELF, params![], |_| Ok(()))).await;
     assert!(matches!(doomed, Err(Error::Unavailable(_))), "{doomed:?}");
     assert_eq!(count(&bed.db).await, 0);
+}
+
+/// A trigger that runs at COMMIT and does what it is told.
+async fn at_commit(bed: &Bed, deed: &str) {
+    let script = format!(
+        "CREATE SEQUENCE commits;
+         CREATE FUNCTION deed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {deed}; RETURN NULL; END $$;
+         CREATE CONSTRAINT TRIGGER deed AFTER INSERT ON items DEFERRABLE INITIALLY DEFERRED
+         FOR EACH ROW EXECUTE FUNCTION deed();"
+    );
+    let postgres: &'static str = script.leak();
+    let second = Migration { version: 2, name: "deed", sqlite: "", postgres };
+    bed.db.migrate(&[TABLES[0], second]).await.unwrap();
+}
+
+/// Inserts a row, counting the runs.
+async fn counted_insert(bed: &Bed) -> (Result<()>, usize) {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let result = bed.db.write(None, move |tx| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        insert(tx, "a", 1)
+    });
+    (result.await, runs.load(Ordering::SeqCst))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_dies_during_commit_is_not_tried_again() {
+    let bed = Bed::postgres().await;
+    at_commit(&bed, "PERFORM pg_terminate_backend(pg_backend_pid())").await;
+    let (result, runs) = counted_insert(&bed).await;
+    let Err(Error::Unavailable(message)) = result else { panic!("{result:?}") };
+    assert!(message.contains("outcome is unknown"), "{message}");
+    assert_eq!(runs, 1);
+    assert!(bed.heard().is_empty());
+    assert_eq!(count(&bed.db).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conflict_at_commit_is_run_again() {
+    let bed = Bed::postgres().await;
+    at_commit(&bed, "IF nextval('commits') < 3 THEN RAISE EXCEPTION USING ERRCODE = '40001'; END IF").await;
+    assert_eq!(counted_insert(&bed).await, (Ok(()), 3));
+    assert_eq!(bed.heard(), ["a"]);
+    assert_eq!(count(&bed.db).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

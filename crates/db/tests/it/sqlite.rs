@@ -4,11 +4,12 @@ use std::future::{Future, poll_fn};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, mpsc};
 use std::task::Poll;
 
-use podium_db::{Db, Error, Options, Target};
+use podium_db::{Db, Error, Options, Result, Sql, Target, params};
 
-use crate::support::{Bed, TABLES, count, insert, number};
+use crate::support::{Bed, TABLES, change, count, insert, number};
 
 #[tokio::test]
 async fn a_second_opener_is_refused() {
@@ -52,28 +53,73 @@ async fn a_full_queue_refuses() {
     options.queue = 1;
     let db = Db::open(options).await.unwrap();
     db.migrate(TABLES).await.unwrap();
-    let (entered, wait_until_entered) = std::sync::mpsc::channel();
-    let (release, wait_for_release) = std::sync::mpsc::channel::<()>();
-    let wait_for_release = std::sync::Mutex::new(wait_for_release);
-    let blocking = tokio::spawn({
-        let db = db.clone();
-        async move {
-            db.write(None, move |_| {
-                entered.send(()).unwrap();
-                wait_for_release.lock().unwrap().recv().unwrap();
-                Ok::<_, Error>(())
-            })
-            .await
-        }
-    });
-    tokio::task::spawn_blocking(move || wait_until_entered.recv()).await.unwrap().unwrap();
+    let held = Held::hold(&db).await;
     let mut waiting = Box::pin(db.write(None, |tx| insert(tx, "a", 1)));
     assert!(poll_fn(|context| Poll::Ready(waiting.as_mut().poll(context).is_pending())).await);
     let refused = db.write(None, |tx| insert(tx, "b", 1)).await;
     assert!(matches!(refused, Err(Error::Unavailable(_))));
-    release.send(()).unwrap();
-    assert_eq!(blocking.await.unwrap(), Ok(()));
+    held.release().await;
     assert_eq!(waiting.await, Ok(()));
+}
+
+/// Disk full and the like end the transaction under everybody; a ROLLBACK inside a unit does the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_undone_under_its_units_is_run_again() {
+    static ROLLBACK: Sql = Sql::new("ROLLBACK");
+    let bed = Bed::sqlite().await;
+    let held = Held::hold(&bed.db).await;
+    let before = bed.db.write(None, |tx| insert(tx, "before", 1));
+    let failing = bed.db.write(None, |tx| {
+        insert(tx, "failing", 1)?;
+        tx.execute(&ROLLBACK, params![])?;
+        Err::<(), _>(Error::Other("full".to_owned()))
+    });
+    let pretending = bed.db.write(None, |tx| {
+        tx.execute(&ROLLBACK, params![])?;
+        tx.announce(change("pretending"));
+        Ok::<_, Error>(())
+    });
+    let after = bed.db.write(None, |tx| insert(tx, "after", 1));
+    let (before, failing, pretending, after, ()) =
+        tokio::join!(before, failing, pretending, after, held.release());
+    assert_eq!((before, after), (Ok(()), Ok(())));
+    assert_eq!(failing, Err(Error::Other("full".to_owned())));
+    assert!(matches!(pretending, Err(Error::Unavailable(_))), "{pretending:?}");
+    assert_eq!(count(&bed.db).await, 2);
+    assert_eq!(bed.heard(), ["before", "after"]);
+}
+
+/// Keeps the writer busy, so that what is asked meanwhile ends up in the same batch.
+struct Held {
+    release: mpsc::Sender<()>,
+    unit: tokio::task::JoinHandle<Result<()>>,
+}
+
+impl Held {
+    async fn hold(db: &Db) -> Self {
+        let (entered, wait_until_entered) = mpsc::channel();
+        let (release, wait_for_release) = mpsc::channel::<()>();
+        let wait = Mutex::new(Some(wait_for_release));
+        let db = db.clone();
+        let unit = tokio::spawn(async move {
+            db.write(None, move |_| {
+                // Only the first run waits: an undone batch runs this unit again.
+                if let Some(wait) = wait.lock().unwrap().take() {
+                    entered.send(()).unwrap();
+                    wait.recv().unwrap();
+                }
+                Ok(())
+            })
+            .await
+        });
+        tokio::task::spawn_blocking(move || wait_until_entered.recv()).await.unwrap().unwrap();
+        Self { release, unit }
+    }
+
+    async fn release(self) {
+        self.release.send(()).unwrap();
+        assert_eq!(self.unit.await.unwrap(), Ok(()));
+    }
 }
 
 /// Names the file that the child process is to write; unset in every other process.

@@ -15,6 +15,7 @@ use super::replacement::Replacement;
 impl Replacement<'_> {
     pub(super) fn organization(&mut self, wanted: Option<&str>) {
         let held = self.current.iter().find(|grant| grant.on == On::Organization).cloned();
+        self.in_organization = held.is_some() || wanted.is_some();
         let differs = |name: &&str| held.as_ref().is_none_or(|grant| grant.held.name() != *name);
         let Some(name) = wanted.filter(differs) else { return self.after.extend(held) };
         let role = assignable::organization_role(name).map(Held::Organization);
@@ -40,7 +41,7 @@ impl Replacement<'_> {
                 wanted.push(Grant { on: On::Workspace(*id), held: Held::Workspace(*role) });
             }
         }
-        self.replace(of_kind, wanted);
+        self.replace(of_kind, &wanted);
     }
 
     pub(super) fn deployments(&mut self, entries: Option<&[DeploymentRole]>) {
@@ -60,7 +61,7 @@ impl Replacement<'_> {
             let on = On::Deployment { id: *id, workspace_id };
             wanted.extend(self.resolved(&format!("{path}.role"), on, held));
         }
-        self.replace(of_kind, wanted);
+        self.replace(of_kind, &wanted);
     }
 
     pub(super) fn dags(&mut self, entries: Option<&[DagRole]>) {
@@ -81,7 +82,7 @@ impl Replacement<'_> {
             let held = assignable::dag_role(&entry.role, workspace_id, self.facts);
             wanted.extend(self.resolved(&format!("{path}.role"), on, held));
         }
-        self.replace(of_kind, wanted);
+        self.replace(of_kind, &wanted);
     }
 
     /// Workspaces that deployment and DAG roles, held or asked for, show to the subject: an ACCESSOR there is computed,

@@ -17,12 +17,14 @@ pub(super) struct Replacement<'a> {
     pub(super) facts: &'a Facts,
     pub(super) fields: Fields,
     pub(super) after: Vec<Grant>,
+    pub(super) in_organization: bool,
     forbidden: Option<Refusal>,
 }
 
 impl<'a> Replacement<'a> {
     pub(super) fn new(kind: SubjectKind, current: &'a [Grant], caller: &'a Grants, facts: &'a Facts) -> Self {
-        Self { kind, current, caller, facts, fields: Fields::new(), after: Vec::new(), forbidden: None }
+        let (fields, after) = (Fields::new(), Vec::new());
+        Self { kind, current, caller, facts, fields, after, in_organization: false, forbidden: None }
     }
 
     /// Keeps what is held at scopes of one kind.
@@ -31,7 +33,7 @@ impl<'a> Replacement<'a> {
     }
 
     /// Replaces what the caller manages of one kind of scope; the rest stays, and must not be changed.
-    pub(super) fn replace(&mut self, of_kind: fn(&On) -> bool, wanted: Vec<Grant>) {
+    pub(super) fn replace(&mut self, of_kind: fn(&On) -> bool, wanted: &[Grant]) {
         let asked: BTreeSet<_> = wanted.iter().map(entry).collect();
         let held: BTreeSet<_> = self.current.iter().map(entry).collect();
         let stays = |grant: &&Grant| {
@@ -39,7 +41,7 @@ impl<'a> Replacement<'a> {
                 && (asked.contains(&entry(grant)) || !self.kind.is_managed_by(self.caller, &grant.on))
         };
         self.after.extend(self.current.iter().filter(stays).cloned());
-        for grant in &wanted {
+        for grant in wanted {
             if !held.contains(&entry(grant)) {
                 self.attempt(self.may_add(grant));
                 self.after.push(grant.clone());
@@ -67,8 +69,7 @@ impl<'a> Replacement<'a> {
 
     /// The new grants, in a stable order; wrong fields are told before missing rights.
     pub(super) fn finish(mut self) -> Result<Vec<Grant>> {
-        let in_organization = self.after.iter().any(|grant| grant.on == On::Organization);
-        if !in_organization && !self.after.is_empty() {
+        if !self.in_organization && !self.after.is_empty() {
             let message =
                 "must be given with the other roles: they need a role in the organization, and none is held";
             self.fields.push("organizationRole", "required", message);

@@ -1,0 +1,147 @@
+//! Allowed address ranges.
+
+use ipnet::IpNet;
+use podium_api::allowed_ip_address_ranges::{
+    AllowedIpAddressRange, AllowedIpAddressRangesList, AllowedIpAddressRangesPaginated,
+    BulkCreateAllowedIpAddressRangesRequest, BulkDeleteAllowedIpAddressRangesRequest,
+    CreateAllowedIpAddressRangeRequest, ListAllowedIpAddressRanges,
+};
+use podium_api::path::{InOrganization, OfAllowedIpAddressRange};
+use podium_api::{Id, Many, Nothing, One};
+use podium_db::{Conn, Tx};
+use podium_domain::{Fields, Refusal, Scope, allowed_ip_address_ranges as rules};
+use podium_store::{Paging, Stamp, allowed_ip_address_ranges as ranges};
+
+use crate::App;
+use crate::cx::{Call, Cx};
+use crate::error::{Result, Taken};
+
+/// Lists the ranges.
+pub async fn list(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, ListAllowedIpAddressRanges, Nothing>,
+) -> Result<Many<AllowedIpAddressRangesPaginated>> {
+    let paging = Paging::from(&call.query.page);
+    let (limit, offset) = (paging.limit, paging.offset);
+    let (allowed_ip_address_ranges, total_count) =
+        cx.scan(move |cx, conn| Ok(ranges::list(conn, cx.scope(), &paging)?)).await?;
+    Ok(Many(AllowedIpAddressRangesPaginated { allowed_ip_address_ranges, limit, offset, total_count }))
+}
+
+/// Adds a range.
+pub async fn create(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, Nothing, CreateAllowedIpAddressRangeRequest>,
+) -> Result<One<AllowedIpAddressRange>> {
+    let range = rules::range("ipAddressRange", &call.body.ip_address_range)?;
+    let id = cx.new_id();
+    cx.mutate(move |cx, tx| {
+        let body = insert(cx, tx, &[(id, range)])?.pop().expect("one was added");
+        Ok(One { version: 1, body })
+    })
+    .await
+}
+
+/// Adds many ranges, all or none.
+pub async fn bulk_create(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, Nothing, BulkCreateAllowedIpAddressRangesRequest>,
+) -> Result<Many<AllowedIpAddressRangesList>> {
+    let parsed = rules::ranges("allowedIpAddressRanges", &call.body.allowed_ip_address_ranges)?;
+    let added: Vec<(Id, IpNet)> = parsed.into_iter().map(|range| (cx.new_id(), range)).collect();
+    cx.mutate(move |cx, tx| {
+        Ok(Many(AllowedIpAddressRangesList { allowed_ip_address_ranges: insert(cx, tx, &added)? }))
+    })
+    .await
+}
+
+/// Removes a range.
+pub async fn delete(cx: Cx<Scope>, call: Call<OfAllowedIpAddressRange, Nothing, Nothing>) -> Result<Nothing> {
+    let id = call.path.allowed_ip_address_range_id;
+    cx.mutate(move |cx, tx| {
+        cx.rights_change(tx)?;
+        let found = ranges::get_each(tx, cx.scope(), &[id])?.pop();
+        let One { version, .. } = found.ok_or_else(|| Refusal::not_found("allowed IP address range"))?;
+        cx.expect_version(version)?;
+        remove(cx, tx, &[id])
+    })
+    .await
+}
+
+/// Removes many ranges, all or none.
+pub async fn bulk_delete(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, Nothing, BulkDeleteAllowedIpAddressRangesRequest>,
+) -> Result<Nothing> {
+    let ids = call.body.allowed_ip_address_range_ids;
+    cx.mutate(move |cx, tx| {
+        cx.rights_change(tx)?;
+        let found: Vec<Id> =
+            ranges::get_each(tx, cx.scope(), &ids)?.iter().map(|range| range.body.id).collect();
+        let mut fields = Fields::new();
+        for (index, id) in ids.iter().enumerate() {
+            let field = format!("allowedIpAddressRangeIds[{index}]");
+            if !found.contains(id) {
+                fields.push(field, "notFound", "there is no such allowed address range");
+            } else if ids[..index].contains(id) {
+                fields.push(field, "duplicate", "is listed twice");
+            }
+        }
+        fields.into_result()?;
+        remove(cx, tx, &ids)
+    })
+    .await
+}
+
+impl App {
+    /// Removes every range of every organization: for an operator who is locked out.
+    pub async fn reset_allowed_ip_address_ranges(&self) -> Result<u64> {
+        let now = self.world.now();
+        self.db
+            .write(None, move |tx| {
+                let Some(organization_id) = podium_store::organizations::first(tx)? else { return Ok(0) };
+                crate::authority::rights_change(tx, organization_id, now)?;
+                Ok(ranges::clear(tx, &Scope::for_server(organization_id))?)
+            })
+            .await
+    }
+}
+
+fn insert(cx: &Cx<Scope>, tx: &Tx, added: &[(Id, IpNet)]) -> Result<Vec<AllowedIpAddressRange>> {
+    cx.rights_change(tx)?;
+    let stamp = Stamp::new(cx.profile(), cx.now());
+    let insert_one = |(id, range): &(Id, IpNet)| {
+        let body = AllowedIpAddressRange {
+            id: *id,
+            ip_address_range: range.to_string(),
+            organization_id: cx.organization_id(),
+            created_at: stamp.created_at,
+            created_by: Some(stamp.created_by.clone()),
+            updated_at: stamp.updated_at,
+            updated_by: Some(stamp.updated_by.clone()),
+        };
+        ranges::insert(tx, &body, &rules::sort_key(*range), &stamp)
+            .or_taken(|| format!("The range {range} is listed already."))?;
+        cx.changed(tx, ranges::KIND, *id, stamp.version)?;
+        Ok(body)
+    };
+    let bodies = added.iter().map(insert_one).collect::<Result<_>>()?;
+    keeps_caller_in(cx, tx)?;
+    Ok(bodies)
+}
+
+fn remove(cx: &Cx<Scope>, tx: &Tx, ids: &[Id]) -> Result<Nothing> {
+    for id in ids {
+        ranges::delete(tx, cx.scope(), *id)?;
+        cx.changed(tx, ranges::KIND, *id, 2)?;
+    }
+    keeps_caller_in(cx, tx)?;
+    Ok(Nothing)
+}
+
+/// Nobody locks itself out.
+fn keeps_caller_in(cx: &Cx<Scope>, conn: &Conn) -> Result<()> {
+    let after: Vec<IpNet> =
+        ranges::all(conn, cx.organization_id())?.iter().filter_map(|range| range.parse().ok()).collect();
+    Ok(rules::keeps_caller_in(&after, cx.request().address)?)
+}

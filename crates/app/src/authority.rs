@@ -1,0 +1,247 @@
+//! Who calls and what it may do: loaded once, remembered, and never trusted longer than it is true.
+//!
+//! On SQLite every change of rights is made by this process, which advances a generation before the change is
+//! acknowledged; what was loaded under another generation is not used. On PostgreSQL other replicas change rights too,
+//! so what is remembered carries a [`Guard`] that the database checks in the request's own round trip.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use ipnet::IpNet;
+use podium_api::enums::UserStatus;
+use podium_api::subjects::SubjectProfile;
+use podium_api::{Id, Timestamp};
+use podium_db::{Change, Conn, Guard, Tx};
+use podium_domain::{Grants, Refusal, allowed_ip_address_ranges};
+use podium_store::credentials::{self, Credential, CredentialKind};
+use podium_store::{
+    allowed_ip_address_ranges as stored_ranges, changes, grants, organizations, subjects, users,
+};
+use quick_cache::sync::Cache;
+
+use crate::error::{Error, Result, Unauthenticated};
+use crate::secrets::hex;
+use crate::signing::NotOurs;
+use crate::{App, secrets};
+
+/// The kind of a change of rights in the change log.
+pub const AUTHORITY: &str = "authority";
+const REMEMBERED: usize = 50_000;
+
+/// Who calls, and what it may do in the organization that it calls.
+pub struct Authority {
+    /// The token that was presented.
+    pub credential: Credential,
+    /// The user or API token, as others see it.
+    pub profile: SubjectProfile,
+    /// The organization that the caller's own audit records go to.
+    pub home: Option<Id>,
+    /// What the caller is in the organization that it calls; `None` where it is nothing there.
+    pub member: Option<Member>,
+    /// The hash of the token, in hexadecimal.
+    pub hash: String,
+    generation: u64,
+    used_minute: AtomicI64,
+}
+
+/// A member of an organization.
+pub struct Member {
+    /// The organization.
+    pub organization_id: Id,
+    /// What it may do there.
+    pub grants: Grants,
+    ranges: Vec<IpNet>,
+    epoch: i64,
+}
+
+impl Authority {
+    /// What must still hold when the database is asked.
+    pub fn guard(&self) -> Guard {
+        match &self.member {
+            Some(member) => credentials::guard(&self.hash, member.organization_id, member.epoch),
+            None => credentials::guard_alive(&self.hash),
+        }
+    }
+
+    /// Whether an API token is calling.
+    pub fn is_api_token(&self) -> bool {
+        self.credential.kind == CredentialKind::ApiToken
+    }
+}
+
+impl Member {
+    /// Refuses callers from outside the organization's allowed ranges.
+    pub fn admit_address(&self, address: IpAddr) -> Result<()> {
+        if allowed_ip_address_ranges::admits(&self.ranges, address) {
+            return Ok(());
+        }
+        let message =
+            format!("Requests from {address} are not allowed: ask an owner to allow your address range.");
+        Err(Refusal::Forbidden(message).into())
+    }
+}
+
+type Key = ([u8; 32], Option<Id>);
+
+/// What is remembered of callers.
+pub struct Authorities {
+    known: Cache<Key, Arc<Authority>>,
+    generation: AtomicU64,
+}
+
+impl Default for Authorities {
+    fn default() -> Self {
+        Self { known: Cache::new(REMEMBERED), generation: AtomicU64::new(0) }
+    }
+}
+
+impl Authorities {
+    /// Forgets what committed changes made untrue. Runs before the changes are acknowledged.
+    pub fn committed(&self, changes: &[Change]) {
+        if changes.iter().any(|change| change.kind == AUTHORITY) {
+            self.forget();
+        }
+    }
+
+    /// Forgets everything.
+    pub fn forget(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+impl App {
+    /// Finds out who presents a token, and what it may do in an organization.
+    pub async fn authority(
+        &self,
+        token: &str,
+        organization_id: Option<Id>,
+        now: Timestamp,
+    ) -> Result<Arc<Authority>> {
+        let hash = secrets::sha256(token.as_bytes());
+        let key = (hash, organization_id);
+        let authorities = &self.authorities;
+        let generation = authorities.generation.load(Ordering::Acquire);
+        let known = authorities.known.get(&key).filter(|known| known.generation == generation);
+        let authority = match known {
+            Some(known) => known,
+            None => {
+                let loaded = Arc::new(self.load(token, &hash, organization_id, generation, now).await?);
+                if loaded.member.is_some() || organization_id.is_none() {
+                    authorities.known.insert(key, Arc::clone(&loaded));
+                }
+                loaded
+            }
+        };
+        if authority.credential.expires_at.is_some_and(|end| end <= now) {
+            return Err(Error::Unauthenticated(Unauthenticated::Expired));
+        }
+        self.note_use(&authority, now);
+        Ok(authority)
+    }
+
+    /// Forgets a caller whose guard no longer held.
+    pub fn forget_caller(&self, token: &str, organization_id: Option<Id>) {
+        self.authorities.known.remove(&(secrets::sha256(token.as_bytes()), organization_id));
+    }
+
+    async fn load(
+        &self,
+        token: &str,
+        hash: &[u8; 32],
+        organization_id: Option<Id>,
+        generation: u64,
+        now: Timestamp,
+    ) -> Result<Authority> {
+        let unauthenticated = |why| Err(Error::Unauthenticated(why));
+        let claims = match self.keys.load().verify(token) {
+            Err(NotOurs::UnknownKey) => {
+                self.reload_keys().await?;
+                self.keys.load().verify(token)
+            }
+            verified => verified,
+        };
+        let Ok(claims) = claims else { return unauthenticated(Unauthenticated::Malformed) };
+        if claims.exp.is_some_and(|end| end <= now.millis().div_euclid(1000)) {
+            return unauthenticated(Unauthenticated::Expired);
+        }
+        let hash = hex(hash);
+        let read = move |conn: &Conn| read_authority(conn, &hash, organization_id, generation);
+        let authority = self.db.read(None, read).await?;
+        authority.map_or_else(|| unauthenticated(Unauthenticated::Revoked), Ok)
+    }
+
+    /// Notes the minute in which an API token was used; written together with others, once a minute.
+    fn note_use(&self, authority: &Authority, now: Timestamp) {
+        let minute = now.millis() - now.millis().rem_euclid(60_000);
+        if authority.is_api_token() && authority.used_minute.swap(minute, Ordering::Relaxed) != minute {
+            let mut used = self.used_tokens.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            used.insert(authority.credential.token_id, Timestamp::from_millis(minute));
+        }
+    }
+}
+
+fn read_authority(
+    conn: &Conn,
+    hash: &str,
+    organization_id: Option<Id>,
+    generation: u64,
+) -> Result<Option<Authority>> {
+    let Some(credential) = credentials::by_hash(conn, hash)? else { return Ok(None) };
+    let Some(profile) = subjects::get(conn, credential.subject_id)? else { return Ok(None) };
+    let (home, belongs) = match credential.organization_id {
+        Some(own) => (Some(own), organization_id == Some(own)),
+        None => {
+            let active = |(id, status): &(Id, UserStatus)| {
+                Some(*id) == organization_id && *status == UserStatus::Active
+            };
+            let memberships = users::memberships(conn, credential.subject_id)?;
+            (memberships.first().map(|(id, _)| *id), memberships.iter().any(active))
+        }
+    };
+    let member = match organization_id.filter(|_| belongs) {
+        Some(organization_id) => read_member(conn, &credential, organization_id)?,
+        None => None,
+    };
+    let hash = hash.to_owned();
+    Ok(Some(Authority {
+        credential,
+        profile,
+        home,
+        member,
+        hash,
+        generation,
+        used_minute: AtomicI64::new(0),
+    }))
+}
+
+/// The epoch is read before what it vouches for: what changes in between is noticed by the guard.
+fn read_member(conn: &Conn, credential: &Credential, organization_id: Id) -> Result<Option<Member>> {
+    let Some(epoch) = organizations::epoch(conn, organization_id)? else { return Ok(None) };
+    let grants = grants::effective(conn, organization_id, credential.subject_id)?;
+    let grants = match credential.kind {
+        CredentialKind::ApiToken => Grants::for_token(grants),
+        CredentialKind::Session => Grants::new(grants),
+    };
+    let ranges = stored_ranges::all(conn, organization_id)?;
+    let ranges = ranges.iter().filter_map(|range| range.parse().ok()).collect();
+    Ok(Some(Member { organization_id, grants, ranges, epoch }))
+}
+
+/// Says that rights in an organization change. Goes first in a transaction that changes any.
+pub fn rights_change(tx: &Tx, organization_id: Id, now: Timestamp) -> Result<()> {
+    organizations::advance_epoch(tx, organization_id)?;
+    announce(tx, organization_id.to_string(), Some(organization_id), now)
+}
+
+/// Says that a user's sessions change.
+pub fn sessions_change(tx: &Tx, user_id: Id, now: Timestamp) -> Result<()> {
+    announce(tx, user_id.to_string(), None, now)
+}
+
+fn announce(tx: &Tx, id: String, organization_id: Option<Id>, now: Timestamp) -> Result<()> {
+    let organization_id = organization_id.map(|id| id.to_string());
+    let change =
+        Change { kind: AUTHORITY, id, organization_id, workspace_id: None, deployment_id: None, version: 0 };
+    Ok(changes::append(tx, now, change)?)
+}

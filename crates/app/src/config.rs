@@ -1,0 +1,40 @@
+//! Settings of the application.
+
+use std::time::Duration;
+
+use crate::mail::Mailer;
+use crate::rate_limits::Rates;
+
+/// Settings of the application.
+#[derive(Clone)]
+pub struct Config {
+    /// The URL under which people and programs reach this installation, without a slash at the end.
+    pub public_url: String,
+    /// The name of the organization that the first start makes.
+    pub organization_name: String,
+    /// The e-mail address of its owner.
+    pub owner_email: String,
+    /// How long a session works.
+    pub session: Duration,
+    /// How often subjects may call; `None` is as often as they like.
+    pub rates: Option<Rates>,
+    /// How long audit records are kept.
+    pub audit_retention: Duration,
+    /// How to send mail, where there is a way.
+    pub mailer: Option<Mailer>,
+}
+
+impl Config {
+    /// The defaults, for a public URL.
+    pub fn new(public_url: impl Into<String>) -> Self {
+        Self {
+            public_url: public_url.into(),
+            organization_name: "My organization".into(),
+            owner_email: "owner@localhost".into(),
+            session: Duration::from_hours(8),
+            rates: None,
+            audit_retention: Duration::from_hours(90 * 24),
+            mailer: None,
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The context of a call: who calls, what was proven, and the only ways to the database.
+//!
+//! `Cx<Scope>` exists only where the policy has admitted the caller, so a function that takes one cannot be reached
+//! without a permission. Writes go through [`Cx::mutate`], which puts the effect, its audit record and the kept answer
+//! of an `Idempotency-Key` into one transaction.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use podium_api::subjects::SubjectProfile;
+use podium_api::{Id, Reply, Spec, Timestamp};
+use podium_db::{Change, Conn, Guard, Tx};
+use podium_domain::{Grants, Refusal, Scope, Target};
+use podium_store::changes;
+
+use crate::authority::Authority;
+use crate::error::{Error, Result};
+use crate::idempotency::Idempotency;
+use crate::{App, audit};
+
+/// What the request says of itself, beyond its input.
+pub struct Request {
+    /// The operation.
+    pub operation: &'static Spec,
+    /// The request id.
+    pub id: String,
+    /// The path as it was sent.
+    pub path: String,
+    /// The client's address.
+    pub address: IpAddr,
+    /// The client's program.
+    pub user_agent: String,
+    /// The `If-Match` header.
+    pub if_match: Option<String>,
+    /// The `Idempotency-Key` header and a hash of the request.
+    pub idempotency: Option<Idempotency>,
+    /// What the audit log may keep of the body.
+    pub audited_body: Option<serde_json::Value>,
+    /// When it came.
+    pub now: Timestamp,
+}
+
+/// The context of a call; `P` is what was proven.
+#[derive(Clone)]
+pub struct Cx<P> {
+    inner: Arc<Inner>,
+    proof: P,
+}
+
+struct Inner {
+    app: App,
+    authority: Arc<Authority>,
+    request: Request,
+    guard: Guard,
+    confirmed: AtomicBool,
+}
+
+/// What an operation is called with: path, query and body.
+pub struct Call<P, Q, B> {
+    /// The ids of the path.
+    pub path: P,
+    /// The query.
+    pub query: Q,
+    /// The body.
+    pub body: B,
+}
+
+impl Cx<()> {
+    /// The context of a caller that has a valid token.
+    pub fn new(app: App, authority: Arc<Authority>, request: Request) -> Self {
+        let guard = authority.guard();
+        Self {
+            inner: Arc::new(Inner { app, authority, request, guard, confirmed: AtomicBool::new(false) }),
+            proof: (),
+        }
+    }
+
+    /// The same call once the policy has admitted it.
+    pub fn proven(self, scope: Scope) -> Cx<Scope> {
+        Cx { inner: self.inner, proof: scope }
+    }
+
+    /// Makes sure that what was remembered of the caller is still true, if the database was not asked yet.
+    pub async fn confirm(&self) -> Result<()> {
+        if self.inner.confirmed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.read(|_, _| Ok(())).await
+    }
+
+    /// Records that the call was refused.
+    pub async fn record_refusal(&self, status: u16) -> Result<()> {
+        if !self.app().refusals.allow(self.subject_id()) {
+            return Ok(());
+        }
+        let cx = self.clone();
+        let id = self.new_id();
+        self.app().db.write(None, move |tx| audit::record(tx, &cx, id, status)).await
+    }
+}
+
+impl Cx<Scope> {
+    /// Proof that the caller was admitted, and to what.
+    pub fn scope(&self) -> &Scope {
+        &self.proof
+    }
+
+    /// The organization that is called.
+    pub fn organization_id(&self) -> Id {
+        self.proof.organization_id()
+    }
+
+    /// What the caller may do in the organization.
+    pub fn grants(&self) -> &Grants {
+        &self.inner.authority.member.as_ref().expect("a proven caller is a member").grants
+    }
+
+    /// Requires a right on a target that the path does not name.
+    pub fn require(&self, permission: podium_domain::Permission, target: Target) -> Result<()> {
+        Ok(podium_domain::require(self.grants(), permission, target)?)
+    }
+
+    /// Notes in the change log that a resource of the organization changed.
+    pub fn changed(&self, tx: &Tx, kind: &'static str, id: Id, version: i64) -> Result<()> {
+        let workspace_id = (kind == podium_store::workspaces::KIND).then(|| id.to_string());
+        let organization_id = Some(self.organization_id().to_string());
+        let change =
+            Change { kind, id: id.to_string(), organization_id, workspace_id, deployment_id: None, version };
+        Ok(changes::append(tx, self.now(), change)?)
+    }
+
+    /// Says that rights in the organization change. Goes first in a transaction that changes any.
+    pub fn rights_change(&self, tx: &Tx) -> Result<()> {
+        crate::authority::rights_change(tx, self.organization_id(), self.now())
+    }
+}
+
+impl<P: Clone + Send + Sync + 'static> Cx<P> {
+    /// The application.
+    pub fn app(&self) -> &App {
+        &self.inner.app
+    }
+
+    /// Who calls, as others see it.
+    pub fn profile(&self) -> SubjectProfile {
+        self.inner.authority.profile.clone()
+    }
+
+    /// Who calls.
+    pub fn subject_id(&self) -> Id {
+        self.inner.authority.credential.subject_id
+    }
+
+    /// Who calls, and with what.
+    pub fn authority(&self) -> &Authority {
+        &self.inner.authority
+    }
+
+    /// What the request says of itself.
+    pub fn request(&self) -> &Request {
+        &self.inner.request
+    }
+
+    /// When the request came: the time of everything that it causes.
+    pub fn now(&self) -> Timestamp {
+        self.inner.request.now
+    }
+
+    /// A new id.
+    pub fn new_id(&self) -> Id {
+        self.inner.app.world.id()
+    }
+
+    /// Reads a few rows by key.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        mut unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let cx = self.clone();
+        let answer =
+            self.inner.app.db.read(Some(self.inner.guard.clone()), move |conn| unit(&cx, conn)).await;
+        self.note_confirmed(answer)
+    }
+
+    /// Reads a list, in one snapshot.
+    pub async fn scan<T: Send + 'static>(
+        &self,
+        mut unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let cx = self.clone();
+        let answer =
+            self.inner.app.db.scan(Some(self.inner.guard.clone()), move |conn| unit(&cx, conn)).await;
+        self.note_confirmed(answer)
+    }
+
+    /// Runs the effect of a call: once under an `Idempotency-Key`, with its audit record, all or nothing.
+    pub async fn mutate<R: Reply>(
+        &self,
+        mut effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        let running = self.inner.app.running.enter(self)?;
+        let cx = self.clone();
+        let audit_id = self.new_id();
+        let answer = self
+            .inner
+            .app
+            .db
+            .write(Some(self.inner.guard.clone()), move |tx| {
+                running.replay(&cx, tx)?;
+                let reply = effect(&cx, tx)?;
+                audit::record(tx, &cx, audit_id, R::KIND.status())?;
+                running.keep(&cx, tx, reply)
+            })
+            .await;
+        self.note_confirmed(answer)
+    }
+
+    /// Compares the caller's `If-Match` with the version of what it is about to change.
+    pub fn expect_version(&self, version: i64) -> Result<()> {
+        let Some(header) = &self.inner.request.if_match else { return Ok(()) };
+        let fits = |tag: &str| {
+            let tag = tag.trim();
+            let quoted = tag.strip_prefix("W/").unwrap_or(tag).trim_matches('"');
+            tag == "*" || quoted.split('-').next().is_some_and(|expected| expected == version.to_string())
+        };
+        if header.split(',').any(fits) {
+            return Ok(());
+        }
+        let message =
+            "The resource has changed since the version in If-Match: read it again, then repeat your change.";
+        Err(Refusal::Precondition(message.into()).into())
+    }
+
+    fn note_confirmed<T>(&self, answer: Result<T>) -> Result<T> {
+        if !matches!(answer, Err(Error::Db(_))) {
+            self.inner.confirmed.store(true, Ordering::Relaxed);
+        }
+        answer
+    }
+}

@@ -1,0 +1,108 @@
+//! Why an operation did not answer. One enum for all: what its caller reads and what the operator reads are different
+//! fields of it.
+
+use podium_api::FieldError;
+use podium_db::Fault;
+use podium_domain::Refusal;
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an operation did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The rules say no.
+    #[error("refused: {0:?}")]
+    Refused(Refusal),
+    /// Nobody known is calling.
+    #[error("unauthenticated: {0:?}")]
+    Unauthenticated(Unauthenticated),
+    /// Too many calls; again after so many seconds.
+    #[error("too many requests")]
+    TooMany {
+        /// Seconds to wait.
+        retry_after: u64,
+    },
+    /// The first request under this `Idempotency-Key` is still running.
+    #[error("still running")]
+    StillRunning,
+    /// The answer was given before, and is given again.
+    #[error("answered before")]
+    Replay(Box<Replay>),
+    /// The database.
+    #[error(transparent)]
+    Db(#[from] podium_db::Error),
+    /// A fault of ours.
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// An answer that is given again.
+#[derive(Debug)]
+pub struct Replay {
+    /// The version for the `ETag`.
+    pub version: Option<i64>,
+    /// The body; empty where there is none.
+    pub body: Vec<u8>,
+}
+
+/// What is wrong with a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unauthenticated {
+    /// There is none.
+    Missing,
+    /// It is none of ours.
+    Malformed,
+    /// It has ended.
+    Expired,
+    /// It was deleted, rotated or signed out.
+    Revoked,
+    /// The name or the password is wrong.
+    Password,
+}
+
+impl Unauthenticated {
+    /// What the caller reads.
+    pub fn message(self) -> &'static str {
+        match self {
+            Self::Missing => "The token is missing: send it as `Authorization: Bearer <token>`.",
+            Self::Malformed => "The token is malformed: it was not issued here, or it is not whole.",
+            Self::Expired => "The token is expired: sign in again, or rotate the API token.",
+            Self::Revoked => "The token is revoked: it was deleted, rotated or signed out.",
+            Self::Password => "The username or the password is wrong.",
+        }
+    }
+}
+
+impl Fault for Error {
+    fn db(&self) -> Option<&podium_db::Error> {
+        if let Self::Db(error) = self { Some(error) } else { None }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<FieldError> for Error {
+    fn from(error: FieldError) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+/// Turns a violated unique index into the conflict that it means.
+pub trait Taken<T> {
+    /// A 409 with this message where the key is taken.
+    fn or_taken(self, message: impl FnOnce() -> String) -> Result<T>;
+}
+
+impl<T> Taken<T> for podium_db::Result<T> {
+    fn or_taken(self, message: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|error| match error {
+            podium_db::Error::Unique(_) => Refusal::Conflict(message()).into(),
+            other => other.into(),
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! Follows the change log where other replicas write it: what they changed is forgotten here.
+//!
+//! Only a courtesy that keeps memory fresh. Truth is checked in each request's own round trip.
+
+use std::time::Duration;
+
+use podium_store::changes::{self, Position};
+
+use crate::App;
+use crate::authority::AUTHORITY;
+use crate::error::Result;
+
+const POLL: Duration = Duration::from_secs(5);
+const AT_ONCE: u32 = 1000;
+
+/// Follows the log until the task is dropped.
+pub async fn run(app: App) {
+    let mut position = None;
+    loop {
+        let woken = tokio::time::timeout(POLL, app.db.wait_for_wake());
+        let _ = woken.await;
+        match step(&app, position).await {
+            Ok(reached) => position = Some(reached),
+            Err(error) => {
+                tracing::warn!(%error, "the change log cannot be read; forgetting what is remembered");
+                app.authorities.forget();
+            }
+        }
+    }
+}
+
+async fn step(app: &App, position: Option<Position>) -> Result<Position> {
+    let Some(mut position) = position else {
+        app.authorities.forget();
+        return app.db.scan(None, changes::latest).await.map_err(Into::into);
+    };
+    loop {
+        let news = app.db.scan(None, move |conn| changes::after(conn, position, AT_ONCE)).await?;
+        if news.iter().any(|change| change.kind == AUTHORITY) {
+            app.authorities.forget();
+        }
+        let Some(last) = news.last() else { return Ok(position) };
+        position = last.position;
+    }
+}

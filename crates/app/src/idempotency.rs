@@ -1,0 +1,150 @@
+//! `Idempotency-Key`: repeats of a request have one effect and one answer.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use podium_api::Reply;
+use podium_db::{Conn, Tx};
+use podium_domain::Refusal;
+use podium_store::kept_answers::{self, AnswerKey, KeptAnswer};
+use podium_store::{credentials, invites};
+
+use crate::cx::Cx;
+use crate::error::{Error, Replay, Result};
+use crate::secrets::sha256_hex;
+
+/// How long an answer is given again.
+pub const KEPT_FOR: Duration = Duration::from_hours(24);
+/// How long a secret in an answer is given again.
+const SECRETS_KEPT_FOR: Duration = Duration::from_mins(10);
+
+/// The header of a request, and a hash of the request.
+#[derive(Clone, Debug)]
+pub struct Idempotency {
+    /// The header's value.
+    pub key: String,
+    /// What the key stands for.
+    pub request_hash: String,
+}
+
+type RunningKeys = Arc<Mutex<HashSet<(podium_api::Id, &'static str, String, String)>>>;
+
+/// The requests with a key that are running in this process.
+#[derive(Default)]
+pub struct Running(RunningKeys);
+
+/// A request that is running; without a key it keeps nothing.
+pub struct Entered {
+    keyed: Option<(AnswerKey, String)>,
+    keys: RunningKeys,
+}
+
+impl Running {
+    /// Marks a request as running; refuses another with the same key until it is done.
+    pub fn enter<P: Clone + Send + Sync + 'static>(&self, cx: &Cx<P>) -> Result<Entered> {
+        let request = cx.request();
+        let keyed = request.idempotency.as_ref().map(|Idempotency { key, request_hash }| {
+            let answer_key = AnswerKey {
+                subject_id: cx.subject_id(),
+                operation_id: request.operation.id,
+                target: request.path.clone(),
+                key: key.clone(),
+            };
+            (answer_key, request_hash.clone())
+        });
+        if let Some((key, _)) = &keyed
+            && !self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name(key))
+        {
+            return Err(Error::StillRunning);
+        }
+        Ok(Entered { keyed, keys: Arc::clone(&self.0) })
+    }
+}
+
+fn name(key: &AnswerKey) -> (podium_api::Id, &'static str, String, String) {
+    (key.subject_id, key.operation_id, key.target.clone(), key.key.clone())
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if let Some((key, _)) = &self.keyed {
+            self.keys.lock().unwrap_or_else(PoisonError::into_inner).remove(&name(key));
+        }
+    }
+}
+
+impl Entered {
+    /// Ends the call with the kept answer, if there is one.
+    pub fn replay<P: Clone + Send + Sync + 'static>(&self, cx: &Cx<P>, conn: &Conn) -> Result<()> {
+        let Some((key, request_hash)) = &self.keyed else { return Ok(()) };
+        let Some(answer) = kept_answers::get(conn, key)? else { return Ok(()) };
+        if answer.created_at + KEPT_FOR <= cx.now() {
+            return Ok(());
+        }
+        if answer.request_hash != *request_hash {
+            let message =
+                "This Idempotency-Key was used for another request: use a new key for a new request.";
+            return Err(Refusal::Conflict(message.into()).into());
+        }
+        let body = if answer.is_sealed { self.open(cx, conn, key, &answer)? } else { answer.body };
+        Err(Error::Replay(Box::new(Replay { version: answer.version, body })))
+    }
+
+    fn open<P: Clone + Send + Sync + 'static>(
+        &self,
+        cx: &Cx<P>,
+        conn: &Conn,
+        key: &AnswerKey,
+        answer: &KeptAnswer,
+    ) -> Result<Vec<u8>> {
+        let gone = || {
+            let message =
+                "This request was answered before, and the secret in its answer is no longer repeated.";
+            Error::from(Refusal::Conflict(message.into()))
+        };
+        if answer.created_at + SECRETS_KEPT_FOR <= cx.now() {
+            return Err(gone());
+        }
+        let body = cx.app().secrets.open(&key.key, &answer.body).map_err(|_| gone())?;
+        let value: serde_json::Value = serde_json::from_slice(&body).map_err(|_| gone())?;
+        let hash = sha256_hex(value["token"].as_str().unwrap_or_default().as_bytes());
+        let lives =
+            credentials::by_hash(conn, &hash)?.is_some() || invites::by_secret(conn, &hash)?.is_some();
+        if lives { Ok(body.to_vec()) } else { Err(gone()) }
+    }
+
+    /// Keeps the answer in the transaction of its effect.
+    pub fn keep<P: Clone + Send + Sync + 'static, R: Reply>(
+        &self,
+        cx: &Cx<P>,
+        tx: &Tx,
+        reply: R,
+    ) -> Result<R> {
+        let Some((key, request_hash)) = &self.keyed else { return Ok(reply) };
+        let is_sealed = cx.request().operation.secret_reply;
+        let (version, body) = reply.parts();
+        let body =
+            body.map(serde_json::to_vec).transpose().map_err(|error| Error::Internal(error.to_string()))?;
+        let body = body.unwrap_or_default();
+        let answer = KeptAnswer {
+            request_hash: request_hash.clone(),
+            version,
+            body: if is_sealed { cx.app().secrets.seal(&cx.app().world, &key.key, &body) } else { body },
+            is_sealed,
+            created_at: cx.now(),
+        };
+        match kept_answers::insert(
+            tx,
+            key,
+            &answer,
+            podium_api::Timestamp::from_millis(cx.now().millis() + 1) - KEPT_FOR,
+        ) {
+            Err(podium_db::Error::Unique(_)) => Err(Error::StillRunning),
+            kept => {
+                kept?;
+                Ok(reply)
+            }
+        }
+    }
+}

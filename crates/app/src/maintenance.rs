@@ -1,0 +1,60 @@
+//! Housekeeping: what has had its time is dropped, a little at a time, and uses of tokens are written down.
+
+use std::time::Duration;
+
+use podium_db::Tx;
+use podium_store::{audit, changes, credentials, kept_answers, signing_keys, tokens};
+
+use crate::App;
+use crate::error::Result;
+use crate::idempotency::KEPT_FOR;
+
+const EVERY: Duration = Duration::from_secs(60);
+const AT_ONCE: u32 = 500;
+const CHANGES_KEPT_FOR: Duration = Duration::from_hours(7 * 24);
+
+/// Runs until the task is dropped.
+pub async fn run(app: App) {
+    let mut ticks = tokio::time::interval(EVERY);
+    ticks.tick().await;
+    loop {
+        ticks.tick().await;
+        if let Err(error) = once(&app).await {
+            tracing::warn!(%error, "housekeeping did not finish; it is tried again in a minute");
+        }
+    }
+}
+
+/// One round.
+pub async fn once(app: &App) -> Result<()> {
+    flush_uses(app).await?;
+    let now = app.world.now();
+    let audit_retention = app.config.audit_retention;
+    drop_all(app, move |tx| Ok(kept_answers::prune(tx, now - KEPT_FOR, AT_ONCE)?)).await?;
+    drop_all(app, move |tx| Ok(credentials::prune(tx, now, AT_ONCE)?)).await?;
+    drop_all(app, move |tx| Ok(changes::prune(tx, now - CHANGES_KEPT_FOR, AT_ONCE)?)).await?;
+    drop_all(app, move |tx| Ok(audit::prune(tx, now - audit_retention, AT_ONCE)?)).await?;
+    let dropped = app.db.write(None, move |tx| signing_keys::drop_unused(tx, now)).await?;
+    if dropped > 0 {
+        app.reload_keys().await?;
+    }
+    app.rate_limits.tidy();
+    app.refusals.tidy();
+    Ok(())
+}
+
+/// Writes down when tokens were last used.
+pub async fn flush_uses(app: &App) -> Result<()> {
+    let used: Vec<_> =
+        app.used_tokens.lock().unwrap_or_else(std::sync::PoisonError::into_inner).drain().collect();
+    if used.is_empty() {
+        return Ok(());
+    }
+    app.db.write(None, move |tx| Ok(used.iter().try_for_each(|(id, at)| tokens::used(tx, *id, *at))?)).await
+}
+
+/// Repeats small transactions until nothing is left to drop, so that no caller waits long for one.
+async fn drop_all(app: &App, some: impl Fn(&Tx) -> Result<u64> + Clone + Send + 'static) -> Result<()> {
+    while app.db.write(None, some.clone()).await? == u64::from(AT_ONCE) {}
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! Organizations, and the export of their audit log.
+
+use std::time::Duration;
+
+use podium_api::enums::UserStatus;
+use podium_api::organizations::{
+    GetAuditLogs, GetOrganization, ListOrganizations, Organization, OrganizationsPaginated,
+    UpdateOrganizationRequest,
+};
+use podium_api::path::InOrganization;
+use podium_api::{Many, Nothing, One, Timestamp};
+use podium_db::Conn;
+use podium_domain::{Fields, Refusal, Scope, emails, names};
+use podium_store::audit::{self, Cursor};
+use podium_store::{Paging, Stamp, organizations, users};
+
+use crate::cx::{Call, Cx};
+use crate::error::Result;
+
+const EXPORTED_AT_ONCE: u32 = 500;
+
+/// Lists the organizations that the caller belongs to.
+pub async fn list(
+    cx: Cx<()>,
+    call: Call<(), ListOrganizations, Nothing>,
+) -> Result<Many<OrganizationsPaginated>> {
+    let paging = Paging::from(&call.query.page);
+    let (limit, offset) = (paging.limit, paging.offset);
+    let product = call.query.product;
+    let has_plan = call.query.product_plan.is_none() && call.query.platform_product.is_none();
+    let page = move |cx: &Cx<()>, conn: &Conn| {
+        let ids: Vec<String> = match cx.authority().credential.organization_id {
+            // Nobody is on a plan here, so a plan as filter leaves nothing.
+            _ if !has_plan => Vec::new(),
+            Some(own) => vec![own.to_string()],
+            None => {
+                let memberships = users::memberships(conn, cx.subject_id())?.into_iter();
+                memberships
+                    .filter(|(_, status)| *status == UserStatus::Active)
+                    .map(|(id, _)| id.to_string())
+                    .collect()
+            }
+        };
+        Ok(organizations::list(conn, &ids, product, &paging)?)
+    };
+    let (organizations, total_count) = cx.scan(page).await?;
+    Ok(Many(OrganizationsPaginated { organizations, limit, offset, total_count }))
+}
+
+/// Reads an organization.
+pub async fn get(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, GetOrganization, Nothing>,
+) -> Result<One<Organization>> {
+    let One { version, mut body } = cx.read(|cx, conn| find(conn, cx.scope())).await?;
+    if call.query.is_look_up_only == Some(true) {
+        body.billing_email = None;
+        body.payment_method = None;
+        body.managed_domains = None;
+        body.trial_expires_at = None;
+    }
+    Ok(One { version, body })
+}
+
+/// Changes an organization's settings.
+pub async fn update(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, Nothing, UpdateOrganizationRequest>,
+) -> Result<One<Organization>> {
+    let body = call.body;
+    let mut fields = Fields::new();
+    let name = fields.take(names::name("name", &body.name, 50));
+    let billing_email = match body.billing_email.as_str() {
+        "" => Some(String::new()),
+        text => fields.take(emails::email("billingEmail", text)).map(|email| email.address),
+    };
+    fields.into_result()?;
+    let (name, billing_email) = name.zip(billing_email).expect("both were checked");
+    cx.mutate(move |cx, tx| {
+        let One { version, body: stored } = find(tx, cx.scope())?;
+        cx.expect_version(version)?;
+        let stamp = Stamp {
+            version,
+            created_at: stored.created_at,
+            created_by: stored.created_by.clone(),
+            updated_at: stored.updated_at,
+            updated_by: stored.updated_by.clone(),
+        }
+        .changed(cx.profile(), cx.now());
+        let organization = Organization {
+            name: name.text.clone(),
+            billing_email: Some(billing_email.clone()),
+            is_scim_enabled: body.is_scim_enabled,
+            should_enforce_dedicated_clusters: body
+                .should_enforce_dedicated_clusters
+                .unwrap_or(stored.should_enforce_dedicated_clusters),
+            allow_enhanced_support_access: body
+                .allow_enhanced_support_access
+                .unwrap_or(stored.allow_enhanced_support_access),
+            has_ai_features_disabled: body.has_ai_features_disabled.or(stored.has_ai_features_disabled),
+            updated_at: stamp.updated_at,
+            updated_by: stamp.updated_by.clone(),
+            ..stored
+        };
+        organizations::update(tx, &organization, &name.key, &stamp)?;
+        cx.changed(tx, organizations::KIND, organization.id, stamp.version)?;
+        Ok(One { version: stamp.version, body: organization })
+    })
+    .await
+}
+
+/// An export of the audit log that is under way.
+pub struct AuditExport {
+    cx: Cx<Scope>,
+    cursor: Cursor,
+    end: Timestamp,
+    done: bool,
+}
+
+/// Begins an export of the audit log.
+pub async fn audit_logs(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, GetAuditLogs, Nothing>,
+) -> Result<AuditExport> {
+    // Records of this very millisecond are part of an export until now.
+    let end = call.query.end_date.unwrap_or(cx.now() + Duration::from_millis(1));
+    let start = call.query.start_date.unwrap_or(end - Duration::from_hours(24));
+    if start >= end {
+        return Err(Refusal::field("startDate", "order", "must be before `endDate`").into());
+    }
+    Ok(AuditExport { cx, cursor: Cursor::from(start), end, done: false })
+}
+
+impl AuditExport {
+    /// The next lines, or `None` at the end.
+    pub async fn next(&mut self) -> Option<Result<Vec<u8>>> {
+        if self.done {
+            return None;
+        }
+        let (mut cursor, end) = (self.cursor.clone(), self.end);
+        let next = self.cx.scan(move |cx, conn| {
+            let mut lines = Vec::new();
+            let count = audit::export(conn, cx.scope(), &mut cursor, end, EXPORTED_AT_ONCE, &mut lines)?;
+            Ok((cursor.clone(), lines, count))
+        });
+        match next.await {
+            Ok((cursor, lines, count)) => {
+                self.cursor = cursor;
+                self.done = count < EXPORTED_AT_ONCE as usize;
+                (count > 0).then_some(Ok(lines))
+            }
+            Err(error) => {
+                self.done = true;
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+fn find(conn: &Conn, scope: &Scope) -> Result<One<Organization>> {
+    organizations::get(conn, scope)?.ok_or_else(|| Refusal::not_found("organization").into())
+}

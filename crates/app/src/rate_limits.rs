@@ -1,0 +1,85 @@
+//! How often a subject may call.
+
+use std::num::NonZeroU32;
+
+use governor::clock::{Clock as _, DefaultClock};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use podium_api::{Id, Method};
+
+use crate::error::{Error, Result};
+
+/// Calls a second for each subject; bursts of ten seconds' worth are fine.
+#[derive(Clone, Copy, Debug)]
+pub struct Rates {
+    /// Reads.
+    pub reads: NonZeroU32,
+    /// Creates, updates and actions.
+    pub writes: NonZeroU32,
+    /// Removals.
+    pub deletes: NonZeroU32,
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        let rate = |n| NonZeroU32::new(n).expect("a rate is not zero");
+        Self { reads: rate(25), writes: rate(10), deletes: rate(5) }
+    }
+}
+
+/// The limits in force.
+pub struct RateLimits(Option<[DefaultKeyedRateLimiter<Id>; 3]>);
+
+impl RateLimits {
+    /// Limits at these rates; none where there are none.
+    pub fn new(rates: Option<Rates>) -> Self {
+        let limiter = |rate: NonZeroU32| {
+            RateLimiter::keyed(Quota::per_second(rate).allow_burst(rate.saturating_mul(TEN)))
+        };
+        Self(rates.map(|rates| [limiter(rates.reads), limiter(rates.writes), limiter(rates.deletes)]))
+    }
+
+    /// Counts a call; refuses it where there were too many.
+    pub fn count(&self, subject_id: Id, method: Method) -> Result<()> {
+        let Some([reads, writes, deletes]) = &self.0 else { return Ok(()) };
+        let limiter = match method {
+            Method::Get => reads,
+            Method::Post => writes,
+            Method::Delete => deletes,
+        };
+        limiter.check_key(&subject_id).map_err(|until| {
+            let wait = until.wait_time_from(DefaultClock::default().now());
+            Error::TooMany { retry_after: wait.as_secs() + 1 }
+        })
+    }
+
+    /// Forgets subjects that have not called for a while.
+    pub fn tidy(&self) {
+        for limiter in self.0.iter().flatten() {
+            limiter.retain_recent();
+        }
+    }
+}
+
+const TEN: NonZeroU32 = NonZeroU32::new(10).unwrap();
+
+/// Bounds the audit records that a subject's refused calls leave.
+pub(crate) struct Refusals(DefaultKeyedRateLimiter<Id>);
+
+impl Default for Refusals {
+    fn default() -> Self {
+        let burst = NonZeroU32::new(100).expect("100 is not zero");
+        Self(RateLimiter::keyed(Quota::per_second(TEN).allow_burst(burst)))
+    }
+}
+
+impl Refusals {
+    /// Whether another record may be left.
+    pub(crate) fn allow(&self, subject_id: Id) -> bool {
+        self.0.check_key(&subject_id).is_ok()
+    }
+
+    /// Forgets subjects that have not been refused for a while.
+    pub(crate) fn tidy(&self) {
+        self.0.retain_recent();
+    }
+}

@@ -1,0 +1,114 @@
+//! Secrets at rest: AES-256-GCM under one key, bound to the row that they belong to.
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::digest;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use zeroize::Zeroizing;
+
+use crate::world::World;
+
+/// Names the way in which a secret was sealed, so that another can follow.
+const FORMAT: u8 = 1;
+
+/// Seals and opens secrets.
+pub struct Secrets(LessSafeKey);
+
+/// A sealed secret cannot be opened: the key is another, or the secret is damaged or belongs elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CannotOpen;
+
+impl Secrets {
+    /// From 32 bytes in base64, or from any passphrase of at least 32 characters.
+    pub fn from_text(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let bytes = match STANDARD.decode(text).map(Zeroizing::new) {
+            Ok(bytes) if bytes.len() == 32 => bytes,
+            _ if text.chars().count() >= 32 => {
+                Zeroizing::new(digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec())
+            }
+            _ => return Err("the secret key must be 32 bytes in base64, or at least 32 characters".into()),
+        };
+        let key = UnboundKey::new(&AES_256_GCM, &bytes).map_err(|_| "the secret key has a wrong length")?;
+        Ok(Self(LessSafeKey::new(key)))
+    }
+
+    /// A new key, in base64.
+    pub fn new_key(world: &World) -> Zeroizing<String> {
+        let mut bytes = Zeroizing::new([0; 32]);
+        world.fill(bytes.as_mut());
+        Zeroizing::new(STANDARD.encode(bytes.as_ref()))
+    }
+
+    /// Encrypts a secret that belongs to `owner`.
+    pub fn seal(&self, world: &World, owner: &str, secret: &[u8]) -> Vec<u8> {
+        let mut nonce = [0; NONCE_LEN];
+        world.fill(&mut nonce);
+        let mut sealed = secret.to_vec();
+        let tag = self
+            .0
+            .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(owner), &mut sealed)
+            .expect("a secret is smaller than the cipher's limit");
+        [&[FORMAT], nonce.as_slice(), &sealed, tag.as_ref()].concat()
+    }
+
+    /// Decrypts a secret that belongs to `owner`.
+    pub fn open(&self, owner: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, CannotOpen> {
+        let rest = sealed.strip_prefix(&[FORMAT]).ok_or(CannotOpen)?;
+        let (nonce, rest) = rest.split_at_checked(NONCE_LEN).ok_or(CannotOpen)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| CannotOpen)?;
+        let mut secret = Zeroizing::new(rest.to_vec());
+        let length =
+            self.0.open_in_place(nonce, Aad::from(owner), &mut secret).map_err(|_| CannotOpen)?.len();
+        secret.truncate(length);
+        Ok(secret)
+    }
+}
+
+/// The SHA-256 of something, in lower-case hexadecimal.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&sha256(bytes))
+}
+
+/// The SHA-256 of something.
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let mut out = [0; 32];
+    out.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());
+    out
+}
+
+/// Bytes in lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]])
+        .map(char::from)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use podium_api::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_opens_only_under_its_key_and_for_its_owner() {
+        let world = World::fixed(Timestamp::from_millis(0));
+        let key = Secrets::from_text(&Secrets::new_key(&world)).unwrap();
+        let other = Secrets::from_text(&Secrets::new_key(&world)).unwrap();
+        let sealed = key.seal(&world, "row", b"secret");
+        assert_eq!(key.open("row", &sealed).unwrap().as_slice(), b"secret");
+        assert_eq!(key.open("another row", &sealed), Err(CannotOpen));
+        assert_eq!(other.open("row", &sealed), Err(CannotOpen));
+        assert_eq!(key.open("row", &sealed[..10]), Err(CannotOpen));
+        assert!(!sealed.windows(6).any(|window| window == b"secret"));
+    }
+
+    #[test]
+    fn a_weak_key_is_refused() {
+        assert!(Secrets::from_text("too short").is_err());
+        assert!(Secrets::from_text("a passphrase of more than 32 characters").is_ok());
+    }
+}

@@ -1,0 +1,273 @@
+//! The start of an installation: schema, secret key, signing keys, and at the very first start an organization, its
+//! owner and the owner's token.
+
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+use podium_api::enums::{OrganizationRole, Product, UserStatus};
+use podium_api::organizations::Organization;
+use podium_api::workspaces::Workspace;
+use podium_api::{Id, Timestamp};
+use podium_db::{Db, Options, Target, Tx};
+use podium_domain::{Grant, Held, On, Scope, emails, names};
+use podium_store::credentials::{self, Credential, CredentialKind};
+use podium_store::{
+    MIGRATIONS, Stamp, grants, organizations, settings, signing_keys, subjects, users, workspaces,
+};
+
+use crate::authority::Authorities;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::passwords::Passwords;
+use crate::rate_limits::RateLimits;
+use crate::secrets::{Secrets, hex, sha256_hex};
+use crate::signing::{Claims, Keys};
+use crate::world::World;
+use crate::{App, Shared};
+
+const KEY_CHECK: &str = "secret_key_check";
+const FIRST_START: &str = "first_start";
+
+/// A started application.
+pub struct Started {
+    /// The application.
+    pub app: App,
+    /// The owner's token, where this was the very first start.
+    pub owner_token: Option<String>,
+}
+
+impl App {
+    /// Opens an installation, and makes what is missing.
+    pub async fn start(
+        target: Target,
+        config: Config,
+        secrets: Secrets,
+        world: Arc<World>,
+    ) -> Result<Started> {
+        let authorities = Arc::new(Authorities::default());
+        let mut options = Options::new(target);
+        let follower = Arc::clone(&authorities);
+        options.on_commit = Arc::new(move |changes| follower.committed(changes));
+        let db = Db::open(options).await?;
+        db.migrate(MIGRATIONS).await?;
+        check_key(&db, &secrets, &world).await?;
+        let keys = make_keys(&db, &secrets, &world).await?;
+        let app = Self(Arc::new(Shared {
+            db,
+            secrets,
+            keys: ArcSwap::from_pointee(keys),
+            authorities,
+            rate_limits: RateLimits::new(config.rates),
+            running: Default::default(),
+            refusals: Default::default(),
+            landmarks: Default::default(),
+            passwords: Passwords::new(Arc::clone(&world)),
+            sign_in_throttle: Default::default(),
+            used_tokens: Mutex::default(),
+            config,
+            world,
+        }));
+        let owner_token = app.first_start().await?;
+        Ok(Started { app, owner_token })
+    }
+
+    /// Reads the signing keys again: another replica may have rotated them.
+    pub async fn reload_keys(&self) -> Result<()> {
+        let rows = self.db.read(None, signing_keys::all).await?;
+        self.keys.store(Arc::new(Keys::load(&rows, &self.secrets).map_err(Error::Internal)?));
+        Ok(())
+    }
+
+    /// Makes a new signing key. Tokens signed by the old ones stay valid until they end.
+    pub async fn rotate_signing_key(&self) -> Result<String> {
+        let now = self.world.now();
+        let key = Keys::generate(&self.world, &self.secrets, now);
+        let id = key.id.clone();
+        self.db
+            .write(None, move |tx| {
+                signing_keys::insert(tx, &key)?;
+                signing_keys::retire_others(tx, &key.id, now)
+            })
+            .await?;
+        self.reload_keys().await?;
+        Ok(id)
+    }
+
+    /// Signs a user's token; the caller stores what it returns.
+    pub fn issue_session(&self, user_id: Id, expires_at: Option<Timestamp>, now: Timestamp) -> Issued {
+        let credential = Credential {
+            kind: CredentialKind::Session,
+            token_id: self.world.id(),
+            subject_id: user_id,
+            organization_id: None,
+            expires_at,
+        };
+        self.issue(credential, None, now)
+    }
+
+    /// Signs a token; the caller stores what it returns.
+    pub fn issue(&self, credential: Credential, permissions: Option<Vec<String>>, now: Timestamp) -> Issued {
+        let seconds = |at: Timestamp| at.millis().div_euclid(1000);
+        let keys = self.keys.load();
+        let mut nonce = [0; 8];
+        self.world.fill(&mut nonce);
+        let claims = Claims {
+            iss: self.config.public_url.clone(),
+            aud: self.config.public_url.clone(),
+            sub: credential.subject_id,
+            jti: credential.token_id,
+            iat: seconds(now),
+            exp: credential.expires_at.map(seconds),
+            api_token_id: permissions.is_some().then_some(credential.token_id),
+            permissions,
+            nonce: hex(&nonce),
+        };
+        let value = keys.sign(&claims);
+        Issued { value, signing_key_id: keys.current().to_owned(), credential }
+    }
+
+    async fn first_start(&self) -> Result<Option<String>> {
+        let seen = self.db.read(None, |conn| settings::get(conn, FIRST_START)).await?;
+        if seen.is_some() {
+            return Ok(None);
+        }
+        let app = self.clone();
+        let now = self.world.now();
+        let ids = [self.world.id(), self.world.id(), self.world.id()];
+        let token = self.issue_session(ids[1], None, now);
+        let value = token.value.clone();
+        let made = self.db.write(None, move |tx| app.make_first_organization(tx, ids, &token, now)).await?;
+        Ok(made.then_some(value))
+    }
+
+    fn make_first_organization(&self, tx: &Tx, ids: [Id; 3], token: &Issued, now: Timestamp) -> Result<bool> {
+        if !settings::add(tx, FIRST_START, &now.to_string())? {
+            return Ok(false);
+        }
+        let [organization_id, owner_id, workspace_id] = ids;
+        let email = emails::email("PODIUM_OWNER_EMAIL", &self.config.owner_email)?;
+        let name = names::name("PODIUM_ORGANIZATION_NAME", &self.config.organization_name, 50)?;
+        let scope = Scope::for_server(organization_id);
+        let profile = subjects::user_profile(owner_id, &email.address, "Owner", "");
+        subjects::put(tx, &profile)?;
+        let stamp = Stamp::new(profile.clone(), now);
+        let organization = new_organization(organization_id, name.text, &stamp);
+        organizations::insert(tx, &organization, &name.key, &stamp)?;
+        let owner = users::Account {
+            id: owner_id,
+            username: email.address,
+            full_name: "Owner".into(),
+            avatar_url: String::new(),
+            password_hash: None,
+            version: 1,
+            created_at: now,
+            updated_at: now,
+        };
+        users::insert(tx, &owner, &email.key)?;
+        users::join(tx, &scope, &owner, (&email.key, "owner"), UserStatus::Active, now)?;
+        let grant = Grant { on: On::Organization, held: Held::Organization(OrganizationRole::Owner) };
+        grants::insert(tx, &scope, grants::Subject::User, owner_id, &grant)?;
+        let workspace = new_workspace(workspace_id, organization_id, &stamp);
+        workspaces::insert(tx, &workspace, "default", &stamp)?;
+        token.store(tx)?;
+        Ok(true)
+    }
+}
+
+/// A signed token that is not stored yet.
+#[derive(Clone)]
+pub struct Issued {
+    /// The token itself.
+    pub value: String,
+    /// What opens the door once it is stored.
+    pub credential: Credential,
+    signing_key_id: String,
+}
+
+impl Issued {
+    /// Stores the hash of the token: from the commit on it works.
+    pub fn store(&self, tx: &Tx) -> Result<()> {
+        let hash = sha256_hex(self.value.as_bytes());
+        Ok(credentials::insert(tx, &hash, &self.signing_key_id, &self.credential)?)
+    }
+
+    /// The last six characters.
+    pub fn short(&self) -> String {
+        self.value[self.value.len() - 6..].to_owned()
+    }
+}
+
+/// Refuses to start under another key than the one that the secrets here were sealed with.
+async fn check_key(db: &Db, secrets: &Secrets, world: &World) -> Result<()> {
+    let sealed = hex(&secrets.seal(world, KEY_CHECK, KEY_CHECK.as_bytes()));
+    db.write(None, move |tx| settings::add(tx, KEY_CHECK, &sealed)).await?;
+    let stored = db.read(None, |conn| settings::get(conn, KEY_CHECK)).await?;
+    let opened =
+        stored.and_then(|text| unhex(&text)).is_some_and(|bytes| secrets.open(KEY_CHECK, &bytes).is_ok());
+    if opened {
+        return Ok(());
+    }
+    let message = "the secret key is not the one that this database was made with: set PODIUM_SECRET_KEY, or restore the key file";
+    Err(Error::Internal(message.into()))
+}
+
+async fn make_keys(db: &Db, secrets: &Secrets, world: &World) -> Result<Keys> {
+    let key = Keys::generate(world, secrets, world.now());
+    let rows = db
+        .write(None, move |tx| {
+            // The setting is the lock: of several replicas that start together, one makes the key.
+            if settings::add(tx, "first_signing_key", &key.id)? {
+                signing_keys::insert(tx, &key)?;
+            }
+            signing_keys::all(tx)
+        })
+        .await?;
+    Keys::load(&rows, secrets).map_err(Error::Internal)
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes().chunks_exact(2);
+    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
+fn new_organization(id: Id, name: String, stamp: &Stamp) -> Organization {
+    Organization {
+        id,
+        name,
+        billing_email: Some(String::new()),
+        status: None,
+        product: Some(Product::Hosted),
+        product_plans: Vec::new(),
+        payment_method: None,
+        trial_expires_at: None,
+        has_allowed_ip_address_ranges: false,
+        is_scim_enabled: false,
+        should_enforce_dedicated_clusters: false,
+        allow_enhanced_support_access: false,
+        has_ai_features_disabled: None,
+        is_blocked_enable_ai_features: false,
+        managed_domains: None,
+        created_at: stamp.created_at,
+        created_by: stamp.created_by.clone(),
+        updated_at: stamp.updated_at,
+        updated_by: stamp.updated_by.clone(),
+    }
+}
+
+fn new_workspace(id: Id, organization_id: Id, stamp: &Stamp) -> Workspace {
+    Workspace {
+        id,
+        name: "Default".into(),
+        description: None,
+        organization_id,
+        organization_name: None,
+        cicd_enforced_default: false,
+        default_cluster_id: None,
+        default_cloud_provider: None,
+        default_region: None,
+        created_at: stamp.created_at,
+        created_by: None,
+        updated_at: stamp.updated_at,
+        updated_by: None,
+    }
+}

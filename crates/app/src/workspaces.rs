@@ -1,0 +1,188 @@
+//! Workspaces.
+
+use podium_api::path::{InOrganization, OfWorkspace};
+use podium_api::workspaces::{
+    CreateWorkspaceRequest, ListWorkspaces, UpdateWorkspaceRequest, Workspace, WorkspacesPaginated,
+};
+use podium_api::{Id, Many, Nothing, One};
+use podium_db::{Conn, Tx};
+use podium_domain::{Fields, Refusal, Scope, names};
+use podium_store::{
+    Paging, Stamp, clusters, credentials, deployments, grants, organizations, roles, tokens, workspaces,
+};
+
+use crate::cx::{Call, Cx};
+use crate::error::{Result, Taken};
+
+const MAX_NAME: usize = 50;
+
+/// Lists the workspaces that the caller may see.
+pub async fn list(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, ListWorkspaces, Nothing>,
+) -> Result<Many<WorkspacesPaginated>> {
+    let paging = Paging::from(&call.query.page);
+    let name_keys: Vec<String> = call.query.names.iter().map(|name| names::fold(name)).collect();
+    let ids = call.query.workspace_ids;
+    let (limit, offset) = (paging.limit, paging.offset);
+    let page = move |cx: &Cx<Scope>, conn: &Conn| {
+        let reach = cx.grants().visible_workspaces();
+        let listed = workspaces::Listed { reach: &reach, ids: &ids, name_keys: &name_keys };
+        Ok(workspaces::list(conn, cx.scope(), &listed, &paging, &cx.app().landmarks)?)
+    };
+    let (workspaces, total_count) = cx.scan(page).await?;
+    Ok(Many(WorkspacesPaginated { workspaces, limit, offset, total_count }))
+}
+
+/// Creates a workspace.
+pub async fn create(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, Nothing, CreateWorkspaceRequest>,
+) -> Result<One<Workspace>> {
+    let body = call.body;
+    let name = names::name("name", &body.name, MAX_NAME)?;
+    let stamp = Stamp::new(cx.profile(), cx.now());
+    let workspace = Workspace {
+        id: cx.new_id(),
+        name: name.text,
+        description: Some(body.description.unwrap_or_default()),
+        organization_id: cx.organization_id(),
+        organization_name: None,
+        cicd_enforced_default: body.cicd_enforced_default.unwrap_or_default(),
+        default_cluster_id: body.default_cluster_id,
+        default_cloud_provider: body.default_cloud_provider,
+        default_region: body.default_region.filter(|region| !region.is_empty()),
+        created_at: stamp.created_at,
+        created_by: Some(stamp.created_by.clone()),
+        updated_at: stamp.updated_at,
+        updated_by: Some(stamp.updated_by.clone()),
+    };
+    check_defaults(&workspace)?;
+    cx.mutate(move |cx, tx| {
+        check_cluster(tx, cx.scope(), &workspace)?;
+        workspaces::insert(tx, &workspace, &name.key, &stamp).or_taken(|| taken(&workspace.name))?;
+        cx.changed(tx, workspaces::KIND, workspace.id, stamp.version)?;
+        let organization_name = organizations::name(tx, cx.scope())?;
+        Ok(One { version: stamp.version, body: Workspace { organization_name, ..workspace.clone() } })
+    })
+    .await
+}
+
+/// Reads a workspace.
+pub async fn get(cx: Cx<Scope>, call: Call<OfWorkspace, Nothing, Nothing>) -> Result<One<Workspace>> {
+    cx.read(move |cx, conn| find(conn, cx.scope(), call.path.workspace_id)).await
+}
+
+/// Changes a workspace.
+pub async fn update(
+    cx: Cx<Scope>,
+    call: Call<OfWorkspace, Nothing, UpdateWorkspaceRequest>,
+) -> Result<One<Workspace>> {
+    let body = call.body;
+    let name = names::name("name", &body.name, MAX_NAME)?;
+    cx.mutate(move |cx, tx| {
+        let One { version, body: stored } = find(tx, cx.scope(), call.path.workspace_id)?;
+        cx.expect_version(version)?;
+        let stamp = stamp_of(&stored, version).changed(cx.profile(), cx.now());
+        let workspace = Workspace {
+            name: name.text.clone(),
+            description: Some(body.description.clone()),
+            cicd_enforced_default: body.cicd_enforced_default,
+            default_cluster_id: body.default_cluster_id.clone().apply(stored.default_cluster_id),
+            default_cloud_provider: body.default_cloud_provider.clone().apply(stored.default_cloud_provider),
+            default_region: body.default_region.clone().apply(stored.default_region),
+            updated_at: stamp.updated_at,
+            updated_by: Some(stamp.updated_by.clone()),
+            ..stored
+        };
+        check_defaults(&workspace)?;
+        check_cluster(tx, cx.scope(), &workspace)?;
+        workspaces::update(tx, &workspace, &name.key, &stamp).or_taken(|| taken(&workspace.name))?;
+        cx.changed(tx, workspaces::KIND, workspace.id, stamp.version)?;
+        Ok(One { version: stamp.version, body: workspace })
+    })
+    .await
+}
+
+/// Deletes an empty workspace, with its tokens and roles.
+pub async fn delete(cx: Cx<Scope>, call: Call<OfWorkspace, Nothing, Nothing>) -> Result<Nothing> {
+    let id = call.path.workspace_id;
+    cx.mutate(move |cx, tx| {
+        cx.rights_change(tx)?;
+        let One { version, .. } = find(tx, cx.scope(), id)?;
+        cx.expect_version(version)?;
+        let left = deployments::count(tx, cx.scope(), id)?;
+        if left > 0 {
+            let message = format!(
+                "The workspace has {left} deployments: delete them, or move them to another workspace."
+            );
+            return Err(Refusal::invalid(message).into());
+        }
+        for token_id in tokens::delete_of_workspace(tx, cx.scope(), id)? {
+            credentials::delete(tx, token_id)?;
+            grants::delete_subject(tx, cx.scope(), token_id)?;
+        }
+        grants::delete_workspace(tx, id)?;
+        roles::forget_workspace(tx, id)?;
+        clusters::forget_workspace(tx, id)?;
+        workspaces::delete(tx, cx.scope(), id, version)?;
+        cx.changed(tx, workspaces::KIND, id, version + 1)?;
+        Ok(Nothing)
+    })
+    .await
+}
+
+fn find(conn: &Conn, scope: &Scope, id: Id) -> Result<One<Workspace>> {
+    workspaces::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("workspace").into())
+}
+
+fn stamp_of(workspace: &Workspace, version: i64) -> Stamp {
+    let by = |profile: &Option<podium_api::subjects::SubjectProfile>| {
+        profile.clone().expect("a stored workspace has a stamp")
+    };
+    Stamp {
+        version,
+        created_at: workspace.created_at,
+        created_by: by(&workspace.created_by),
+        updated_at: workspace.updated_at,
+        updated_by: by(&workspace.updated_by),
+    }
+}
+
+fn taken(name: &str) -> String {
+    format!("There is a workspace named `{name}` already: choose another name.")
+}
+
+/// The default cluster excludes provider and region, which travel together.
+fn check_defaults(workspace: &Workspace) -> Result<()> {
+    let mut fields = Fields::new();
+    let (provider, region) = (workspace.default_cloud_provider.is_some(), workspace.default_region.is_some());
+    if workspace.default_cluster_id.is_some() {
+        for (given, field) in [(provider, "defaultCloudProvider"), (region, "defaultRegion")] {
+            if given {
+                fields.push(field, "excluded", "must be left out where `defaultClusterId` is given");
+            }
+        }
+    } else if provider != region {
+        let (missing, given) = if provider {
+            ("defaultRegion", "defaultCloudProvider")
+        } else {
+            ("defaultCloudProvider", "defaultRegion")
+        };
+        fields.push(missing, "required", format!("is required where `{given}` is given"));
+    }
+    Ok(fields.into_result()?)
+}
+
+fn check_cluster(tx: &Tx, scope: &Scope, workspace: &Workspace) -> Result<()> {
+    let Some(cluster_id) = workspace.default_cluster_id else { return Ok(()) };
+    let wrong = |code, message| Err(Refusal::field("defaultClusterId", code, message).into());
+    match clusters::admits(tx, scope, cluster_id, workspace.id)? {
+        Some(true) => Ok(()),
+        Some(false) => wrong(
+            "notAdmitted",
+            "the cluster does not take this workspace: add the workspace to the cluster first",
+        ),
+        None => wrong("notFound", "there is no such cluster"),
+    }
+}
