@@ -22,7 +22,7 @@ const BASE: &str = "/tmp";
 const PREFIX: &str = "podium-test-";
 
 /// `$0` is the directory, `$1` the signal, the rest the server. A server that ignores
-/// the signal is killed after half a minute (counted in seconds, so that no long sleep is left over).
+/// the signal is killed after half a minute, counted in seconds so that no long sleep is left over.
 const SCRIPT: &str = r#"
 directory=$0 signal=$1; shift
 exec 3<&0
@@ -31,7 +31,8 @@ server=$!
 (
     read -r _
     kill -s "$signal" $server
-    for second in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do sleep 1; done
+    seconds=30
+    while [ $seconds -gt 0 ] && kill -s 0 $server; do seconds=$((seconds - 1)); sleep 1; done
     kill -s KILL $server
 ) <&3 >/dev/null 2>&1 &
 reader=$!

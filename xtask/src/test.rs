@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that must hold, cheapest first, stopping at the first failure.
 
 use std::fmt::Write as _;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::outcome::Outcome;
@@ -25,6 +26,7 @@ pub(crate) fn run(options: &[&str]) -> Outcome {
 }
 
 fn everything(steps: &mut Steps, quick: bool) -> Outcome {
+    components(quick)?;
     steps.run("formatting", || must(&mut cargo(&["fmt", "--all", "--check"])))?;
     steps.run("tidy", tidy::run)?;
     if works(&mut cargo(&["deny", "--version"])) {
@@ -50,6 +52,16 @@ fn everything(steps: &mut Steps, quick: bool) -> Outcome {
         steps.run("schemathesis", || schemathesis::run(&tools, &scratch))?;
     }
     Ok(())
+}
+
+/// Adds the parts of the Rust toolchain that a minimal installation leaves out.
+fn components(quick: bool) -> Outcome {
+    let wanted: &[&str] = if quick { &["fmt"] } else { &["fmt", "clippy"] };
+    if wanted.iter().all(|part| works(&mut cargo(&[part, "--version"]))) {
+        return Ok(());
+    }
+    must(Command::new("rustup").args(["component", "add", "rustfmt", "clippy"]))
+        .map_err(|failure| format!("rustfmt or clippy is missing: please install them; {failure}"))
 }
 
 /// Runs the tests that match the filter, with a PostgreSQL server at hand.

@@ -261,7 +261,7 @@ impl Field {
     fn visit(&self, object: &mut Map<String, Value>, parent: &str, errors: &mut Vec<FieldError>) {
         let path = if parent.is_empty() { self.name.clone() } else { format!("{parent}.{}", self.name) };
         let blank = |value: &Value| {
-            value.is_null() || (value == "" && (self.clearable || self.check.empty_is_absent()))
+            value.is_null() || (value == "" && self.check.empty_is_absent())
         };
         match object.get_mut(&self.name) {
             Some(value) if !self.required && blank(value) => {

@@ -99,6 +99,9 @@ fn tidy(schema: &mut Value) {
             if object.remove(CLEARABLE).is_none() {
                 remove_null(object);
             }
+            if object.get("default").is_some_and(Value::is_null) {
+                object.remove("default");
+            }
         }
         _ => {}
     }
@@ -121,9 +124,6 @@ fn remove_null(object: &mut Map<String, Value>) {
         for (key, value) in only {
             object.entry(key).or_insert(value);
         }
-    }
-    if object.get("default").is_some_and(Value::is_null) {
-        object.remove("default");
     }
 }
 

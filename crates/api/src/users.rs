@@ -132,23 +132,22 @@ pub struct UsersPaginated {
     pub total_count: u64,
 }
 
-/// New roles of a user; a list that is absent is kept, an empty one clears.
-#[skip_serializing_none]
+/// New roles of a user; a list that is absent or `null` is kept, an empty one clears.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct UpdateUserRolesRequest {
     /// The role in the organization. A body of nothing but `null` here makes the user leave.
-    #[serde(default, skip_serializing_if = "Patch::is_keep")]
+    #[serde(skip_serializing_if = "Patch::is_keep")]
     pub organization_role: Patch<String>,
     /// Roles in workspaces.
-    #[schemars(length(max = 1000))]
-    pub workspace_roles: Option<Vec<WorkspaceRole>>,
+    #[serde(skip_serializing_if = "Patch::is_keep")]
+    pub workspace_roles: Patch<Vec<WorkspaceRole>>,
     /// Roles on deployments.
-    #[schemars(length(max = 1000))]
-    pub deployment_roles: Option<Vec<DeploymentRole>>,
+    #[serde(skip_serializing_if = "Patch::is_keep")]
+    pub deployment_roles: Patch<Vec<DeploymentRole>>,
     /// Roles on DAGs.
-    #[schemars(length(max = 1000))]
-    pub dag_roles: Option<Vec<DagRole>>,
+    #[serde(skip_serializing_if = "Patch::is_keep")]
+    pub dag_roles: Patch<Vec<DagRole>>,
 }
 
 /// A team that a user is a member of.

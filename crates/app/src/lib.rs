@@ -23,6 +23,7 @@ pub mod world;
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
+mod facts;
 pub mod invites;
 pub mod organizations;
 pub mod roles;

@@ -60,7 +60,8 @@ pub(crate) fn deployment(id: Id) -> Target {
     Target::Deployment { id, workspace_id: workspace_of(id) }
 }
 
-/// Everything there is: `Tuner` (deployments), `Reviewer` (DAGs), and `Local` (deployments of the first workspace).
+/// Everything there is. Of the custom roles, `Host` lets others in without holding much itself, and `Local` is
+/// restricted to the first workspace.
 pub(crate) fn facts() -> Facts {
     let role = |number, scope, pattern: &str, restricted: &[Id]| CustomRole {
         id: id(number),
@@ -70,6 +71,7 @@ pub(crate) fn facts() -> Facts {
     };
     let custom_roles = [
         ("Tuner", role(901, CustomRoleScope::Deployment, "deployment.{get,update}", &[])),
+        ("Host", role(904, CustomRoleScope::Deployment, "deployment.{get,users.update,teams.update}", &[])),
         ("Reviewer", role(902, CustomRoleScope::Dag, "dag.airflow.dag.get", &[])),
         ("Local", role(903, CustomRoleScope::Deployment, "deployment.logs.get", &[w1()])),
     ];
@@ -149,7 +151,10 @@ pub(crate) fn any_grant() -> impl Strategy<Value = Grant> {
         prop::sample::select(OrganizationRole::ALL).prop_map(in_organization),
         (prop::sample::select(vec![w1(), w2()]), prop::sample::select(WorkspaceRoleName::ALL))
             .prop_map(|(id, role)| in_workspace(id, role.as_str())),
-        (deployments(), prop::sample::select(vec!["DEPLOYMENT_ADMIN", "DEPLOYMENT_ACCESSOR", "Tuner"]))
+        (
+            deployments(),
+            prop::sample::select(vec!["DEPLOYMENT_ADMIN", "DEPLOYMENT_ACCESSOR", "Tuner", "Host"])
+        )
             .prop_map(|(id, role)| on_deployment(id, role)),
         (deployments(), names(), dag_roles()).prop_map(|(id, dag, role)| on_dag(id, dag, role)),
         (deployments(), names(), dag_roles()).prop_map(|(id, tag, role)| on_tag(id, tag, role)),

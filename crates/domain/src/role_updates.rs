@@ -60,13 +60,18 @@ impl From<UpdateUserRolesRequest> for Change {
     fn from(request: UpdateUserRolesRequest) -> Self {
         let UpdateUserRolesRequest { organization_role, workspace_roles, deployment_roles, dag_roles } =
             request;
-        let no_list = workspace_roles.is_none() && deployment_roles.is_none() && dag_roles.is_none();
+        let no_list = workspace_roles.is_keep() && deployment_roles.is_keep() && dag_roles.is_keep();
         let organization_role = match organization_role {
             Patch::Clear if no_list => return Self::Leave,
             Patch::Clear | Patch::Keep => None,
             Patch::Set(role) => Some(role).filter(|role| !role.is_empty()),
         };
-        Self::Set(SubjectRoles { organization_role, workspace_roles, deployment_roles, dag_roles })
+        Self::Set(SubjectRoles {
+            organization_role,
+            workspace_roles: workspace_roles.apply(None),
+            deployment_roles: deployment_roles.apply(None),
+            dag_roles: dag_roles.apply(None),
+        })
     }
 }
 

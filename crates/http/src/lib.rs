@@ -1,1 +1,22 @@
-//! Placeholder.
+//! HTTP: operations bound to routes, requests decoded, answers and errors written, connections kept within limits.
+//!
+//! The only crate that names the HTTP library. It decides nothing: who may call is `podium-app`'s and
+//! `podium-domain`'s to say, and every limit here protects the process, not the product.
+
+mod bind;
+mod body;
+mod cors;
+mod errors;
+mod incoming;
+mod metrics;
+mod pages;
+mod respond;
+mod routes;
+mod serve;
+mod server;
+mod settings;
+
+pub use body::Body;
+pub use serve::{Serving, serve};
+pub use server::Server;
+pub use settings::{Settings, Tls};

@@ -17,6 +17,7 @@ pub(super) struct Replacement<'a> {
     pub(super) facts: &'a Facts,
     pub(super) fields: Fields,
     pub(super) after: Vec<Grant>,
+    /// Whether an organization role is held or asked for.
     pub(super) in_organization: bool,
     forbidden: Option<Refusal>,
 }

@@ -1,0 +1,271 @@
+//! Binds a function to an operation. The order of a request's judgement is written here, once:
+//! token (401), rate (429), membership (404), address and permission (403, 404), query and body (400), the function.
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::header::{CONTENT_TYPE, IF_NONE_MATCH};
+use http::{HeaderValue, Response};
+use podium_api::operation::{Anyone, Input, Permitted, SignedIn};
+use podium_api::path::PathParams;
+use podium_api::{Access, Id, Lines, Method, Operation, Reply, Spec};
+use podium_app::authority::Authority;
+use podium_app::organizations::AuditExport;
+use podium_app::visit::Visit;
+use podium_app::{Call, Cx, Error};
+use podium_domain::{Permission, Refusal, Scope, Target, authorize};
+
+use crate::body::{self, Body};
+use crate::errors::Failure;
+use crate::incoming::{Checks, Incoming};
+use crate::respond;
+use crate::settings::Settings;
+
+/// How often a request is judged again because its caller's rights changed while it ran.
+const ATTEMPTS: usize = 4;
+
+pub(crate) type Answer = Result<Response<Body>, Failure>;
+pub(crate) type Endpoint = Box<dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
+
+/// How callers of a kind of operation are admitted, and what that proves.
+pub(crate) trait Admission: 'static {
+    type Proof: Clone + Send + Sync + 'static;
+    /// The organization that is called, by the ids of the path.
+    fn organization(ids: &[Id]) -> Option<Id>;
+    fn admit(authority: &Authority, spec: &Spec, ids: &[Id], address: IpAddr) -> Result<Self::Proof, Error>;
+    fn prove(cx: Cx<()>, proof: Self::Proof) -> Cx<Self::Proof>;
+}
+
+impl Admission for SignedIn {
+    type Proof = ();
+
+    fn organization(_: &[Id]) -> Option<Id> {
+        None
+    }
+
+    fn admit(_: &Authority, _: &Spec, _: &[Id], _: IpAddr) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn prove(cx: Cx<()>, (): ()) -> Cx<()> {
+        cx
+    }
+}
+
+impl Admission for Permitted {
+    type Proof = Scope;
+
+    fn organization(ids: &[Id]) -> Option<Id> {
+        ids.first().copied()
+    }
+
+    fn admit(authority: &Authority, spec: &Spec, ids: &[Id], address: IpAddr) -> Result<Scope, Error> {
+        let Some(member) = &authority.member else { return Err(Refusal::not_found("organization").into()) };
+        member.admit_address(address)?;
+        let (permission, target) = required(spec, ids).ok_or_else(|| Error::Internal(format!("{} has no target", spec.id)))?;
+        Ok(authorize(member.organization_id, &member.grants, permission, target)?)
+    }
+
+    fn prove(cx: Cx<()>, scope: Scope) -> Cx<Scope> {
+        cx.proven(scope)
+    }
+}
+
+/// The permission that an operation takes, and on what: the permission's name says which id of the path it is.
+pub(crate) fn required(spec: &Spec, ids: &[Id]) -> Option<(Permission, Target)> {
+    let Access::Permission(name) = spec.access else { return None };
+    let permission = Permission::named(name)?;
+    let id = |param: &str| ids.get(spec.path_params.iter().position(|name| *name == param)?).copied();
+    let target = match name.split('.').next()? {
+        "workspace" => Target::Workspace(id("workspaceId")?),
+        "organization" => Target::Organization,
+        _ => return None,
+    };
+    Some((permission, target))
+}
+
+/// Binds an operation that needs a token.
+pub(crate) fn bind<A, P, Q, B, R, F, Fut>(
+    operation: &Operation<A, P, Q, B, R>,
+    spec: &'static Spec,
+    checks: Checks,
+    settings: Arc<Settings>,
+    function: F,
+) -> Endpoint
+where
+    A: Admission,
+    P: PathParams,
+    Q: Input,
+    B: Input,
+    R: Reply,
+    F: Fn(Cx<A::Proof>, Call<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, Error>> + Send + 'static,
+{
+    debug_assert_eq!(operation.spec.id, spec.id);
+    guarded::<A, P, Q, B, _, _>(spec, checks, settings, move |cx, call, known| {
+        let running = function(cx, call);
+        async move {
+            match running.await {
+                Ok(reply) => respond::reply(&reply, known.as_ref()),
+                Err(Error::Replay(replay)) => Ok(respond::replay(R::KIND, *replay, None)),
+                Err(error) => Err(error.into()),
+            }
+        }
+    })
+}
+
+/// Binds an operation that answers with a stream of lines.
+pub(crate) fn bind_lines<P, Q, B, F, Fut>(
+    operation: &Operation<Permitted, P, Q, B, Lines>,
+    spec: &'static Spec,
+    checks: Checks,
+    settings: Arc<Settings>,
+    function: F,
+) -> Endpoint
+where
+    P: PathParams,
+    Q: Input,
+    B: Input,
+    F: Fn(Cx<Scope>, Call<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<AuditExport, Error>> + Send + 'static,
+{
+    debug_assert_eq!(operation.spec.id, spec.id);
+    guarded::<Permitted, P, Q, B, _, _>(spec, checks, settings, move |cx, call, _| {
+        let running = function(cx, call);
+        async move {
+            let mut export = running.await?;
+            // The first lines are read before the status is sent: whatever can be refused is refused properly.
+            let first = export.next().await.transpose()?;
+            let rest = stream::unfold(export, |mut export| async {
+                let next = export.next().await?;
+                Some((next.map(Bytes::from).map_err(body::Broken::from), export))
+            });
+            let first = stream::iter(first.map(|lines| Ok(Bytes::from(lines))));
+            let mut response = Response::new(body::stream(futures_util::StreamExt::chain(first, rest)));
+            let media = HeaderValue::from_static("application/octet-stream");
+            response.headers_mut().insert(CONTENT_TYPE, media);
+            Ok(response)
+        }
+    })
+}
+
+/// Binds an operation that anybody may call.
+pub(crate) fn bind_public<B, R, F, Fut>(
+    operation: &Operation<Anyone, (), podium_api::Nothing, B, R>,
+    spec: &'static Spec,
+    checks: Checks,
+    settings: Arc<Settings>,
+    function: F,
+) -> Endpoint
+where
+    B: Input,
+    R: Reply,
+    F: Fn(Visit, Call<(), podium_api::Nothing, B>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, Error>> + Send + 'static,
+{
+    debug_assert_eq!(operation.spec.id, spec.id);
+    let checks = Arc::new(checks);
+    Box::new(move |mut incoming| {
+        let (checks, settings, function) = (Arc::clone(&checks), Arc::clone(&settings), function.clone());
+        Box::pin(async move {
+            let decoded = incoming.decode(&checks, &settings).await;
+            let request = incoming.request(spec, decoded.audited_body)?;
+            let (query, body) = decoded.input?;
+            let bearer = incoming.optional_bearer();
+            let visit = Visit { app: incoming.app.clone(), request, bearer };
+            let reply = function(visit, Call { path: (), query, body }).await?;
+            respond::reply(&reply, None)
+        })
+    })
+}
+
+/// The judgement of a request, and of what came of it.
+fn guarded<A, P, Q, B, F, Fut>(spec: &'static Spec, checks: Checks, settings: Arc<Settings>, function: F) -> Endpoint
+where
+    A: Admission,
+    P: PathParams,
+    Q: Input,
+    B: Input,
+    F: Fn(Cx<A::Proof>, Call<P, Q, B>, Option<HeaderValue>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Answer> + Send + 'static,
+{
+    let checks = Arc::new(checks);
+    Box::new(move |mut incoming| {
+        let (checks, settings, function) = (Arc::clone(&checks), Arc::clone(&settings), function.clone());
+        Box::pin(async move {
+            let token = incoming.bearer()?.to_owned();
+            let organization_id = A::organization(&incoming.ids);
+            let app = incoming.app.clone();
+            let mut counted = false;
+            for _ in 1..ATTEMPTS {
+                let authority = app.authority(&token, organization_id, incoming.now).await?;
+                if !counted {
+                    app.rate_limits.count(authority.credential.subject_id, spec.method)?;
+                    counted = true;
+                }
+                let answer = judge::<A, P, Q, B, F, Fut>(spec, &checks, &settings, &function, &mut incoming, authority);
+                match answer.await {
+                    Err(failure) if failure.is_stale => app.forget_caller(&token, organization_id),
+                    answer => return answer,
+                }
+            }
+            Err(Error::Db(podium_db::Error::Stale).into())
+        })
+    })
+}
+
+async fn judge<A, P, Q, B, F, Fut>(
+    spec: &'static Spec,
+    checks: &Checks,
+    settings: &Settings,
+    function: &F,
+    incoming: &mut Incoming,
+    authority: Arc<Authority>,
+) -> Answer
+where
+    A: Admission,
+    P: PathParams,
+    Q: Input,
+    B: Input,
+    F: Fn(Cx<A::Proof>, Call<P, Q, B>, Option<HeaderValue>) -> Fut,
+    Fut: Future<Output = Answer>,
+{
+    let admitted = A::admit(&authority, spec, &incoming.ids, incoming.address);
+    let (admitted, audited_body) = match admitted {
+        Err(error) => (Err(error.into()), None),
+        Ok(proof) => {
+            let decoded = incoming.decode::<Q, B>(checks, settings).await;
+            (decoded.input.map(|input| (proof, input)), decoded.audited_body)
+        }
+    };
+    let (request, wrong) = match incoming.request(spec, audited_body.clone()) {
+        Ok(request) => (request, None),
+        Err(failure) => (incoming.request_without_key(spec, audited_body), Some(failure)),
+    };
+    let cx = Cx::new(incoming.app.clone(), authority, request);
+    let answer = match (admitted, wrong) {
+        (Err(failure), _) | (Ok(_), Some(failure)) => Err(failure),
+        (Ok((proof, (query, body))), None) => {
+            let call = Call { path: P::from_ids(&incoming.ids), query, body };
+            let known = incoming.parts.headers.get(IF_NONE_MATCH).filter(|_| spec.method == Method::Get).cloned();
+            function(A::prove(cx.clone(), proof), call, known).await
+        }
+    };
+    if let Err(failure) = &answer
+        && failure.is_stale
+    {
+        return answer;
+    }
+    cx.confirm().await?;
+    if let Err(failure) = &answer
+        && failure.is_refusal
+        && spec.audited
+    {
+        cx.record_refusal(failure.status.as_u16()).await?;
+    }
+    answer
+}

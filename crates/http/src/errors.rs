@@ -1,0 +1,95 @@
+//! Errors as answers: one body, the right status, and headers that say what to do next.
+
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, Response, StatusCode};
+use podium_api::{ErrorBody, FieldError};
+use podium_app::Error;
+use podium_domain::Refusal;
+
+use crate::body::{Body, whole};
+
+/// An answer that is no success.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) status: StatusCode,
+    message: String,
+    fields: Vec<FieldError>,
+    retry_after: Option<u64>,
+    /// What was remembered of the caller is no longer true: the request has to be judged again.
+    pub(crate) is_stale: bool,
+    /// Whether it leaves an audit record: a refusal does, a fault or a request to come back later does not.
+    pub(crate) is_refusal: bool,
+}
+
+impl Failure {
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), fields: Vec::new(), retry_after: None, is_stale: false, is_refusal: status.is_client_error() }
+    }
+
+    pub(crate) fn fields(fields: Vec<FieldError>) -> Self {
+        Refusal::from(fields).into()
+    }
+
+    pub(crate) fn into_response(self, request_id: &str) -> Response<Body> {
+        let body = ErrorBody {
+            message: self.message,
+            request_id: request_id.to_owned(),
+            status_code: self.status.as_u16(),
+            field_errors: Some(self.fields).filter(|fields| !fields.is_empty()),
+        };
+        let mut response = Response::new(whole(serde_json::to_vec(&body).unwrap_or_default()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(seconds) = self.retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::BAD_REQUEST);
+        let message = refusal.message();
+        let fields = if let Refusal::Invalid { fields, .. } = refusal { fields } else { Vec::new() };
+        Self { fields, ..Self::new(status, message) }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let later = |status, message: &str, seconds| Self {
+            retry_after: Some(seconds),
+            is_refusal: false,
+            ..Self::new(status, message)
+        };
+        match error {
+            Error::Refused(refusal) => refusal.into(),
+            Error::Unauthenticated(why) => Self::new(StatusCode::UNAUTHORIZED, why.message()),
+            Error::TooMany { retry_after } => {
+                let message = format!("Too many requests: try again in {retry_after} s.");
+                later(StatusCode::TOO_MANY_REQUESTS, &message, retry_after)
+            }
+            Error::StillRunning => {
+                let message = "The first request with this Idempotency-Key is still running: try again in a second.";
+                later(StatusCode::CONFLICT, message, 1)
+            }
+            Error::Db(podium_db::Error::Unavailable(reason)) => {
+                tracing::error!(reason, "the database is away");
+                later(StatusCode::SERVICE_UNAVAILABLE, "The database is away: try again in a few seconds.", 5)
+            }
+            Error::Db(podium_db::Error::Stale) => {
+                let message = "Your rights changed while the request ran: try again.";
+                Self { is_stale: true, ..later(StatusCode::SERVICE_UNAVAILABLE, message, 1) }
+            }
+            fault => {
+                tracing::error!(error = %fault, "a request failed");
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong on our side: please report the requestId.")
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! A request on its way to an operation: headers, path, query and body, each decoded when its turn comes.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, IF_MATCH, USER_AGENT};
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use podium_api::decode::Check;
+use podium_api::operation::Input;
+use podium_api::{FieldError, Id, Spec, Timestamp};
+use podium_app::idempotency::Idempotency;
+use podium_app::secrets::sha256_hex;
+use podium_app::{App, Error, Request, Unauthenticated, audit};
+use serde_json::Value;
+
+use crate::body::Unread;
+use crate::errors::Failure;
+use crate::settings::Settings;
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const MAX_HEADER_TEXT: usize = 512;
+
+/// A request on its way to an operation.
+pub(crate) struct Incoming {
+    pub(crate) app: App,
+    pub(crate) parts: Parts,
+    pub(crate) ids: Vec<Id>,
+    pub(crate) address: IpAddr,
+    pub(crate) request_id: String,
+    pub(crate) now: Timestamp,
+    body: Option<Unread>,
+    bytes: Bytes,
+}
+
+/// How the query and the body of an operation are checked.
+pub(crate) struct Checks {
+    pub(crate) query: Option<Check>,
+    pub(crate) body: Option<Check>,
+}
+
+/// What was read of a request: its input or what is wrong with it, and what the audit log may keep.
+pub(crate) struct Decoded<Q, B> {
+    pub(crate) input: Result<(Q, B), Failure>,
+    pub(crate) audited_body: Option<Value>,
+}
+
+impl Incoming {
+    pub(crate) fn new(app: App, parts: Parts, ids: Vec<Id>, address: IpAddr, request_id: String, body: Unread) -> Self {
+        let now = app.world.now();
+        Self { app, parts, ids, address, request_id, now, body: Some(body), bytes: Bytes::new() }
+    }
+
+    /// The token in the `Authorization` header.
+    pub(crate) fn bearer(&self) -> Result<&str, Error> {
+        bearer(&self.parts.headers).unwrap_or(Err(Error::Unauthenticated(Unauthenticated::Missing)))
+    }
+
+    /// The token in the `Authorization` header, if there is one at all.
+    pub(crate) fn optional_bearer(&self) -> Option<String> {
+        bearer(&self.parts.headers)?.ok().map(str::to_owned)
+    }
+
+    /// What the request says of itself.
+    pub(crate) fn request(&self, operation: &'static Spec, audited_body: Option<Value>) -> Result<Request, Failure> {
+        let idempotency = if operation.takes_idempotency_key() { self.idempotency()? } else { None };
+        Ok(Request { idempotency, ..self.request_without_key(operation, audited_body) })
+    }
+
+    /// The same, of a request whose `Idempotency-Key` cannot be used.
+    pub(crate) fn request_without_key(&self, operation: &'static Spec, audited_body: Option<Value>) -> Request {
+        let headers = &self.parts.headers;
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let short = |text: &str| text.chars().take(MAX_HEADER_TEXT).collect::<String>();
+        Request {
+            operation,
+            id: self.request_id.clone(),
+            path: self.parts.uri.path().to_owned(),
+            address: self.address,
+            user_agent: text(USER_AGENT).map(short).unwrap_or_default(),
+            if_match: text(IF_MATCH).map(str::to_owned),
+            idempotency: None,
+            audited_body,
+            now: self.now,
+        }
+    }
+
+    fn idempotency(&self) -> Result<Option<Idempotency>, Failure> {
+        let Some(header) = self.parts.headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+        let key = header.to_str().ok().filter(|key| (1..=255).contains(&key.len()));
+        let Some(key) = key else {
+            let message = "must be 1 to 255 visible ASCII characters";
+            return Err(Failure::fields(vec![FieldError::new("Idempotency-Key", "format", message)]));
+        };
+        let query = self.parts.uri.query().unwrap_or_default();
+        let request = [query.as_bytes(), b"\n", &self.bytes].concat();
+        Ok(Some(Idempotency { key: key.to_owned(), request_hash: sha256_hex(&request) }))
+    }
+
+    /// Decodes query and body; every wrong field of both is reported.
+    pub(crate) async fn decode<Q: Input, B: Input>(&mut self, checks: &Checks, settings: &Settings) -> Decoded<Q, B> {
+        let mut audited_body = None;
+        let input = self.input(checks, settings, &mut audited_body).await;
+        Decoded { input, audited_body }
+    }
+
+    async fn input<Q: Input, B: Input>(
+        &mut self,
+        checks: &Checks,
+        settings: &Settings,
+        audited_body: &mut Option<Value>,
+    ) -> Result<(Q, B), Failure> {
+        let query = match &checks.query {
+            Some(check) => check.decode_query(query_pairs(self.parts.uri.query().unwrap_or_default())),
+            None => decode_nothing(),
+        };
+        let body = match &checks.body {
+            Some(check) => {
+                self.read_body(settings).await?;
+                let parsed: Result<Value, _> = serde_json::from_slice(&self.bytes);
+                let shown = parsed.as_ref().ok().and_then(|value| check.without_secrets(value));
+                *audited_body = audit::kept_body(&self.bytes, shown);
+                parsed.map_err(|error| vec![malformed(&self.bytes, &error)]).and_then(|value| check.decode(value))
+            }
+            None => decode_nothing(),
+        };
+        match (query, body) {
+            (Ok(query), Ok(body)) => Ok((query, body)),
+            (query, body) => {
+                let errors = query.err().into_iter().chain(body.err()).flatten();
+                Err(Failure::fields(errors.collect()))
+            }
+        }
+    }
+
+    async fn read_body(&mut self, settings: &Settings) -> Result<(), Failure> {
+        let Some(body) = self.body.take() else { return Ok(()) };
+        let limit = settings.body_limit;
+        let read = tokio::time::timeout(settings.body_timeout, Limited::new(body, limit).collect()).await;
+        self.bytes = match read {
+            Ok(Ok(collected)) => collected.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                let message = format!("The body is too large: at most {limit} bytes are read.");
+                return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+            }
+            Ok(Err(_)) => return Err(Failure::new(StatusCode::BAD_REQUEST, "The body broke off.")),
+            Err(_) => return Err(late(settings.body_timeout)),
+        };
+        if !self.bytes.is_empty() && !is_json(&self.parts.headers) {
+            let message = "The body must be JSON: send `Content-Type: application/json`.";
+            return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        }
+        Ok(())
+    }
+}
+
+fn late(limit: Duration) -> Failure {
+    let message = format!("The body did not arrive within {} s.", limit.as_secs());
+    Failure::new(StatusCode::REQUEST_TIMEOUT, message)
+}
+
+fn bearer(headers: &HeaderMap) -> Option<Result<&str, Error>> {
+    let header = headers.get(AUTHORIZATION)?;
+    let token = header.to_str().ok().and_then(|text| {
+        let (scheme, token) = text.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+    });
+    Some(token.filter(|token| !token.is_empty()).ok_or(Error::Unauthenticated(Unauthenticated::Malformed)))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    media.is_some_and(|media| media.split(';').next().is_some_and(|m| m.trim().eq_ignore_ascii_case("application/json")))
+}
+
+fn malformed(bytes: &[u8], error: &serde_json::Error) -> FieldError {
+    if bytes.is_empty() {
+        return FieldError::new("", "required", "a JSON body is required");
+    }
+    FieldError::new("", "json", format!("the body is not JSON: {error}"))
+}
+
+/// The value of a type that takes no input.
+fn decode_nothing<T: Input>() -> Result<T, Vec<FieldError>> {
+    serde_json::from_value(Value::Null).map_err(|error| vec![FieldError::new("", "invalid", error.to_string())])
+}
+
+/// Splits a query string into decoded names and values.
+fn query_pairs(query: &str) -> Vec<(String, String)> {
+    let pair = |pair: &str| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (unescape(name), unescape(value))
+    };
+    query.split('&').filter(|pair| !pair.is_empty()).map(pair).collect()
+}
+
+/// Decodes `%` escapes and `+`; bytes that are no UTF-8 become the replacement character.
+fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let escaped = after.get(..2).and_then(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
+        let (byte, left) = match (first, escaped) {
+            (b'%', Some(byte)) => (byte, &after[2..]),
+            (b'+', _) => (b' ', after),
+            (byte, _) => (*byte, after),
+        };
+        bytes.push(byte);
+        rest = left;
+    }
+    String::from_utf8(bytes).unwrap_or_else(|broken| String::from_utf8_lossy(broken.as_bytes()).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn query_strings_are_decoded() {
+        let pairs = query_pairs("names=a%20b&names=c+d&&flag&broken=%zz&umlaut=%C3%BC");
+        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        let expected =
+            [("names", "a b"), ("names", "c d"), ("flag", ""), ("broken", "%zz"), ("umlaut", "ü")];
+        assert_eq!(pairs, expected);
+    }
+}

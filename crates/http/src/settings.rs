@@ -1,0 +1,51 @@
+//! Limits and settings of the HTTP side.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+/// Limits and settings of the HTTP side.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Connections at once; more wait to be accepted.
+    pub connections: usize,
+    /// How long a client may take to send the head of a request.
+    pub header_timeout: Duration,
+    /// How long a client may take to send a body.
+    pub body_timeout: Duration,
+    /// The largest body that is read.
+    pub body_limit: usize,
+    /// How long requests may finish once the server is told to stop.
+    pub drain: Duration,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Origins whose pages may call the API from a browser.
+    pub cors_origins: Vec<String>,
+    /// Certificate and key, where connections are encrypted here.
+    pub tls: Option<Tls>,
+}
+
+/// Files of a certificate chain and its private key, in PEM.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// The chain.
+    pub certificate: PathBuf,
+    /// The key.
+    pub key: PathBuf,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            body_limit: 1024 * 1024,
+            drain: Duration::from_secs(20),
+            trusted_proxies: Vec::new(),
+            cors_origins: Vec::new(),
+            tls: None,
+        }
+    }
+}
