@@ -14,7 +14,7 @@ const TAG: &str = "Auth";
 pub const ACCEPT_INVITE: Operation<Anyone, (), Nothing, AcceptInviteRequest, Many<AcceptedInvite>> =
     Operation::public(Method::Post, "AcceptInvite", "/auth/accept-invite")
         .about(TAG, "Accept an invite")
-        .also(&[401, 403])
+        .also(&[401, 403, 404])
         .secret_reply();
 /// Signs in with a password.
 pub const SIGN_IN: Operation<Anyone, (), Nothing, SignInRequest, Many<Session>> =

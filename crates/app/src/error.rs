@@ -74,6 +74,21 @@ impl Unauthenticated {
     }
 }
 
+impl Error {
+    /// What was remembered of the caller is no longer true.
+    pub const STALE: Self = Self::Db(podium_db::Error::Stale);
+
+    /// Whether what was remembered of the caller is no longer true.
+    pub fn is_stale(&self) -> bool {
+        matches!(self, Self::Db(podium_db::Error::Stale))
+    }
+
+    /// Why the database is away, if it is.
+    pub fn unavailable(&self) -> Option<&str> {
+        if let Self::Db(podium_db::Error::Unavailable(reason)) = self { Some(reason) } else { None }
+    }
+}
+
 impl Fault for Error {
     fn db(&self) -> Option<&podium_db::Error> {
         if let Self::Db(error) = self { Some(error) } else { None }

@@ -1,1 +1,166 @@
-//! Placeholder.
+//! Invites: made, withdrawn, and turned into links. Accepting one is part of signing in.
+
+use std::time::Duration;
+
+use podium_api::enums::UserStatus;
+use podium_api::invites::{CreateUserInviteRequest, Invite, InviteLink};
+use podium_api::path::{InOrganization, OfInvite};
+use podium_api::subjects::SubjectProfile;
+use podium_api::{Id, Nothing, One};
+use podium_db::{Conn, Tx};
+use podium_domain::emails::{self, Email};
+use podium_domain::{Held, On, Refusal, Scope, names, no_escalation};
+use podium_store::invites::{self, InviteRow};
+use podium_store::users::{self, Account};
+use podium_store::{organizations, subjects};
+
+use crate::cx::{Call, Cx};
+use crate::error::Result;
+use crate::secrets::sha256_hex;
+
+const LASTS: Duration = Duration::from_hours(7 * 24);
+
+/// Invites a person, or renews the invite of one who has not accepted yet.
+pub async fn create(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, Nothing, CreateUserInviteRequest>,
+) -> Result<One<Invite>> {
+    let role = call.body.role;
+    let email = emails::email("inviteeEmail", &call.body.invitee_email)?;
+    no_escalation::may_give(cx.grants(), &Held::Organization(role), &On::Organization)?;
+    let invite = InviteRow {
+        id: cx.new_id(),
+        organization_id: cx.organization_id(),
+        user_id: cx.new_id(),
+        role,
+        inviter_id: cx.subject_id(),
+        expires_at: cx.now() + LASTS,
+        version: 1,
+    };
+    let mailer = cx.app().config.mailer.clone();
+    let mail = mailer.map(|mailer| (mailer, new_link(&cx)));
+    let secret_hash = mail.as_ref().map(|(_, link)| sha256_hex(link.token.as_bytes()));
+    let to = email.address.clone();
+    let One { version, body } = cx
+        .mutate(move |cx, tx| {
+            cx.rights_change(tx)?;
+            let account = find_or_make(cx, tx, &email, invite.user_id)?;
+            let mut invite = InviteRow { user_id: account.id, ..invite.clone() };
+            join(cx, tx, &account, &email)?;
+            match invites::by_user(tx, cx.scope(), account.id)? {
+                Some(InviteRow { id, version, .. }) => {
+                    invite = InviteRow { id, version: version + 1, ..invite };
+                    invites::renew(tx, &invite)?;
+                }
+                None => invites::insert(tx, &invite, cx.now())?,
+            }
+            if let Some(hash) = &secret_hash {
+                invites::set_secret(tx, cx.scope(), invite.id, hash, invite.expires_at)?;
+                invite.version += 1;
+            }
+            cx.changed(tx, invites::KIND, invite.id, invite.version)?;
+            let body = Invite {
+                invite_id: invite.id,
+                expires_at: invite.expires_at,
+                invitee: profile(&account),
+                inviter: cx.profile(),
+                organization_id: invite.organization_id,
+                organization_name: organizations::name(tx, cx.scope())?,
+                user_id: Some(account.id),
+            };
+            Ok(One { version: invite.version, body })
+        })
+        .await?;
+    if let Some((mailer, link)) = mail {
+        mailer.send_invite(&to, body.organization_name.as_deref().unwrap_or_default(), &link.url);
+    }
+    Ok(One { version, body })
+}
+
+/// Withdraws an invite. One who never accepted belongs to the organization no more.
+pub async fn delete(cx: Cx<Scope>, call: Call<OfInvite, Nothing, Nothing>) -> Result<Nothing> {
+    let id = call.path.invite_id;
+    cx.mutate(move |cx, tx| {
+        cx.rights_change(tx)?;
+        let invite = find(tx, cx.scope(), id)?;
+        cx.expect_version(invite.version)?;
+        invites::delete(tx, cx.scope(), id)?;
+        cx.changed(tx, invites::KIND, id, invite.version + 1)?;
+        if let Some(One { version, body: user }) = users::get(tx, cx.scope(), invite.user_id)?
+            && user.status == UserStatus::Pending
+        {
+            crate::users::remove(cx, tx, user.id, version)?;
+        }
+        Ok(Nothing)
+    })
+    .await
+}
+
+/// Makes a fresh link to accept an invite; earlier links stop working.
+pub async fn create_link(cx: Cx<Scope>, call: Call<OfInvite, Nothing, Nothing>) -> Result<One<InviteLink>> {
+    no_escalation::only_owners(cx.grants(), "make links to accept invites")?;
+    let id = call.path.invite_id;
+    let link = new_link(&cx);
+    cx.mutate(move |cx, tx| {
+        let InviteRow { version, .. } = find(tx, cx.scope(), id)?;
+        cx.expect_version(version)?;
+        let hash = sha256_hex(link.token.as_bytes());
+        invites::set_secret(tx, cx.scope(), id, &hash, link.expires_at)?;
+        cx.changed(tx, invites::KIND, id, version + 1)?;
+        Ok(One { version: version + 1, body: link.clone() })
+    })
+    .await
+}
+
+fn find(conn: &Conn, scope: &Scope, id: Id) -> Result<InviteRow> {
+    invites::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("invite").into())
+}
+
+fn new_link(cx: &Cx<Scope>) -> InviteLink {
+    let token = cx.app().world.secret();
+    let url = format!("{}/accept-invite?token={token}", cx.app().config.public_url);
+    InviteLink { url, token, expires_at: cx.now() + LASTS }
+}
+
+/// The account of an address, made where there is none.
+fn find_or_make(cx: &Cx<Scope>, tx: &Tx, email: &Email, new_id: Id) -> Result<Account> {
+    let account = Account {
+        id: new_id,
+        username: email.address.clone(),
+        full_name: String::new(),
+        avatar_url: String::new(),
+        password_hash: None,
+        version: 1,
+        created_at: cx.now(),
+        updated_at: cx.now(),
+    };
+    if users::insert(tx, &account, &email.key)? {
+        subjects::put(tx, &profile(&account))?;
+        return Ok(account);
+    }
+    Ok(users::account_by_username(tx, &email.key)?.ok_or(podium_db::Error::Lost)?)
+}
+
+/// Makes the invitee a pending member; refuses to invite one who is a member already.
+fn join(cx: &Cx<Scope>, tx: &Tx, account: &Account, email: &Email) -> Result<()> {
+    let version = match users::get(tx, cx.scope(), account.id)? {
+        None => {
+            let keys = (email.key.as_str(), &*names::fold(&account.full_name));
+            users::join(tx, cx.scope(), account, keys, UserStatus::Pending, cx.now())?;
+            1
+        }
+        Some(One { version, body: user }) if user.status == UserStatus::Pending => {
+            users::touch(tx, cx.scope(), account.id, version, cx.now())?;
+            version + 1
+        }
+        Some(_) => {
+            let message = format!("`{}` belongs to the organization already.", account.username);
+            return Err(Refusal::Conflict(message).into());
+        }
+    };
+    cx.changed(tx, users::KIND, account.id, version)
+}
+
+fn profile(account: &Account) -> SubjectProfile {
+    subjects::user_profile(account.id, &account.username, &account.full_name, &account.avatar_url)
+}

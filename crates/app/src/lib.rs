@@ -18,6 +18,7 @@ pub mod secrets;
 mod signing;
 pub mod start;
 mod throttle;
+pub mod visit;
 pub mod world;
 
 pub mod allowed_ip_address_ranges;
@@ -26,8 +27,8 @@ pub mod authorization;
 mod facts;
 pub mod invites;
 pub mod organizations;
+mod role_holders;
 pub mod roles;
-mod shown_roles;
 pub mod teams;
 pub mod tokens;
 pub mod users;

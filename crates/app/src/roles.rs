@@ -1,1 +1,200 @@
-//! Placeholder.
+//! Custom roles, the built-in ones, and templates to copy.
+
+use std::collections::BTreeSet;
+
+use podium_api::enums::{CustomRoleScope, DefaultRoleScope, RoleScope};
+use podium_api::path::{InOrganization, OfRole};
+use podium_api::roles::{
+    CreateCustomRoleRequest, ListRoleTemplates, ListRoles, Role, RoleTemplate, RoleWithPermission,
+    RolesPaginated, UpdateCustomRoleRequest,
+};
+use podium_api::{Id, Many, Nothing, One};
+use podium_db::Conn;
+use podium_domain::{Refusal, Scope, custom_roles, no_escalation, roles as built_in};
+use podium_store::{Paging, Stamp, grants, roles, workspaces};
+
+use crate::cx::{Call, Cx};
+use crate::error::{Result, Taken};
+
+/// Lists the templates.
+pub async fn list_templates(
+    _: Cx<Scope>,
+    call: Call<InOrganization, ListRoleTemplates, Nothing>,
+) -> Result<Many<Vec<RoleTemplate>>> {
+    let mut templates = built_in::templates();
+    templates.retain(|template| is_asked_for(&call.query.scope_types, template.scope_type));
+    Ok(Many(templates))
+}
+
+/// Lists custom roles, and where asked for the built-in ones.
+pub async fn list(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, ListRoles, Nothing>,
+) -> Result<Many<RolesPaginated>> {
+    let paging = Paging::from(&call.query.page);
+    let (limit, offset) = (paging.limit, paging.offset);
+    let scopes = call.query.scope_types;
+    let default_roles = (call.query.include_default_roles == Some(true)).then(|| {
+        let mut roles = built_in::default_roles();
+        roles.retain(|role| is_asked_for(&scopes, role.scope_type));
+        roles
+    });
+    let page = move |cx: &Cx<Scope>, conn: &Conn| Ok(roles::list(conn, cx.scope(), &scopes, &paging)?);
+    let (roles, total_count) = cx.scan(page).await?;
+    let roles = roles.into_iter().map(without_permissions).collect();
+    Ok(Many(RolesPaginated { roles, default_roles, limit, offset, total_count }))
+}
+
+/// Creates a custom role.
+pub async fn create(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, Nothing, CreateCustomRoleRequest>,
+) -> Result<One<RoleWithPermission>> {
+    only_owners(&cx)?;
+    let body = call.body;
+    let id = cx.new_id();
+    let stamp = Stamp::new(cx.profile(), cx.now());
+    cx.mutate(move |cx, tx| {
+        cx.rights_change(tx)?;
+        let known = known_workspaces(tx, cx.scope(), body.restricted_workspace_ids.as_deref())?;
+        let definition = custom_roles::create(&body, &known)?;
+        let role = RoleWithPermission {
+            id,
+            name: definition.name.text,
+            description: Some(definition.description.unwrap_or_default()),
+            scope_type: match body.scope_type {
+                CustomRoleScope::Deployment => RoleScope::Deployment,
+                CustomRoleScope::Dag => RoleScope::Dag,
+            },
+            permissions: definition.permissions.names(),
+            restricted_workspace_ids: definition.restricted_workspace_ids.unwrap_or_default(),
+            created_at: stamp.created_at,
+            created_by: stamp.created_by.clone(),
+            updated_at: stamp.updated_at,
+            updated_by: stamp.updated_by.clone(),
+        };
+        roles::insert(tx, cx.scope(), &role, &definition.name.key, &stamp).or_taken(|| taken(&role.name))?;
+        cx.changed(tx, roles::KIND, id, stamp.version)?;
+        Ok(One { version: stamp.version, body: role })
+    })
+    .await
+}
+
+/// Reads a custom role.
+pub async fn get(cx: Cx<Scope>, call: Call<OfRole, Nothing, Nothing>) -> Result<One<RoleWithPermission>> {
+    cx.read(move |cx, conn| find(conn, cx.scope(), call.path.role_id)).await
+}
+
+/// Changes a custom role, for all who hold it.
+pub async fn update(
+    cx: Cx<Scope>,
+    call: Call<OfRole, Nothing, UpdateCustomRoleRequest>,
+) -> Result<One<RoleWithPermission>> {
+    only_owners(&cx)?;
+    let body = call.body;
+    let id = call.path.role_id;
+    cx.mutate(move |cx, tx| {
+        cx.rights_change(tx)?;
+        let One { version, body: stored } = find(tx, cx.scope(), id)?;
+        cx.expect_version(version)?;
+        let known = known_workspaces(tx, cx.scope(), body.restricted_workspace_ids.as_deref())?;
+        let scope_type = match stored.scope_type {
+            RoleScope::Dag => CustomRoleScope::Dag,
+            _ => CustomRoleScope::Deployment,
+        };
+        let definition = custom_roles::update(scope_type, &body, &known)?;
+        if let Some(restricted) = &definition.restricted_workspace_ids {
+            custom_roles::stays_where_held(restricted, &grants::workspaces_of_custom_role(tx, id)?)?;
+        }
+        let stamp = stamp_of(&stored, version).changed(cx.profile(), cx.now());
+        let role = RoleWithPermission {
+            name: definition.name.text,
+            description: definition.description.or(stored.description),
+            permissions: definition.permissions.names(),
+            restricted_workspace_ids: definition
+                .restricted_workspace_ids
+                .unwrap_or(stored.restricted_workspace_ids),
+            updated_at: stamp.updated_at,
+            updated_by: stamp.updated_by.clone(),
+            ..stored
+        };
+        roles::update(tx, cx.scope(), &role, &definition.name.key, &stamp).or_taken(|| taken(&role.name))?;
+        cx.changed(tx, roles::KIND, id, stamp.version)?;
+        Ok(One { version: stamp.version, body: role })
+    })
+    .await
+}
+
+/// Deletes a custom role that nobody holds.
+pub async fn delete(cx: Cx<Scope>, call: Call<OfRole, Nothing, Nothing>) -> Result<Nothing> {
+    only_owners(&cx)?;
+    let id = call.path.role_id;
+    cx.mutate(move |cx, tx| {
+        cx.rights_change(tx)?;
+        let One { version, .. } = find(tx, cx.scope(), id)?;
+        cx.expect_version(version)?;
+        let holders: Vec<String> = grants::holders(tx, id)?.iter().map(in_words).collect();
+        custom_roles::is_free(&holders)?;
+        roles::delete(tx, cx.scope(), id, version)?;
+        cx.changed(tx, roles::KIND, id, version + 1)?;
+        Ok(Nothing)
+    })
+    .await
+}
+
+fn find(conn: &Conn, scope: &Scope, id: Id) -> Result<One<RoleWithPermission>> {
+    roles::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("role").into())
+}
+
+fn only_owners(cx: &Cx<Scope>) -> Result<()> {
+    Ok(no_escalation::only_owners(cx.grants(), "define custom roles")?)
+}
+
+/// Whether a scope is among those asked for; none asks for all.
+fn is_asked_for(scopes: &[RoleScope], scope: DefaultRoleScope) -> bool {
+    scopes.is_empty() || scopes.iter().any(|asked| asked.as_str() == scope.as_str())
+}
+
+fn known_workspaces(conn: &Conn, scope: &Scope, ids: Option<&[Id]>) -> Result<BTreeSet<Id>> {
+    match ids.unwrap_or_default() {
+        [] => Ok(BTreeSet::new()),
+        ids => Ok(workspaces::exist(conn, scope, ids)?.into_iter().collect()),
+    }
+}
+
+fn without_permissions(role: RoleWithPermission) -> Role {
+    Role {
+        id: role.id,
+        name: role.name,
+        description: role.description,
+        scope_type: role.scope_type,
+        restricted_workspace_ids: role.restricted_workspace_ids,
+        created_at: role.created_at,
+        created_by: role.created_by,
+        updated_at: role.updated_at,
+        updated_by: role.updated_by,
+    }
+}
+
+fn stamp_of(role: &RoleWithPermission, version: i64) -> Stamp {
+    Stamp {
+        version,
+        created_at: role.created_at,
+        created_by: role.created_by.clone(),
+        updated_at: role.updated_at,
+        updated_by: role.updated_by.clone(),
+    }
+}
+
+fn taken(name: &str) -> String {
+    format!("There is a role named `{name}` already: choose another name.")
+}
+
+fn in_words((kind, name): &(String, String)) -> String {
+    let kind = match kind.as_str() {
+        "USER" => "user",
+        "TEAM" => "team",
+        _ => "API token",
+    };
+    format!("{kind} `{name}`")
+}

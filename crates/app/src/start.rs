@@ -71,6 +71,12 @@ impl App {
         Ok(Started { app, owner_token })
     }
 
+    /// Whether the database answers.
+    pub async fn ready(&self) -> Result<()> {
+        self.db.read(None, organizations::first).await?;
+        Ok(())
+    }
+
     /// Reads the signing keys again: another replica may have rotated them.
     pub async fn reload_keys(&self) -> Result<()> {
         let rows = self.db.read(None, signing_keys::all).await?;

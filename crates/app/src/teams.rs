@@ -1,1 +1,262 @@
-//! Placeholder.
+//! Teams, their members and their roles.
+
+use podium_api::enums::OrganizationRole;
+use podium_api::path::{InOrganization, OfTeam, OfTeamMember};
+use podium_api::subjects::SubjectRoles;
+use podium_api::teams::{
+    AddTeamMembersRequest, CreateTeamRequest, ListTeamMembers, ListTeams, Team, TeamMembersPaginated,
+    TeamsPaginated, UpdateTeamRequest, UpdateTeamRolesRequest,
+};
+use podium_api::{Id, Many, Nothing, One};
+use podium_db::{Conn, Tx};
+use podium_domain::role_updates::{Change, SubjectKind};
+use podium_domain::{Fields, Grant, Held, On, Refusal, Scope, names, no_escalation, subject_roles};
+use podium_store::{Paging, Stamp, grants, organizations, team_members, teams, users};
+
+use crate::cx::{Call, Cx};
+use crate::error::{Result, Taken};
+use crate::role_holders::{self, Holder as _, show_roles};
+
+const MAX_NAME: usize = 128;
+
+/// Lists teams.
+pub async fn list(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, ListTeams, Nothing>,
+) -> Result<Many<TeamsPaginated>> {
+    let query = call.query;
+    let paging = Paging::from(&query.page);
+    let (limit, offset) = (paging.limit, paging.offset);
+    let name_keys: Vec<String> = query.names.iter().map(|name| names::fold(name)).collect();
+    let page = move |cx: &Cx<Scope>, conn: &Conn| {
+        let listed = teams::Listed {
+            name_keys: &name_keys,
+            workspace_id: query.workspace_id.as_deref().filter(|id| !id.is_empty()),
+            deployment_id: query.deployment_id.as_deref().filter(|id| !id.is_empty()),
+            user_id: None,
+        };
+        let (mut teams, total) = teams::list(conn, cx.scope(), &listed, &paging)?;
+        show_roles(conn, cx.scope(), &mut teams)?;
+        Ok((teams, total))
+    };
+    let (teams, total_count) = cx.scan(page).await?;
+    Ok(Many(TeamsPaginated { teams, limit, offset, total_count }))
+}
+
+/// Creates a team.
+pub async fn create(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, Nothing, CreateTeamRequest>,
+) -> Result<One<Team>> {
+    let body = call.body;
+    let organization_role = body.organization_role.unwrap_or(OrganizationRole::Member);
+    let grant = Grant { on: On::Organization, held: Held::Organization(organization_role) };
+    no_escalation::may_give(cx.grants(), &grant.held, &grant.on)?;
+    let members = body.member_ids.unwrap_or_default();
+    let id = cx.new_id();
+    let stamp = Stamp::new(cx.profile(), cx.now());
+    cx.mutate(move |cx, tx| {
+        cx.rights_change(tx)?;
+        if is_scim_enabled(tx, cx.scope())? {
+            let message = "SCIM is on, so teams are made by the identity provider: make the group there.";
+            return Err(Refusal::invalid(message).into());
+        }
+        let mut fields = Fields::new();
+        let name = fields.take(names::name("name", &body.name, MAX_NAME));
+        check_members(tx, cx.scope(), &members, &mut fields)?;
+        let name = fields.finish(name)?;
+        let mut team = Team {
+            id,
+            name: name.text,
+            description: Some(body.description.clone().unwrap_or_default()),
+            organization_id: cx.organization_id(),
+            is_idp_managed: false,
+            organization_role,
+            workspace_roles: None,
+            deployment_roles: None,
+            dag_roles: None,
+            roles_count: None,
+            created_at: stamp.created_at,
+            created_by: Some(stamp.created_by.clone()),
+            updated_at: stamp.updated_at,
+            updated_by: Some(stamp.updated_by.clone()),
+        };
+        teams::insert(tx, &team, &name.key, &stamp).or_taken(|| taken(&team.name))?;
+        grants::insert(tx, cx.scope(), grants::Subject::Team, id, &grant)?;
+        for user_id in &members {
+            team_members::add(tx, cx.scope(), id, *user_id, cx.now())?;
+        }
+        cx.changed(tx, teams::KIND, id, stamp.version)?;
+        team.show(std::slice::from_ref(&grant));
+        Ok(One { version: stamp.version, body: team })
+    })
+    .await
+}
+
+/// Reads a team.
+pub async fn get(cx: Cx<Scope>, call: Call<OfTeam, Nothing, Nothing>) -> Result<One<Team>> {
+    cx.read(move |cx, conn| {
+        let mut team = find(conn, cx.scope(), call.path.team_id)?;
+        show_roles(conn, cx.scope(), std::slice::from_mut(&mut team.body))?;
+        Ok(team)
+    })
+    .await
+}
+
+/// Changes a team's name and description.
+pub async fn update(cx: Cx<Scope>, call: Call<OfTeam, Nothing, UpdateTeamRequest>) -> Result<One<Team>> {
+    let body = call.body;
+    let name = names::name("name", &body.name, MAX_NAME)?;
+    cx.mutate(move |cx, tx| {
+        let One { version, body: stored } = find(tx, cx.scope(), call.path.team_id)?;
+        cx.expect_version(version)?;
+        let description = body.description.clone().or(stored.description);
+        let team = Team { name: name.text.clone(), description, ..stored };
+        let mut team = advance(cx, tx, One { version, body: team })?;
+        show_roles(tx, cx.scope(), std::slice::from_mut(&mut team.body))?;
+        Ok(team)
+    })
+    .await
+}
+
+/// Deletes a team, with its roles.
+pub async fn delete(cx: Cx<Scope>, call: Call<OfTeam, Nothing, Nothing>) -> Result<Nothing> {
+    let id = call.path.team_id;
+    cx.mutate(move |cx, tx| {
+        cx.rights_change(tx)?;
+        let One { version, .. } = find(tx, cx.scope(), id)?;
+        cx.expect_version(version)?;
+        grants::delete_subject(tx, cx.scope(), id)?;
+        team_members::clear(tx, cx.scope(), id)?;
+        teams::delete(tx, cx.scope(), id, version)?;
+        role_holders::keeps_an_owner(cx, tx)?;
+        cx.changed(tx, teams::KIND, id, version + 1)?;
+        Ok(Nothing)
+    })
+    .await
+}
+
+/// Lists a team's members.
+pub async fn list_members(
+    cx: Cx<Scope>,
+    call: Call<OfTeam, ListTeamMembers, Nothing>,
+) -> Result<Many<TeamMembersPaginated>> {
+    let paging = Paging::from(&call.query.page);
+    let (limit, offset) = (paging.limit, paging.offset);
+    let page = move |cx: &Cx<Scope>, conn: &Conn| {
+        let team = find(conn, cx.scope(), call.path.team_id)?.body;
+        Ok(team_members::list(conn, team.id, &paging)?)
+    };
+    let (team_members, total_count) = cx.scan(page).await?;
+    Ok(Many(TeamMembersPaginated { team_members, limit, offset, total_count }))
+}
+
+/// Adds members to a team; those who are members already stay.
+pub async fn add_members(
+    cx: Cx<Scope>,
+    call: Call<OfTeam, Nothing, AddTeamMembersRequest>,
+) -> Result<Nothing> {
+    let members = call.body.member_ids;
+    cx.mutate(move |cx, tx| {
+        cx.rights_change(tx)?;
+        let team = find(tx, cx.scope(), call.path.team_id)?;
+        cx.expect_version(team.version)?;
+        takes_members_by_hand(tx, cx.scope(), &team.body)?;
+        let mut fields = Fields::new();
+        check_members(tx, cx.scope(), &members, &mut fields)?;
+        fields.into_result()?;
+        let mut is_changed = false;
+        for user_id in &members {
+            is_changed |= team_members::add(tx, cx.scope(), team.body.id, *user_id, cx.now())?;
+        }
+        if is_changed {
+            advance(cx, tx, team)?;
+        }
+        Ok(Nothing)
+    })
+    .await
+}
+
+/// Removes a member from a team.
+pub async fn remove_member(cx: Cx<Scope>, call: Call<OfTeamMember, Nothing, Nothing>) -> Result<Nothing> {
+    let OfTeamMember { team_id, member_id, .. } = call.path;
+    cx.mutate(move |cx, tx| {
+        cx.rights_change(tx)?;
+        let team = find(tx, cx.scope(), team_id)?;
+        if !team_members::remove(tx, cx.scope(), team_id, member_id)? {
+            return Err(Refusal::not_found("member of this team").into());
+        }
+        cx.expect_version(team.version)?;
+        takes_members_by_hand(tx, cx.scope(), &team.body)?;
+        role_holders::keeps_an_owner(cx, tx)?;
+        advance(cx, tx, team)?;
+        Ok(Nothing)
+    })
+    .await
+}
+
+/// Replaces a team's roles.
+pub async fn update_roles(
+    cx: Cx<Scope>,
+    call: Call<OfTeam, Nothing, UpdateTeamRolesRequest>,
+) -> Result<One<SubjectRoles>> {
+    let id = call.path.team_id;
+    let change = Change::from(call.body);
+    cx.mutate(move |cx, tx| {
+        cx.rights_change(tx)?;
+        let team = find(tx, cx.scope(), id)?;
+        cx.expect_version(team.version)?;
+        let current = grants::of(tx, cx.scope(), id)?;
+        let after = role_holders::changed(cx, tx, SubjectKind::Team, &current, &change)?;
+        grants::replace(tx, cx.scope(), grants::Subject::Team, id, &after)?;
+        role_holders::keeps_an_owner(cx, tx)?;
+        let One { version, .. } = advance(cx, tx, team)?;
+        Ok(One { version, body: subject_roles::managed_by(cx.grants(), SubjectKind::Team, &after) })
+    })
+    .await
+}
+
+fn find(conn: &Conn, scope: &Scope, id: Id) -> Result<One<Team>> {
+    teams::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("team").into())
+}
+
+/// Writes a team under its next version, after a change of its settings, its members or its roles.
+fn advance(cx: &Cx<Scope>, tx: &Tx, One { version, body }: One<Team>) -> Result<One<Team>> {
+    let stamp = Stamp { version: version + 1, ..Stamp::new(cx.profile(), cx.now().max(body.updated_at)) };
+    let team = Team { updated_at: stamp.updated_at, updated_by: Some(stamp.updated_by.clone()), ..body };
+    teams::update(tx, &team, &names::fold(&team.name), &stamp).or_taken(|| taken(&team.name))?;
+    cx.changed(tx, teams::KIND, team.id, stamp.version)?;
+    Ok(One { version: stamp.version, body: team })
+}
+
+fn taken(name: &str) -> String {
+    format!("There is a team named `{name}` already: choose another name.")
+}
+
+/// Members are users of the organization; one who is listed twice is meant once.
+fn check_members(conn: &Conn, scope: &Scope, ids: &[Id], fields: &mut Fields) -> Result<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let found = users::members(conn, scope, ids)?;
+    for (index, _) in ids.iter().enumerate().filter(|(_, id)| !found.contains(id)) {
+        fields.push(
+            format!("memberIds[{index}]"),
+            "notFound",
+            "there is no such user in this organization: invite the user first",
+        );
+    }
+    Ok(())
+}
+
+fn takes_members_by_hand(conn: &Conn, scope: &Scope, team: &Team) -> Result<()> {
+    if team.is_idp_managed && is_scim_enabled(conn, scope)? {
+        let message = "The identity provider decides who is in this team: change the group there.";
+        return Err(Refusal::invalid(message).into());
+    }
+    Ok(())
+}
+
+fn is_scim_enabled(conn: &Conn, scope: &Scope) -> Result<bool> {
+    Ok(organizations::get(conn, scope)?.is_some_and(|organization| organization.body.is_scim_enabled))
+}

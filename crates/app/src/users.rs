@@ -1,1 +1,206 @@
-//! Placeholder.
+//! Users: those of an organization, and the caller itself.
+
+use std::collections::BTreeSet;
+
+use podium_api::enums::{UserStatus, WorkspaceRoleName};
+use podium_api::path::{InOrganization, OfUser};
+use podium_api::subjects::SubjectRoles;
+use podium_api::teams::Team;
+use podium_api::users::{
+    GetSelfUser, ListUserTeams, ListUsers, SelfUser, SelfUserInvite, SelfUserRole, SelfUserRoleScope,
+    UpdateUserRolesRequest, User, UserTeamMembership, UserTeamsPaginated, UsersPaginated,
+};
+use podium_api::{Id, Many, Nothing, One};
+use podium_db::{Conn, Tx};
+use podium_domain::role_updates::{Change, SubjectKind};
+use podium_domain::{Grant, Held, On, Refusal, Scope, subject_roles};
+use podium_store::invites::InviteRow;
+use podium_store::{Paging, grants, invites, team_members, teams, users};
+
+use crate::cx::{Call, Cx};
+use crate::error::Result;
+use crate::role_holders::{self, show_roles};
+
+/// Lists the users of an organization.
+pub async fn list(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, ListUsers, Nothing>,
+) -> Result<Many<UsersPaginated>> {
+    let query = call.query;
+    let paging = Paging::from(&query.page);
+    let (limit, offset) = (paging.limit, paging.offset);
+    let page = move |cx: &Cx<Scope>, conn: &Conn| {
+        let listed = users::Listed {
+            workspace_id: query.workspace_id.as_deref().filter(|id| !id.is_empty()),
+            deployment_id: query.deployment_id.as_deref().filter(|id| !id.is_empty()),
+            dag_id: query.dag_id.as_deref().filter(|id| !id.is_empty()),
+            dag_tags: &query.dag_tags,
+        };
+        let (mut users, total) = users::list(conn, cx.scope(), &listed, &paging)?;
+        show_roles(conn, cx.scope(), &mut users)?;
+        Ok((users, total))
+    };
+    let (users, total_count) = cx.scan(page).await?;
+    Ok(Many(UsersPaginated { users, limit, offset, total_count }))
+}
+
+/// Reads a user of an organization.
+pub async fn get(cx: Cx<Scope>, call: Call<OfUser, Nothing, Nothing>) -> Result<One<User>> {
+    cx.read(move |cx, conn| {
+        let mut user = find(conn, cx.scope(), call.path.user_id)?;
+        show_roles(conn, cx.scope(), std::slice::from_mut(&mut user.body))?;
+        Ok(user)
+    })
+    .await
+}
+
+/// Replaces a user's roles, or makes the user leave.
+pub async fn update_roles(
+    cx: Cx<Scope>,
+    call: Call<OfUser, Nothing, UpdateUserRolesRequest>,
+) -> Result<One<SubjectRoles>> {
+    let id = call.path.user_id;
+    let change = Change::from(call.body);
+    cx.mutate(move |cx, tx| {
+        cx.rights_change(tx)?;
+        let One { version, body: user } = find(tx, cx.scope(), id)?;
+        cx.expect_version(version)?;
+        let promised = user.organization_role;
+        let mut current = grants::of(tx, cx.scope(), id)?;
+        current.extend(promised.map(|role| Grant { on: On::Organization, held: Held::Organization(role) }));
+        let after = role_holders::changed(cx, tx, SubjectKind::User, &current, &change)?;
+        if change == Change::Leave {
+            remove(cx, tx, id, version)?;
+        } else {
+            // Until an invite is accepted, the role in the organization is kept with the invite.
+            let (promise, granted): (Vec<Grant>, Vec<Grant>) =
+                after.iter().cloned().partition(|grant| promised.is_some() && grant.on == On::Organization);
+            if let Some(role) = role_holders::organization_role(&promise) {
+                invites::promise(tx, cx.scope(), id, role)?;
+            }
+            grants::replace(tx, cx.scope(), grants::Subject::User, id, &granted)?;
+            users::touch(tx, cx.scope(), id, version, cx.now())?;
+            cx.changed(tx, users::KIND, id, version + 1)?;
+        }
+        role_holders::keeps_an_owner(cx, tx)?;
+        let body = if id == cx.subject_id() {
+            subject_roles::all(&after)
+        } else {
+            subject_roles::managed_by(cx.grants(), SubjectKind::User, &after)
+        };
+        Ok(One { version: version + 1, body })
+    })
+    .await
+}
+
+/// Lists the teams of a user.
+pub async fn list_teams(
+    cx: Cx<Scope>,
+    call: Call<OfUser, ListUserTeams, Nothing>,
+) -> Result<Many<UserTeamsPaginated>> {
+    let paging = Paging::from(&call.query.page);
+    let (limit, offset) = (paging.limit, paging.offset);
+    let page = move |cx: &Cx<Scope>, conn: &Conn| {
+        let user = find(conn, cx.scope(), call.path.user_id)?.body;
+        let listed = teams::Listed { user_id: Some(user.id.as_str()), ..Default::default() };
+        let (mut teams, total) = teams::list(conn, cx.scope(), &listed, &paging)?;
+        show_roles(conn, cx.scope(), &mut teams)?;
+        Ok((teams, total))
+    };
+    let (teams, total_count) = cx.scan(page).await?;
+    let teams = teams.into_iter().map(membership).collect();
+    Ok(Many(UserTeamsPaginated { teams, limit, offset, total_count }))
+}
+
+/// Reads the caller.
+pub async fn get_self(cx: Cx<()>, _: Call<(), GetSelfUser, Nothing>) -> Result<One<SelfUser>> {
+    if cx.authority().is_api_token() {
+        let message = "An API token is not a user: sign in as a user to read yourself.";
+        return Err(Refusal::Forbidden(message.into()).into());
+    }
+    cx.read(|cx, conn| {
+        let account = users::account(conn, cx.subject_id())?.ok_or_else(|| Refusal::not_found("user"))?;
+        let memberships = users::memberships(conn, account.id)?;
+        let is_active = |(_, status): &&(Id, UserStatus)| *status == UserStatus::Active;
+        let mut roles = Vec::new();
+        for (organization_id, _) in memberships.iter().filter(is_active) {
+            let held = grants::effective(conn, *organization_id, account.id)?;
+            roles.extend(self_roles(*organization_id, &held));
+        }
+        let invites = invites::of_user(conn, account.id, cx.now())?.iter().map(self_invite).collect();
+        let version = account.version;
+        let home = memberships.iter().find(is_active).map(|(id, _)| *id);
+        let user = account.into_self_user(best_status(&memberships), home);
+        Ok(One { version, body: SelfUser { roles: Some(roles), invites: Some(invites), ..user } })
+    })
+    .await
+}
+
+/// Ends a membership, and everything that came with it.
+pub(crate) fn remove(cx: &Cx<Scope>, tx: &Tx, id: Id, version: i64) -> Result<()> {
+    grants::delete_subject(tx, cx.scope(), id)?;
+    team_members::leave_all(tx, cx.scope(), id)?;
+    invites::delete_of_user(tx, cx.scope(), id)?;
+    users::leave(tx, cx.scope(), id)?;
+    cx.changed(tx, users::KIND, id, version + 1)
+}
+
+fn find(conn: &Conn, scope: &Scope, id: Id) -> Result<One<User>> {
+    users::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("user").into())
+}
+
+fn membership(team: Team) -> UserTeamMembership {
+    UserTeamMembership {
+        id: team.id,
+        name: team.name,
+        description: team.description,
+        is_idp_managed: team.is_idp_managed,
+        organization_role: team.organization_role,
+        workspace_roles: team.workspace_roles,
+        deployment_roles: team.deployment_roles,
+        dag_roles: team.dag_roles,
+        roles_count: team.roles_count,
+    }
+}
+
+/// The best of a user's states; one who belongs nowhere is inactive.
+fn best_status(memberships: &[(Id, UserStatus)]) -> UserStatus {
+    use UserStatus::{Active, Banned, Inactive, Pending};
+    let has = |status: &UserStatus| memberships.iter().any(|(_, held)| held == status);
+    [Active, Pending, Inactive, Banned].into_iter().find(has).unwrap_or(Inactive)
+}
+
+/// Every role once, however often it is held, with the ACCESSOR that roles further down bring.
+fn self_roles(organization_id: Id, held: &[Grant]) -> Vec<SelfUserRole> {
+    let mut roles: BTreeSet<(On, &str)> =
+        held.iter().map(|grant| (grant.on.clone(), grant.held.name())).collect();
+    let in_workspaces: BTreeSet<&On> = held.iter().map(|grant| &grant.on).collect();
+    for grant in held {
+        if let On::Deployment { workspace_id, .. }
+        | On::Dag { workspace_id, .. }
+        | On::DagTag { workspace_id, .. } = grant.on
+            && !in_workspaces.contains(&On::Workspace(workspace_id))
+        {
+            roles.insert((On::Workspace(workspace_id), WorkspaceRoleName::Accessor.as_str()));
+        }
+    }
+    let shown =
+        |(on, role): (On, &str)| SelfUserRole { role: role.into(), scope: shown(organization_id, on) };
+    roles.into_iter().map(shown).collect()
+}
+
+fn shown(organization_id: Id, on: On) -> SelfUserRoleScope {
+    let (kind, entity_id, deployment_id, dag_tag) = match on {
+        On::Organization => ("ORGANIZATION", organization_id.to_string(), None, None),
+        On::Workspace(id) => ("WORKSPACE", id.to_string(), None, None),
+        On::Deployment { id, .. } => ("DEPLOYMENT", id.to_string(), None, None),
+        On::Dag { deployment_id, dag_id, .. } => ("DAG", dag_id, Some(deployment_id), None),
+        On::DagTag { deployment_id, tag, .. } => ("DAG", tag.clone(), Some(deployment_id), Some(tag)),
+    };
+    SelfUserRoleScope { kind: kind.into(), entity_id, deployment_id, dag_tag }
+}
+
+fn self_invite(invite: &InviteRow) -> SelfUserInvite {
+    let InviteRow { id, organization_id, expires_at, .. } = *invite;
+    SelfUserInvite { invite_id: id, organization_id, expires_at }
+}

@@ -90,7 +90,11 @@ pub async fn update(
             cicd_enforced_default: body.cicd_enforced_default,
             default_cluster_id: body.default_cluster_id.clone().apply(stored.default_cluster_id),
             default_cloud_provider: body.default_cloud_provider.clone().apply(stored.default_cloud_provider),
-            default_region: body.default_region.clone().apply(stored.default_region).filter(|region| !region.is_empty()),
+            default_region: body
+                .default_region
+                .clone()
+                .apply(stored.default_region)
+                .filter(|region| !region.is_empty()),
             updated_at: stamp.updated_at,
             updated_by: Some(stamp.updated_by.clone()),
             ..stored

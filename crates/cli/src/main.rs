@@ -1,1 +1,48 @@
-fn main() {}
+//! `podium`: serve, and every command a person types.
+
+mod data_dir;
+mod ip_range;
+mod serve;
+mod settings;
+mod signing_key;
+
+use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The open control plane for workflow orchestration.
+#[derive(Parser)]
+#[command(name = "podium", version, after_help = "Example: podium serve --listen 127.0.0.1:8080 --data-dir ./podium-data")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve the API.
+    Serve(Box<serve::Serve>),
+    /// Allowed address ranges, for an operator who is locked out.
+    #[command(subcommand)]
+    IpRange(ip_range::IpRange),
+    /// Keys that sign tokens.
+    #[command(subcommand)]
+    SigningKey(signing_key::SigningKey),
+}
+
+#[tokio::main]
+async fn main() -> std::process::ExitCode {
+    let done = match Cli::parse().command {
+        Command::Serve(serve) => serve.run().await,
+        Command::IpRange(command) => command.run().await,
+        Command::SigningKey(command) => command.run().await,
+    };
+    match done {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("podium: {message}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}

@@ -17,6 +17,7 @@ mod error;
 mod migrate;
 mod options;
 mod postgres;
+mod queue;
 mod row;
 mod schema;
 mod sql;

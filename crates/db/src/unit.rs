@@ -89,11 +89,6 @@ pub(crate) fn closed() -> Error {
     Error::unavailable("the database is closed")
 }
 
-/// The error of a queue that has no room.
-pub(crate) fn full() -> Error {
-    Error::unavailable("too many units of work are waiting")
-}
-
 /// Runs the closure of one unit: a panic, or success after a failed statement, is an error of this unit alone.
 pub(crate) fn guarded<T, E: Fault>(conn: &Conn, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     conn.begin();

@@ -142,7 +142,7 @@ where
             let first = export.next().await.transpose()?;
             let rest = stream::unfold(export, |mut export| async {
                 let next = export.next().await?;
-                Some((next.map(Bytes::from).map_err(body::Broken::from), export))
+                Some((next.map(Bytes::from).map_err(body::Broken::new), export))
             });
             let first = stream::iter(first.map(|lines| Ok(Bytes::from(lines))));
             let mut response = Response::new(body::stream(futures_util::StreamExt::chain(first, rest)));
@@ -213,7 +213,7 @@ where
                     answer => return answer,
                 }
             }
-            Err(Error::Db(podium_db::Error::Stale).into())
+            Err(Error::STALE.into())
         })
     })
 }

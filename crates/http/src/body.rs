@@ -1,6 +1,7 @@
 //! Bodies of answers: whole, or sent as they are read.
 
 use std::convert::Infallible;
+use std::fmt;
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -11,8 +12,23 @@ use hyper::body::Frame;
 /// The body of an answer.
 pub type Body = Either<Full<Bytes>, UnsyncBoxBody<Bytes, Broken>>;
 
-/// Why the body of an answer ends too early: the client sees the connection break off.
-pub type Broken = Box<dyn std::error::Error + Send + Sync>;
+/// Why a body ends too early: the other side sees the connection break off.
+#[derive(Debug)]
+pub struct Broken(String);
+
+impl Broken {
+    pub(crate) fn new(why: impl fmt::Display) -> Self {
+        Self(why.to_string())
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Broken {}
 
 /// A whole body.
 pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
@@ -32,9 +48,9 @@ pub(crate) type Unread = UnsyncBoxBody<Bytes, Broken>;
 pub(crate) fn unread<B>(body: B) -> Unread
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Broken>,
+    B::Error: fmt::Display,
 {
-    body.map_err(Into::into).boxed_unsync()
+    body.map_err(Broken::new).boxed_unsync()
 }
 
 /// The body of a request that has none.

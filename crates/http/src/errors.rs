@@ -78,11 +78,11 @@ impl From<Error> for Failure {
                 let message = "The first request with this Idempotency-Key is still running: try again in a second.";
                 later(StatusCode::CONFLICT, message, 1)
             }
-            Error::Db(podium_db::Error::Unavailable(reason)) => {
-                tracing::error!(reason, "the database is away");
+            away if away.unavailable().is_some() => {
+                tracing::error!(error = %away, "the database is away");
                 later(StatusCode::SERVICE_UNAVAILABLE, "The database is away: try again in a few seconds.", 5)
             }
-            Error::Db(podium_db::Error::Stale) => {
+            stale if stale.is_stale() => {
                 let message = "Your rights changed while the request ran: try again.";
                 Self { is_stale: true, ..later(StatusCode::SERVICE_UNAVAILABLE, message, 1) }
             }

@@ -92,10 +92,9 @@ pub fn insert(tx: &Tx, hash: &str, signing_key_id: &str, credential: &Credential
     Ok(())
 }
 
-/// Removes the value of a token: it is revoked.
-pub fn delete(tx: &Tx, token_id: Id) -> Result<()> {
-    tx.execute(&DELETE_TOKEN, params![token_id.as_str()])?;
-    Ok(())
+/// Removes the value of a token: it is revoked. Says whether it was alive.
+pub fn delete(tx: &Tx, token_id: Id) -> Result<bool> {
+    Ok(tx.execute(&DELETE_TOKEN, params![token_id.as_str()])? > 0)
 }
 
 /// Removes a user's other sessions; a token without an end, such as the one of the first start, stays.

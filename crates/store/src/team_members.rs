@@ -48,11 +48,10 @@ pub fn list(conn: &Conn, team_id: Id, paging: &Paging) -> Result<(Vec<TeamMember
     })
 }
 
-/// Adds a member, unless it is one already.
-pub fn add(tx: &Tx, scope: &Scope, team_id: Id, user_id: Id, at: Timestamp) -> Result<()> {
-    let organization_id = scope.organization_id();
-    tx.execute(&ADD, params![team_id.as_str(), user_id.as_str(), organization_id.as_str(), at.millis()])?;
-    Ok(())
+/// Adds a member, unless it is one already; says whether it was added.
+pub fn add(tx: &Tx, scope: &Scope, team_id: Id, user_id: Id, at: Timestamp) -> Result<bool> {
+    let params = params![team_id.as_str(), user_id.as_str(), scope.organization(), at.millis()];
+    Ok(tx.execute(&ADD, params)? == 1)
 }
 
 /// Removes a member; says whether it was one.

@@ -15,7 +15,14 @@ pub const KIND: &str = "users";
 
 macro_rules! columns {
     () => {
-        "u.id, u.username, u.full_name, u.avatar_url, t.status, t.created_at, t.updated_at, t.version"
+        "u.id, u.username, u.full_name, u.avatar_url, t.status, t.created_at, t.updated_at, t.version, i.role"
+    };
+}
+
+macro_rules! joins {
+    () => {
+        " JOIN users u ON u.id = t.user_id \
+          LEFT JOIN invites i ON i.organization_id = t.organization_id AND i.user_id = t.user_id"
     };
 }
 
@@ -45,7 +52,7 @@ pub(crate) const TABLE: Table = Table {
     key: "user_id",
     on: "t.user_id = page.key AND t.organization_id = $1",
     columns: columns!(),
-    joins: " JOIN users u ON u.id = t.user_id",
+    joins: joins!(),
     sorts: &[
         ("createdAt", "created_at"),
         ("updatedAt", "updated_at"),
@@ -57,14 +64,16 @@ pub(crate) const TABLE: Table = Table {
 };
 
 statements! {
-    GET = concat!("SELECT ", columns!(), " FROM memberships t JOIN users u ON u.id = t.user_id \
-        WHERE t.organization_id = $1 AND t.user_id = $2");
+    GET = concat!("SELECT ", columns!(), " FROM memberships t", joins!(), " WHERE t.organization_id = $1 AND t.user_id = $2");
     ACCOUNT = "SELECT id, username, full_name, avatar_url, password_hash, version, created_at, updated_at FROM users WHERE id = $1";
     BY_USERNAME = "SELECT id, username, full_name, avatar_url, password_hash, version, created_at, updated_at \
         FROM users WHERE username_key = $1";
     INSERT = "INSERT INTO users (id, username, username_key, full_name, avatar_url, password_hash, version, created_at, updated_at) \
         VALUES ($1, $2, $3, $4, '', $5, 1, $6, $6) ON CONFLICT (username_key) DO NOTHING";
-    SET_PASSWORD = "UPDATE users SET password_hash = $2, full_name = $3, version = version + 1, updated_at = $4 WHERE id = $1";
+    SET_PASSWORD = "UPDATE users SET password_hash = $3, version = version + 1, updated_at = $4 \
+        WHERE id = $1 AND COALESCE(password_hash, '') = $2";
+    LOCK = "UPDATE users SET version = version WHERE id = $1";
+    RENAME = "UPDATE users SET full_name = $2, version = version + 1, updated_at = $3 WHERE id = $1";
     RENAME_MEMBERSHIPS = "UPDATE memberships SET full_name_key = $2, updated_at = $3 WHERE user_id = $1";
     JOIN = "INSERT INTO memberships (organization_id, user_id, status, username_key, full_name_key, version, created_at, updated_at) \
         VALUES ($1, $2, $3, $4, $5, 1, $6, $6)";
@@ -131,7 +140,7 @@ impl Account {
     }
 }
 
-/// Reads a page of users without their roles, and how many there are.
+/// Reads a page of users, and how many there are. Of roles only the one that an open invite promises is there.
 pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) -> Result<(Vec<User>, u64)> {
     let organization_id = scope.organization_id();
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
@@ -142,7 +151,7 @@ pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) ->
     TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
 }
 
-/// Reads a user of an organization, without roles.
+/// Reads a user of an organization. Of roles only the one that an open invite promises is there.
 pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<One<User>>> {
     conn.query_opt(&GET, params![scope.organization(), id.as_str()], |row| {
         Ok(One { version: row.get(7)?, body: read(row)? })
@@ -178,16 +187,21 @@ pub fn insert(tx: &Tx, account: &Account, username_key: &str) -> Result<bool> {
     Ok(tx.execute(&INSERT, params)? == 1)
 }
 
-/// Sets the password and the name of an account.
-pub fn set_password(
-    tx: &Tx,
-    id: Id,
-    hash: &str,
-    full_name: &str,
-    full_name_key: &str,
-    at: Timestamp,
-) -> Result<()> {
-    tx.execute(&SET_PASSWORD, params![id.as_str(), hash, full_name, at.millis()])?;
+/// Sets the password of an account whose hash is still `before`; says whether it was.
+pub fn set_password(tx: &Tx, id: Id, before: Option<&str>, hash: &str, at: Timestamp) -> Result<bool> {
+    let params = params![id.as_str(), before.unwrap_or_default(), hash, at.millis()];
+    Ok(tx.execute(&SET_PASSWORD, params)? == 1)
+}
+
+/// Makes transactions that change an account or its sessions wait for each other.
+pub fn lock(tx: &Tx, id: Id) -> Result<()> {
+    tx.execute(&LOCK, params![id.as_str()])?;
+    Ok(())
+}
+
+/// Sets the full name of an account.
+pub fn rename(tx: &Tx, id: Id, full_name: &str, full_name_key: &str, at: Timestamp) -> Result<()> {
+    tx.execute(&RENAME, params![id.as_str(), full_name, at.millis()])?;
     tx.execute(&RENAME_MEMBERSHIPS, params![id.as_str(), full_name_key, at.millis()])?;
     Ok(())
 }
@@ -242,7 +256,7 @@ fn read(row: &Row<'_>) -> Result<User> {
         full_name: row.get(2)?,
         avatar_url: row.get(3)?,
         status: row.word(4)?,
-        organization_role: None,
+        organization_role: row.word_opt(8)?,
         workspace_roles: None,
         deployment_roles: None,
         dag_roles: None,

@@ -1,1 +1,53 @@
-//! Placeholder.
+//! The test kit: an application in process, actors to call it as, a clock that tests move, both engines.
+//!
+//! A test is written once and runs on SQLite and PostgreSQL ([`on_both_engines!`]). Time and ids are fixed, so a
+//! snapshot is literal. PostgreSQL is a private server that `cargo xtask test` starts; every test has a database of
+//! its own there.
+
+mod actors;
+mod answer;
+mod app;
+mod databases;
+
+pub use actors::Actor;
+pub use answer::Answer;
+pub use app::{Call, START, TestApp};
+pub use databases::{Database, Engine};
+
+/// Runs a test body on one engine.
+pub fn run<F: Future<Output = ()>>(engine: Engine, test: impl FnOnce(TestApp) -> F) {
+    runtime().block_on(async { test(TestApp::start(engine).await).await });
+}
+
+/// Runs an asynchronous test that brings its own application.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    runtime().block_on(future)
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
+}
+
+/// Declares tests that run on both engines, each against an application of its own.
+#[macro_export]
+macro_rules! on_both_engines {
+    ($($(#[$attribute:meta])* async fn $name:ident($app:pat_param) $body:block)*) => {$(
+        $(#[$attribute])*
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
+            async fn test($app: $crate::TestApp) $body
+
+            #[test]
+            fn sqlite() {
+                $crate::run($crate::Engine::Sqlite, test);
+            }
+
+            #[test]
+            fn postgres() {
+                $crate::run($crate::Engine::Postgres, test);
+            }
+        }
+    )*};
+}

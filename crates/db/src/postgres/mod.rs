@@ -11,18 +11,18 @@ mod tls;
 mod types;
 mod worker;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Sender, TrySendError};
 use tokio_postgres::error::SqlState;
 
 use self::connect::Connector;
 use self::notifier::Notifier;
 pub(crate) use self::session::Session;
 pub(crate) use self::types::column;
-use self::worker::{Job, Order};
+use self::worker::Job;
+use crate::queue::Queue;
 use crate::{Error, Fault, Guard, OnCommit, Result, Tx, unit};
 
 /// How long a unit waits for a connection before the database counts as away.
@@ -41,7 +41,7 @@ pub(crate) enum Mode {
 
 /// The threads, and the one that speaks with other replicas.
 pub(crate) struct Pool {
-    orders: Sender<Order>,
+    jobs: Queue<Job>,
     notifier: Arc<Notifier>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -51,12 +51,9 @@ impl Pool {
     pub(crate) fn open(url: &str, connections: usize, queue: usize, on_commit: OnCommit) -> Result<Self> {
         let connector = Arc::new(Connector::new(url)?);
         let notifier = Arc::new(Notifier::default());
-        let (orders, waiting) = crossbeam_channel::bounded(queue.max(1));
-        let shared = Arc::new(worker::Shared {
-            on_commit,
-            notifier: Arc::clone(&notifier),
-            contended: Mutex::default(),
-        });
+        let (jobs, waiting) = Queue::new(queue);
+        let shared =
+            Arc::new(worker::Shared { on_commit, notifier: Arc::clone(&notifier), turns: RwLock::default() });
         let mut threads = vec![notifier::start(Arc::clone(&notifier), Arc::clone(&connector))?];
         for number in 1..=connections.max(1) {
             threads.push(worker::start(
@@ -66,7 +63,7 @@ impl Pool {
                 Arc::clone(&shared),
             )?);
         }
-        Ok(Self { orders, notifier, threads: Mutex::new(threads) })
+        Ok(Self { jobs, notifier, threads: Mutex::new(threads) })
     }
 
     /// Hands a unit to whichever thread is free and waits for the answer.
@@ -82,31 +79,24 @@ impl Pool {
     {
         let (unit, answer) = unit::wrap(work);
         let job = Job { unit, mode, guard, deadline: Instant::now() + PATIENCE };
-        match self.orders.try_send(Order::Run(job)) {
-            Ok(()) => unit::answer(answer).await,
-            Err(TrySendError::Full(_)) => Err(unit::full().into()),
-            Err(TrySendError::Disconnected(_)) => Err(unit::closed().into()),
-        }
+        self.jobs.push(job)?;
+        unit::answer(answer).await
     }
 
     /// Finishes what waits and ends the threads.
     pub(crate) async fn close(&self) {
         let threads =
             self.threads.lock().map(|mut threads| std::mem::take(&mut *threads)).unwrap_or_default();
-        let orders = self.orders.clone();
+        self.jobs.close();
         let notifier = Arc::clone(&self.notifier);
-        let stopped = tokio::task::spawn_blocking(move || {
+        let ended = tokio::task::spawn_blocking(move || {
             let mut threads = threads.into_iter();
             let speaker = threads.next();
-            for _ in 0..threads.len() {
-                // An error means that they have stopped already.
-                let _ = orders.send(Order::Stop);
-            }
             let workers = threads.map(JoinHandle::join).all(|ended| ended.is_ok());
             notifier.stop();
             speaker.is_none_or(|speaker| speaker.join().is_ok()) && workers
         });
-        if !stopped.await.unwrap_or(false) {
+        if !ended.await.unwrap_or(false) {
             tracing::error!("a database thread did not end well");
         }
     }

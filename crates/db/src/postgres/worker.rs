@@ -1,7 +1,7 @@
 //! One thread of the pool: takes a unit, runs it, runs it again if that may help, answers it.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -21,14 +21,8 @@ const MOST_RUNS: u32 = 10;
 /// How many connections may break under a unit before it is the unit that looks guilty.
 const MOST_BREAKS: u32 = 2;
 
-/// From this run on, a unit that keeps losing races runs while no other such unit of this process does.
-const TAKE_TURNS: u32 = 3;
-
-/// What a thread is told.
-pub(super) enum Order {
-    Run(Job),
-    Stop,
-}
+/// From this run on, a unit that keeps losing races writes while nobody else in this process does.
+const ALONE: u32 = 4;
 
 /// A unit and what it needs.
 pub(super) struct Job {
@@ -42,14 +36,35 @@ pub(super) struct Job {
 pub(super) struct Shared {
     pub(super) on_commit: OnCommit,
     pub(super) notifier: Arc<Notifier>,
-    pub(super) contended: Mutex<()>,
+    pub(super) turns: RwLock<()>,
 }
 
-/// Starts a thread; it ends at [`Order::Stop`], or when nobody is left to send it anything.
+/// The right to write, held while a unit runs.
+enum Turn<'s> {
+    Shared { _held: Option<RwLockReadGuard<'s, ()>> },
+    Alone { _held: RwLockWriteGuard<'s, ()> },
+}
+
+impl Shared {
+    /// Waits for the right to write; reads need none.
+    fn turn(&self, mode: Mode, run: u32) -> Turn<'_> {
+        match mode {
+            Mode::Write if run >= ALONE => {
+                Turn::Alone { _held: self.turns.write().unwrap_or_else(PoisonError::into_inner) }
+            }
+            Mode::Write => {
+                Turn::Shared { _held: Some(self.turns.read().unwrap_or_else(PoisonError::into_inner)) }
+            }
+            Mode::Read | Mode::Scan => Turn::Shared { _held: None },
+        }
+    }
+}
+
+/// Starts a thread; it ends when the queue is closed and empty.
 pub(super) fn start(
     number: usize,
     connector: Arc<Connector>,
-    orders: Receiver<Order>,
+    jobs: Receiver<Job>,
     shared: Arc<Shared>,
 ) -> Result<JoinHandle<()>> {
     let name = format!("podium-pg-{number}");
@@ -57,7 +72,7 @@ pub(super) fn start(
     let session = Session::new(runtime, connector);
     let mut worker = Worker { tx: Tx::new(Conn::new(conn::Session::Postgres(Box::new(session)))), shared };
     let work = move || {
-        while let Ok(Order::Run(job)) = orders.recv() {
+        while let Ok(job) = jobs.recv() {
             if !job.unit.abandoned() {
                 worker.perform(job);
             }
@@ -76,15 +91,12 @@ impl Worker {
     fn perform(&mut self, job: Job) {
         let Job { mut unit, mode, guard, deadline } = job;
         let shared = Arc::clone(&self.shared);
-        let mut turn = None;
         let mut breaks = 0;
         for run in 1.. {
-            if run == TAKE_TURNS {
-                turn = Some(shared.contended.lock().unwrap_or_else(PoisonError::into_inner));
-            }
             if let Err(error) = self.connect(deadline) {
                 return unit.refuse(error);
             }
+            let turn = shared.turn(mode, run);
             self.session().open(mode, guard.clone());
             let outcome = unit.run(&self.tx);
             let changes = self.tx.changes().take();
@@ -100,6 +112,7 @@ impl Worker {
             };
             if again && run < MOST_RUNS {
                 self.session().leave();
+                drop(turn);
                 if breaks == 0 {
                     std::thread::sleep(pause(run));
                 }
@@ -118,7 +131,6 @@ impl Worker {
             break;
         }
         self.session().leave();
-        drop(turn);
     }
 
     fn connect(&mut self, deadline: Instant) -> Result<()> {

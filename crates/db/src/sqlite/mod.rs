@@ -13,14 +13,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use crossbeam_channel::{Sender, TrySendError};
 use crossbeam_queue::ArrayQueue;
 use tokio::sync::Semaphore;
 
 pub(crate) use self::session::{Session, column};
-use self::writer::Job;
 use crate::conn::{self, Conn};
-use crate::unit::{self, guarded};
+use crate::queue::Queue;
+use crate::unit::{self, Unit, guarded};
 use crate::{Error, Fault, OnCommit, Result, Tx};
 
 /// The readers and the writer of one file.
@@ -28,7 +27,7 @@ pub(crate) struct Pool {
     readers: Readers,
     scanners: Arc<Readers>,
     scans: Arc<Semaphore>,
-    jobs: Sender<Job>,
+    jobs: Queue<Box<dyn Unit>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -38,7 +37,7 @@ impl Pool {
         let path = files::absolute(path)?;
         let lock = files::lock(&path)?;
         let connection = files::open_writer(&path)?;
-        let (jobs, waiting) = crossbeam_channel::bounded(queue.max(1));
+        let (jobs, waiting) = Queue::new(queue);
         let writer = writer::start(connection, lock, waiting, on_commit)?;
         let connections = connections.max(1);
         Ok(Self {
@@ -96,11 +95,8 @@ impl Pool {
         E: Fault,
     {
         let (unit, answer) = unit::wrap(work);
-        match self.jobs.try_send(Job::Unit(unit)) {
-            Ok(()) => unit::answer(answer).await,
-            Err(TrySendError::Full(_)) => Err(unit::full().into()),
-            Err(TrySendError::Disconnected(_)) => Err(unit::closed().into()),
-        }
+        self.jobs.push(unit)?;
+        unit::answer(answer).await
     }
 
     /// Refuses further reads, waits for the waiting writes and folds the log into the file.
@@ -108,15 +104,11 @@ impl Pool {
         self.scans.close();
         self.readers.close();
         self.scanners.close();
+        self.jobs.close();
         let writer = self.writer.lock().ok().and_then(|mut writer| writer.take());
         let Some(writer) = writer else { return };
-        let jobs = self.jobs.clone();
-        let stopped = tokio::task::spawn_blocking(move || {
-            // An error means that it has stopped already.
-            let _ = jobs.send(Job::Stop);
-            writer.join().is_ok()
-        });
-        if !stopped.await.unwrap_or(false) {
+        let ended = tokio::task::spawn_blocking(move || writer.join().is_ok());
+        if !ended.await.unwrap_or(false) {
             tracing::error!("the writer thread did not end well");
         }
     }

@@ -21,17 +21,11 @@ const LONGEST: Duration = Duration::from_millis(5);
 /// The log is folded into the file each time it has grown by this many pages (16 MiB).
 const LOG_PAGES: i64 = 4096;
 
-/// What the writer is told.
-pub(super) enum Job {
-    Unit(Box<dyn Unit>),
-    Stop,
-}
-
-/// Starts the writer; it ends at [`Job::Stop`], or when nobody is left to send it anything.
+/// Starts the writer; it ends when the queue is closed and empty.
 pub(super) fn start(
     connection: Connection,
     lock: File,
-    jobs: Receiver<Job>,
+    jobs: Receiver<Box<dyn Unit>>,
     on_commit: OnCommit,
 ) -> Result<JoinHandle<()>> {
     let tx = Tx::new(Session::conn(connection));
@@ -44,7 +38,7 @@ pub(super) fn start(
 
 struct Writer {
     tx: Tx,
-    jobs: Receiver<Job>,
+    jobs: Receiver<Box<dyn Unit>>,
     on_commit: OnCommit,
     log: i64,
     fold_at: i64,
@@ -61,14 +55,10 @@ enum Failure {
 
 impl Writer {
     fn work(&mut self) {
-        while let Ok(Job::Unit(first)) = self.jobs.recv() {
-            if first.abandoned() {
-                continue;
-            }
-            let stop = self.batch(first);
-            self.fold();
-            if stop {
-                break;
+        while let Ok(first) = self.jobs.recv() {
+            if !first.abandoned() {
+                self.batch(first);
+                self.fold();
             }
         }
         if let Err(error) = self.session().checkpoint("PRAGMA wal_checkpoint(TRUNCATE)") {
@@ -76,11 +66,10 @@ impl Writer {
         }
     }
 
-    /// Runs what waits in one transaction and answers it; says whether it was told to stop.
-    fn batch(&mut self, first: Box<dyn Unit>) -> bool {
+    /// Runs what waits in one transaction and answers it.
+    fn batch(&self, first: Box<dyn Unit>) {
         let mut units = vec![first];
-        let mut stop = false;
-        match self.together(&mut units, &mut stop) {
+        match self.together(&mut units) {
             Ok(()) => units.into_iter().for_each(Unit::answer),
             Err(Failure::Refused(error)) => units.into_iter().for_each(|unit| unit.refuse(error.clone())),
             Err(Failure::Undone(error)) => {
@@ -88,29 +77,21 @@ impl Writer {
                 units.into_iter().for_each(|unit| self.alone(unit));
             }
         }
-        stop
     }
 
     /// Runs the first unit, then whatever else waits, and commits.
-    fn together(&mut self, units: &mut Vec<Box<dyn Unit>>, stop: &mut bool) -> Result<(), Failure> {
+    fn together(&self, units: &mut Vec<Box<dyn Unit>>) -> Result<(), Failure> {
         self.begin()?;
         let started = Instant::now();
         for unit in units.iter_mut() {
             self.run(unit.as_mut())?;
         }
         while units.len() < MOST_UNITS && started.elapsed() < LONGEST {
-            match self.jobs.try_recv() {
-                Ok(Job::Unit(unit)) if unit.abandoned() => {}
-                Ok(Job::Unit(mut unit)) => {
-                    let ran = self.run(unit.as_mut());
-                    units.push(unit);
-                    ran?;
-                }
-                Ok(Job::Stop) => {
-                    *stop = true;
-                    break;
-                }
-                Err(_) => break,
+            let Ok(mut unit) = self.jobs.try_recv() else { break };
+            if !unit.abandoned() {
+                let ran = self.run(unit.as_mut());
+                units.push(unit);
+                ran?;
             }
         }
         self.commit()

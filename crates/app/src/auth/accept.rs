@@ -1,0 +1,222 @@
+//! Accepting an invite: by its link alone for a person who is new here, signed in for everybody else.
+
+use std::sync::Arc;
+
+use podium_api::auth::{AcceptInviteRequest, AcceptedInvite, Session};
+use podium_api::enums::UserStatus;
+use podium_api::subjects::SubjectProfile;
+use podium_api::{Id, Many, Nothing};
+use podium_db::{Change, Conn, Tx};
+use podium_domain::names::Name;
+use podium_domain::{Fields, Grant, Held, On, Refusal, Scope, allowed_ip_address_ranges, names, passwords};
+use podium_store::invites::{self, InviteRow};
+use podium_store::users::{self, Account};
+use podium_store::{allowed_ip_address_ranges as stored_ranges, changes, grants, subjects};
+
+use super::attempt::of_address;
+use super::new_session;
+use crate::authority::{Authority, rights_change};
+use crate::cx::{Call, Request};
+use crate::error::{Error, Result, Unauthenticated};
+use crate::secrets::sha256_hex;
+use crate::start::Issued;
+use crate::visit::Visit;
+use crate::{App, audit};
+
+const MAX_FULL_NAME: usize = 128;
+
+/// Accepts an invite by the secret of its link.
+pub async fn accept_invite(
+    visit: Visit,
+    call: Call<(), Nothing, AcceptInviteRequest>,
+) -> Result<Many<AcceptedInvite>> {
+    let Visit { app, request, bearer } = visit;
+    let (request, body) = (Arc::new(request), call.body);
+    let secret_hash = sha256_hex(body.token.as_bytes());
+    app.sign_in_throttle.check(&[of_address(request.address)], request.now)?;
+    let caller = match &bearer {
+        Some(token) => Some(app.authority(token, None, request.now).await?),
+        None => None,
+    };
+    let invited = look_up(&app, &request, secret_hash.clone()).await?;
+    let guest = match &caller {
+        Some(caller) => Guest::Known(invited.known(caller, &body)?),
+        None => Guest::New(invited.newcomer(&app, &request, body).await?),
+    };
+    let session = guest.session();
+    let (organization_id, user_id) = (invited.invite.organization_id, invited.account.id);
+    let audit_id = app.world.id();
+    let accept = move |tx: &Tx| {
+        rights_change(tx, organization_id, request.now)?;
+        // Everything is judged again: another link, or the same one, may have been used meanwhile.
+        let invited = Invited::find(tx, &request, &secret_hash)?;
+        let profile = guest.enter(tx, &request, &invited)?;
+        invited.join(tx, &request)?;
+        let status = request.operation.reply_kind.status();
+        audit::write(tx, &request, Some(organization_id), &profile, audit_id, status)
+    };
+    let guard = caller.as_ref().map(|caller| caller.guard());
+    app.db.write(guard, accept).await.map_err(|error| {
+        // The guard of a caller without an organization says only that its token is alive.
+        if error.is_stale() { Error::Unauthenticated(Unauthenticated::Revoked) } else { error }
+    })?;
+    Ok(Many(AcceptedInvite { organization_id, user_id, session }))
+}
+
+/// Finds the invite of a link; links that are not there slow their address down.
+async fn look_up(app: &App, request: &Arc<Request>, secret_hash: String) -> Result<Invited> {
+    let asked = Arc::clone(request);
+    let found = app.db.read(None, move |conn| Invited::find(conn, &asked, &secret_hash)).await;
+    if let Err(Error::Refused(Refusal::NotFound(_))) = found {
+        app.sign_in_throttle.failed(&[of_address(request.address)], request.now);
+    }
+    found
+}
+
+/// An open invite, and whom it is for.
+struct Invited {
+    invite: InviteRow,
+    account: Account,
+    member_version: i64,
+    /// Whether the account is of use to somebody already: then a link must not take it over.
+    is_claimed: bool,
+}
+
+impl Invited {
+    /// Finds an invite that can be accepted now and from this address.
+    fn find(conn: &Conn, request: &Request, secret_hash: &str) -> Result<Self> {
+        let unknown = || Error::from(Refusal::not_found("invite"));
+        let invite = invites::by_secret(conn, secret_hash)?;
+        let invite = invite.filter(|invite| invite.expires_at > request.now).ok_or_else(unknown)?;
+        let organization_id = invite.organization_id;
+        let account = users::account(conn, invite.user_id)?.ok_or_else(unknown)?;
+        let member = users::get(conn, &Scope::for_server(organization_id), account.id)?;
+        let member = member.filter(|member| member.body.status == UserStatus::Pending).ok_or_else(unknown)?;
+        admit_address(conn, organization_id, request)?;
+        let belongs_elsewhere =
+            |(id, status): &(Id, UserStatus)| *id != organization_id && *status != UserStatus::Pending;
+        let is_claimed = account.password_hash.is_some()
+            || users::memberships(conn, account.id)?.iter().any(belongs_elsewhere);
+        Ok(Self { invite, account, member_version: member.version, is_claimed })
+    }
+
+    /// The invited user itself, signed in.
+    fn known(&self, caller: &Authority, body: &AcceptInviteRequest) -> Result<SubjectProfile> {
+        if caller.credential.subject_id != self.account.id {
+            let message = "This invite is for another user: sign in as the user who is invited.";
+            return Err(Refusal::Forbidden(message.into()).into());
+        }
+        let mut fields = Fields::new();
+        for (field, value) in [("fullName", &body.full_name), ("password", &body.password)] {
+            if value.as_ref().is_some_and(|text| !text.is_empty()) {
+                fields.push(field, "excluded", "must be left out: you are signed in, and keep what you have");
+            }
+        }
+        fields.into_result()?;
+        Ok(caller.profile.clone())
+    }
+
+    /// A person who is new here, with a name and a password.
+    async fn newcomer(&self, app: &App, request: &Request, body: AcceptInviteRequest) -> Result<Newcomer> {
+        self.require_unclaimed()?;
+        let password = body.password.unwrap_or_default();
+        let mut fields = Fields::new();
+        let name = names::name("fullName", body.full_name.as_deref().unwrap_or_default(), MAX_FULL_NAME);
+        let name = fields.take(name);
+        fields.take(passwords::password("password", &password, &self.account.username));
+        let name = fields.finish(name)?;
+        let password_hash = app.passwords.hash(password).await?;
+        let (issued, session) = new_session(app, self.account.id, request.now);
+        Ok(Newcomer { name, password_hash, issued, session })
+    }
+
+    fn require_unclaimed(&self) -> Result<()> {
+        if self.is_claimed {
+            return Err(sign_in_first());
+        }
+        Ok(())
+    }
+
+    /// Makes the user a member: the invite is used up. Roles that were set while it waited stay.
+    fn join(&self, tx: &Tx, request: &Request) -> Result<()> {
+        let Self { invite, account, member_version, .. } = self;
+        let scope = Scope::for_server(invite.organization_id);
+        users::set_status(tx, &scope, account.id, UserStatus::Active, request.now)?;
+        let has_role = grants::of(tx, &scope, account.id)?.iter().any(|grant| grant.on == On::Organization);
+        if !has_role {
+            let grant = Grant { on: On::Organization, held: Held::Organization(invite.role) };
+            grants::insert(tx, &scope, grants::Subject::User, account.id, &grant)?;
+        }
+        invites::delete(tx, &scope, invite.id)?;
+        let changed =
+            [(users::KIND, account.id, *member_version), (invites::KIND, invite.id, invite.version)];
+        for (kind, id, version) in changed {
+            let organization_id = Some(invite.organization_id.to_string());
+            let id = id.to_string();
+            let version = version + 1;
+            let change =
+                Change { kind, id, organization_id, workspace_id: None, deployment_id: None, version };
+            changes::append(tx, request.now, change)?;
+        }
+        Ok(())
+    }
+}
+
+/// Who accepts.
+enum Guest {
+    /// A user who is signed in.
+    Known(SubjectProfile),
+    /// A person who has just chosen a name and a password.
+    New(Newcomer),
+}
+
+struct Newcomer {
+    name: Name,
+    password_hash: String,
+    issued: Issued,
+    session: Session,
+}
+
+impl Guest {
+    fn session(&self) -> Option<Session> {
+        if let Self::New(newcomer) = self { Some(newcomer.session.clone()) } else { None }
+    }
+
+    /// Sets up the account of a newcomer; says who entered.
+    fn enter(&self, tx: &Tx, request: &Request, invited: &Invited) -> Result<SubjectProfile> {
+        let newcomer = match self {
+            Self::Known(profile) => return Ok(profile.clone()),
+            Self::New(newcomer) => newcomer,
+        };
+        invited.require_unclaimed()?;
+        let (account, name) = (&invited.account, &newcomer.name);
+        if !users::set_password(tx, account.id, None, &newcomer.password_hash, request.now)? {
+            return Err(sign_in_first());
+        }
+        users::rename(tx, account.id, &name.text, &name.key, request.now)?;
+        let profile = subjects::user_profile(account.id, &account.username, &name.text, &account.avatar_url);
+        subjects::put(tx, &profile)?;
+        newcomer.issued.store(tx)?;
+        Ok(profile)
+    }
+}
+
+fn sign_in_first() -> Error {
+    let message =
+        "The user who is invited has an account already: sign in as that user, then accept the invite.";
+    Refusal::Forbidden(message.into()).into()
+}
+
+/// Refuses to let anybody in from outside the organization's allowed ranges.
+fn admit_address(conn: &Conn, organization_id: Id, request: &Request) -> Result<()> {
+    let ranges = stored_ranges::all(conn, organization_id)?;
+    let ranges: Vec<_> = ranges.iter().filter_map(|range| range.parse().ok()).collect();
+    if allowed_ip_address_ranges::admits(&ranges, request.address) {
+        return Ok(());
+    }
+    let message = format!(
+        "Requests from {} are not allowed: ask an owner to allow your address range.",
+        request.address
+    );
+    Err(Refusal::Forbidden(message).into())
+}

@@ -1,0 +1,94 @@
+//! The values of API tokens: signed here, before the transaction that stores their hashes.
+
+use std::time::Duration;
+
+use podium_api::Id;
+use podium_api::enums::TokenScope;
+use podium_api::tokens::CreateApiTokenRequest;
+use podium_domain::{Scope, Target};
+use podium_store::credentials::{Credential, CredentialKind};
+use podium_store::deployments;
+use podium_store::tokens::Home;
+
+use crate::cx::Cx;
+use crate::error::Result;
+use crate::start::Issued;
+
+/// Signs a value for a token. Its claims tell a program where it works; its rights come from the store.
+pub(super) fn issue(cx: &Cx<Scope>, id: Id, belongs_to: Target, period_in_days: Option<u32>) -> Issued {
+    let organization_id = cx.organization_id();
+    let expires_at = period_in_days.map(|days| cx.now() + Duration::from_hours(24 * u64::from(days)));
+    let credential = Credential {
+        kind: CredentialKind::ApiToken,
+        token_id: id,
+        subject_id: id,
+        organization_id: Some(organization_id),
+        expires_at,
+    };
+    cx.app().issue(credential, Some(places(organization_id, belongs_to)), cx.now())
+}
+
+fn places(organization_id: Id, belongs_to: Target) -> Vec<String> {
+    let Home { workspace_id, deployment_id, .. } = home(organization_id, belongs_to);
+    let named = [
+        ("organizationId", Some(organization_id)),
+        ("workspaceId", workspace_id),
+        ("deploymentId", deployment_id),
+    ];
+    named.into_iter().filter_map(|(name, id)| Some(format!("{name}:{}", id?))).collect()
+}
+
+/// What a new token is to belong to, for its claims; whether it may is decided later.
+pub(super) async fn asked_for(cx: &Cx<Scope>, body: &CreateApiTokenRequest) -> Result<Target> {
+    match (body.scope, body.entity_id) {
+        (TokenScope::Workspace, Some(id)) => Ok(Target::Workspace(id)),
+        (TokenScope::Deployment, Some(id)) => {
+            let found =
+                cx.read(move |cx, conn| Ok(deployments::workspaces(conn, cx.scope(), &[id])?)).await?;
+            let target = found.first().map(|(id, workspace_id)| (*id, *workspace_id));
+            Ok(target
+                .map_or(Target::Organization, |(id, workspace_id)| Target::Deployment { id, workspace_id }))
+        }
+        _ => Ok(Target::Organization),
+    }
+}
+
+/// What a token belongs to, as it is stored.
+pub(super) fn home(organization_id: Id, belongs_to: Target) -> Home {
+    match belongs_to {
+        Target::Organization => Home { entity_id: organization_id, workspace_id: None, deployment_id: None },
+        Target::Workspace(id) => Home { entity_id: id, workspace_id: Some(id), deployment_id: None },
+        Target::Deployment { id, workspace_id } => {
+            Home { entity_id: id, workspace_id: Some(workspace_id), deployment_id: Some(id) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_says_where_it_works() {
+        let [organization, workspace, deployment] = [1, 2, 3].map(|n| Id::from_parts(0, n, 0));
+        let on_deployment = Target::Deployment { id: deployment, workspace_id: workspace };
+        let table = [
+            (Target::Organization, vec![format!("organizationId:{organization}")]),
+            (
+                Target::Workspace(workspace),
+                vec![format!("organizationId:{organization}"), format!("workspaceId:{workspace}")],
+            ),
+            (
+                on_deployment,
+                vec![
+                    format!("organizationId:{organization}"),
+                    format!("workspaceId:{workspace}"),
+                    format!("deploymentId:{deployment}"),
+                ],
+            ),
+        ];
+        for (target, expected) in table {
+            assert_eq!(places(organization, target), expected, "{target:?}");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! A call of somebody who is not known yet: it proves itself by what it carries.
+
+use crate::App;
+use crate::cx::Request;
+
+/// A call of an operation that anybody may call.
+pub struct Visit {
+    /// The application.
+    pub app: App,
+    /// What the request says of itself.
+    pub request: Request,
+    /// The token, where one was sent along; nobody has looked at it.
+    pub bearer: Option<String>,
+}

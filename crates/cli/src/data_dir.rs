@@ -1,0 +1,70 @@
+//! The data directory: what is kept on this machine, readable by its owner only.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use podium_app::secrets::Secrets;
+use podium_app::world::World;
+
+const DATABASE: &str = "podium.db";
+const SECRET_KEY: &str = "secret-key";
+const OWNER_TOKEN: &str = "owner-token";
+
+/// A directory for what is kept on this machine.
+pub(crate) struct DataDir(PathBuf);
+
+impl DataDir {
+    /// Opens the directory, and makes it if it is missing.
+    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+        let made = (|| {
+            fs::create_dir_all(path)?;
+            #[cfg(unix)]
+            fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+            std::io::Result::Ok(())
+        })();
+        made.map_err(|error| format!("the data directory {} cannot be used: {error}", path.display()))?;
+        Ok(Self(path.to_owned()))
+    }
+
+    /// Where the embedded database is.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.0.join(DATABASE)
+    }
+
+    /// The key of this installation's secrets, made at first start.
+    pub(crate) fn secret_key(&self, world: &World) -> Result<String, String> {
+        let path = self.0.join(SECRET_KEY);
+        match fs::read_to_string(&path) {
+            Ok(key) => Ok(key),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let key = Secrets::new_key(world);
+                write_private(&path, &key)?;
+                Ok(key.to_string())
+            }
+            Err(error) => Err(format!("the key file {} cannot be read: {error}", path.display())),
+        }
+    }
+
+    /// Keeps the owner's token of the first start.
+    pub(crate) fn keep_owner_token(&self, token: &str) -> Result<PathBuf, String> {
+        let path = self.0.join(OWNER_TOKEN);
+        write_private(&path, token)?;
+        Ok(path)
+    }
+}
+
+/// Writes a file that only its owner can read, and makes sure that it is on disk.
+fn write_private(path: &Path, text: &str) -> Result<(), String> {
+    let written = (|| {
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        path.parent().map_or(Ok(()), |parent| fs::File::open(parent)?.sync_all())
+    })();
+    written.map_err(|error| format!("{} cannot be written: {error}", path.display()))
+}

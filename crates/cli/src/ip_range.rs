@@ -1,0 +1,33 @@
+//! `podium ip-range`: opens a door that was locked from inside.
+
+use clap::Subcommand;
+use podium_app::Config;
+
+use crate::settings::Installation;
+
+/// Allowed address ranges, for an operator who is locked out.
+#[derive(Subcommand)]
+pub(crate) enum IpRange {
+    /// Remove every allowed address range, so that the API can be reached from anywhere again.
+    ///
+    /// With the embedded database stop the server first.
+    Reset(Reset),
+}
+
+/// Which installation.
+#[derive(clap::Args)]
+pub(crate) struct Reset {
+    #[command(flatten)]
+    installation: Installation,
+}
+
+impl IpRange {
+    pub(crate) async fn run(self) -> Result<(), String> {
+        let Self::Reset(reset) = self;
+        let (started, _) = reset.installation.open(Config::new("")).await?;
+        let removed = started.app.reset_allowed_ip_address_ranges().await.map_err(|error| error.to_string())?;
+        started.app.db.close().await;
+        eprintln!("Removed {removed} allowed address ranges.");
+        Ok(())
+    }
+}

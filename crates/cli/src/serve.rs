@@ -1,0 +1,149 @@
+//! `podium serve`.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use ipnet::IpNet;
+use podium_app::mail::Mailer;
+use podium_app::{App, Config, Rates, follow, maintenance};
+use podium_http::{Server, Settings, Tls};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::settings::Installation;
+
+/// Serve the API.
+#[derive(Args)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    installation: Installation,
+    /// Address to listen on.
+    #[arg(long, env = "PODIUM_LISTEN", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// URL under which clients reach this server; the default is the listen address.
+    #[arg(long, env = "PODIUM_PUBLIC_URL")]
+    public_url: Option<String>,
+    /// Name of the organization that the first start makes.
+    #[arg(long, env = "PODIUM_ORGANIZATION_NAME", default_value = "My organization")]
+    organization_name: String,
+    /// E-mail address of its owner.
+    #[arg(long, env = "PODIUM_OWNER_EMAIL", default_value = "owner@localhost")]
+    owner_email: String,
+    /// Certificate chain in PEM, to serve TLS.
+    #[arg(long, env = "PODIUM_TLS_CERT", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Private key in PEM, to serve TLS.
+    #[arg(long, env = "PODIUM_TLS_KEY", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Proxy whose X-Forwarded-For is believed, as a CIDR range; may be repeated.
+    #[arg(long = "trusted-proxy", env = "PODIUM_TRUSTED_PROXIES", value_delimiter = ',')]
+    trusted_proxies: Vec<IpNet>,
+    /// Origin whose pages may call the API from a browser; may be repeated.
+    #[arg(long = "cors-origin", env = "PODIUM_CORS_ORIGINS", value_delimiter = ',')]
+    cors_origins: Vec<String>,
+    /// Calls a second for each subject as reads/writes/deletes, such as 25/10/5; the default is no limit.
+    #[arg(long, env = "PODIUM_RATE_LIMITS", value_parser = rates)]
+    rate_limits: Option<Rates>,
+    /// Mail server such as smtps://user:password@mail.example.com; without one invite links are handed out by owners.
+    #[arg(long, env = "PODIUM_SMTP_URL", hide_env_values = true, requires = "mail_from")]
+    smtp_url: Option<String>,
+    /// Sender of mails.
+    #[arg(long, env = "PODIUM_MAIL_FROM")]
+    mail_from: Option<String>,
+    /// Form of the log on stderr.
+    #[arg(long, env = "PODIUM_LOG_FORMAT", value_enum, default_value = "text")]
+    log_format: LogFormat,
+    /// What is logged, such as info, or warn,podium::request=off.
+    #[arg(long, env = "PODIUM_LOG", default_value = "info")]
+    log: String,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+fn rates(text: &str) -> Result<Rates, String> {
+    let rates: Option<Vec<NonZeroU32>> = text.split('/').map(|rate| rate.parse().ok()).collect();
+    match rates.as_deref() {
+        Some([reads, writes, deletes]) => Ok(Rates { reads: *reads, writes: *writes, deletes: *deletes }),
+        _ => Err("give three numbers above zero: reads/writes/deletes, such as 25/10/5".into()),
+    }
+}
+
+impl Serve {
+    pub(crate) async fn run(self) -> Result<(), String> {
+        self.start_log()?;
+        let mut stop = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
+        let listener = TcpListener::bind(self.listen)
+            .await
+            .map_err(|error| format!("cannot listen on {}: {error}", self.listen))?;
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let (started, data_dir) = self.installation.open(self.config(address)?).await?;
+        if let Some(token) = &started.owner_token {
+            let path = data_dir.keep_owner_token(token)?;
+            eprintln!("The owner's token, shown once and kept in {}:\n{token}", path.display());
+        }
+        let app = started.app;
+        let background = [tokio::spawn(follow::run(app.clone())), tokio::spawn(maintenance::run(app.clone()))];
+        let server = Server::new(app.clone(), self.settings());
+        eprintln!("Podium is ready at {}", app.config.public_url);
+        let stopped = async move {
+            tokio::select! {
+                _ = stop.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        };
+        let served = podium_http::serve(server, listener, stopped).await?;
+        tracing::info!(?served, "stopped serving");
+        background.iter().for_each(tokio::task::JoinHandle::abort);
+        finish(&app).await;
+        Ok(())
+    }
+
+    fn start_log(&self) -> Result<(), String> {
+        let filter = EnvFilter::try_new(&self.log).map_err(|error| format!("--log: {error}"))?;
+        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        match self.log_format {
+            LogFormat::Text => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
+            LogFormat::Json => log.json().flatten_event(true).init(),
+        }
+        Ok(())
+    }
+
+    fn config(&self, address: SocketAddr) -> Result<Config, String> {
+        let scheme = if self.tls_cert.is_some() { "https" } else { "http" };
+        let url = self.public_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
+        let mut config = Config::new(url.trim_end_matches('/'));
+        config.organization_name.clone_from(&self.organization_name);
+        config.owner_email.clone_from(&self.owner_email);
+        config.rates = self.rate_limits;
+        if let (Some(url), Some(from)) = (&self.smtp_url, &self.mail_from) {
+            config.mailer = Some(Mailer::new(url, from)?);
+        }
+        Ok(config)
+    }
+
+    fn settings(&self) -> Settings {
+        let tls = self.tls_cert.clone().zip(self.tls_key.clone());
+        Settings {
+            trusted_proxies: self.trusted_proxies.clone(),
+            cors_origins: self.cors_origins.clone(),
+            tls: tls.map(|(certificate, key)| Tls { certificate, key }),
+            ..Settings::default()
+        }
+    }
+}
+
+/// Writes down what is only in memory, and closes the database.
+async fn finish(app: &App) {
+    if let Err(error) = maintenance::flush_uses(app).await {
+        tracing::warn!(%error, "the last uses of tokens could not be written down");
+    }
+    app.db.close().await;
+}

@@ -1,0 +1,50 @@
+//! Where an installation is: shared by every command that opens one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use podium_app::secrets::Secrets;
+use podium_app::world::World;
+use podium_app::{App, Config, Started};
+use podium_db::Target;
+
+use crate::data_dir::DataDir;
+
+/// Where an installation is.
+#[derive(Args)]
+pub(crate) struct Installation {
+    /// Directory for the database, keys and files.
+    #[arg(long, env = "PODIUM_DATA_DIR", default_value = "./podium-data")]
+    pub(crate) data_dir: PathBuf,
+    /// Database, such as postgres://user@host/podium; the default is SQLite in the data directory.
+    #[arg(long, env = "PODIUM_DATABASE_URL", hide_env_values = true)]
+    pub(crate) database_url: Option<String>,
+    /// Key of the secrets at rest: 32 bytes in base64. The default is a file in the data directory.
+    #[arg(long, env = "PODIUM_SECRET_KEY", hide_env_values = true, hide = true)]
+    pub(crate) secret_key: Option<String>,
+}
+
+impl Installation {
+    /// Opens the installation.
+    pub(crate) async fn open(&self, config: Config) -> Result<(Started, DataDir), String> {
+        let world = Arc::new(World::machine());
+        let data_dir = DataDir::open(&self.data_dir)?;
+        let target = match &self.database_url {
+            Some(url) => Target::parse(url),
+            None => Target::Sqlite(data_dir.database()),
+        };
+        let key = match (&self.secret_key, &target) {
+            (Some(key), _) => key.clone(),
+            (None, Target::Sqlite(_)) => data_dir.secret_key(&world)?,
+            (None, Target::Postgres(_)) => {
+                return Err("with PostgreSQL set PODIUM_SECRET_KEY to 32 random bytes in base64, the same for every replica \
+                            (for example: openssl rand -base64 32)"
+                    .into());
+            }
+        };
+        let secrets = Secrets::from_text(&key)?;
+        let started = App::start(target, config, secrets, world).await.map_err(|error| error.to_string())?;
+        Ok((started, data_dir))
+    }
+}

@@ -1,0 +1,33 @@
+//! `podium signing-key`: rotates the key that tokens are signed with.
+
+use clap::Subcommand;
+use podium_app::Config;
+
+use crate::settings::Installation;
+
+/// Keys that sign tokens.
+#[derive(Subcommand)]
+pub(crate) enum SigningKey {
+    /// Sign new tokens with a new key. Tokens signed before stay valid until they end.
+    ///
+    /// With the embedded database stop the server first; replicas on PostgreSQL notice by themselves.
+    Rotate(Rotate),
+}
+
+/// Which installation.
+#[derive(clap::Args)]
+pub(crate) struct Rotate {
+    #[command(flatten)]
+    installation: Installation,
+}
+
+impl SigningKey {
+    pub(crate) async fn run(self) -> Result<(), String> {
+        let Self::Rotate(rotate) = self;
+        let (started, _) = rotate.installation.open(Config::new("")).await?;
+        let id = started.app.rotate_signing_key().await.map_err(|error| error.to_string())?;
+        started.app.db.close().await;
+        eprintln!("New tokens are signed with key {id}.");
+        Ok(())
+    }
+}

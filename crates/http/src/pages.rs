@@ -1,0 +1,98 @@
+//! What is not an operation: pages for people, answers for probes.
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, Response, StatusCode};
+use serde_json::json;
+
+use crate::body::{Body, whole};
+
+/// A page that is not an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Page {
+    Home,
+    OpenApi,
+    Docs,
+    DocsScript,
+    Keys,
+    Alive,
+    Ready,
+    Metrics,
+    AcceptInvite,
+}
+
+/// Where the pages are.
+pub(crate) const PATHS: &[(&str, Page)] = &[
+    ("/", Page::Home),
+    ("/openapi.json", Page::OpenApi),
+    ("/docs", Page::Docs),
+    ("/docs/reference.js", Page::DocsScript),
+    ("/.well-known/jwks.json", Page::Keys),
+    ("/healthz", Page::Alive),
+    ("/readyz", Page::Ready),
+    ("/metrics", Page::Metrics),
+    ("/accept-invite", Page::AcceptInvite),
+];
+
+/// An answer with a media type.
+fn of_type(media: &'static str, bytes: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(whole(bytes));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// JSON.
+pub(crate) fn json(bytes: impl Into<Bytes>) -> Response<Body> {
+    of_type("application/json", bytes)
+}
+
+/// Plain text, as Prometheus reads it.
+pub(crate) fn text(text: String) -> Response<Body> {
+    of_type("text/plain; version=0.0.4", text)
+}
+
+/// A page somewhere else.
+pub(crate) fn redirect(to: &'static str) -> Response<Body> {
+    let mut response = Response::new(whole(""));
+    *response.status_mut() = StatusCode::FOUND;
+    response.headers_mut().insert(LOCATION, HeaderValue::from_static(to));
+    response
+}
+
+/// The API reference.
+pub(crate) fn docs() -> Response<Body> {
+    let configuration = json!({
+        "url": "/openapi.json",
+        "title": "Podium API",
+        "hideClientButton": true,
+        "telemetry": false,
+        "withDefaultFonts": false,
+        "agent": { "disabled": true },
+    });
+    let html = scalar_api_reference::scalar_html(&configuration, Some("/docs/reference.js"));
+    let mut response = of_type("text/html; charset=utf-8", html);
+    let policy = "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; \
+                  img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; frame-ancestors 'none'";
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    response
+}
+
+/// The script of the API reference.
+pub(crate) fn docs_script() -> Response<Body> {
+    let script = scalar_api_reference::get_asset("scalar.js").unwrap_or_default();
+    let mut response = of_type("text/javascript; charset=utf-8", script);
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=86400"));
+    response
+}
+
+/// Where the link of an invite leads.
+pub(crate) fn accept_invite() -> Response<Body> {
+    let mut response = of_type("text/html; charset=utf-8", include_str!("pages/accept-invite.html"));
+    let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
+                  form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    headers.insert(http::header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+}

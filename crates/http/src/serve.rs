@@ -1,0 +1,138 @@
+//! The accept loop: connections within a cap, heads within a time, and a stop that lets requests finish.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceBuilder;
+use tower_http::compression::CompressionLayer;
+
+use crate::server::Server;
+use crate::settings::Tls;
+
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_HEAD: usize = 64 * 1024;
+
+/// How serving ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Serving {
+    /// Every request was answered.
+    Drained,
+    /// Some requests were still running at the deadline, and were cut off.
+    CutOff,
+}
+
+/// Serves until `stop` resolves, then lets running requests finish within the deadline.
+pub async fn serve(server: Server, listener: TcpListener, stop: impl Future<Output = ()>) -> Result<Serving, String> {
+    let tls = server.settings().tls.as_ref().map(acceptor).transpose()?;
+    let permits = Arc::new(Semaphore::new(server.settings().connections));
+    let graceful = GracefulShutdown::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let permit = Arc::clone(&permits).acquire_owned();
+        let accepted = tokio::select! {
+            () = &mut stop => break,
+            accepted = async { (permit.await, listener.accept().await) } => accepted,
+        };
+        let (permit, (stream, peer)) = match accepted {
+            (permit, Ok(connection)) => (permit, connection),
+            (_, Err(error)) => {
+                // Out of file descriptors, most likely: wait for some to come back.
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let (server, tls, watcher) = (server.clone(), tls.clone(), graceful.watcher());
+        tokio::spawn(async move {
+            server.open_connections().fetch_add(1, Ordering::Relaxed);
+            connection(&server, tls, watcher, stream, peer).await;
+            server.open_connections().fetch_sub(1, Ordering::Relaxed);
+            drop(permit);
+        });
+    }
+    drop(listener);
+    tokio::select! {
+        () = graceful.shutdown() => Ok(Serving::Drained),
+        () = tokio::time::sleep(server.settings().drain) => Ok(Serving::CutOff),
+    }
+}
+
+async fn connection(server: &Server, tls: Option<TlsAcceptor>, watcher: Watcher, stream: TcpStream, peer: SocketAddr) {
+    // Without it every small answer may wait for the client's acknowledgement.
+    let _ = stream.set_nodelay(true);
+    let Some(tls) = tls else { return http_1(server, watcher, stream, peer).await };
+    match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
+        Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => http_2(server, watcher, stream, peer).await,
+        Ok(Ok(stream)) => http_1(server, watcher, stream, peer).await,
+        _ => tracing::debug!(%peer, "a TLS handshake failed"),
+    }
+}
+
+macro_rules! service {
+    ($server:expr, $peer:expr) => {{
+        let (server, peer) = ($server.clone(), $peer);
+        let service = ServiceBuilder::new().layer(CompressionLayer::new()).service_fn(move |request| {
+            let server = server.clone();
+            async move { Ok::<_, std::convert::Infallible>(server.call(request, peer).await) }
+        });
+        TowerToHyperService::new(service)
+    }};
+}
+
+async fn http_1<S>(server: &Server, watcher: Watcher, stream: S, peer: SocketAddr)
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(server.settings().header_timeout)
+        .max_buf_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(stream), service!(server, peer));
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%peer, %error, "a connection ended early");
+    }
+}
+
+async fn http_2<S>(server: &Server, watcher: Watcher, stream: S, peer: SocketAddr)
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let connection = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(Duration::from_secs(30))
+        .max_concurrent_streams(100)
+        .max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX))
+        .serve_connection(TokioIo::new(stream), service!(server, peer));
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%peer, %error, "a connection ended early");
+    }
+}
+
+fn acceptor(tls: &Tls) -> Result<TlsAcceptor, String> {
+    let certificates = CertificateDer::pem_file_iter(&tls.certificate)
+        .and_then(Iterator::collect)
+        .map_err(|error| format!("the TLS certificate {} cannot be read: {error}", tls.certificate.display()))?;
+    let key = PrivateKeyDer::from_pem_file(&tls.key)
+        .map_err(|error| format!("the TLS key {} cannot be read: {error}", tls.key.display()))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_no_client_auth()
+        .with_single_cert(certificates, key)
+        .map_err(|error| format!("the TLS certificate and key cannot be used together: {error}"))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

@@ -1,0 +1,262 @@
+//! From a request to its answer, whatever the request is.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::header::ALLOW;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use matchit::Router;
+use podium_api::openapi::{Document, PREFIX};
+use podium_api::{FieldError, Id};
+use podium_app::App;
+use serde_json::Value;
+
+use crate::body::{self, Body, Unread};
+use crate::errors::Failure;
+use crate::incoming::Incoming;
+use crate::metrics;
+use crate::pages::{self, Page};
+use crate::routes::{self, Route};
+use crate::settings::Settings;
+use crate::cors;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const API_VERSION: &str = "x-api-version";
+const CURRENT_API_VERSION: &str = "1.0";
+
+/// The HTTP side of an application.
+#[derive(Clone)]
+pub struct Server(Arc<Shared>);
+
+struct Shared {
+    app: App,
+    settings: Arc<Settings>,
+    routes: Vec<Route>,
+    paths: Router<Target>,
+    openapi: Bytes,
+    open_connections: AtomicUsize,
+}
+
+/// What is behind a path.
+enum Target {
+    /// Operations by method: indices of routes.
+    Operations(Vec<usize>),
+    /// A page for people or probes.
+    Page(Page),
+}
+
+impl Server {
+    /// Binds every operation and page.
+    pub fn new(app: App, settings: Settings) -> Self {
+        let settings = Arc::new(settings);
+        let document = Document::collect();
+        let routes = routes::all(&document, &settings);
+        let mut targets: Vec<(&'static str, Vec<usize>)> = Vec::new();
+        for (index, route) in routes.iter().enumerate() {
+            match targets.iter_mut().find(|(path, _)| *path == route.spec.path) {
+                Some((_, indices)) => indices.push(index),
+                None => targets.push((route.spec.path, vec![index])),
+            }
+        }
+        let mut paths = Router::new();
+        for (path, indices) in targets {
+            for prefix in [PREFIX, ""] {
+                let target = Target::Operations(indices.clone());
+                paths.insert(format!("{prefix}{path}"), target).expect("paths of operations do not collide");
+            }
+        }
+        for (path, page) in pages::PATHS {
+            paths.insert(*path, Target::Page(*page)).expect("paths of pages do not collide");
+        }
+        let openapi = document.to_json(&format!("{}{PREFIX}", app.config.public_url));
+        let openapi = Bytes::from(openapi.to_string());
+        Self(Arc::new(Shared { app, settings, routes, paths, openapi, open_connections: AtomicUsize::new(0) }))
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    /// The application.
+    pub fn app(&self) -> &App {
+        &self.0.app
+    }
+
+    pub(crate) fn open_connections(&self) -> &AtomicUsize {
+        &self.0.open_connections
+    }
+
+    /// Answers a request that came from `peer`.
+    pub async fn call<B>(&self, request: Request<B>, peer: SocketAddr) -> Response<Body>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send + 'static,
+        B::Error: std::fmt::Display,
+    {
+        let started = Instant::now();
+        let (parts, body) = request.into_parts();
+        let body = if parts.method == Method::GET { body::nothing() } else { body::unread(body) };
+        let request_id = self.request_id(&parts);
+        let address = self.client_address(&parts, peer.ip());
+        let origin = cors::allowed(&self.0.settings.cors_origins, &parts.headers);
+        let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
+        let preflight = origin.as_ref().and_then(|origin| cors::preflight(&method, &parts.headers, origin));
+        let (operation, mut response) = match preflight {
+            Some(response) => ("", response),
+            None => self.dispatch(parts, body, address, &request_id, started).await,
+        };
+        if let Ok(id) = HeaderValue::from_str(&request_id) {
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+        if let Some(origin) = origin {
+            cors::permit(&mut response, origin);
+        }
+        tracing::info!(
+            target: "podium::request",
+            %method,
+            path,
+            operation,
+            status = response.status().as_u16(),
+            micros = started.elapsed().as_micros() as u64,
+            %address,
+            request_id,
+        );
+        response
+    }
+
+    async fn dispatch(
+        &self,
+        parts: Parts,
+        body: Unread,
+        address: IpAddr,
+        request_id: &str,
+        started: Instant,
+    ) -> (&'static str, Response<Body>) {
+        let shared = &self.0;
+        let fail = |failure: Failure| ("", failure.into_response(request_id));
+        let Ok(found) = shared.paths.at(parts.uri.path()) else {
+            let message = "There is nothing at this path: see /docs for the API.";
+            return fail(Failure::new(StatusCode::NOT_FOUND, message));
+        };
+        let indices = match found.value {
+            Target::Operations(indices) => indices,
+            Target::Page(page) => return ("", self.page(*page, &parts, address, request_id).await),
+        };
+        let Some(route) =
+            indices.iter().map(|index| &shared.routes[*index]).find(|route| route.spec.method.as_str() == parts.method)
+        else {
+            let allowed: Vec<&str> = indices.iter().map(|index| shared.routes[*index].spec.method.as_str()).collect();
+            return ("", method_not_allowed(&allowed.join(", "), request_id));
+        };
+        if let Some(failure) = wrong_version(&parts) {
+            return fail(failure);
+        }
+        // An id of the wrong shape names nothing: it is looked for, and not found, like any other.
+        let nowhere = Id::from_parts(0, 0, 0);
+        let ids = found.params.iter().map(|(_, text)| text.parse().unwrap_or(nowhere)).collect();
+        let incoming = Incoming::new(shared.app.clone(), parts, ids, address, request_id.to_owned(), body);
+        let answer = (route.endpoint)(incoming).await;
+        let response = answer.unwrap_or_else(|failure| failure.into_response(request_id));
+        route.meter.count(response.status().as_u16(), started.elapsed());
+        (route.spec.id, response)
+    }
+
+    async fn page(&self, page: Page, parts: &Parts, address: IpAddr, request_id: &str) -> Response<Body> {
+        if parts.method != Method::GET {
+            return method_not_allowed("GET", request_id);
+        }
+        let shared = &self.0;
+        match page {
+            Page::OpenApi => pages::json(shared.openapi.clone()),
+            Page::Keys => pages::json(shared.app.keys.load().jwks().to_string()),
+            Page::Alive => pages::json(r#"{"status":"ok"}"#),
+            Page::Ready => match shared.app.ready().await {
+                Ok(()) => pages::json(r#"{"status":"ready"}"#),
+                Err(error) => Failure::from(error).into_response(request_id),
+            },
+            Page::Metrics => {
+                if let Err(failure) = self.may_read_metrics(parts, address).await {
+                    return failure.into_response(request_id);
+                }
+                let meters = shared.routes.iter().map(|route| (route.spec.id, &route.meter));
+                pages::text(metrics::render(meters, shared.open_connections.load(Ordering::Relaxed)))
+            }
+            Page::Docs => pages::docs(),
+            Page::DocsScript => pages::docs_script(),
+            Page::AcceptInvite => pages::accept_invite(),
+            Page::Home => pages::redirect("/docs"),
+        }
+    }
+
+    /// Numbers are for this machine, and for those with a token.
+    async fn may_read_metrics(&self, parts: &Parts, address: IpAddr) -> Result<(), Failure> {
+        if address.to_canonical().is_loopback() {
+            return Ok(());
+        }
+        let app = self.0.app.clone();
+        let incoming =
+            Incoming::new(app.clone(), parts.clone(), Vec::new(), address, String::new(), body::nothing());
+        app.authority(incoming.bearer()?, None, incoming.now).await?;
+        Ok(())
+    }
+
+    /// The client's own id where it is sane, a new one otherwise.
+    fn request_id(&self, parts: &Parts) -> String {
+        let sane = |id: &&str| {
+            (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+        };
+        let given = parts.headers.get(REQUEST_ID).and_then(|value| value.to_str().ok()).filter(sane);
+        given.map(str::to_owned).unwrap_or_else(|| {
+            let mut bytes = [0; 16];
+            self.0.app.world.fill(&mut bytes);
+            uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
+        })
+    }
+
+    /// The nearest address that no trusted proxy vouches for.
+    fn client_address(&self, parts: &Parts, peer: IpAddr) -> IpAddr {
+        let trusted = &self.0.settings.trusted_proxies;
+        let is_trusted = |address: IpAddr| trusted.iter().any(|range| range.contains(&address.to_canonical()));
+        if !is_trusted(peer) {
+            return peer.to_canonical();
+        }
+        let headers = parts.headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
+        let hops: Vec<&str> = headers.flat_map(|value| value.split(',')).map(str::trim).collect();
+        let mut client = peer;
+        for hop in hops.into_iter().rev() {
+            let Ok(address) = hop.parse::<IpAddr>() else { break };
+            client = address;
+            if !is_trusted(address) {
+                break;
+            }
+        }
+        client.to_canonical()
+    }
+
+    /// The OpenAPI document as it is served.
+    pub fn openapi(&self) -> Value {
+        serde_json::from_slice(&self.0.openapi).unwrap_or_default()
+    }
+}
+
+fn method_not_allowed(allowed: &str, request_id: &str) -> Response<Body> {
+    let message = format!("This path takes {allowed} only.");
+    let mut response = Failure::new(StatusCode::METHOD_NOT_ALLOWED, message).into_response(request_id);
+    if let Ok(allowed) = HeaderValue::from_str(allowed) {
+        response.headers_mut().insert(ALLOW, allowed);
+    }
+    response
+}
+
+fn wrong_version(parts: &Parts) -> Option<Failure> {
+    let version = parts.headers.get(API_VERSION)?;
+    if version == CURRENT_API_VERSION {
+        return None;
+    }
+    let message = format!("must be {CURRENT_API_VERSION}");
+    Some(Failure::fields(vec![FieldError::new("X-API-Version", "enum", message)]))
+}

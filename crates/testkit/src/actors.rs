@@ -1,0 +1,138 @@
+//! Actors: who calls. Minted straight in the store, so that a test of one operation needs no other.
+
+use podium_api::enums::{OrganizationRole, UserStatus};
+use podium_api::organizations::Organization;
+use podium_api::{Id, Timestamp};
+use podium_db::Tx;
+use podium_domain::{Grant, Held, On, Permission, PermissionSet, Scope, names};
+use podium_store::users::Account;
+use podium_store::{Stamp, grants, organizations, roles, subjects, users};
+
+use crate::app::TestApp;
+
+/// Somebody who calls.
+#[derive(Clone, Debug)]
+pub struct Actor {
+    /// The user.
+    pub id: Id,
+    /// What the user calls with.
+    pub token: String,
+}
+
+impl TestApp {
+    /// An active user of the organization with this role.
+    pub async fn member_as(&self, name: &str, role: OrganizationRole) -> Actor {
+        self.user_with(name, vec![Grant { on: On::Organization, held: Held::Organization(role) }]).await
+    }
+
+    /// An active user of the organization who is a plain member.
+    pub async fn member(&self, name: &str) -> Actor {
+        self.member_as(name, OrganizationRole::Member).await
+    }
+
+    /// An active user of the organization with these grants and no others.
+    pub async fn user_with(&self, name: &str, held: Vec<Grant>) -> Actor {
+        self.mint(name, self.organization_id, held, None).await
+    }
+
+    /// The owner of another organization.
+    pub async fn stranger(&self) -> Actor {
+        let owner = Grant { on: On::Organization, held: Held::Organization(OrganizationRole::Owner) };
+        self.mint("stranger", self.world.id(), vec![owner], Some("Elsewhere")).await
+    }
+
+    /// An active user of the organization who holds exactly one permission on something.
+    pub async fn holder_of(&self, name: &str, permission: Permission, on: On) -> Actor {
+        let id = self.world.id();
+        let permissions: PermissionSet = [permission].into_iter().collect();
+        let role_name = format!("only {permission} of {name}");
+        let (scope, now) = (Scope::for_server(self.organization_id), self.world.now());
+        let stored = role_name.clone();
+        let done = self.app.db.write(None, move |tx| insert_role(tx, &scope, id, &stored, permissions, now));
+        done.await.expect("a role can be stored");
+        self.user_with(name, vec![Grant { on, held: Held::Custom { id, name: role_name, permissions } }]).await
+    }
+
+    async fn mint(&self, name: &str, organization_id: Id, held: Vec<Grant>, organization: Option<&'static str>) -> Actor {
+        let (id, now) = (self.world.id(), self.world.now());
+        let token = self.app.issue_session(id, None, now);
+        let value = token.value.clone();
+        let username = format!("{}@podium.test", name.replace(' ', "-"));
+        let full_name = name.to_owned();
+        let minted = self.app.db.write(None, move |tx| {
+            let scope = Scope::for_server(organization_id);
+            let profile = subjects::user_profile(id, &username, &full_name, "");
+            subjects::put(tx, &profile)?;
+            if let Some(name) = organization {
+                insert_organization(tx, organization_id, name, &Stamp::new(profile, now))?;
+            }
+            let account = Account {
+                id,
+                username: username.clone(),
+                full_name: full_name.clone(),
+                avatar_url: String::new(),
+                password_hash: None,
+                version: 1,
+                created_at: now,
+                updated_at: now,
+            };
+            let keys = (names::fold(&username), names::fold(&full_name));
+            users::insert(tx, &account, &keys.0)?;
+            users::join(tx, &scope, &account, (&keys.0, &keys.1), UserStatus::Active, now)?;
+            grants::replace(tx, &scope, grants::Subject::User, id, &held)?;
+            token.store(tx)
+        });
+        minted.await.expect("an actor can be minted");
+        Actor { id, token: value }
+    }
+}
+
+fn insert_role(
+    tx: &Tx,
+    scope: &Scope,
+    id: Id,
+    name: &str,
+    permissions: PermissionSet,
+    now: Timestamp,
+) -> podium_app::Result<()> {
+    let maker = subjects::token_profile(id, "test kit");
+    let stamp = Stamp::new(maker.clone(), now);
+    let role = podium_api::roles::RoleWithPermission {
+        id,
+        name: name.to_owned(),
+        description: None,
+        scope_type: podium_api::enums::RoleScope::Deployment,
+        permissions: permissions.names(),
+        restricted_workspace_ids: Vec::new(),
+        created_at: now,
+        created_by: maker.clone(),
+        updated_at: now,
+        updated_by: maker,
+    };
+    Ok(roles::insert(tx, scope, &role, &names::fold(name), &stamp)?)
+}
+
+fn insert_organization(tx: &Tx, id: Id, name: &str, stamp: &Stamp) -> podium_app::Result<()> {
+    let organization = Organization {
+        id,
+        name: name.to_owned(),
+        billing_email: None,
+        status: None,
+        product: None,
+        product_plans: Vec::new(),
+        payment_method: None,
+        trial_expires_at: None,
+        has_allowed_ip_address_ranges: false,
+        is_scim_enabled: false,
+        should_enforce_dedicated_clusters: false,
+        allow_enhanced_support_access: false,
+        has_ai_features_disabled: None,
+        is_blocked_enable_ai_features: false,
+        managed_domains: None,
+        created_at: stamp.created_at,
+        created_by: stamp.created_by.clone(),
+        updated_at: stamp.updated_at,
+        updated_by: stamp.updated_by.clone(),
+    };
+    Ok(organizations::insert(tx, &organization, &names::fold(name), stamp)?)
+}

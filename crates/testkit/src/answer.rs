@@ -1,0 +1,74 @@
+//! The answer to a call.
+
+use http::{HeaderMap, StatusCode};
+use serde_json::Value;
+
+/// The answer to a call.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body as it was sent.
+    pub bytes: Vec<u8>,
+}
+
+impl Answer {
+    /// The status as a number.
+    pub fn code(&self) -> u16 {
+        self.status.as_u16()
+    }
+
+    /// The body as JSON; `null` where there is none.
+    pub fn json(&self) -> Value {
+        if self.bytes.is_empty() {
+            return Value::Null;
+        }
+        serde_json::from_slice(&self.bytes).unwrap_or_else(|_| panic!("not JSON: {}", self.text()))
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+
+    /// A header, or nothing.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// The JSON of a success; panics with the body otherwise.
+    #[track_caller]
+    pub fn ok(&self) -> Value {
+        assert!(self.status.is_success(), "{}: {}", self.status, self.text());
+        self.json()
+    }
+
+    /// The message of a refusal with this status; panics otherwise.
+    #[track_caller]
+    pub fn refused(&self, status: u16) -> String {
+        assert_eq!(self.code(), status, "{}", self.text());
+        let body = self.json();
+        assert_eq!(body["statusCode"], status);
+        assert_eq!(body["requestId"], self.header("x-request-id"));
+        body["message"].as_str().expect("an error has a message").to_owned()
+    }
+
+    /// `field: code` of each wrong field of a 400.
+    #[track_caller]
+    pub fn wrong_fields(&self) -> Vec<String> {
+        self.refused(400);
+        let body = self.json();
+        let field = |error: &Value| {
+            format!("{}: {}", error["field"].as_str().unwrap_or_default(), error["code"].as_str().unwrap_or_default())
+        };
+        body["fieldErrors"].as_array().into_iter().flatten().map(field).collect()
+    }
+
+    /// An id in the body.
+    #[track_caller]
+    pub fn id(&self) -> String {
+        self.ok()["id"].as_str().expect("the body has an id").to_owned()
+    }
+}

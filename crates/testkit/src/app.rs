@@ -1,0 +1,170 @@
+//! An application in process, with a fixed clock and fixed ids.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use podium_api::{Id, Timestamp};
+use podium_app::secrets::Secrets;
+use podium_app::world::World;
+use podium_app::{App, Config};
+use podium_http::{Server, Settings};
+use serde_json::Value;
+
+use crate::actors::Actor;
+use crate::answer::Answer;
+use crate::databases::{Database, Engine};
+
+/// When every test begins, in milliseconds: 2027-01-15T08:00:00Z.
+pub const START: i64 = 1_800_000_000_000;
+const KEY: &str = "the secret key of tests, which is no secret";
+
+/// An application in process.
+pub struct TestApp {
+    /// The HTTP side.
+    pub server: Server,
+    /// The application.
+    pub app: App,
+    /// The clock and the ids.
+    pub world: Arc<World>,
+    /// The database.
+    pub database: Arc<Database>,
+    /// The organization of the first start.
+    pub organization_id: Id,
+    /// Its owner.
+    pub owner: Actor,
+}
+
+impl TestApp {
+    /// Starts an application on an empty database.
+    pub async fn start(engine: Engine) -> Self {
+        Self::start_with(engine, |_, _| {}).await
+    }
+
+    /// Starts one with other settings.
+    pub async fn start_with(engine: Engine, change: impl FnOnce(&mut Config, &mut Settings)) -> Self {
+        let mut config = Config::new("https://podium.test");
+        let mut settings = Settings::default();
+        change(&mut config, &mut settings);
+        let database = Arc::new(Database::create(engine).await);
+        let world = Arc::new(World::fixed(Timestamp::from_millis(START)));
+        let secrets = Secrets::from_text(KEY).expect("the key is long enough");
+        let started = App::start(database.target(), config, secrets, Arc::clone(&world)).await.expect("it starts");
+        let token = started.owner_token.expect("the first start makes the owner's token");
+        let app = started.app;
+        let authority = app.authority(&token, None, world.now()).await.expect("the token works");
+        let owner = Actor { id: authority.credential.subject_id, token };
+        let organization_id =
+            app.db.read(None, podium_store::organizations::first).await.expect("it reads").expect("there is one");
+        let server = Server::new(app.clone(), settings);
+        Self { server, app, world, database, organization_id, owner }
+    }
+
+    /// Another replica on the same database; PostgreSQL only.
+    pub async fn replica(&self) -> Self {
+        let secrets = Secrets::from_text(KEY).expect("the key is long enough");
+        let config = Config::new("https://podium.test");
+        let world = Arc::new(World::fixed(self.world.now()));
+        let started =
+            App::start(self.database.target(), config, secrets, Arc::clone(&world)).await.expect("it starts");
+        assert!(started.owner_token.is_none(), "only the very first start makes an owner");
+        let server = Server::new(started.app.clone(), Settings::default());
+        Self {
+            server,
+            app: started.app,
+            world,
+            database: Arc::clone(&self.database),
+            organization_id: self.organization_id,
+            owner: self.owner.clone(),
+        }
+    }
+
+    /// Moves the clock.
+    pub fn advance(&self, by: Duration) {
+        self.world.set(self.world.now() + by);
+    }
+
+    /// A path below the organization of the first start.
+    pub fn path(&self, rest: &str) -> String {
+        format!("/v1/organizations/{}{rest}", self.organization_id)
+    }
+
+    /// Begins a call.
+    pub fn call(&self, method: &str, path: &str) -> Call<'_> {
+        let request = Request::builder().method(method).uri(path);
+        Call { app: self, request, body: Bytes::new(), peer: ([127, 0, 0, 1], 40_000).into() }
+    }
+
+    /// Reads as an actor.
+    pub async fn get(&self, actor: &Actor, path: &str) -> Answer {
+        self.call("GET", path).by(actor).send().await
+    }
+
+    /// Creates, updates or acts as an actor.
+    pub async fn post(&self, actor: &Actor, path: &str, body: Value) -> Answer {
+        self.call("POST", path).by(actor).json(&body).send().await
+    }
+
+    /// Removes as an actor.
+    pub async fn delete(&self, actor: &Actor, path: &str) -> Answer {
+        self.call("DELETE", path).by(actor).send().await
+    }
+
+    /// The audit records of the organization so far.
+    pub async fn audit(&self) -> Vec<Value> {
+        let answer = self.get(&self.owner, &self.path("/audit-logs")).await;
+        assert_eq!(answer.code(), 200, "{}", answer.text());
+        answer.text().lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
+    }
+}
+
+/// A call that is being put together.
+pub struct Call<'a> {
+    app: &'a TestApp,
+    request: http::request::Builder,
+    body: Bytes,
+    peer: SocketAddr,
+}
+
+impl Call<'_> {
+    /// As an actor.
+    pub fn by(self, actor: &Actor) -> Self {
+        let token = actor.token.clone();
+        self.header("authorization", &format!("Bearer {token}"))
+    }
+
+    /// With a header.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.request = self.request.header(name, value);
+        self
+    }
+
+    /// From an address.
+    pub fn from(mut self, address: &str) -> Self {
+        self.peer = SocketAddr::new(address.parse().expect("an address"), 40_000);
+        self
+    }
+
+    /// With a JSON body.
+    pub fn json(self, body: &Value) -> Self {
+        self.header("content-type", "application/json").body(body.to_string())
+    }
+
+    /// With any body.
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// Sends it.
+    pub async fn send(self) -> Answer {
+        let request = self.request.body(Full::new(self.body)).expect("a request");
+        let response = self.app.server.call(request, self.peer).await;
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.expect("a whole body").to_bytes().to_vec();
+        Answer { status: parts.status, headers: parts.headers, bytes }
+    }
+}

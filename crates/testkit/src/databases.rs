@@ -1,0 +1,56 @@
+//! A database for each test.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use podium_db::{Db, Options, Result, Sql, Target};
+use tempfile::TempDir;
+
+/// Which engine a test runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// A file in a temporary directory.
+    Sqlite,
+    /// A database on the private server.
+    Postgres,
+}
+
+/// A database that lives as long as its test.
+#[derive(Debug)]
+pub struct Database {
+    target: Target,
+    _directory: Option<TempDir>,
+}
+
+impl Database {
+    /// Makes an empty database.
+    pub async fn create(engine: Engine) -> Self {
+        match engine {
+            Engine::Sqlite => {
+                let directory = tempfile::tempdir().expect("a temporary directory");
+                Self { target: Target::Sqlite(directory.path().join("podium.db")), _directory: Some(directory) }
+            }
+            Engine::Postgres => Self { target: create_on_server().await, _directory: None },
+        }
+    }
+
+    /// Where it is; several applications may open it on PostgreSQL.
+    pub fn target(&self) -> Target {
+        self.target.clone()
+    }
+}
+
+async fn create_on_server() -> Target {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let server = std::env::var("PODIUM_TEST_POSTGRES")
+        .expect("run `cargo xtask test`, which starts a private PostgreSQL (PODIUM_TEST_POSTGRES is not set)");
+    let name = format!("test_{}_{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
+    let mut options = Options::new(Target::Postgres(server.clone()));
+    options.connections = 1;
+    let admin = Db::open(options).await.expect("the private PostgreSQL answers");
+    let create = Sql::owned(format!("CREATE DATABASE {name}"));
+    let made: Result<_> = admin.read(None, move |conn| conn.query(&create, &[], |_| Ok(()))).await;
+    made.expect("a database can be made");
+    admin.close().await;
+    let (base, _) = server.rsplit_once('/').expect("the URL names a database");
+    Target::Postgres(format!("{base}/{name}"))
+}
