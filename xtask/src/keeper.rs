@@ -121,6 +121,14 @@ impl Keeper {
         Ok(())
     }
 
+    /// The process id of the server.
+    pub(crate) fn server(&self) -> Outcome<u32> {
+        let shell = self.shell.id();
+        let children =
+            fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).doing("reading /proc")?;
+        children.split(' ').next().and_then(|pid| pid.parse().ok()).ok_or("the server has no process".into())
+    }
+
     /// Stops the server and says how it ended.
     pub(crate) fn stop(mut self) -> Outcome<ExitStatus> {
         drop(self.shell.stdin.take());

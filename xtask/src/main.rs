@@ -1,14 +1,16 @@
-//! The developer's commands: `cargo xtask test`, `contract` and `tidy`.
+//! The developer's commands: `cargo xtask test`, `contract`, `tidy` and `bench`.
 //!
 //! They are a program of the workspace, so that a machine with Rust can run them with nothing else prepared. It is
 //! the first thing built, so it depends on almost nothing.
 
 #![expect(clippy::print_stdout, reason = "a command line program talks to a person")]
 
+mod bench;
 mod contract;
 mod keeper;
 mod outcome;
 mod postgres;
+mod probe;
 mod processes;
 mod python;
 mod schemathesis;
@@ -31,6 +33,8 @@ Usage: cargo xtask <command>
   contract [--check]         write the generated files in contract/; with --check only compare them
   tidy                       the rules that no compiler checks: arrows between crates, names, sizes, links
   schemathesis               only that part of the tests
+  bench [--million]          the release program against a bare handler, as ratios; with --million also the start on
+                             a database of a million rows
   help                       this text
 ";
 
@@ -53,6 +57,8 @@ fn run(arguments: &[&str]) -> Outcome {
         ["contract"] => contract::write(),
         ["contract", "--check"] => contract::check(),
         ["tidy"] => tidy::run(),
+        ["bench"] => bench::run(false),
+        ["bench", "--million"] => bench::run(true),
         ["schemathesis"] => schemathesis::alone(),
         [] | ["help" | "--help" | "-h", ..] => {
             print!("{HELP}");

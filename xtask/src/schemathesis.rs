@@ -4,14 +4,13 @@
 //! runs on the embedded default, on a free port, with a data directory of its own.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use crate::keeper::{self, Keeper};
 use crate::outcome::{Outcome, While};
+use crate::probe::status;
 use crate::python;
 use crate::system::free_port;
 use crate::workspace::{cargo, must, root, scratch, target};
@@ -89,19 +88,4 @@ fn calls(tools: &Path, scratch: &Path, port: u16, token: &str) -> Command {
 fn offers(program: &str, option: &str) -> Outcome<bool> {
     let help = Command::new(program).args(["serve", "--help"]).output().doing(program)?;
     Ok(String::from_utf8_lossy(&help.stdout).contains(option))
-}
-
-/// The status that the server answers a GET with.
-fn status(port: u16, path: &str, token: &str) -> std::io::Result<u16> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    write!(
-        stream,
-        "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
-    )?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
-    let line = String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned();
-    let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
-    status.ok_or_else(|| std::io::Error::other(format!("not an HTTP answer: {line:?}")))
 }

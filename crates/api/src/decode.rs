@@ -260,9 +260,7 @@ fn fields(schema: &Value, schemas: &Map<String, Value>) -> Vec<Field> {
 impl Field {
     fn visit(&self, object: &mut Map<String, Value>, parent: &str, errors: &mut Vec<FieldError>) {
         let path = if parent.is_empty() { self.name.clone() } else { format!("{parent}.{}", self.name) };
-        let blank = |value: &Value| {
-            value.is_null() || (value == "" && self.check.empty_is_absent())
-        };
+        let blank = |value: &Value| value.is_null() || (value == "" && self.check.empty_is_absent());
         match object.get_mut(&self.name) {
             Some(value) if !self.required && blank(value) => {
                 if self.clearable {

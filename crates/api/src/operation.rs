@@ -94,7 +94,7 @@ pub type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 pub struct Operation<A, P, Q, B, R> {
     /// The untyped part.
     pub spec: Spec,
-    types: PhantomData<fn(A, P, Q, B) -> R>,
+    types: PhantomData<(A, P, Q, B, R)>,
 }
 
 /// An operation that anybody may call.

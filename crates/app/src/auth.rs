@@ -113,12 +113,13 @@ async fn knows_password(cx: &Cx<()>, account: &Account, password: String) -> Res
     attempt.fits(password, Some(hash)).await
 }
 
-/// The id and password hash of a user who may sign in: an active member of some organization.
+/// The id and password hash of a user who may sign in: a member of some organization, or one who is invited back.
 fn may_sign_in(conn: &Conn, username_key: &str) -> Result<Option<(Id, String)>> {
     let Some(account) = users::account_by_username(conn, username_key)? else { return Ok(None) };
     let memberships = users::memberships(conn, account.id)?;
-    let is_active = memberships.iter().any(|(_, status)| *status == UserStatus::Active);
-    Ok(account.password_hash.filter(|_| is_active).map(|hash| (account.id, hash)))
+    let is_wanted =
+        memberships.iter().any(|(_, status)| matches!(status, UserStatus::Active | UserStatus::Pending));
+    Ok(account.password_hash.filter(|_| is_wanted).map(|hash| (account.id, hash)))
 }
 
 /// A session that works once it is stored.

@@ -39,8 +39,7 @@ pub struct Authority {
     pub home: Option<Id>,
     /// What the caller is in the organization that it calls; `None` where it is nothing there.
     pub member: Option<Member>,
-    /// The hash of the token, in hexadecimal.
-    pub hash: String,
+    guard: Arc<Guard>,
     generation: u64,
     used_minute: AtomicI64,
 }
@@ -52,16 +51,12 @@ pub struct Member {
     /// What it may do there.
     pub grants: Grants,
     ranges: Vec<IpNet>,
-    epoch: i64,
 }
 
 impl Authority {
     /// What must still hold when the database is asked.
-    pub fn guard(&self) -> Guard {
-        match &self.member {
-            Some(member) => credentials::guard(&self.hash, member.organization_id, member.epoch),
-            None => credentials::guard_alive(&self.hash),
-        }
+    pub fn guard(&self) -> Arc<Guard> {
+        Arc::clone(&self.guard)
     }
 
     /// Whether an API token is calling.
@@ -200,23 +195,22 @@ fn read_authority(
         }
     };
     let member = match organization_id.filter(|_| belongs) {
-        Some(organization_id) => read_member(conn, &credential, organization_id)?,
+        Some(organization_id) => read_member(conn, &credential, hash, organization_id)?,
         None => None,
     };
-    let hash = hash.to_owned();
-    Ok(Some(Authority {
-        credential,
-        profile,
-        home,
-        member,
-        hash,
-        generation,
-        used_minute: AtomicI64::new(0),
-    }))
+    let (member, guard) =
+        member.map_or((None, credentials::guard_alive(hash)), |(member, guard)| (Some(member), guard));
+    let (guard, used_minute) = (Arc::new(guard), AtomicI64::new(0));
+    Ok(Some(Authority { credential, profile, home, member, guard, generation, used_minute }))
 }
 
 /// The epoch is read before what it vouches for: what changes in between is noticed by the guard.
-fn read_member(conn: &Conn, credential: &Credential, organization_id: Id) -> Result<Option<Member>> {
+fn read_member(
+    conn: &Conn,
+    credential: &Credential,
+    hash: &str,
+    organization_id: Id,
+) -> Result<Option<(Member, Guard)>> {
     let Some(epoch) = organizations::epoch(conn, organization_id)? else { return Ok(None) };
     let grants = grants::effective(conn, organization_id, credential.subject_id)?;
     let grants = match credential.kind {
@@ -225,7 +219,8 @@ fn read_member(conn: &Conn, credential: &Credential, organization_id: Id) -> Res
     };
     let ranges = stored_ranges::all(conn, organization_id)?;
     let ranges = ranges.iter().filter_map(|range| range.parse().ok()).collect();
-    Ok(Some(Member { organization_id, grants, ranges, epoch }))
+    let guard = credentials::guard(hash, organization_id, epoch);
+    Ok(Some((Member { organization_id, grants, ranges }, guard)))
 }
 
 /// Says that rights in an organization change. Goes first in a transaction that changes any.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use podium_api::subjects::SubjectProfile;
 use podium_api::{Id, Reply, Spec, Timestamp};
-use podium_db::{Change, Conn, Guard, Tx};
+use podium_db::{Change, Conn, Tx};
 use podium_domain::{Grants, Refusal, Scope, Target};
 use podium_store::changes;
 
@@ -52,7 +52,6 @@ struct Inner {
     app: App,
     authority: Arc<Authority>,
     request: Request,
-    guard: Guard,
     confirmed: AtomicBool,
 }
 
@@ -69,9 +68,8 @@ pub struct Call<P, Q, B> {
 impl Cx<()> {
     /// The context of a caller that has a valid token.
     pub fn new(app: App, authority: Arc<Authority>, request: Request) -> Self {
-        let guard = authority.guard();
         Self {
-            inner: Arc::new(Inner { app, authority, request, guard, confirmed: AtomicBool::new(false) }),
+            inner: Arc::new(Inner { app, authority, request, confirmed: AtomicBool::new(false) }),
             proof: (),
         }
     }
@@ -179,7 +177,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
     ) -> Result<T> {
         let cx = self.clone();
         let answer =
-            self.inner.app.db.read(Some(self.inner.guard.clone()), move |conn| unit(&cx, conn)).await;
+            self.inner.app.db.read(Some(self.inner.authority.guard()), move |conn| unit(&cx, conn)).await;
         self.note_confirmed(answer)
     }
 
@@ -190,7 +188,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
     ) -> Result<T> {
         let cx = self.clone();
         let answer =
-            self.inner.app.db.scan(Some(self.inner.guard.clone()), move |conn| unit(&cx, conn)).await;
+            self.inner.app.db.scan(Some(self.inner.authority.guard()), move |conn| unit(&cx, conn)).await;
         self.note_confirmed(answer)
     }
 
@@ -206,7 +204,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
             .inner
             .app
             .db
-            .write(Some(self.inner.guard.clone()), move |tx| {
+            .write(Some(self.inner.authority.guard()), move |tx| {
                 running.replay(&cx, tx)?;
                 let reply = effect(&cx, tx)?;
                 audit::record(tx, &cx, audit_id, R::KIND.status())?;

@@ -47,7 +47,7 @@ impl Db {
     /// Reads a few rows by key. On SQLite it runs inline, on the calling thread: nothing that walks a table.
     pub async fn read<T, E>(
         &self,
-        guard: Option<Guard>,
+        guard: Option<Arc<Guard>>,
         mut unit: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
     where
@@ -63,7 +63,7 @@ impl Db {
     /// Lists, counts, exports: everything in it sees one snapshot.
     pub async fn scan<T, E>(
         &self,
-        guard: Option<Guard>,
+        guard: Option<Arc<Guard>>,
         mut unit: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
     where
@@ -79,7 +79,7 @@ impl Db {
     /// A transaction. It may run more than once, so ids and time come from outside it; its answer means committed.
     pub async fn write<T, E>(
         &self,
-        guard: Option<Guard>,
+        guard: Option<Arc<Guard>>,
         unit: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
     where

@@ -23,9 +23,9 @@ macro_rules! columns {
 const ORGANIZATION: &str = "t.organization_id = {}";
 const NAMES: &str = "t.name_key IN ({}[])";
 const IN_WORKSPACE: &str = "t.id IN (SELECT g.subject_id FROM grants g WHERE g.organization_id = t.organization_id \
-    AND g.scope_type = 'WORKSPACE' AND g.entity_id = {})";
+    AND g.workspace_id = {})";
 const ON_DEPLOYMENT: &str = "t.id IN (SELECT g.subject_id FROM grants g WHERE g.organization_id = t.organization_id \
-    AND g.scope_type = 'DEPLOYMENT' AND g.entity_id = {})";
+    AND g.deployment_id = {})";
 const OF_USER: &str = "t.id IN (SELECT m.team_id FROM team_members m WHERE m.user_id = {})";
 
 pub(crate) const TABLE: Table = Table {

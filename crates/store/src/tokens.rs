@@ -30,9 +30,9 @@ const KINDS: &str = "t.kind = {}";
 // One list of `SCOPE:entity` and `WITHIN:workspace` keys, so that the condition has one parameter.
 const REACHED: &str = "(t.scope || ':' || t.entity_id IN ({}[]) OR 'WITHIN:' || t.workspace_id IN ({}[]) AND t.scope = 'DEPLOYMENT')";
 const IN_WORKSPACE: &str = "t.id IN (SELECT g.subject_id FROM grants g WHERE g.organization_id = t.organization_id \
-    AND g.scope_type = 'WORKSPACE' AND g.entity_id = {})";
+    AND g.workspace_id = {})";
 const ON_DEPLOYMENT: &str = "t.id IN (SELECT g.subject_id FROM grants g WHERE g.organization_id = t.organization_id \
-    AND g.scope_type = 'DEPLOYMENT' AND g.entity_id = {})";
+    AND g.deployment_id = {})";
 const ON_DAG: &str = "t.id IN (SELECT g.subject_id FROM grants g WHERE g.organization_id = t.organization_id \
     AND g.scope_type = 'DAG' AND g.entity_id = {})";
 const ON_DAG_TAGS: &str = "t.id IN (SELECT g.subject_id FROM grants g WHERE g.organization_id = t.organization_id \

@@ -42,8 +42,8 @@ macro_rules! holders {
     };
 }
 
-const IN_WORKSPACE: &str = holders!("g.scope_type = 'WORKSPACE' AND g.entity_id = {}");
-const ON_DEPLOYMENT: &str = holders!("g.scope_type = 'DEPLOYMENT' AND g.entity_id = {}");
+const IN_WORKSPACE: &str = holders!("g.workspace_id = {}");
+const ON_DEPLOYMENT: &str = holders!("g.deployment_id = {}");
 const ON_DAG: &str = holders!("g.scope_type = 'DAG' AND g.entity_id = {}");
 const ON_DAG_TAGS: &str = holders!("g.scope_type = 'DAG_TAG' AND g.entity_id IN ({}[])");
 

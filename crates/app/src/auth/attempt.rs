@@ -6,18 +6,19 @@ use podium_api::Timestamp;
 
 use crate::App;
 use crate::error::Result;
+use crate::throttle::Who;
 
 /// Somebody who says that it knows a password.
 pub(super) struct Attempt<'a> {
     app: &'a App,
-    keys: [String; 2],
+    keys: [Who; 2],
     now: Timestamp,
 }
 
 impl<'a> Attempt<'a> {
     /// Begins, unless there were too many failures of late.
     pub(super) fn begin(app: &'a App, username_key: &str, address: IpAddr, now: Timestamp) -> Result<Self> {
-        let keys = [format!("account {username_key}"), of_address(address)];
+        let keys = [Who::Account(username_key.to_owned()), of_address(address)];
         app.sign_in_throttle.check(&keys, now)?;
         Ok(Self { app, keys, now })
     }
@@ -38,14 +39,11 @@ impl<'a> Attempt<'a> {
 }
 
 /// The key of an address; whoever has one IPv6 address has all of its network.
-pub(super) fn of_address(address: IpAddr) -> String {
-    match address.to_canonical() {
-        IpAddr::V4(address) => format!("address {address}"),
-        IpAddr::V6(address) => {
-            let network = Ipv6Addr::from_bits(address.to_bits() >> 64 << 64);
-            format!("address {network}/64")
-        }
-    }
+pub(super) fn of_address(address: IpAddr) -> Who {
+    Who::Address(match address.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("{}/64", Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+    })
 }
 
 #[cfg(test)]
@@ -55,7 +53,7 @@ mod tests {
     #[test]
     fn one_ipv6_network_is_one_address() {
         let key = |text: &str| of_address(text.parse().unwrap());
-        assert_eq!(key("192.0.2.1"), "address 192.0.2.1");
+        assert_eq!(key("192.0.2.1"), Who::Address("192.0.2.1".into()));
         assert_eq!(key("::ffff:192.0.2.1"), key("192.0.2.1"));
         assert_ne!(key("192.0.2.1"), key("192.0.2.2"));
         assert_eq!(key("2001:db8::1"), key("2001:db8::ffff:ffff:ffff:ffff"));

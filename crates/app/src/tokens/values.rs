@@ -45,9 +45,8 @@ pub(super) async fn asked_for(cx: &Cx<Scope>, body: &CreateApiTokenRequest) -> R
         (TokenScope::Deployment, Some(id)) => {
             let found =
                 cx.read(move |cx, conn| Ok(deployments::workspaces(conn, cx.scope(), &[id])?)).await?;
-            let target = found.first().map(|(id, workspace_id)| (*id, *workspace_id));
-            Ok(target
-                .map_or(Target::Organization, |(id, workspace_id)| Target::Deployment { id, workspace_id }))
+            let on = |&(id, workspace_id): &(Id, Id)| Target::Deployment { id, workspace_id };
+            Ok(found.first().map_or(Target::Organization, on))
         }
         _ => Ok(Target::Organization),
     }

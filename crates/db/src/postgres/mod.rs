@@ -70,7 +70,7 @@ impl Pool {
     pub(crate) async fn run<T, E>(
         &self,
         mode: Mode,
-        guard: Option<Guard>,
+        guard: Option<Arc<Guard>>,
         work: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
     where

@@ -42,7 +42,7 @@ struct Link {
 #[derive(Default)]
 struct Opening {
     begin: Option<&'static str>,
-    guard: Option<Guard>,
+    guard: Option<Arc<Guard>>,
 }
 
 /// Why a statement has no answer.
@@ -108,7 +108,7 @@ impl Session {
     }
 
     /// Says what to send before the first statement of the next unit.
-    pub(super) fn open(&self, mode: Mode, guard: Option<Guard>) {
+    pub(super) fn open(&self, mode: Mode, guard: Option<Arc<Guard>>) {
         let begin = match mode {
             Mode::Read => None,
             Mode::Scan => Some("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),

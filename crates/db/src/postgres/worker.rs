@@ -28,7 +28,7 @@ const ALONE: u32 = 4;
 pub(super) struct Job {
     pub(super) unit: Box<dyn Unit>,
     pub(super) mode: Mode,
-    pub(super) guard: Option<Guard>,
+    pub(super) guard: Option<Arc<Guard>>,
     pub(super) deadline: Instant,
 }
 

@@ -1,13 +1,15 @@
 //! Guards: checked on PostgreSQL, where other replicas exist; passed over on SQLite.
 
+use std::sync::Arc;
+
 use podium_db::{Conn, Error, Guard, Owned, Result, Sql, Tx, params};
 
 use crate::support::{Bed, NUMBER, count, insert, number};
 
 static EPOCH: Sql = Sql::new("SELECT number FROM items WHERE id = $1");
 
-fn guard(id: &str, expected: i64) -> Option<Guard> {
-    Some(Guard { sql: &EPOCH, params: vec![Owned::from(id)], expected })
+fn guard(id: &str, expected: i64) -> Option<Arc<Guard>> {
+    Some(Arc::new(Guard { sql: &EPOCH, params: vec![Owned::from(id)], expected }))
 }
 
 fn look(conn: &Conn) -> Result<i64> {

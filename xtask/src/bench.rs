@@ -1,0 +1,238 @@
+//! The benchmark: the release program and a bare handler that returns the same bytes, driven by the same load tool
+//! in the same run. What it prints are ratios; times of one machine say nothing about another.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::keeper::{self, Keeper};
+use crate::outcome::{Outcome, While};
+use crate::probe::{get, status};
+use crate::system::{directory_of, free_port, install};
+use crate::workspace::{cargo, must, scratch, target};
+
+const SECONDS: &str = "5s";
+const CONNECTIONS: &str = "64";
+const WRITERS: &str = "256";
+const LISTED: u64 = 100_000;
+const LARGE: u64 = 1_000_000;
+
+/// Requests a second, and what the load tool said of latency.
+struct Measured {
+    rate: f64,
+    latency: String,
+}
+
+/// Runs the benchmark; with `--million` also the start on a database of a million rows.
+pub(crate) fn run(million: bool) -> Outcome {
+    if directory_of("wrk", &[]).is_none() {
+        install("the load tool wrk", &["wrk"])?;
+    }
+    must(&mut cargo(&["build", "--release", "--package", "podium-cli"]))?;
+    must(&mut cargo(&["build", "--release", "--package", "xtask", "--example", "bare"]))?;
+    let bench = Bench::start()?;
+    println!("idle memory: {} MB", bench.memory()?);
+    bench.creates()?;
+    bench.seed(LISTED)?;
+    let organization = format!("/v1/organizations/{}", bench.organization);
+    let workspace = bench.first_workspace()?;
+    println!("{:<34}{:>12}{:>12}{:>8}   latency", "read", "podium/s", "bare/s", "ratio");
+    for (name, path) in [
+        ("GET /users/self", "/v1/users/self".to_owned()),
+        ("GET one workspace", format!("{organization}/workspaces/{workspace}")),
+        ("list 20 of 100,000 workspaces", format!("{organization}/workspaces?limit=20")),
+    ] {
+        bench.read(name, &path)?;
+    }
+    let first = bench.load(&format!("{organization}/workspaces?limit=20&offset=0"))?;
+    let last = bench.load(&format!("{organization}/workspaces?limit=20&offset={}", LISTED - 20))?;
+    println!("page 5,000 costs {:.2} times page 1", first.rate / last.rate);
+    println!("memory after load: {} MB", bench.memory()?);
+    if million {
+        bench.seed(LARGE)?;
+        bench.restart()?;
+    }
+    Ok(())
+}
+
+struct Bench {
+    server: Keeper,
+    program: PathBuf,
+    directory: PathBuf,
+    port: u16,
+    token: String,
+    organization: String,
+}
+
+impl Bench {
+    fn start() -> Outcome<Self> {
+        let program = target()?.join("release/podium");
+        let directory = scratch()?.join("bench");
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).doing("making a directory")?;
+        let port = free_port()?;
+        let server = serve(&program, &directory, port)?;
+        let token =
+            fs::read_to_string(directory.join("data/owner-token")).doing("reading the owner's token")?;
+        let found: Value = serde_json::from_str(&get(port, "/v1/users/self", &token).doing("the owner")?)
+            .doing("the owner")?;
+        let organization = found["organizationId"].as_str().unwrap_or_default().to_owned();
+        Ok(Self { server, program, directory, port, token, organization })
+    }
+
+    /// Resident memory of the server, in megabytes.
+    fn memory(&self) -> Outcome<u64> {
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", self.server.server()?)).doing("reading /proc")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().doing("VmRSS")?;
+        Ok(kilobytes / 1024)
+    }
+
+    fn total(&self) -> Outcome<u64> {
+        let path = format!("/v1/organizations/{}/workspaces?limit=0", self.organization);
+        let page: Value =
+            serde_json::from_str(&get(self.port, &path, &self.token).doing("a list")?).doing("a list")?;
+        page["totalCount"].as_u64().ok_or("a list has no total".into())
+    }
+
+    fn first_workspace(&self) -> Outcome<String> {
+        let path = format!("/v1/organizations/{}/workspaces?limit=1", self.organization);
+        let page: Value =
+            serde_json::from_str(&get(self.port, &path, &self.token).doing("a list")?).doing("a list")?;
+        Ok(page["workspaces"][0]["id"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Durable creates, against the bare handler that reads the same body and answers with the same bytes.
+    fn creates(&self) -> Outcome {
+        let path = format!("/v1/organizations/{}/workspaces", self.organization);
+        let before = self.total()?;
+        let script = self.create_script()?;
+        let ours = wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&script))?;
+        let created = self.total()? - before;
+        let answer = get(self.port, &format!("{path}/{}", self.first_workspace()?), &self.token)
+            .doing("a workspace")?;
+        let bare = self.bare(&answer, |port| wrk(port, &path, "", WRITERS, SECONDS, Some(&script)))?;
+        let (rate, ratio) = (ours.rate, ours.rate / bare.rate);
+        println!(
+            "create workspace, durable: {rate:.0}/s ({created} created), {ratio:.2} of the bare handler; {}",
+            ours.latency
+        );
+        Ok(())
+    }
+
+    /// Creates workspaces until there are so many.
+    fn seed(&self, rows: u64) -> Outcome {
+        let path = format!("/v1/organizations/{}/workspaces", self.organization);
+        while self.total()? < rows {
+            println!("creating workspaces: {} of {rows}", self.total()?);
+            wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&self.create_script()?))?;
+        }
+        Ok(())
+    }
+
+    /// Names are unique over threads and runs.
+    fn create_script(&self) -> Outcome<PathBuf> {
+        let script = self.directory.join("create.lua");
+        let run = self.total()?;
+        let text = format!(
+            "local threads = 0\n\
+             function setup(thread) thread:set('number', threads); threads = threads + 1 end\n\
+             function init() count = 0 end\n\
+             function request()\n\
+               count = count + 1\n\
+               local body = '{{\"name\":\"{run}-' .. number .. '-' .. count .. '\",\"description\":\"made by the benchmark\"}}'\n\
+               wrk.headers['Content-Type'] = 'application/json'\n\
+               return wrk.format('POST', nil, nil, body)\n\
+             end\n"
+        );
+        fs::write(&script, text).doing("writing a script")?;
+        Ok(script)
+    }
+
+    fn load(&self, path: &str) -> Outcome<Measured> {
+        wrk(self.port, path, &self.token, CONNECTIONS, SECONDS, None)
+    }
+
+    fn read(&self, name: &str, path: &str) -> Outcome {
+        let answer = get(self.port, path, &self.token).doing(path)?;
+        let ours = self.load(path)?;
+        let bare = self.bare(&answer, |port| wrk(port, path, &self.token, CONNECTIONS, SECONDS, None))?;
+        println!(
+            "{name:<34}{:>12.0}{:>12.0}{:>8.2}   {}",
+            ours.rate,
+            bare.rate,
+            ours.rate / bare.rate,
+            ours.latency
+        );
+        Ok(())
+    }
+
+    /// Measures the bare handler with an answer.
+    fn bare(&self, answer: &str, measure: impl FnOnce(u16) -> Outcome<Measured>) -> Outcome<Measured> {
+        let file = self.directory.join("answer.json");
+        fs::write(&file, answer).doing("writing the answer")?;
+        let port = free_port()?;
+        let program = target()?.join("release/examples/bare").display().to_string();
+        let line = [program.as_str(), &port.to_string(), &file.display().to_string()];
+        let own = keeper::directory("bare", None)?;
+        let mut server = Keeper::start(&line, &own, None, scratch()?.join("bare.log"), "TERM")?;
+        server.wait_until(Duration::from_secs(10), || status(port, "/", "").is_ok())?;
+        let measured = measure(port);
+        server.stop()?;
+        measured
+    }
+
+    /// How long a start takes on what is there now.
+    fn restart(self) -> Outcome {
+        let rows = self.total()?;
+        self.server.stop()?;
+        let started = Instant::now();
+        let _server = serve(&self.program, &self.directory, self.port)?;
+        println!("ready {} ms after the start, with {rows} workspaces", started.elapsed().as_millis());
+        Ok(())
+    }
+}
+
+fn serve(program: &Path, directory: &Path, port: u16) -> Outcome<Keeper> {
+    let (listen, data) = (format!("127.0.0.1:{port}"), directory.join("data").display().to_string());
+    let program = program.display().to_string();
+    let line = [program.as_str(), "serve", "--listen", &listen, "--data-dir", &data];
+    let own = keeper::directory("bench", None)?;
+    let mut server = Keeper::start(&line, &own, None, scratch()?.join("bench.log"), "TERM")?;
+    server.wait_until(Duration::from_secs(30), || status(port, "/readyz", "").is_ok_and(|s| s == 200))?;
+    Ok(server)
+}
+
+/// Runs the load tool and reads what it prints.
+fn wrk(
+    port: u16,
+    path: &str,
+    token: &str,
+    connections: &str,
+    seconds: &str,
+    script: Option<&Path>,
+) -> Outcome<Measured> {
+    let mut command = Command::new("wrk");
+    command.args(["--threads", "1", "--connections", connections, "--duration", seconds, "--latency"]);
+    command.args(["--header", &format!("Authorization: Bearer {token}")]);
+    if let Some(script) = script {
+        command.arg("--script").arg(script);
+    }
+    let output = command.arg(format!("http://127.0.0.1:{port}{path}")).output().doing("wrk")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if text.contains("Non-2xx") || text.contains("Socket errors") {
+        return Err(format!("the load was not answered as it should be:\n{text}"));
+    }
+    let after = |label: &str| {
+        text.lines().find_map(|line| line.trim().strip_prefix(label).map(|rest| rest.trim().to_owned()))
+    };
+    let rate =
+        after("Requests/sec:").and_then(|rate| rate.parse().ok()).ok_or(format!("wrk said:\n{text}"))?;
+    let latency =
+        format!("p50 {}, p99 {}", after("50%").unwrap_or_default(), after("99%").unwrap_or_default());
+    Ok(Measured { rate, latency })
+}
