@@ -2,6 +2,7 @@
 
 mod data_dir;
 mod ip_range;
+mod log;
 mod serve;
 mod settings;
 mod signing_key;
@@ -13,7 +14,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The open control plane for workflow orchestration.
 #[derive(Parser)]
-#[command(name = "podium", version, after_help = "Example: podium serve --listen 127.0.0.1:8080 --data-dir ./podium-data")]
+#[command(
+    name = "podium",
+    version,
+    after_help = "Example: podium serve --listen 127.0.0.1:8080 --data-dir ./podium-data"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

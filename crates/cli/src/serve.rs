@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use ipnet::IpNet;
 use podium_app::mail::Mailer;
 use podium_app::{App, Config, Rates, follow, maintenance};
 use podium_http::{Server, Settings, Tls};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
 
+use crate::log::{Format, Log};
 use crate::settings::Installation;
 
 /// Serve the API.
@@ -55,16 +55,10 @@ pub(crate) struct Serve {
     mail_from: Option<String>,
     /// Form of the log on stderr.
     #[arg(long, env = "PODIUM_LOG_FORMAT", value_enum, default_value = "text")]
-    log_format: LogFormat,
+    log_format: Format,
     /// What is logged, such as info, or warn,podium::request=off.
     #[arg(long, env = "PODIUM_LOG", default_value = "info")]
     log: String,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum LogFormat {
-    Text,
-    Json,
 }
 
 fn rates(text: &str) -> Result<Rates, String> {
@@ -77,7 +71,7 @@ fn rates(text: &str) -> Result<Rates, String> {
 
 impl Serve {
     pub(crate) async fn run(self) -> Result<(), String> {
-        self.start_log()?;
+        let log = Log::start(&self.log, self.log_format)?;
         let mut stop = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
         let listener = TcpListener::bind(self.listen)
@@ -90,7 +84,8 @@ impl Serve {
             eprintln!("The owner's token, shown once and kept in {}:\n{token}", path.display());
         }
         let app = started.app;
-        let background = [tokio::spawn(follow::run(app.clone())), tokio::spawn(maintenance::run(app.clone()))];
+        let background =
+            [tokio::spawn(follow::run(app.clone())), tokio::spawn(maintenance::run(app.clone()))];
         let server = Server::new(app.clone(), self.settings());
         eprintln!("Podium is ready at {}", app.config.public_url);
         let stopped = async move {
@@ -103,16 +98,7 @@ impl Serve {
         tracing::info!(?served, "stopped serving");
         background.iter().for_each(tokio::task::JoinHandle::abort);
         finish(&app).await;
-        Ok(())
-    }
-
-    fn start_log(&self) -> Result<(), String> {
-        let filter = EnvFilter::try_new(&self.log).map_err(|error| format!("--log: {error}"))?;
-        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-        match self.log_format {
-            LogFormat::Text => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
-            LogFormat::Json => log.json().flatten_event(true).init(),
-        }
+        log.write_out();
         Ok(())
     }
 
