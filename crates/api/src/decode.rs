@@ -116,6 +116,7 @@ impl Check {
         let Self::Object(fields) = self else { return self.decode(Value::Null) };
         let mut object = Map::new();
         let mut seen = HashSet::new();
+        let mut errors = Vec::new();
         for (name, text) in pairs {
             let Some(field) = fields.iter().find(|field| field.name == name) else { continue };
             if let Self::List { items, .. } = &field.check {
@@ -125,10 +126,15 @@ impl Check {
             } else if seen.insert(name.clone()) {
                 object.insert(name, field.check.read(text));
             } else {
-                return Err(vec![FieldError::new(name, "repeated", "may be given once only")]);
+                errors.push(FieldError::new(name, "repeated", "may be given once only"));
             }
         }
-        self.decode(Value::Object(object))
+        let decoded = self.decode(Value::Object(object));
+        if errors.is_empty() {
+            return decoded;
+        }
+        errors.extend(decoded.err().into_iter().flatten());
+        Err(errors)
     }
 
     /// A value from the text of a query parameter; what does not fit stays text and is refused later.

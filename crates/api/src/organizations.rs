@@ -164,7 +164,7 @@ pub struct OrganizationsPaginated {
     /// The limit in force.
     pub limit: u32,
     /// How many were skipped.
-    pub offset: u32,
+    pub offset: u64,
     /// How many there are in all.
     pub total_count: u64,
 }

@@ -35,7 +35,7 @@ pub struct Page<K: SortKeys> {
     /// How many items to skip.
     #[serde(default)]
     #[schemars(range(min = 0))]
-    pub offset: u32,
+    pub offset: u64,
     /// How many items to return at the most; 0 gives an empty page with the total.
     #[serde(default)]
     pub limit: Limit<K>,

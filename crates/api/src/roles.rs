@@ -197,7 +197,7 @@ pub struct RolesPaginated {
     /// The limit in force.
     pub limit: u32,
     /// How many were skipped.
-    pub offset: u32,
+    pub offset: u64,
     /// How many custom roles there are in all.
     pub total_count: u64,
 }

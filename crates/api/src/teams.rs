@@ -162,7 +162,7 @@ pub struct TeamsPaginated {
     /// The limit in force.
     pub limit: u32,
     /// How many were skipped.
-    pub offset: u32,
+    pub offset: u64,
     /// How many there are in all.
     pub total_count: u64,
 }
@@ -193,7 +193,7 @@ pub struct TeamMembersPaginated {
     /// The limit in force.
     pub limit: u32,
     /// How many were skipped.
-    pub offset: u32,
+    pub offset: u64,
     /// How many there are in all.
     pub total_count: u64,
 }

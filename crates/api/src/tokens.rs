@@ -151,7 +151,7 @@ pub struct ApiTokensPaginated {
     /// The limit in force.
     pub limit: u32,
     /// How many were skipped.
-    pub offset: u32,
+    pub offset: u64,
     /// How many there are in all.
     pub total_count: u64,
 }

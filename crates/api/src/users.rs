@@ -127,7 +127,7 @@ pub struct UsersPaginated {
     /// The limit in force.
     pub limit: u32,
     /// How many were skipped.
-    pub offset: u32,
+    pub offset: u64,
     /// How many there are in all.
     pub total_count: u64,
 }
@@ -184,7 +184,7 @@ pub struct UserTeamsPaginated {
     /// The limit in force.
     pub limit: u32,
     /// How many were skipped.
-    pub offset: u32,
+    pub offset: u64,
     /// How many there are in all.
     pub total_count: u64,
 }

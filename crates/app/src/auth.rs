@@ -5,6 +5,8 @@ mod attempt;
 
 pub use accept::accept_invite;
 
+use std::sync::Arc;
+
 use podium_api::auth::{ChangePasswordRequest, Session, SignInRequest};
 use podium_api::enums::UserStatus;
 use podium_api::{Id, Many, Nothing, Timestamp};
@@ -98,11 +100,14 @@ pub async fn change_password(cx: Cx<()>, call: Call<(), Nothing, ChangePasswordR
 /// The caller's account; ends the call here if it was answered before, while the password was another.
 async fn own_account(cx: &Cx<()>) -> Result<Account> {
     let running = cx.app().running.enter(cx)?;
+    let entered = Arc::clone(&running);
     let read = move |cx: &Cx<()>, conn: &Conn| {
         running.replay(cx, conn)?;
         Ok(users::account(conn, cx.subject_id())?)
     };
-    cx.read(read).await?.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))
+    let account = cx.read(read).await;
+    entered.leave();
+    account?.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))
 }
 
 /// Whether the caller knows its password; one that has none yet says so.

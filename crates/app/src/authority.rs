@@ -187,11 +187,11 @@ fn read_authority(
     let (home, belongs) = match credential.organization_id {
         Some(own) => (Some(own), organization_id == Some(own)),
         None => {
-            let active = |(id, status): &(Id, UserStatus)| {
-                Some(*id) == organization_id && *status == UserStatus::Active
-            };
-            let memberships = users::memberships(conn, credential.subject_id)?;
-            (memberships.first().map(|(id, _)| *id), memberships.iter().any(active))
+            // One who is only invited does not belong yet: neither may it act there, nor is it told there what it does.
+            let mut memberships = users::memberships(conn, credential.subject_id)?;
+            memberships.retain(|(_, status)| *status == UserStatus::Active);
+            let belongs = memberships.iter().any(|(id, _)| Some(*id) == organization_id);
+            (memberships.first().map(|(id, _)| *id), belongs)
         }
     };
     let member = match organization_id.filter(|_| belongs) {

@@ -181,6 +181,17 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         self.note_confirmed(answer)
     }
 
+    /// Reads a short page of a list by an index, in one snapshot.
+    pub async fn page<T: Send + 'static>(
+        &self,
+        mut unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let cx = self.clone();
+        let answer =
+            self.inner.app.db.page(Some(self.inner.authority.guard()), move |conn| unit(&cx, conn)).await;
+        self.note_confirmed(answer)
+    }
+
     /// Reads a list, in one snapshot.
     pub async fn scan<T: Send + 'static>(
         &self,
@@ -198,6 +209,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         mut effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
     ) -> Result<R> {
         let running = self.inner.app.running.enter(self)?;
+        let entered = Arc::clone(&running);
         let cx = self.clone();
         let audit_id = self.new_id();
         let answer = self
@@ -206,11 +218,13 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
             .db
             .write(Some(self.inner.authority.guard()), move |tx| {
                 running.replay(&cx, tx)?;
+                running.claim(&cx, tx)?;
                 let reply = effect(&cx, tx)?;
                 audit::record(tx, &cx, audit_id, R::KIND.status())?;
                 running.keep(&cx, tx, reply)
             })
             .await;
+        entered.leave();
         self.note_confirmed(answer)
     }
 

@@ -1,10 +1,11 @@
 //! `Idempotency-Key`: repeats of a request have one effect and one answer.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use podium_api::Reply;
+use podium_api::{Reply, Timestamp};
 use podium_db::{Conn, Tx};
 use podium_domain::Refusal;
 use podium_store::kept_answers::{self, AnswerKey, KeptAnswer};
@@ -38,11 +39,12 @@ pub struct Running(RunningKeys);
 pub struct Entered {
     keyed: Option<(AnswerKey, String)>,
     keys: RunningKeys,
+    is_running: AtomicBool,
 }
 
 impl Running {
     /// Marks a request as running; refuses another with the same key until it is done.
-    pub fn enter<P: Clone + Send + Sync + 'static>(&self, cx: &Cx<P>) -> Result<Entered> {
+    pub fn enter<P: Clone + Send + Sync + 'static>(&self, cx: &Cx<P>) -> Result<Arc<Entered>> {
         let request = cx.request();
         let keyed = request.idempotency.as_ref().map(|Idempotency { key, request_hash }| {
             let answer_key = AnswerKey {
@@ -58,7 +60,7 @@ impl Running {
         {
             return Err(Error::StillRunning);
         }
-        Ok(Entered { keyed, keys: Arc::clone(&self.0) })
+        Ok(Arc::new(Entered { keyed, keys: Arc::clone(&self.0), is_running: AtomicBool::new(true) }))
     }
 }
 
@@ -66,15 +68,23 @@ fn name(key: &AnswerKey) -> (podium_api::Id, &'static str, String, String) {
     (key.subject_id, key.operation_id, key.target.clone(), key.key.clone())
 }
 
+/// A unit of work whose caller has gone runs on, and is done when it is dropped.
 impl Drop for Entered {
     fn drop(&mut self) {
-        if let Some((key, _)) = &self.keyed {
-            self.keys.lock().unwrap_or_else(PoisonError::into_inner).remove(&name(key));
-        }
+        self.leave();
     }
 }
 
 impl Entered {
+    /// Says that it is done. What it kept is found from now on, although the unit may not have been dropped yet.
+    pub fn leave(&self) {
+        if let Some((key, _)) = &self.keyed
+            && self.is_running.swap(false, Ordering::AcqRel)
+        {
+            self.keys.lock().unwrap_or_else(PoisonError::into_inner).remove(&name(key));
+        }
+    }
+
     /// Ends the call with the kept answer, if there is one.
     pub fn replay<P: Clone + Send + Sync + 'static>(&self, cx: &Cx<P>, conn: &Conn) -> Result<()> {
         let Some((key, request_hash)) = &self.keyed else { return Ok(()) };
@@ -114,6 +124,16 @@ impl Entered {
         if lives { Ok(body.to_vec()) } else { Err(gone()) }
     }
 
+    /// Takes the key, before the effect: of two replicas that run the same request, one has it.
+    pub fn claim<P: Clone + Send + Sync + 'static>(&self, cx: &Cx<P>, tx: &Tx) -> Result<()> {
+        let Some((key, request_hash)) = &self.keyed else { return Ok(()) };
+        let lapsed_before = Timestamp::from_millis(cx.now().millis() + 1) - KEPT_FOR;
+        match kept_answers::claim(tx, key, request_hash, cx.now(), lapsed_before) {
+            Err(podium_db::Error::Unique(_)) => Err(Error::StillRunning),
+            claimed => Ok(claimed?),
+        }
+    }
+
     /// Keeps the answer in the transaction of its effect.
     pub fn keep<P: Clone + Send + Sync + 'static, R: Reply>(
         &self,
@@ -121,30 +141,16 @@ impl Entered {
         tx: &Tx,
         reply: R,
     ) -> Result<R> {
-        let Some((key, request_hash)) = &self.keyed else { return Ok(reply) };
+        let Some((key, _)) = &self.keyed else { return Ok(reply) };
         let is_sealed = cx.request().operation.secret_reply;
         let (version, body) = reply.parts();
         let body =
             body.map(serde_json::to_vec).transpose().map_err(|error| Error::Internal(error.to_string()))?;
-        let body = body.unwrap_or_default();
-        let answer = KeptAnswer {
-            request_hash: request_hash.clone(),
-            version,
-            body: if is_sealed { cx.app().secrets.seal(&cx.app().world, &key.key, &body) } else { body },
-            is_sealed,
-            created_at: cx.now(),
-        };
-        match kept_answers::insert(
-            tx,
-            key,
-            &answer,
-            podium_api::Timestamp::from_millis(cx.now().millis() + 1) - KEPT_FOR,
-        ) {
-            Err(podium_db::Error::Unique(_)) => Err(Error::StillRunning),
-            kept => {
-                kept?;
-                Ok(reply)
-            }
+        let mut body = body.unwrap_or_default();
+        if is_sealed {
+            body = cx.app().secrets.seal(&cx.app().world, &key.key, &body);
         }
+        kept_answers::keep(tx, key, version, &body, is_sealed)?;
+        Ok(reply)
     }
 }

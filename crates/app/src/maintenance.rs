@@ -12,6 +12,8 @@ use crate::idempotency::KEPT_FOR;
 const EVERY: Duration = Duration::from_secs(60);
 const AT_ONCE: u32 = 500;
 const CHANGES_KEPT_FOR: Duration = Duration::from_hours(7 * 24);
+/// Another replica signs with a retired key until its next round here.
+const RETIRED_KEYS_KEPT_FOR: Duration = Duration::from_hours(1);
 
 /// Runs until the task is dropped.
 pub async fn run(app: App) {
@@ -34,10 +36,8 @@ pub async fn once(app: &App) -> Result<()> {
     drop_all(app, move |tx| Ok(credentials::prune(tx, now, AT_ONCE)?)).await?;
     drop_all(app, move |tx| Ok(changes::prune(tx, now - CHANGES_KEPT_FOR, AT_ONCE)?)).await?;
     drop_all(app, move |tx| Ok(audit::prune(tx, now - audit_retention, AT_ONCE)?)).await?;
-    let dropped = app.db.write(None, move |tx| signing_keys::drop_unused(tx, now)).await?;
-    if dropped > 0 {
-        app.reload_keys().await?;
-    }
+    app.db.write(None, move |tx| signing_keys::drop_unused(tx, now - RETIRED_KEYS_KEPT_FOR)).await?;
+    app.reload_keys().await?;
     app.rate_limits.tidy();
     app.refusals.tidy();
     Ok(())

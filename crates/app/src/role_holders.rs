@@ -86,6 +86,11 @@ pub(crate) fn changed(
     Ok(role_updates::update(kind, current, change, cx.grants(), &facts)?)
 }
 
+/// Whether a change leaves everything as it was: such a change is no write, and everybody may ask for it.
+pub(crate) fn are_same(before: &[Grant], after: &[Grant]) -> bool {
+    before.len() == after.len() && before.iter().all(|grant| after.contains(grant))
+}
+
 /// Refuses what the transaction has done so far if it leaves nobody to own the organization.
 pub(crate) fn keeps_an_owner(cx: &Cx<Scope>, tx: &Tx) -> Result<()> {
     Ok(last_owner::keeps_an_owner(grants::active_owners(tx, cx.scope())?)?)

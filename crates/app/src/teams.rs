@@ -208,9 +208,12 @@ pub async fn update_roles(
         cx.expect_version(team.version)?;
         let current = grants::of(tx, cx.scope(), id)?;
         let after = role_holders::changed(cx, tx, SubjectKind::Team, &current, &change)?;
-        grants::replace(tx, cx.scope(), grants::Subject::Team, id, &after)?;
-        role_holders::keeps_an_owner(cx, tx)?;
-        let One { version, .. } = advance(cx, tx, team)?;
+        let mut version = team.version;
+        if !role_holders::are_same(&current, &after) {
+            grants::replace(tx, cx.scope(), grants::Subject::Team, id, &after)?;
+            role_holders::keeps_an_owner(cx, tx)?;
+            version = advance(cx, tx, team)?.version;
+        }
         Ok(One { version, body: subject_roles::managed_by(cx.grants(), SubjectKind::Team, &after) })
     })
     .await

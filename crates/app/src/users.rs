@@ -69,9 +69,10 @@ pub async fn update_roles(
         let mut current = grants::of(tx, cx.scope(), id)?;
         current.extend(promised.map(|role| Grant { on: On::Organization, held: Held::Organization(role) }));
         let after = role_holders::changed(cx, tx, SubjectKind::User, &current, &change)?;
+        let is_changed = change == Change::Leave || !role_holders::are_same(&current, &after);
         if change == Change::Leave {
             remove(cx, tx, id, version)?;
-        } else {
+        } else if is_changed {
             // Until an invite is accepted, the role in the organization is kept with the invite.
             let (promise, granted): (Vec<Grant>, Vec<Grant>) =
                 after.iter().cloned().partition(|grant| promised.is_some() && grant.on == On::Organization);
@@ -88,7 +89,7 @@ pub async fn update_roles(
         } else {
             subject_roles::managed_by(cx.grants(), SubjectKind::User, &after)
         };
-        Ok(One { version: version + 1, body })
+        Ok(One { version: version + i64::from(is_changed), body })
     })
     .await
 }

@@ -1,5 +1,7 @@
 //! Workspaces.
 
+use std::sync::Arc;
+
 use podium_api::path::{InOrganization, OfWorkspace};
 use podium_api::workspaces::{
     CreateWorkspaceRequest, ListWorkspaces, UpdateWorkspaceRequest, Workspace, WorkspacesPaginated,
@@ -15,6 +17,8 @@ use crate::cx::{Call, Cx};
 use crate::error::{Result, Taken};
 
 const MAX_NAME: usize = 50;
+const MAX_REGION: usize = 100;
+const SHORT_PAGE: u32 = 100;
 
 /// Lists the workspaces that the caller may see.
 pub async fn list(
@@ -25,12 +29,22 @@ pub async fn list(
     let name_keys: Vec<String> = call.query.names.iter().map(|name| names::fold(name)).collect();
     let ids = call.query.workspace_ids;
     let (limit, offset) = (paging.limit, paging.offset);
-    let page = move |cx: &Cx<Scope>, conn: &Conn| {
-        let reach = cx.grants().visible_workspaces();
-        let listed = workspaces::Listed { reach: &reach, ids: &ids, name_keys: &name_keys };
-        Ok(workspaces::list(conn, cx.scope(), &listed, &paging, &cx.app().landmarks)?)
+    let listing = Arc::new((paging, ids, name_keys));
+    let page = |walk_far| {
+        let listing = Arc::clone(&listing);
+        move |cx: &Cx<Scope>, conn: &Conn| {
+            let (paging, ids, name_keys) = &*listing;
+            let reach = cx.grants().visible_workspaces();
+            let listed = workspaces::Listed { reach: &reach, ids, name_keys };
+            Ok(workspaces::list(conn, cx.scope(), &listed, paging, &cx.app().landmarks, walk_far)?)
+        }
     };
-    let (workspaces, total_count) = cx.scan(page).await?;
+    let near = if limit <= SHORT_PAGE { cx.page(page(false)).await? } else { None };
+    let found = match near {
+        Some(found) => Some(found),
+        None => cx.scan(page(true)).await?,
+    };
+    let (workspaces, total_count) = found.unwrap_or_default();
     Ok(Many(WorkspacesPaginated { workspaces, limit, offset, total_count }))
 }
 
@@ -117,8 +131,9 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfWorkspace, Nothing, Nothing>) ->
         cx.expect_version(version)?;
         let left = deployments::count(tx, cx.scope(), id)?;
         if left > 0 {
+            let deployments = if left == 1 { "deployment" } else { "deployments" };
             let message = format!(
-                "The workspace has {left} deployments: delete them, or move them to another workspace."
+                "The workspace has {left} {deployments}: delete what is left, or move it to another workspace."
             );
             return Err(Refusal::invalid(message).into());
         }
@@ -161,6 +176,9 @@ fn taken(name: &str) -> String {
 fn check_defaults(workspace: &Workspace) -> Result<()> {
     let mut fields = Fields::new();
     let (provider, region) = (workspace.default_cloud_provider.is_some(), workspace.default_region.is_some());
+    if workspace.default_region.as_ref().is_some_and(|region| region.chars().count() > MAX_REGION) {
+        fields.push("defaultRegion", "maxLength", format!("must have at most {MAX_REGION} characters"));
+    }
     if workspace.default_cluster_id.is_some() {
         for (given, field) in [(provider, "defaultCloudProvider"), (region, "defaultRegion")] {
             if given {

@@ -32,7 +32,13 @@ impl World {
 
     /// One whose clock stands still until it is set, and whose ids are the same in every run.
     pub fn fixed(now: Timestamp) -> Self {
-        Self { source: Source::Fixed(Mutex::new(Fixed { now, seed: 0 })), counter: AtomicU32::new(0) }
+        Self::fixed_from(now, 0)
+    }
+
+    /// The same, with ids and randomness that begin elsewhere: for another process on one database.
+    pub fn fixed_from(now: Timestamp, start: u32) -> Self {
+        let fixed = Fixed { now, seed: u64::from(start) << 32 };
+        Self { source: Source::Fixed(Mutex::new(fixed)), counter: AtomicU32::new(start) }
     }
 
     /// Sets the clock of a fixed world.

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
 
-const DATABASE: &str = "podium.db";
+/// The file of the embedded database.
+pub(crate) const DATABASE: &str = "podium.db";
 const SECRET_KEY: &str = "secret-key";
 const OWNER_TOKEN: &str = "owner-token";
 
@@ -25,11 +26,6 @@ impl DataDir {
         })();
         made.map_err(|error| format!("the data directory {} cannot be used: {error}", path.display()))?;
         Ok(Self(path.to_owned()))
-    }
-
-    /// Where the embedded database is.
-    pub(crate) fn database(&self) -> PathBuf {
-        self.0.join(DATABASE)
     }
 
     /// The key of this installation's secrets, made at first start.

@@ -1,7 +1,6 @@
 //! `podium ip-range`: opens a door that was locked from inside.
 
 use clap::Subcommand;
-use podium_app::Config;
 
 use crate::settings::Installation;
 
@@ -16,6 +15,7 @@ pub(crate) enum IpRange {
 
 /// Which installation.
 #[derive(clap::Args)]
+#[command(after_help = "Example: podium ip-range reset --data-dir ./podium-data")]
 pub(crate) struct Reset {
     #[command(flatten)]
     installation: Installation,

@@ -15,8 +15,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::log::{Format, Log};
 use crate::settings::Installation;
 
+const EXAMPLES: &str = "\
+Examples:
+  podium serve
+  podium serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem --public-url https://podium.example.com
+  PODIUM_SECRET_KEY=... podium serve --database-url postgres://podium@db.example.com/podium";
+
 /// Serve the API.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
     #[command(flatten)]
     installation: Installation,
@@ -78,12 +85,7 @@ impl Serve {
             .await
             .map_err(|error| format!("cannot listen on {}: {error}", self.listen))?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
-        let (started, data_dir) = self.installation.open(self.config(address)?).await?;
-        if let Some(token) = &started.owner_token {
-            let path = data_dir.keep_owner_token(token)?;
-            eprintln!("The owner's token, shown once and kept in {}:\n{token}", path.display());
-        }
-        let app = started.app;
+        let app = self.installation.open(self.config(address)?).await?;
         let background =
             [tokio::spawn(follow::run(app.clone())), tokio::spawn(maintenance::run(app.clone()))];
         let server = Server::new(app.clone(), self.settings());

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use clap::Args;
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
-use podium_app::{App, Config, Started};
+use podium_app::{App, Config};
 use podium_db::Target;
 
-use crate::data_dir::DataDir;
+use crate::data_dir::{DATABASE, DataDir};
 
 /// Where an installation is.
 #[derive(Args)]
@@ -26,14 +26,11 @@ pub(crate) struct Installation {
 }
 
 impl Installation {
-    /// Opens the installation.
-    pub(crate) async fn open(&self, config: Config) -> Result<(Started, DataDir), String> {
+    /// Opens the installation, and makes it where there is none; then the owner's token is shown.
+    pub(crate) async fn open(&self, config: Config) -> Result<App, String> {
         let world = Arc::new(World::machine());
         let data_dir = DataDir::open(&self.data_dir)?;
-        let target = match &self.database_url {
-            Some(url) => Target::parse(url),
-            None => Target::Sqlite(data_dir.database()),
-        };
+        let target = self.target();
         let key = match (&self.secret_key, &target) {
             (Some(key), _) => key.clone(),
             (None, Target::Sqlite(_)) => data_dir.secret_key(&world)?,
@@ -45,6 +42,28 @@ impl Installation {
         };
         let secrets = Secrets::from_text(&key)?;
         let started = App::start(target, config, secrets, world).await.map_err(|error| error.to_string())?;
-        Ok((started, data_dir))
+        if let Some(token) = &started.owner_token {
+            let path = data_dir.keep_owner_token(token)?;
+            eprintln!("The owner's token, shown once and kept in {}:\n{token}", path.display());
+        }
+        Ok(started.app)
+    }
+
+    /// Opens an installation for a command that is of no use where there is none.
+    pub(crate) async fn open_existing(&self) -> Result<App, String> {
+        if let Target::Sqlite(path) = self.target()
+            && !path.exists()
+        {
+            let directory = self.data_dir.display();
+            return Err(format!("there is no installation in {directory}: give its --data-dir or --database-url"));
+        }
+        self.open(Config::new("")).await
+    }
+
+    fn target(&self) -> Target {
+        match &self.database_url {
+            Some(url) => Target::parse(url),
+            None => Target::Sqlite(self.data_dir.join(DATABASE)),
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! `podium signing-key`: rotates the key that tokens are signed with.
 
 use clap::Subcommand;
-use podium_app::Config;
 
 use crate::settings::Installation;
 
@@ -16,6 +15,7 @@ pub(crate) enum SigningKey {
 
 /// Which installation.
 #[derive(clap::Args)]
+#[command(after_help = "Example: podium signing-key rotate --data-dir ./podium-data")]
 pub(crate) struct Rotate {
     #[command(flatten)]
     installation: Installation,
@@ -24,9 +24,9 @@ pub(crate) struct Rotate {
 impl SigningKey {
     pub(crate) async fn run(self) -> Result<(), String> {
         let Self::Rotate(rotate) = self;
-        let (started, _) = rotate.installation.open(Config::new("")).await?;
-        let id = started.app.rotate_signing_key().await.map_err(|error| error.to_string())?;
-        started.app.db.close().await;
+        let app = rotate.installation.open_existing().await?;
+        let id = app.rotate_signing_key().await.map_err(|error| error.to_string())?;
+        app.db.close().await;
         eprintln!("New tokens are signed with key {id}.");
         Ok(())
     }

@@ -60,6 +60,22 @@ impl Db {
         }
     }
 
+    /// Reads a short page of a list by an index, in one snapshot. On SQLite it runs inline: a hundred rows at most.
+    pub async fn page<T, E>(
+        &self,
+        guard: Option<Arc<Guard>>,
+        mut unit: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Fault,
+    {
+        match &self.0 {
+            Pool::Sqlite(pool) => pool.page(unit),
+            Pool::Postgres(pool) => pool.run(postgres::Mode::Scan, guard, move |tx: &Tx| unit(tx)).await,
+        }
+    }
+
     /// Lists, counts, exports: everything in it sees one snapshot.
     pub async fn scan<T, E>(
         &self,
@@ -89,6 +105,16 @@ impl Db {
         match &self.0 {
             Pool::Sqlite(pool) => pool.write(unit).await,
             Pool::Postgres(pool) => pool.run(postgres::Mode::Write, guard, unit).await,
+        }
+    }
+
+    /// A number that changes with every commit, before the commit is acknowledged; `None` where others write too.
+    ///
+    /// What was read after the number was taken is still true while the number is the same.
+    pub fn generation(&self) -> Option<u64> {
+        match &self.0 {
+            Pool::Sqlite(pool) => Some(pool.commits()),
+            Pool::Postgres(_) => None,
         }
     }
 

@@ -76,6 +76,21 @@ pub(crate) fn no_such(thing: &str, id: &dyn Display) -> String {
     )
 }
 
+/// The longest id of a DAG and the longest tag, as Airflow keeps them.
+pub(crate) const MAX_DAG_ID: usize = 250;
+pub(crate) const MAX_DAG_TAG: usize = 100;
+
+/// Checks that the name of a DAG or tag is not too long.
+pub(crate) fn dag_name(field: impl Into<String>, name: &str, max: usize) -> Result<(), FieldError> {
+    match name.chars().count() {
+        length if length > max => {
+            let message = format!("must have at most {max} characters, has {length}");
+            Err(FieldError::new(field, "maxLength", message))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Why a role cannot be held there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {

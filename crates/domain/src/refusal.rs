@@ -79,6 +79,7 @@ impl From<FieldError> for Refusal {
 impl From<Vec<FieldError>> for Refusal {
     fn from(fields: Vec<FieldError>) -> Self {
         let message = match fields.as_slice() {
+            [one] if one.field.is_empty() => format!("The body {}", one.message),
             [one] => format!("`{}` {}", one.field, one.message),
             many => format!("{} fields are wrong; `fieldErrors` names each of them.", many.len()),
         };

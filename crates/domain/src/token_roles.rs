@@ -8,7 +8,7 @@ use podium_api::enums::TokenEntity;
 use podium_api::tokens::ApiTokenRole;
 use podium_api::{FieldError, Id};
 
-use crate::assignable::{self, Facts, Mentions, no_such};
+use crate::assignable::{self, Facts, MAX_DAG_ID, MAX_DAG_TAG, Mentions, dag_name, no_such};
 use crate::authorize::Target;
 use crate::grants::{Grant, Grants, Held, On};
 use crate::no_escalation::may_give;
@@ -150,6 +150,8 @@ impl Reader<'_> {
         if name.trim().is_empty() {
             return Err(FieldError::new("entityId", "required", "must be the id of a DAG, or a tag"));
         }
+        let is_tag = entry.entity_type == TokenEntity::DagTag;
+        dag_name("entityId", &name, if is_tag { MAX_DAG_TAG } else { MAX_DAG_ID })?;
         let Some(deployment_id) = entry.deployment_id else {
             let message = format!("is required where entityType is {}", entry.entity_type);
             return Err(FieldError::new("deploymentId", "required", message));

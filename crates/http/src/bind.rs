@@ -19,17 +19,25 @@ use podium_app::visit::Visit;
 use podium_app::{Call, Cx, Error};
 use podium_domain::{Permission, Refusal, Scope, Target, authorize};
 
+use crate::answers::Answers;
 use crate::body::{self, Body};
 use crate::errors::Failure;
 use crate::incoming::{Checks, Incoming};
-use crate::respond;
+use crate::respond::{Sent, Written};
 use crate::settings::Settings;
 
 /// How often a request is judged again because its caller's rights changed while it ran.
 const ATTEMPTS: usize = 4;
 
 pub(crate) type Answer = Result<Response<Body>, Failure>;
-pub(crate) type Endpoint = Box<dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
+pub(crate) type Endpoint =
+    Box<dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
+
+/// What every bound operation shares.
+pub(crate) struct Env {
+    pub(crate) settings: Settings,
+    pub(crate) answers: Answers,
+}
 
 /// How callers of a kind of operation are admitted, and what that proves.
 pub(crate) trait Admission: 'static {
@@ -66,7 +74,8 @@ impl Admission for Permitted {
     fn admit(authority: &Authority, spec: &Spec, ids: &[Id], address: IpAddr) -> Result<Scope, Error> {
         let Some(member) = &authority.member else { return Err(Refusal::not_found("organization").into()) };
         member.admit_address(address)?;
-        let (permission, target) = required(spec, ids).ok_or_else(|| Error::Internal(format!("{} has no target", spec.id)))?;
+        let (permission, target) =
+            required(spec, ids).ok_or_else(|| Error::Internal(format!("{} has no target", spec.id)))?;
         Ok(authorize(member.organization_id, &member.grants, permission, target)?)
     }
 
@@ -93,7 +102,7 @@ pub(crate) fn bind<A, P, Q, B, R, F, Fut>(
     operation: &Operation<A, P, Q, B, R>,
     spec: &'static Spec,
     checks: Checks,
-    settings: Arc<Settings>,
+    env: Arc<Env>,
     function: F,
 ) -> Endpoint
 where
@@ -106,12 +115,12 @@ where
     Fut: Future<Output = Result<R, Error>> + Send + 'static,
 {
     debug_assert_eq!(operation.spec.id, spec.id);
-    guarded::<A, P, Q, B, _, _>(spec, checks, settings, move |cx, call, known| {
+    guarded::<A, P, Q, B, _, _>(spec, checks, env, move |cx, call| {
         let running = function(cx, call);
         async move {
             match running.await {
-                Ok(reply) => respond::reply(&reply, known.as_ref()),
-                Err(Error::Replay(replay)) => Ok(respond::replay(R::KIND, *replay, None)),
+                Ok(reply) => Written::new(&reply).map(Sent::Written),
+                Err(Error::Replay(replay)) => Ok(Sent::Written(Written::again(R::KIND, *replay))),
                 Err(error) => Err(error.into()),
             }
         }
@@ -123,7 +132,7 @@ pub(crate) fn bind_lines<P, Q, B, F, Fut>(
     operation: &Operation<Permitted, P, Q, B, Lines>,
     spec: &'static Spec,
     checks: Checks,
-    settings: Arc<Settings>,
+    env: Arc<Env>,
     function: F,
 ) -> Endpoint
 where
@@ -134,7 +143,7 @@ where
     Fut: Future<Output = Result<AuditExport, Error>> + Send + 'static,
 {
     debug_assert_eq!(operation.spec.id, spec.id);
-    guarded::<Permitted, P, Q, B, _, _>(spec, checks, settings, move |cx, call, _| {
+    guarded::<Permitted, P, Q, B, _, _>(spec, checks, env, move |cx, call| {
         let running = function(cx, call);
         async move {
             let mut export = running.await?;
@@ -148,7 +157,7 @@ where
             let mut response = Response::new(body::stream(futures_util::StreamExt::chain(first, rest)));
             let media = HeaderValue::from_static("application/octet-stream");
             response.headers_mut().insert(CONTENT_TYPE, media);
-            Ok(response)
+            Ok(Sent::Streamed(response))
         }
     })
 }
@@ -158,7 +167,7 @@ pub(crate) fn bind_public<B, R, F, Fut>(
     operation: &Operation<Anyone, (), podium_api::Nothing, B, R>,
     spec: &'static Spec,
     checks: Checks,
-    settings: Arc<Settings>,
+    env: Arc<Env>,
     function: F,
 ) -> Endpoint
 where
@@ -170,32 +179,32 @@ where
     debug_assert_eq!(operation.spec.id, spec.id);
     let checks = Arc::new(checks);
     Box::new(move |mut incoming| {
-        let (checks, settings, function) = (Arc::clone(&checks), Arc::clone(&settings), function.clone());
+        let (checks, env, function) = (Arc::clone(&checks), Arc::clone(&env), function.clone());
         Box::pin(async move {
-            let decoded = incoming.decode(&checks, &settings).await;
+            let decoded = incoming.decode(&checks, &env.settings).await;
             let request = incoming.request(spec, decoded.audited_body)?;
             let (query, body) = decoded.input?;
             let bearer = incoming.optional_bearer();
             let visit = Visit { app: incoming.app.clone(), request, bearer };
             let reply = function(visit, Call { path: (), query, body }).await?;
-            respond::reply(&reply, None)
+            Ok(Written::new(&reply)?.into_response(None))
         })
     })
 }
 
 /// The judgement of a request, and of what came of it.
-fn guarded<A, P, Q, B, F, Fut>(spec: &'static Spec, checks: Checks, settings: Arc<Settings>, function: F) -> Endpoint
+fn guarded<A, P, Q, B, F, Fut>(spec: &'static Spec, checks: Checks, env: Arc<Env>, function: F) -> Endpoint
 where
     A: Admission,
     P: PathParams,
     Q: Input,
     B: Input,
-    F: Fn(Cx<A::Proof>, Call<P, Q, B>, Option<HeaderValue>) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Answer> + Send + 'static,
+    F: Fn(Cx<A::Proof>, Call<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Sent, Failure>> + Send + 'static,
 {
     let checks = Arc::new(checks);
     Box::new(move |mut incoming| {
-        let (checks, settings, function) = (Arc::clone(&checks), Arc::clone(&settings), function.clone());
+        let (checks, env, function) = (Arc::clone(&checks), Arc::clone(&env), function.clone());
         Box::pin(async move {
             let token = incoming.bearer()?.to_owned();
             let organization_id = A::organization(&incoming.ids);
@@ -207,7 +216,8 @@ where
                     app.rate_limits.count(authority.credential.subject_id, spec.method)?;
                     counted = true;
                 }
-                let answer = judge::<A, P, Q, B, F, Fut>(spec, &checks, &settings, &function, &mut incoming, authority);
+                let answer =
+                    judge::<A, P, Q, B, F, Fut>(spec, &checks, &env, &function, &mut incoming, authority);
                 match answer.await {
                     Err(failure) if failure.is_stale => app.forget_caller(&token, organization_id),
                     answer => return answer,
@@ -221,7 +231,7 @@ where
 async fn judge<A, P, Q, B, F, Fut>(
     spec: &'static Spec,
     checks: &Checks,
-    settings: &Settings,
+    env: &Env,
     function: &F,
     incoming: &mut Incoming,
     authority: Arc<Authority>,
@@ -231,14 +241,22 @@ where
     P: PathParams,
     Q: Input,
     B: Input,
-    F: Fn(Cx<A::Proof>, Call<P, Q, B>, Option<HeaderValue>) -> Fut,
-    Fut: Future<Output = Answer>,
+    F: Fn(Cx<A::Proof>, Call<P, Q, B>) -> Fut,
+    Fut: Future<Output = Result<Sent, Failure>>,
 {
     let admitted = A::admit(&authority, spec, &incoming.ids, incoming.address);
+    let known = incoming.parts.headers.get(IF_NONE_MATCH).filter(|_| spec.method == Method::Get).cloned();
+    let generation = incoming.app.db.generation().filter(|_| spec.method == Method::Get && admitted.is_ok());
+    let token_id = authority.credential.token_id;
+    if let Some(generation) = generation
+        && let Some(answer) = env.answers.find(incoming.question(token_id), generation, incoming.now)
+    {
+        return Ok(answer.into_response(known.as_ref()));
+    }
     let (admitted, audited_body) = match admitted {
         Err(error) => (Err(error.into()), None),
         Ok(proof) => {
-            let decoded = incoming.decode::<Q, B>(checks, settings).await;
+            let decoded = incoming.decode::<Q, B>(checks, &env.settings).await;
             (decoded.input.map(|input| (proof, input)), decoded.audited_body)
         }
     };
@@ -251,21 +269,23 @@ where
         (Err(failure), _) | (Ok(_), Some(failure)) => Err(failure),
         (Ok((proof, (query, body))), None) => {
             let call = Call { path: P::from_ids(&incoming.ids), query, body };
-            let known = incoming.parts.headers.get(IF_NONE_MATCH).filter(|_| spec.method == Method::Get).cloned();
-            function(A::prove(cx.clone(), proof), call, known).await
+            function(A::prove(cx.clone(), proof), call).await
         }
     };
-    if let Err(failure) = &answer
+    if let Err(failure) = answer.as_ref()
         && failure.is_stale
     {
-        return answer;
+        return answer.map(|sent| sent.into_response(None));
     }
     cx.confirm().await?;
-    if let Err(failure) = &answer
-        && failure.is_refusal
-        && spec.audited
-    {
-        cx.record_refusal(failure.status.as_u16()).await?;
+    match &answer {
+        Err(failure) if failure.is_refusal && spec.audited => {
+            cx.record_refusal(failure.status.as_u16()).await?
+        }
+        Ok(Sent::Written(written)) if let Some(generation) = generation => {
+            env.answers.remember(incoming.question(token_id), generation, incoming.now, written);
+        }
+        _ => {}
     }
-    answer
+    answer.map(|sent| sent.into_response(known.as_ref()))
 }

@@ -15,7 +15,11 @@ pub(crate) fn allowed(origins: &[String], headers: &HeaderMap) -> Option<HeaderV
 }
 
 /// The answer to a browser that asks before it calls.
-pub(crate) fn preflight(method: &Method, headers: &HeaderMap, origin: &HeaderValue) -> Option<Response<Body>> {
+pub(crate) fn preflight(
+    method: &Method,
+    headers: &HeaderMap,
+    origin: &HeaderValue,
+) -> Option<Response<Body>> {
     if *method != Method::OPTIONS || !headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
         return None;
     }
@@ -23,7 +27,8 @@ pub(crate) fn preflight(method: &Method, headers: &HeaderMap, origin: &HeaderVal
     *response.status_mut() = StatusCode::NO_CONTENT;
     let answer = response.headers_mut();
     answer.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
-    let asked = "authorization, content-type, idempotency-key, if-match, if-none-match, x-api-version, x-request-id";
+    let asked =
+        "authorization, content-type, idempotency-key, if-match, if-none-match, x-api-version, x-request-id";
     answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(asked));
     answer.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("3600"));
     permit(&mut response, origin.clone());
@@ -34,6 +39,7 @@ pub(crate) fn preflight(method: &Method, headers: &HeaderMap, origin: &HeaderVal
 pub(crate) fn permit(response: &mut Response<Body>, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("etag, retry-after, x-request-id"));
+    headers
+        .insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("etag, retry-after, x-request-id"));
     headers.append(VARY, HeaderValue::from_static("origin"));
 }

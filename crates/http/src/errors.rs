@@ -23,7 +23,14 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), fields: Vec::new(), retry_after: None, is_stale: false, is_refusal: status.is_client_error() }
+        Self {
+            status,
+            message: message.into(),
+            fields: Vec::new(),
+            retry_after: None,
+            is_stale: false,
+            is_refusal: status.is_client_error(),
+        }
     }
 
     pub(crate) fn fields(fields: Vec<FieldError>) -> Self {
@@ -75,7 +82,8 @@ impl From<Error> for Failure {
                 later(StatusCode::TOO_MANY_REQUESTS, &message, retry_after)
             }
             Error::StillRunning => {
-                let message = "The first request with this Idempotency-Key is still running: try again in a second.";
+                let message =
+                    "The first request with this Idempotency-Key is still running: try again in a second.";
                 later(StatusCode::CONFLICT, message, 1)
             }
             away if away.unavailable().is_some() => {
@@ -88,7 +96,10 @@ impl From<Error> for Failure {
             }
             fault => {
                 tracing::error!(error = %fault, "a request failed");
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong on our side: please report the requestId.")
+                Self::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "Something went wrong on our side: please report the requestId.",
+                )
             }
         }
     }

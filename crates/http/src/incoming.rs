@@ -16,6 +16,7 @@ use podium_app::secrets::sha256_hex;
 use podium_app::{App, Error, Request, Unauthenticated, audit};
 use serde_json::Value;
 
+use crate::answers::Question;
 use crate::body::Unread;
 use crate::errors::Failure;
 use crate::settings::Settings;
@@ -48,9 +49,22 @@ pub(crate) struct Decoded<Q, B> {
 }
 
 impl Incoming {
-    pub(crate) fn new(app: App, parts: Parts, ids: Vec<Id>, address: IpAddr, request_id: String, body: Unread) -> Self {
+    pub(crate) fn new(
+        app: App,
+        parts: Parts,
+        ids: Vec<Id>,
+        address: IpAddr,
+        request_id: String,
+        body: Unread,
+    ) -> Self {
         let now = app.world.now();
         Self { app, parts, ids, address, request_id, now, body: Some(body), bytes: Bytes::new() }
+    }
+
+    /// What is asked with a token.
+    pub(crate) fn question(&self, token_id: Id) -> Question<'_> {
+        let uri = self.parts.uri.path_and_query().map_or("", |uri| uri.as_str());
+        Question { token_id, uri }
     }
 
     /// The token in the `Authorization` header.
@@ -64,13 +78,21 @@ impl Incoming {
     }
 
     /// What the request says of itself.
-    pub(crate) fn request(&self, operation: &'static Spec, audited_body: Option<Value>) -> Result<Request, Failure> {
+    pub(crate) fn request(
+        &self,
+        operation: &'static Spec,
+        audited_body: Option<Value>,
+    ) -> Result<Request, Failure> {
         let idempotency = if operation.takes_idempotency_key() { self.idempotency()? } else { None };
         Ok(Request { idempotency, ..self.request_without_key(operation, audited_body) })
     }
 
     /// The same, of a request whose `Idempotency-Key` cannot be used.
-    pub(crate) fn request_without_key(&self, operation: &'static Spec, audited_body: Option<Value>) -> Request {
+    pub(crate) fn request_without_key(
+        &self,
+        operation: &'static Spec,
+        audited_body: Option<Value>,
+    ) -> Request {
         let headers = &self.parts.headers;
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let short = |text: &str| text.chars().take(MAX_HEADER_TEXT).collect::<String>();
@@ -100,7 +122,11 @@ impl Incoming {
     }
 
     /// Decodes query and body; every wrong field of both is reported.
-    pub(crate) async fn decode<Q: Input, B: Input>(&mut self, checks: &Checks, settings: &Settings) -> Decoded<Q, B> {
+    pub(crate) async fn decode<Q: Input, B: Input>(
+        &mut self,
+        checks: &Checks,
+        settings: &Settings,
+    ) -> Decoded<Q, B> {
         let mut audited_body = None;
         let input = self.input(checks, settings, &mut audited_body).await;
         Decoded { input, audited_body }
@@ -118,11 +144,16 @@ impl Incoming {
         };
         let body = match &checks.body {
             Some(check) => {
-                self.read_body(settings).await?;
+                if let Err(failure) = self.read_body(settings).await {
+                    *audited_body = audit::kept_body(&self.bytes, None);
+                    return Err(failure);
+                }
                 let parsed: Result<Value, _> = serde_json::from_slice(&self.bytes);
                 let shown = parsed.as_ref().ok().and_then(|value| check.without_secrets(value));
                 *audited_body = audit::kept_body(&self.bytes, shown);
-                parsed.map_err(|error| vec![malformed(&self.bytes, &error)]).and_then(|value| check.decode(value))
+                parsed
+                    .map_err(|error| vec![malformed(&self.bytes, &error)])
+                    .and_then(|value| check.decode(value))
             }
             None => decode_nothing(),
         };
@@ -172,19 +203,22 @@ fn bearer(headers: &HeaderMap) -> Option<Result<&str, Error>> {
 
 fn is_json(headers: &HeaderMap) -> bool {
     let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    media.is_some_and(|media| media.split(';').next().is_some_and(|m| m.trim().eq_ignore_ascii_case("application/json")))
+    media.is_some_and(|media| {
+        media.split(';').next().is_some_and(|m| m.trim().eq_ignore_ascii_case("application/json"))
+    })
 }
 
 fn malformed(bytes: &[u8], error: &serde_json::Error) -> FieldError {
     if bytes.is_empty() {
-        return FieldError::new("", "required", "a JSON body is required");
+        return FieldError::new("", "required", "is required, as JSON");
     }
-    FieldError::new("", "json", format!("the body is not JSON: {error}"))
+    FieldError::new("", "json", format!("is not JSON: {error}"))
 }
 
 /// The value of a type that takes no input.
 fn decode_nothing<T: Input>() -> Result<T, Vec<FieldError>> {
-    serde_json::from_value(Value::Null).map_err(|error| vec![FieldError::new("", "invalid", error.to_string())])
+    serde_json::from_value(Value::Null)
+        .map_err(|error| vec![FieldError::new("", "invalid", error.to_string())])
 }
 
 /// Splits a query string into decoded names and values.
@@ -201,7 +235,8 @@ fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
-        let escaped = after.get(..2).and_then(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
+        let escaped =
+            after.get(..2).and_then(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
         let (byte, left) = match (first, escaped) {
             (b'%', Some(byte)) => (byte, &after[2..]),
             (b'+', _) => (b' ', after),
@@ -221,8 +256,7 @@ mod tests {
     fn query_strings_are_decoded() {
         let pairs = query_pairs("names=a%20b&names=c+d&&flag&broken=%zz&umlaut=%C3%BC");
         let pairs: Vec<(&str, &str)> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        let expected =
-            [("names", "a b"), ("names", "c d"), ("flag", ""), ("broken", "%zz"), ("umlaut", "ü")];
+        let expected = [("names", "a b"), ("names", "c d"), ("flag", ""), ("broken", "%zz"), ("umlaut", "ü")];
         assert_eq!(pairs, expected);
     }
 }

@@ -3,6 +3,7 @@
 //! The only crate that names the HTTP library. It decides nothing: who may call is `podium-app`'s and
 //! `podium-domain`'s to say, and every limit here protects the process, not the product.
 
+mod answers;
 mod bind;
 mod body;
 mod cors;

@@ -32,7 +32,10 @@ impl Meter {
 }
 
 /// Writes the numbers of all operations.
-pub(crate) fn render<'a>(meters: impl Iterator<Item = (&'a str, &'a Meter)> + Clone, open_connections: usize) -> String {
+pub(crate) fn render<'a>(
+    meters: impl Iterator<Item = (&'a str, &'a Meter)> + Clone,
+    open_connections: usize,
+) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(out, "# TYPE podium_open_connections gauge\npodium_open_connections {open_connections}");
@@ -41,7 +44,10 @@ pub(crate) fn render<'a>(meters: impl Iterator<Item = (&'a str, &'a Meter)> + Cl
         for (class, count) in CLASSES.iter().zip(&meter.by_class) {
             let count = count.load(Ordering::Relaxed);
             if count > 0 {
-                let _ = writeln!(out, "podium_requests_total{{operation=\"{operation}\",status=\"{class}\"}} {count}");
+                let _ = writeln!(
+                    out,
+                    "podium_requests_total{{operation=\"{operation}\",status=\"{class}\"}} {count}"
+                );
             }
         }
     }

@@ -1,5 +1,6 @@
-//! Answers: JSON with its `ETag`, or nothing.
+//! Answers: JSON with its `ETag`, nothing, or a stream.
 
+use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG};
 use http::{HeaderValue, Response, StatusCode};
 use podium_api::{Reply, ReplyKind};
@@ -9,43 +10,78 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::body::{Body, whole};
 use crate::errors::Failure;
 
-/// Writes the reply of an operation; `known` is the `If-None-Match` of a read.
-pub(crate) fn reply<R: Reply>(reply: &R, known: Option<&HeaderValue>) -> Result<Response<Body>, Failure> {
-    let (version, body) = reply.parts();
-    let mut bytes = Vec::with_capacity(1024);
-    if let Some(body) = body {
-        serde_json::to_writer(&mut bytes, body).map_err(|error| {
-            tracing::error!(%error, "a reply could not be written");
-            Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong on our side.")
-        })?;
-    }
-    Ok(finish(R::KIND, version, bytes, known))
+/// What an operation answers with.
+pub(crate) enum Sent {
+    /// A whole answer.
+    Written(Written),
+    /// An answer that is sent as it is read.
+    Streamed(Response<Body>),
 }
 
-/// Writes an answer that was given before.
-pub(crate) fn replay(kind: ReplyKind, replay: Replay, known: Option<&HeaderValue>) -> Response<Body> {
-    finish(kind, replay.version, replay.body, known)
+impl Sent {
+    /// The response; `known` is the `If-None-Match` of a read.
+    pub(crate) fn into_response(self, known: Option<&HeaderValue>) -> Response<Body> {
+        match self {
+            Self::Written(written) => written.into_response(known),
+            Self::Streamed(response) => response,
+        }
+    }
 }
 
-fn finish(kind: ReplyKind, version: Option<i64>, bytes: Vec<u8>, known: Option<&HeaderValue>) -> Response<Body> {
-    let tag = version.and_then(|version| etag(version, &bytes));
-    if let Some(tag) = &tag
-        && known.is_some_and(|known| names(known, tag))
-    {
-        let mut response = Response::new(whole(""));
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        response.headers_mut().insert(ETAG, tag.clone());
-        return response;
+/// A whole answer.
+#[derive(Clone)]
+pub(crate) struct Written {
+    kind: ReplyKind,
+    tag: Option<HeaderValue>,
+    bytes: Bytes,
+}
+
+impl Written {
+    /// Writes the reply of an operation.
+    pub(crate) fn new<R: Reply>(reply: &R) -> Result<Self, Failure> {
+        let (version, body) = reply.parts();
+        let mut bytes = Vec::with_capacity(1024);
+        if let Some(body) = body {
+            serde_json::to_writer(&mut bytes, body).map_err(|error| {
+                tracing::error!(%error, "a reply could not be written");
+                Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong on our side.")
+            })?;
+        }
+        Ok(Self::of(R::KIND, version, bytes))
     }
-    let mut response = Response::new(whole(bytes));
-    *response.status_mut() = StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::OK);
-    if kind != ReplyKind::Empty {
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+
+    /// An answer that was given before.
+    pub(crate) fn again(kind: ReplyKind, replay: Replay) -> Self {
+        Self::of(kind, replay.version, replay.body)
     }
-    if let Some(tag) = tag {
-        response.headers_mut().insert(ETAG, tag);
+
+    fn of(kind: ReplyKind, version: Option<i64>, bytes: Vec<u8>) -> Self {
+        Self { kind, tag: version.and_then(|version| etag(version, &bytes)), bytes: bytes.into() }
     }
-    response
+
+    /// The length of the body.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The response; `known` is the `If-None-Match` of a read.
+    pub(crate) fn into_response(self, known: Option<&HeaderValue>) -> Response<Body> {
+        let unchanged = self.tag.as_ref().zip(known).is_some_and(|(tag, known)| names(known, tag));
+        let (status, bytes) = if unchanged {
+            (StatusCode::NOT_MODIFIED, Bytes::new())
+        } else {
+            (StatusCode::from_u16(self.kind.status()).unwrap_or(StatusCode::OK), self.bytes)
+        };
+        let mut response = Response::new(whole(bytes));
+        *response.status_mut() = status;
+        if !unchanged && self.kind != ReplyKind::Empty {
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        if let Some(tag) = self.tag {
+            response.headers_mut().insert(ETAG, tag);
+        }
+        response
+    }
 }
 
 /// The version that `If-Match` compares, and a hash of the body that `If-None-Match` compares as well.
@@ -55,5 +91,8 @@ fn etag(version: i64, body: &[u8]) -> Option<HeaderValue> {
 
 fn names(header: &HeaderValue, tag: &HeaderValue) -> bool {
     let (Ok(header), Ok(tag)) = (header.to_str(), tag.to_str()) else { return false };
-    header.split(',').map(str::trim).any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+    header
+        .split(',')
+        .map(str::trim)
+        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
 }

@@ -7,10 +7,9 @@ use podium_api::openapi::Document;
 use podium_api::{OPERATIONS, Spec};
 use podium_app as app;
 
-use crate::bind::{Endpoint, bind, bind_lines, bind_public};
+use crate::bind::{Endpoint, Env, bind, bind_lines, bind_public};
 use crate::incoming::Checks;
 use crate::metrics::Meter;
-use crate::settings::Settings;
 
 /// An operation, bound.
 pub(crate) struct Route {
@@ -20,12 +19,12 @@ pub(crate) struct Route {
 }
 
 /// Binds every operation.
-pub(crate) fn all(document: &Document, settings: &Arc<Settings>) -> Vec<Route> {
+pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
     let mut routes = Vec::new();
     macro_rules! route {
         ($bind:ident, $operation:path, $function:path) => {{
             let (spec, checks) = prepare(document, $operation.spec.id);
-            let endpoint = $bind(&$operation, spec, checks, Arc::clone(settings), $function);
+            let endpoint = $bind(&$operation, spec, checks, Arc::clone(env), $function);
             routes.push(Route { spec, endpoint, meter: Meter::default() });
         }};
     }
@@ -88,6 +87,7 @@ pub(crate) fn all(document: &Document, settings: &Arc<Settings>) -> Vec<Route> {
 fn prepare(document: &Document, id: &str) -> (&'static Spec, Checks) {
     let index = OPERATIONS.iter().position(|spec| spec.id == id).expect("OPERATIONS lists every operation");
     let schemas = &document.operations[index];
-    let check = |schema: &Option<serde_json::Value>| Some(Check::compile(schema.as_ref()?, &document.schemas));
+    let check =
+        |schema: &Option<serde_json::Value>| Some(Check::compile(schema.as_ref()?, &document.schemas));
     (&OPERATIONS[index], Checks { query: check(&schemas.query), body: check(&schemas.body) })
 }

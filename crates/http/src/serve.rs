@@ -1,22 +1,27 @@
 //! The accept loop: connections within a cap, heads within a time, and a stop that lets requests finish.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use http::Request;
+use http::header::ACCEPT_ENCODING;
+use http_body_util::Either;
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use hyper_util::service::TowerToHyperService;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
-use tower::ServiceBuilder;
-use tower_http::compression::CompressionLayer;
+use tower::{ServiceExt as _, service_fn as service_fn_of_tower};
+use tower_http::compression::Compression;
 
 use crate::server::Server;
 use crate::settings::Tls;
@@ -34,7 +39,11 @@ pub enum Serving {
 }
 
 /// Serves until `stop` resolves, then lets running requests finish within the deadline.
-pub async fn serve(server: Server, listener: TcpListener, stop: impl Future<Output = ()>) -> Result<Serving, String> {
+pub async fn serve(
+    server: Server,
+    listener: TcpListener,
+    stop: impl Future<Output = ()>,
+) -> Result<Serving, String> {
     let tls = server.settings().tls.as_ref().map(acceptor).transpose()?;
     let permits = Arc::new(Semaphore::new(server.settings().connections));
     let graceful = GracefulShutdown::new();
@@ -69,25 +78,42 @@ pub async fn serve(server: Server, listener: TcpListener, stop: impl Future<Outp
     }
 }
 
-async fn connection(server: &Server, tls: Option<TlsAcceptor>, watcher: Watcher, stream: TcpStream, peer: SocketAddr) {
+async fn connection(
+    server: &Server,
+    tls: Option<TlsAcceptor>,
+    watcher: Watcher,
+    stream: TcpStream,
+    peer: SocketAddr,
+) {
     // Without it every small answer may wait for the client's acknowledgement.
     let _ = stream.set_nodelay(true);
     let Some(tls) = tls else { return http_1(server, watcher, stream, peer).await };
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
-        Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => http_2(server, watcher, stream, peer).await,
+        Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
+            http_2(server, watcher, stream, peer).await;
+        }
         Ok(Ok(stream)) => http_1(server, watcher, stream, peer).await,
         _ => tracing::debug!(%peer, "a TLS handshake failed"),
     }
 }
 
+/// Compresses for clients that can take it; for others nothing is put in the way.
 macro_rules! service {
     ($server:expr, $peer:expr) => {{
         let (server, peer) = ($server.clone(), $peer);
-        let service = ServiceBuilder::new().layer(CompressionLayer::new()).service_fn(move |request| {
+        service_fn(move |request: Request<Incoming>| {
             let server = server.clone();
-            async move { Ok::<_, std::convert::Infallible>(server.call(request, peer).await) }
-        });
-        TowerToHyperService::new(service)
+            async move {
+                if !request.headers().contains_key(ACCEPT_ENCODING) {
+                    return Ok::<_, Infallible>(server.call(request, peer).await.map(Either::Left));
+                }
+                let answer = service_fn_of_tower(move |request| {
+                    let server = server.clone();
+                    async move { Ok::<_, Infallible>(server.call(request, peer).await) }
+                });
+                Ok(Compression::new(answer).oneshot(request).await?.map(Either::Right))
+            }
+        })
     }};
 }
 
@@ -121,9 +147,10 @@ where
 }
 
 fn acceptor(tls: &Tls) -> Result<TlsAcceptor, String> {
-    let certificates = CertificateDer::pem_file_iter(&tls.certificate)
-        .and_then(Iterator::collect)
-        .map_err(|error| format!("the TLS certificate {} cannot be read: {error}", tls.certificate.display()))?;
+    let certificates =
+        CertificateDer::pem_file_iter(&tls.certificate).and_then(Iterator::collect).map_err(|error| {
+            format!("the TLS certificate {} cannot be read: {error}", tls.certificate.display())
+        })?;
     let key = PrivateKeyDer::from_pem_file(&tls.key)
         .map_err(|error| format!("the TLS key {} cannot be read: {error}", tls.key.display()))?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -14,15 +14,18 @@ use podium_api::openapi::{Document, PREFIX};
 use podium_api::{FieldError, Id};
 use podium_app::App;
 use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
 
+use crate::answers::Answers;
+use crate::bind::Env;
 use crate::body::{self, Body, Unread};
+use crate::cors;
 use crate::errors::Failure;
 use crate::incoming::Incoming;
 use crate::metrics;
 use crate::pages::{self, Page};
 use crate::routes::{self, Route};
 use crate::settings::Settings;
-use crate::cors;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const API_VERSION: &str = "x-api-version";
@@ -34,11 +37,13 @@ pub struct Server(Arc<Shared>);
 
 struct Shared {
     app: App,
-    settings: Arc<Settings>,
+    env: Arc<Env>,
     routes: Vec<Route>,
     paths: Router<Target>,
     openapi: Bytes,
     open_connections: AtomicUsize,
+    requests: AtomicU64,
+    seed: u64,
 }
 
 /// What is behind a path.
@@ -52,9 +57,9 @@ enum Target {
 impl Server {
     /// Binds every operation and page.
     pub fn new(app: App, settings: Settings) -> Self {
-        let settings = Arc::new(settings);
+        let env = Arc::new(Env { settings, answers: Answers::default() });
         let document = Document::collect();
-        let routes = routes::all(&document, &settings);
+        let routes = routes::all(&document, &env);
         let mut targets: Vec<(&'static str, Vec<usize>)> = Vec::new();
         for (index, route) in routes.iter().enumerate() {
             match targets.iter_mut().find(|(path, _)| *path == route.spec.path) {
@@ -74,12 +79,24 @@ impl Server {
         }
         let openapi = document.to_json(&format!("{}{PREFIX}", app.config.public_url));
         let openapi = Bytes::from(openapi.to_string());
-        Self(Arc::new(Shared { app, settings, routes, paths, openapi, open_connections: AtomicUsize::new(0) }))
+        let mut seed = [0; 8];
+        app.world.fill(&mut seed);
+        let seed = u64::from_le_bytes(seed);
+        Self(Arc::new(Shared {
+            app,
+            env,
+            routes,
+            paths,
+            openapi,
+            open_connections: AtomicUsize::new(0),
+            requests: AtomicU64::new(0),
+            seed,
+        }))
     }
 
     /// The settings in force.
     pub fn settings(&self) -> &Settings {
-        &self.0.settings
+        &self.0.env.settings
     }
 
     /// The application.
@@ -102,7 +119,7 @@ impl Server {
         let body = if parts.method == Method::GET { body::nothing() } else { body::unread(body) };
         let request_id = self.request_id(&parts);
         let address = self.client_address(&parts, peer.ip());
-        let origin = cors::allowed(&self.0.settings.cors_origins, &parts.headers);
+        let origin = cors::allowed(&self.0.env.settings.cors_origins, &parts.headers);
         let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
         let preflight = origin.as_ref().and_then(|origin| cors::preflight(&method, &parts.headers, origin));
         let (operation, mut response) = match preflight {
@@ -146,10 +163,13 @@ impl Server {
             Target::Operations(indices) => indices,
             Target::Page(page) => return ("", self.page(*page, &parts, address, request_id).await),
         };
-        let Some(route) =
-            indices.iter().map(|index| &shared.routes[*index]).find(|route| route.spec.method.as_str() == parts.method)
+        let Some(route) = indices
+            .iter()
+            .map(|index| &shared.routes[*index])
+            .find(|route| route.spec.method.as_str() == parts.method)
         else {
-            let allowed: Vec<&str> = indices.iter().map(|index| shared.routes[*index].spec.method.as_str()).collect();
+            let allowed: Vec<&str> =
+                indices.iter().map(|index| shared.routes[*index].spec.method.as_str()).collect();
             return ("", method_not_allowed(&allowed.join(", "), request_id));
         };
         if let Some(failure) = wrong_version(&parts) {
@@ -207,20 +227,23 @@ impl Server {
     /// The client's own id where it is sane, a new one otherwise.
     fn request_id(&self, parts: &Parts) -> String {
         let sane = |id: &&str| {
-            (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+            (1..=128).contains(&id.len())
+                && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
         };
         let given = parts.headers.get(REQUEST_ID).and_then(|value| value.to_str().ok()).filter(sane);
         given.map(str::to_owned).unwrap_or_else(|| {
-            let mut bytes = [0; 16];
-            self.0.app.world.fill(&mut bytes);
+            // Unlike others, and no secret: a counter, spread by a seed of this process.
+            let count = self.0.requests.fetch_add(1, Ordering::Relaxed);
+            let bytes = xxh3_128_with_seed(&count.to_le_bytes(), self.0.seed).to_le_bytes();
             uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
         })
     }
 
     /// The nearest address that no trusted proxy vouches for.
     fn client_address(&self, parts: &Parts, peer: IpAddr) -> IpAddr {
-        let trusted = &self.0.settings.trusted_proxies;
-        let is_trusted = |address: IpAddr| trusted.iter().any(|range| range.contains(&address.to_canonical()));
+        let trusted = &self.0.env.settings.trusted_proxies;
+        let is_trusted =
+            |address: IpAddr| trusted.iter().any(|range| range.contains(&address.to_canonical()));
         if !is_trusted(peer) {
             return peer.to_canonical();
         }

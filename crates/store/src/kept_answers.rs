@@ -8,8 +8,10 @@ use crate::columns::Columns;
 statements! {
     GET = "SELECT request_hash, version, body, is_sealed, created_at FROM kept_answers \
         WHERE subject_id = $1 AND operation_id = $2 AND target = $3 AND key = $4";
-    INSERT = "INSERT INTO kept_answers (subject_id, operation_id, target, key, request_hash, version, body, is_sealed, created_at) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    CLAIM = "INSERT INTO kept_answers (subject_id, operation_id, target, key, request_hash, body, is_sealed, created_at) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    KEEP = "UPDATE kept_answers SET version = $5, body = $6, is_sealed = $7 \
+        WHERE subject_id = $1 AND operation_id = $2 AND target = $3 AND key = $4";
     FORGET = "DELETE FROM kept_answers WHERE subject_id = $1 AND operation_id = $2 AND target = $3 AND key = $4 AND created_at < $5";
     PRUNE = "DELETE FROM kept_answers WHERE (subject_id, operation_id, target, key) IN \
         (SELECT subject_id, operation_id, target, key FROM kept_answers WHERE created_at < $1 LIMIT $2)";
@@ -57,25 +59,28 @@ pub fn get(conn: &Conn, key: &AnswerKey) -> Result<Option<KeptAnswer>> {
     })
 }
 
-/// Keeps an answer; one that has lapsed makes room.
-pub fn insert(tx: &Tx, key: &AnswerKey, answer: &KeptAnswer, lapsed_before: Timestamp) -> Result<()> {
+/// Takes a key for an answer that is to come; one that has lapsed makes room. Waits for another that takes the same.
+pub fn claim(
+    tx: &Tx,
+    key: &AnswerKey,
+    request_hash: &str,
+    now: Timestamp,
+    lapsed_before: Timestamp,
+) -> Result<()> {
     let (subject, operation, target, name) =
         (key.subject_id.as_str(), key.operation_id, &key.target, &key.key);
     tx.execute(&FORGET, params![subject, operation, target, name, lapsed_before.millis()])?;
-    tx.execute(
-        &INSERT,
-        params![
-            subject,
-            operation,
-            target,
-            name,
-            &answer.request_hash,
-            answer.version,
-            &answer.body,
-            answer.is_sealed,
-            answer.created_at.millis(),
-        ],
-    )?;
+    let nothing: &[u8] = &[];
+    let params = params![subject, operation, target, name, request_hash, nothing, false, now.millis()];
+    tx.execute(&CLAIM, params)?;
+    Ok(())
+}
+
+/// Keeps the answer under a key that was taken.
+pub fn keep(tx: &Tx, key: &AnswerKey, version: Option<i64>, body: &[u8], is_sealed: bool) -> Result<()> {
+    let (subject, operation, target, name) =
+        (key.subject_id.as_str(), key.operation_id, &key.target, &key.key);
+    tx.execute(&KEEP, params![subject, operation, target, name, version, body, is_sealed])?;
     Ok(())
 }
 

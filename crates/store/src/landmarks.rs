@@ -56,7 +56,18 @@ impl Landmarks {
     }
 }
 
-/// Reads a page in default order by its landmark; `None` where the page is near enough to be walked to.
+/// What is known of the way to a page.
+pub(crate) enum Way<T> {
+    /// It is near enough to be walked to.
+    Near,
+    /// Its landmark has to be found first, by a walk that may be long.
+    Long,
+    /// This is the page, with the total.
+    Known(Vec<T>, u64),
+}
+
+/// Reads a page in default order by its landmark; looks for an unknown one only where `walk_far` allows it.
+#[expect(clippy::too_many_arguments, reason = "each is a different part of one question")]
 pub(crate) fn page<T>(
     conn: &Conn,
     table: &Table,
@@ -64,33 +75,37 @@ pub(crate) fn page<T>(
     organization_id: Id,
     paging: &Paging,
     landmarks: &Landmarks,
+    walk_far: bool,
     read: impl FnMut(&Row<'_>) -> Result<T>,
-) -> Result<Option<(Vec<T>, u64)>> {
-    let offset = i64::from(paging.offset);
+) -> Result<Way<T>> {
+    let offset = paging.offset.cast_signed();
     if offset < NEWEST + STEP {
-        return Ok(None);
+        return Ok(Way::Near);
     }
     let counter = counters::read(conn, organization_id.as_str(), kind)?;
     if offset >= counter.total || paging.limit == 0 {
-        return Ok(None);
+        return Ok(Way::Near);
     }
     let rank = counter.total - 1 - offset;
     let nearest = rank.unsigned_abs().div_ceil(STEP.unsigned_abs());
     let list = (organization_id, kind);
     let mut known = landmarks.known(list, counter.disorder);
     if known.keys.len() as u64 <= nearest {
+        if !walk_far {
+            return Ok(Way::Long);
+        }
         known = Arc::new(extend(conn, table, organization_id, &known, counter.total)?);
         landmarks.remember(list, Arc::clone(&known));
     }
     let Some((created_at, id)) = usize::try_from(nearest).ok().and_then(|nearest| known.keys.get(nearest))
     else {
-        return Ok(None);
+        return Ok(Way::Near);
     };
     let skip = (nearest * STEP.unsigned_abs()).cast_signed() - rank;
     let sql =
         Sql::owned(table.page_sql("t.organization_id = $1 AND (t.created_at, t.id) <= ($2, $3)", 3, &[]));
     let params = params![organization_id.as_str(), *created_at, id.as_str(), paging.limit, skip];
-    Ok(Some((conn.query(&sql, params, read)?, counter.total.unsigned_abs())))
+    Ok(Way::Known(conn.query(&sql, params, read)?, counter.total.unsigned_abs()))
 }
 
 /// Walks the index from the last known landmark towards the newest rows.

@@ -15,7 +15,7 @@ use crate::counters;
 #[derive(Clone, Debug)]
 pub struct Paging {
     /// How many rows to skip.
-    pub offset: u32,
+    pub offset: u64,
     /// How many rows to read at the most.
     pub limit: u32,
     /// The order; none means newest first.
@@ -80,6 +80,7 @@ impl<'a> Filter<'a> {
 }
 
 /// Where the total comes from when nothing narrows the list.
+#[derive(Clone, Copy)]
 pub(crate) enum Total<'a> {
     /// From the counter of this kind in this organization.
     Counter(&'a str, &'static str),
@@ -106,11 +107,11 @@ impl Table {
                 conn.query_one(&sql, &filter.params, |row| row.get::<i64>(0))?
             }
         };
-        if paging.limit == 0 || i64::from(paging.offset) >= total {
+        if paging.limit == 0 || paging.offset.cast_signed() >= total {
             return Ok((Vec::new(), total.unsigned_abs()));
         }
         let sql = Sql::owned(self.page_sql(&filter.conditions, filter.params.len(), &paging.sorts));
-        filter.params.extend([Value::from(paging.limit), Value::from(paging.offset)]);
+        filter.params.extend([Value::from(paging.limit), Value::from(paging.offset.cast_signed())]);
         Ok((conn.query(&sql, &filter.params, read)?, total.unsigned_abs()))
     }
 

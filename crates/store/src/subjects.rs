@@ -1,6 +1,7 @@
 //! Profiles of users and API tokens, for showing who did what.
 
 use podium_api::Id;
+use podium_api::enums::SubjectType;
 use podium_api::subjects::SubjectProfile;
 use podium_db::{Conn, Result, Tx, params, statements};
 
@@ -20,7 +21,7 @@ pub fn put(tx: &Tx, profile: &SubjectProfile) -> Result<()> {
         &PUT,
         params![
             profile.id.as_str(),
-            profile.subject_type.map(|kind| kind.as_str()),
+            profile.subject_type.map(SubjectType::as_str),
             &profile.username,
             &profile.full_name,
             &profile.avatar_url,

@@ -12,8 +12,9 @@ const TEAM: &str = "t.team_id = {}";
 
 // Sorting by a name reads the team's members and their users: a team is small, and the names belong to the users.
 pub(crate) const TABLE: Table = Table {
-    name: "(SELECT m.team_id, m.user_id, m.created_at, u.username_key, u.username, u.full_name, u.avatar_url \
-        FROM team_members m JOIN users u ON u.id = m.user_id)",
+    name: "(SELECT m.team_id, m.user_id, m.created_at, k.username_key, k.full_name_key, u.username, u.full_name, \
+        u.avatar_url FROM team_members m JOIN users u ON u.id = m.user_id \
+        JOIN memberships k ON k.user_id = m.user_id AND k.organization_id = m.organization_id)",
     key: "user_id",
     on: "t.user_id = page.key AND t.team_id = $1",
     columns: "t.user_id, t.username, t.full_name, t.avatar_url, t.created_at",
@@ -22,7 +23,7 @@ pub(crate) const TABLE: Table = Table {
         ("createdAt", "created_at"),
         ("userId", "user_id"),
         ("username", "username_key"),
-        ("fullName", "full_name"),
+        ("fullName", "full_name_key"),
     ],
     filters: &[TEAM],
 };

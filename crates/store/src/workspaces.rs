@@ -1,5 +1,6 @@
 //! Workspaces.
 
+use podium_api::enums::CloudProvider;
 use podium_api::workspaces::Workspace;
 use podium_api::{Id, One};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
@@ -7,7 +8,7 @@ use podium_domain::{Reach, Scope};
 
 use crate::columns::Columns;
 use crate::counters;
-use crate::landmarks::{self, Landmarks};
+use crate::landmarks::{self, Landmarks, Way};
 use crate::listing::{Filter, Paging, Table, Total, reached};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 
@@ -71,28 +72,32 @@ pub struct Listed<'a> {
     pub name_keys: &'a [String],
 }
 
-/// Reads a page of workspaces, and how many there are.
+/// Reads a page of workspaces, and how many there are; `None` where that takes a long walk and `walk_far` is false.
 pub fn list(
     conn: &Conn,
     scope: &Scope,
     listed: &Listed<'_>,
     paging: &Paging,
     landmarks: &Landmarks,
-) -> Result<(Vec<Workspace>, u64)> {
+    walk_far: bool,
+) -> Result<Option<(Vec<Workspace>, u64)>> {
     let organization_id = scope.organization_id();
     let reach = reached(listed.reach);
     let everything = reach.is_none() && listed.ids.is_empty() && listed.name_keys.is_empty();
-    if everything
-        && paging.sorts.is_empty()
-        && let Some(page) = landmarks::page(conn, &TABLE, KIND, organization_id, paging, landmarks, read)?
-    {
-        return Ok(page);
+    if everything && paging.sorts.is_empty() {
+        match landmarks::page(conn, &TABLE, KIND, organization_id, paging, landmarks, walk_far, read)? {
+            Way::Known(workspaces, total) => return Ok(Some((workspaces, total))),
+            Way::Long => return Ok(None),
+            Way::Near => {}
+        }
+    } else if !walk_far {
+        return Ok(None);
     }
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
     filter.and(IDS, reach.as_deref());
     filter.and(IDS, Some(listed.ids).filter(|ids| !ids.is_empty()));
     filter.and(NAMES, Some(listed.name_keys).filter(|keys| !keys.is_empty()));
-    TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
+    TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read).map(Some)
 }
 
 /// Reads a workspace.
@@ -120,7 +125,7 @@ pub fn insert(tx: &Tx, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> 
             workspace.description.as_deref().unwrap_or_default(),
             workspace.cicd_enforced_default,
             workspace.default_cluster_id.as_ref().map(Id::as_str),
-            workspace.default_cloud_provider.map(|provider| provider.as_str()),
+            workspace.default_cloud_provider.map(CloudProvider::as_str),
             &workspace.default_region,
             stamp.version,
             stamp.created_at.millis(),
@@ -150,7 +155,7 @@ pub fn update(tx: &Tx, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> 
             workspace.description.as_deref().unwrap_or_default(),
             workspace.cicd_enforced_default,
             workspace.default_cluster_id.as_ref().map(Id::as_str),
-            workspace.default_cloud_provider.map(|provider| provider.as_str()),
+            workspace.default_cloud_provider.map(CloudProvider::as_str),
             &workspace.default_region,
             stamp.updated_at.millis(),
             stamp.updated_by.id.as_str(),

@@ -43,17 +43,55 @@ impl TestApp {
 
     /// An active user of the organization who holds exactly one permission on something.
     pub async fn holder_of(&self, name: &str, permission: Permission, on: On) -> Actor {
+        self.holder_of_all(name, PermissionSet::EMPTY.with(permission), on).await
+    }
+
+    /// An active user of the organization who holds exactly these permissions on something.
+    pub async fn holder_of_all(&self, name: &str, permissions: PermissionSet, on: On) -> Actor {
         let id = self.world.id();
-        let permissions: PermissionSet = [permission].into_iter().collect();
-        let role_name = format!("only {permission} of {name}");
+        let role_name = format!("what {name} holds");
         let (scope, now) = (Scope::for_server(self.organization_id), self.world.now());
         let stored = role_name.clone();
         let done = self.app.db.write(None, move |tx| insert_role(tx, &scope, id, &stored, permissions, now));
         done.await.expect("a role can be stored");
-        self.user_with(name, vec![Grant { on, held: Held::Custom { id, name: role_name, permissions } }]).await
+        self.user_with(name, vec![Grant { on, held: Held::Custom { id, name: role_name, permissions } }])
+            .await
     }
 
-    async fn mint(&self, name: &str, organization_id: Id, held: Vec<Grant>, organization: Option<&'static str>) -> Actor {
+    /// The same user with another session, one that ends like those of people who sign in.
+    pub async fn session_of(&self, actor: &Actor) -> Actor {
+        self.session_until(actor, Some(self.world.now() + self.app.config.session)).await
+    }
+
+    /// The same user with another session, one without an end.
+    pub async fn lasting_session_of(&self, actor: &Actor) -> Actor {
+        self.session_until(actor, None).await
+    }
+
+    async fn session_until(&self, actor: &Actor, end: Option<Timestamp>) -> Actor {
+        let session = self.app.issue_session(actor.id, end, self.world.now());
+        let token = session.value.clone();
+        self.app.db.write(None, move |tx| session.store(tx)).await.expect("a session can be stored");
+        Actor { id: actor.id, token }
+    }
+
+    /// Makes a user, team or API token hold exactly these grants from now on.
+    pub async fn make_hold(&self, kind: grants::Subject, id: Id, held: Vec<Grant>) {
+        let (scope, now) = (Scope::for_server(self.organization_id), self.world.now());
+        let made = self.app.db.write(None, move |tx| {
+            podium_app::authority::rights_change(tx, scope.organization_id(), now)?;
+            Ok::<_, podium_app::Error>(grants::replace(tx, &scope, kind, id, &held)?)
+        });
+        made.await.expect("grants can be stored");
+    }
+
+    async fn mint(
+        &self,
+        name: &str,
+        organization_id: Id,
+        held: Vec<Grant>,
+        organization: Option<&'static str>,
+    ) -> Actor {
         let (id, now) = (self.world.id(), self.world.now());
         let token = self.app.issue_session(id, None, now);
         let value = token.value.clone();

@@ -61,7 +61,11 @@ impl Answer {
         self.refused(400);
         let body = self.json();
         let field = |error: &Value| {
-            format!("{}: {}", error["field"].as_str().unwrap_or_default(), error["code"].as_str().unwrap_or_default())
+            format!(
+                "{}: {}",
+                error["field"].as_str().unwrap_or_default(),
+                error["code"].as_str().unwrap_or_default()
+            )
         };
         body["fieldErrors"].as_array().into_iter().flatten().map(field).collect()
     }

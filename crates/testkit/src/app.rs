@@ -20,6 +20,8 @@ use crate::databases::{Database, Engine};
 
 /// When every test begins, in milliseconds: 2027-01-15T08:00:00Z.
 pub const START: i64 = 1_800_000_000_000;
+/// Where the ids of a second replica begin.
+const REPLICA_IDS: u32 = 800_000;
 const KEY: &str = "the secret key of tests, which is no secret";
 
 /// An application in process.
@@ -52,13 +54,18 @@ impl TestApp {
         let database = Arc::new(Database::create(engine).await);
         let world = Arc::new(World::fixed(Timestamp::from_millis(START)));
         let secrets = Secrets::from_text(KEY).expect("the key is long enough");
-        let started = App::start(database.target(), config, secrets, Arc::clone(&world)).await.expect("it starts");
+        let started =
+            App::start(database.target(), config, secrets, Arc::clone(&world)).await.expect("it starts");
         let token = started.owner_token.expect("the first start makes the owner's token");
         let app = started.app;
         let authority = app.authority(&token, None, world.now()).await.expect("the token works");
         let owner = Actor { id: authority.credential.subject_id, token };
-        let organization_id =
-            app.db.read(None, podium_store::organizations::first).await.expect("it reads").expect("there is one");
+        let organization_id = app
+            .db
+            .read(None, podium_store::organizations::first)
+            .await
+            .expect("it reads")
+            .expect("there is one");
         let server = Server::new(app.clone(), settings);
         Self { server, app, world, database, organization_id, owner }
     }
@@ -67,7 +74,7 @@ impl TestApp {
     pub async fn replica(&self) -> Self {
         let secrets = Secrets::from_text(KEY).expect("the key is long enough");
         let config = Config::new("https://podium.test");
-        let world = Arc::new(World::fixed(self.world.now()));
+        let world = Arc::new(World::fixed_from(self.world.now(), REPLICA_IDS));
         let started =
             App::start(self.database.target(), config, secrets, Arc::clone(&world)).await.expect("it starts");
         assert!(started.owner_token.is_none(), "only the very first start makes an owner");

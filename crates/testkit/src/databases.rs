@@ -27,7 +27,10 @@ impl Database {
         match engine {
             Engine::Sqlite => {
                 let directory = tempfile::tempdir().expect("a temporary directory");
-                Self { target: Target::Sqlite(directory.path().join("podium.db")), _directory: Some(directory) }
+                Self {
+                    target: Target::Sqlite(directory.path().join("podium.db")),
+                    _directory: Some(directory),
+                }
             }
             Engine::Postgres => Self { target: create_on_server().await, _directory: None },
         }
@@ -41,8 +44,9 @@ impl Database {
 
 async fn create_on_server() -> Target {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
-    let server = std::env::var("PODIUM_TEST_POSTGRES")
-        .expect("run `cargo xtask test`, which starts a private PostgreSQL (PODIUM_TEST_POSTGRES is not set)");
+    let server = std::env::var("PODIUM_TEST_POSTGRES").expect(
+        "run `cargo xtask test`, which starts a private PostgreSQL (PODIUM_TEST_POSTGRES is not set)",
+    );
     let name = format!("test_{}_{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
     let mut options = Options::new(Target::Postgres(server.clone()));
     options.connections = 1;

@@ -8,11 +8,13 @@ mod actors;
 mod answer;
 mod app;
 mod databases;
+mod things;
 
 pub use actors::Actor;
 pub use answer::Answer;
 pub use app::{Call, START, TestApp};
 pub use databases::{Database, Engine};
+pub use things::role;
 
 /// Runs a test body on one engine.
 pub fn run<F: Future<Output = ()>>(engine: Engine, test: impl FnOnce(TestApp) -> F) {

@@ -3,6 +3,7 @@
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::translate;
@@ -77,6 +78,10 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection> {
 fn open(path: &Path, flags: OpenFlags, setup: &str) -> Result<Connection> {
     let connection = Connection::open_with_flags(path, flags).map_err(|error| cannot_open(path, &error))?;
     connection.execute_batch(setup).map_err(|error| translate(&error))?;
+    // One plan for a statement, whatever is bound to it: otherwise SQLite prepares it again for each new value.
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map_err(|error| translate(&error))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
 }

@@ -10,7 +10,7 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use crossbeam_queue::ArrayQueue;
@@ -28,6 +28,7 @@ pub(crate) struct Pool {
     scanners: Arc<Readers>,
     scans: Arc<Semaphore>,
     jobs: Queue<Box<dyn Unit>>,
+    commits: Arc<AtomicU64>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -38,13 +39,15 @@ impl Pool {
         let lock = files::lock(&path)?;
         let connection = files::open_writer(&path)?;
         let (jobs, waiting) = Queue::new(queue);
-        let writer = writer::start(connection, lock, waiting, on_commit)?;
+        let commits = Arc::new(AtomicU64::new(0));
+        let writer = writer::start(connection, lock, waiting, on_commit, Arc::clone(&commits))?;
         let connections = connections.max(1);
         Ok(Self {
             readers: Readers::open(path.clone(), connections)?,
             scanners: Arc::new(Readers::open(path, connections)?),
             scans: Arc::new(Semaphore::new(connections)),
             jobs,
+            commits,
             writer: Mutex::new(Some(writer)),
         })
     }
@@ -57,10 +60,15 @@ impl Pool {
         result
     }
 
+    /// Runs a short read on the calling thread, in one snapshot.
+    pub(crate) fn page<T, E: Fault>(&self, work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
+        self.readers.in_snapshot(work)
+    }
+
     /// Runs a scan in the blocking pool, in one snapshot.
     pub(crate) async fn scan<T, E>(
         &self,
-        mut work: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
+        work: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
     where
         T: Send + 'static,
@@ -69,13 +77,7 @@ impl Pool {
         let permit = Arc::clone(&self.scans).acquire_owned().await.map_err(|_| unit::closed())?;
         let scanners = Arc::clone(&self.scanners);
         let scan = move || {
-            let conn = scanners.take()?;
-            session(&conn).control("BEGIN DEFERRED")?;
-            let result = guarded(&conn, || work(&conn));
-            // A connection that cannot leave its snapshot is dropped rather than kept: it would hold back the log.
-            if session(&conn).control("COMMIT").is_ok() {
-                scanners.give_back(conn);
-            }
+            let result = scanners.in_snapshot(work);
             drop(permit);
             result
         };
@@ -83,6 +85,11 @@ impl Pool {
             Ok(result) => result,
             Err(_) => Err(unit::closed().into()),
         }
+    }
+
+    /// How many transactions were committed.
+    pub(crate) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Acquire)
     }
 
     /// Queues a unit for the writer and waits until it is on disk.
@@ -136,6 +143,18 @@ impl Readers {
             return Err(unit::closed());
         }
         self.idle.pop().map_or_else(|| self.another(), Ok)
+    }
+
+    /// Runs statements that all see the same state.
+    fn in_snapshot<T, E: Fault>(&self, mut work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
+        let conn = self.take()?;
+        session(&conn).control("BEGIN DEFERRED")?;
+        let result = guarded(&conn, || work(&conn));
+        // A connection that cannot leave its snapshot is dropped rather than kept: it would hold back the log.
+        if session(&conn).control("COMMIT").is_ok() {
+            self.give_back(conn);
+        }
+        result
     }
 
     /// Keeps the connection for the next one, unless there are enough.

@@ -4,6 +4,8 @@
 //! fails takes only itself back. Nobody is answered before the COMMIT: acknowledged means on disk.
 
 use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -27,9 +29,10 @@ pub(super) fn start(
     lock: File,
     jobs: Receiver<Box<dyn Unit>>,
     on_commit: OnCommit,
+    commits: Arc<AtomicU64>,
 ) -> Result<JoinHandle<()>> {
     let tx = Tx::new(Session::conn(connection));
-    let mut writer = Writer { tx, jobs, on_commit, log: 0, fold_at: LOG_PAGES, _lock: lock };
+    let mut writer = Writer { tx, jobs, on_commit, commits, log: 0, fold_at: LOG_PAGES, _lock: lock };
     std::thread::Builder::new()
         .name("podium-writer".to_owned())
         .spawn(move || writer.work())
@@ -40,6 +43,7 @@ struct Writer {
     tx: Tx,
     jobs: Receiver<Box<dyn Unit>>,
     on_commit: OnCommit,
+    commits: Arc<AtomicU64>,
     log: i64,
     fold_at: i64,
     _lock: File,
@@ -147,6 +151,7 @@ impl Writer {
             self.abort();
             return Err(Failure::Refused(away(&error)));
         }
+        self.commits.fetch_add(1, Ordering::Release);
         publish(&self.on_commit, &self.tx.changes().take());
         Ok(())
     }

@@ -6,7 +6,7 @@ use podium_api::Id;
 use podium_api::enums::WorkspaceRoleName;
 use podium_api::subjects::{DagRole, DeploymentRole, SubjectRoles, WorkspaceRole};
 
-use crate::assignable::{self, Unfit};
+use crate::assignable::{self, MAX_DAG_ID, MAX_DAG_TAG, Unfit};
 use crate::grants::{Grant, Held, On};
 use crate::no_escalation::only_owners;
 
@@ -118,8 +118,12 @@ impl Replacement<'_> {
         };
         if let Some((code, message)) = wrong {
             self.fields.push(format!("{path}.dagTag"), code, message);
+            return false;
         }
-        wrong.is_none()
+        let (dag_id, tag) = (entry.dag_id.as_deref().unwrap_or(""), entry.dag_tag.as_deref().unwrap_or(""));
+        let checked = assignable::dag_name(format!("{path}.dagId"), dag_id, MAX_DAG_ID)
+            .and_then(|()| assignable::dag_name(format!("{path}.dagTag"), tag, MAX_DAG_TAG));
+        self.fields.take(checked).is_some()
     }
 
     fn resolved(&mut self, path: &str, on: On, held: Result<Held, Unfit>) -> Option<Grant> {

@@ -1,0 +1,8 @@
+//! The program as people run it: real processes, real sockets, a real data directory.
+
+mod commands;
+mod crashes;
+mod program;
+mod serving;
+mod starting;
+mod tls;

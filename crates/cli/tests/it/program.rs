@@ -1,0 +1,216 @@
+//! The built program, and a client that is nothing but a socket.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// So long that only a hang reaches it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A data directory, and what runs on it.
+pub(crate) struct Installation(TempDir);
+
+/// How a command ended.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Installation {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    /// The data directory, which the program makes itself.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.0.path().join("data")
+    }
+
+    pub(crate) fn read(&self, file: &str) -> String {
+        std::fs::read_to_string(self.data_dir().join(file)).expect("the file is there")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PODIUM_")) {
+            command.env_remove(name);
+        }
+        command.args(arguments).env("PODIUM_DATA_DIR", self.data_dir()).current_dir(self.0.path());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+        let output = self.command(arguments).stdin(Stdio::null()).output().expect("the program starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// Serves on a free port; returns once the program says that it is ready.
+    pub(crate) fn serve(&self, arguments: &[&str]) -> Program {
+        let all = [&["serve", "--listen", "127.0.0.1:0"], arguments].concat();
+        let mut child = self.command(&all).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let said = Arc::new(Mutex::new(String::new()));
+        let mut lines = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut address = None;
+        let mut line = String::new();
+        while address.is_none() && lines.read_line(&mut line).expect("text") > 0 {
+            let url = line.strip_prefix("Podium is ready at ").and_then(|url| url.trim().split_once("//"));
+            address = url.map(|(_, address)| address.parse().expect("an address"));
+            said.lock().unwrap().push_str(&line);
+            line.clear();
+        }
+        let keep = Arc::clone(&said);
+        let listener = std::thread::spawn(move || {
+            while lines.read_line(&mut line).is_ok_and(|length| length > 0) {
+                keep.lock().unwrap().push_str(&line);
+                line.clear();
+            }
+        });
+        let address = address.unwrap_or_else(|| panic!("it did not start: {}", said.lock().unwrap()));
+        Program { child, address, said, listener: Some(listener) }
+    }
+}
+
+/// A program that serves.
+pub(crate) struct Program {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    said: Arc<Mutex<String>>,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Program {
+    /// What it has said so far.
+    pub(crate) fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
+
+    /// Tells it to stop, as an operator's tools do.
+    pub(crate) fn tell_to_stop(&self, signal: &str) {
+        let kill = format!("kill -{signal} {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success());
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(&mut self) -> ExitStatus {
+        let status = self.child.wait().expect("it ends");
+        if let Some(listener) = self.listener.take() {
+            listener.join().expect("it listened to the end");
+        }
+        status
+    }
+
+    /// Stops it in good order.
+    pub(crate) fn stop(mut self) -> String {
+        self.tell_to_stop("TERM");
+        assert_eq!(self.end().code(), Some(0), "{}", self.said());
+        self.said()
+    }
+
+    /// Ends it at once, whatever it is doing.
+    pub(crate) fn crash(&mut self) {
+        self.child.kill().expect("it runs");
+        self.end();
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        stream
+    }
+
+    /// Calls with a JSON body, or none.
+    pub(crate) fn call(&self, method: &str, path: &str, token: &str, body: Option<&Value>) -> Reply {
+        let head = format!("Authorization: Bearer {token}\r\nConnection: close\r\n");
+        exchange(self.connect(), &request(method, path, &head, body))
+    }
+
+    pub(crate) fn get(&self, path: &str, token: &str) -> Reply {
+        self.call("GET", path, token, None)
+    }
+
+    /// The path of the only organization.
+    pub(crate) fn organization(&self, token: &str) -> String {
+        let list = self.get("/v1/organizations", token).json();
+        format!("/v1/organizations/{}", list["organizations"][0]["id"].as_str().expect("there is one"))
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An answer as it came.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        assert!((200..300).contains(&self.status), "{}", String::from_utf8_lossy(&self.body));
+        serde_json::from_slice(&self.body).expect("JSON")
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.head.lines().filter_map(|line| line.split_once(": "));
+        headers.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+/// The bytes of a request; `head` holds whole header lines.
+pub(crate) fn request(method: &str, path: &str, head: &str, body: Option<&Value>) -> Vec<u8> {
+    let body = body.map(Value::to_string).unwrap_or_default();
+    let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
+    let length = body.len();
+    format!("{method} {path} HTTP/1.1\r\nHost: podium\r\n{head}{kind}Content-Length: {length}\r\n\r\n{body}").into_bytes()
+}
+
+/// Sends a request that closes the connection, and reads the whole answer.
+pub(crate) fn exchange(mut stream: impl Read + Write, request: &[u8]) -> Reply {
+    stream.write_all(request).expect("it reads");
+    read_reply(stream)
+}
+
+/// Reads an answer from its first byte to the end of the connection.
+pub(crate) fn read_reply(mut stream: impl Read) -> Reply {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect("it answers");
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").expect("a whole head");
+    let head = String::from_utf8(bytes[..end].to_vec()).expect("a head is text");
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+    let body = bytes[end + 4..].to_vec();
+    let reply = Reply { status, head, body };
+    if reply.header("transfer-encoding") == Some("chunked") {
+        return Reply { body: join_chunks(&reply.body), ..reply };
+    }
+    reply
+}
+
+fn join_chunks(mut rest: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|window| window == b"\r\n").expect("the size of a chunk");
+        let size = std::str::from_utf8(&rest[..end]).expect("a size is text");
+        let size = usize::from_str_radix(size, 16).expect("a size is hexadecimal");
+        if size == 0 {
+            return body;
+        }
+        body.extend_from_slice(&rest[end + 2..end + 2 + size]);
+        rest = &rest[end + 4 + size..];
+    }
+}

@@ -1,0 +1,120 @@
+//! The first start, the ones after it, and why a start is refused.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use crate::program::Installation;
+
+#[test]
+fn the_first_start_prints_url_and_token_and_later_ones_no_token() {
+    let installation = Installation::new();
+    let first = installation.serve(&[]);
+    let token = installation.read("owner-token");
+    let path = installation.data_dir().join("owner-token");
+    let expected = format!(
+        "The owner's token, shown once and kept in {}:\n{token}\nPodium is ready at http://{}\n",
+        path.display(),
+        first.address
+    );
+    assert_eq!(first.said(), expected);
+    assert_eq!(first.get("/v1/users/self", &token).json()["username"], "owner@localhost");
+    first.stop();
+    let second = installation.serve(&[]);
+    assert_eq!(second.said(), format!("Podium is ready at http://{}\n", second.address));
+    assert_eq!(installation.read("owner-token"), token);
+    assert_eq!(second.get("/v1/users/self", &token).status, 200);
+    assert!(!second.stop().contains(&token));
+}
+
+#[test]
+fn what_is_secret_is_readable_by_its_owner_only() {
+    let installation = Installation::new();
+    installation.serve(&[]).stop();
+    let mode = |path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let data_dir = installation.data_dir();
+    assert_eq!(mode(data_dir.clone()), 0o700);
+    assert_eq!(mode(data_dir.join("secret-key")), 0o600);
+    assert_eq!(mode(data_dir.join("owner-token")), 0o600);
+    // One that others could read is closed again.
+    std::fs::set_permissions(&data_dir, PermissionsExt::from_mode(0o755)).unwrap();
+    installation.serve(&[]).stop();
+    assert_eq!(mode(data_dir), 0o700);
+}
+
+#[test]
+fn the_first_start_takes_names_from_its_settings() {
+    let installation = Installation::new();
+    let program = installation.serve(&["--organization-name", "Acme", "--owner-email", "ada@acme.test"]);
+    let token = installation.read("owner-token");
+    assert_eq!(program.get("/v1/users/self", &token).json()["username"], "ada@acme.test");
+    assert_eq!(program.get("/v1/organizations", &token).json()["organizations"][0]["name"], "Acme");
+}
+
+#[test]
+fn another_secret_key_is_refused() {
+    let installation = Installation::new();
+    installation.serve(&[]).stop();
+    let key = installation.data_dir().join("secret-key");
+    let right = std::fs::read(&key).unwrap();
+    let expected = "podium: the secret key is not the one that this database was made with: \
+                    set PODIUM_SECRET_KEY, or restore the key file\n";
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    std::fs::write(&key, "another key, which is long enough to be one").unwrap();
+    let refused = installation.run(&serve);
+    assert_eq!((refused.code, refused.stderr.as_str()), (Some(1), expected));
+    std::fs::remove_file(&key).unwrap();
+    assert_eq!(installation.run(&serve).stderr, expected);
+    std::fs::write(&key, "short").unwrap();
+    let refused = installation.run(&serve);
+    assert_eq!(refused.code, Some(1));
+    assert_eq!(refused.stderr, "podium: the secret key must be 32 bytes in base64, or at least 32 characters\n");
+    std::fs::write(&key, right).unwrap();
+    let program = installation.serve(&[]);
+    let token = installation.read("owner-token");
+    assert_eq!(program.get("/v1/users/self", &token).status, 200);
+}
+
+#[test]
+fn a_port_that_is_in_use_is_named() {
+    let installation = Installation::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let refused = installation.run(&["serve", "--listen", &address]);
+    assert_eq!(refused.code, Some(1));
+    let start = format!("podium: cannot listen on {address}: Address already in use");
+    assert!(refused.stderr.starts_with(&start), "{}", refused.stderr);
+    assert!(!installation.data_dir().exists(), "nothing was made");
+}
+
+#[test]
+fn a_second_process_on_the_same_data_is_refused() {
+    let installation = Installation::new();
+    let program = installation.serve(&[]);
+    let token = installation.read("owner-token");
+    let database = installation.data_dir().join("podium.db");
+    let expected = format!("podium: database unavailable: {} is in use by another process\n", database.display());
+    for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["ip-range", "reset"], &["signing-key", "rotate"]] {
+        let refused = installation.run(command);
+        assert_eq!((refused.code, refused.stderr.as_str()), (Some(1), expected.as_str()), "{command:?}");
+    }
+    let organization = program.organization(&token);
+    let made = program.call("POST", &format!("{organization}/workspaces"), &token, Some(&json!({ "name": "Data" })));
+    assert_eq!(made.status, 200);
+}
+
+#[test]
+fn wrong_settings_are_explained() {
+    let installation = Installation::new();
+    for (arguments, expected) in [
+        (&["--rate-limits", "25/10"][..], "reads/writes/deletes, such as 25/10/5"),
+        (&["--tls-cert", "x.pem"], "--tls-key"),
+        (&["--trusted-proxy", "everybody"], "invalid value 'everybody'"),
+        (&["--log", "loud=very"], "--log: "),
+        (&["--database-url", "postgres://podium@127.0.0.1:1/podium"], "PODIUM_SECRET_KEY"),
+    ] {
+        let refused = installation.run(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
+        assert_ne!(refused.code, Some(0), "{arguments:?}");
+        assert!(refused.stderr.contains(expected), "{arguments:?}: {}", refused.stderr);
+    }
+}

@@ -1,0 +1,101 @@
+//! Answers to reads, given again while nothing has changed.
+//!
+//! Only where this process is the only writer: an answer is remembered with the database's generation from before it
+//! was read, and every commit starts another generation before it is acknowledged. So what is given again is what
+//! reading again would give. Who may read is judged each time, before an answer is looked for.
+
+use std::hash::{Hash, Hasher};
+use std::time::Duration;
+
+use podium_api::{Id, Timestamp};
+use quick_cache::sync::Cache;
+use quick_cache::{Equivalent, Weighter};
+
+use crate::respond::Written;
+
+/// How many bytes are remembered at the most.
+const MEMORY: u64 = 8 * 1024 * 1024;
+/// The largest body that is remembered.
+const LARGEST: usize = 64 * 1024;
+/// What depends on the time, such as an invite that lapses, is never older than this.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// What was asked, and with which token.
+#[derive(Clone, Copy, Hash)]
+pub(crate) struct Question<'a> {
+    pub(crate) token_id: Id,
+    pub(crate) uri: &'a str,
+}
+
+#[derive(Clone)]
+struct Key {
+    token_id: Id,
+    uri: Box<str>,
+}
+
+impl Key {
+    fn question(&self) -> Question<'_> {
+        Question { token_id: self.token_id, uri: &self.uri }
+    }
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.question().hash(state);
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.question().equivalent(other)
+    }
+}
+
+impl Eq for Key {}
+
+impl Equivalent<Key> for Question<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        self.token_id == key.token_id && *self.uri == *key.uri
+    }
+}
+
+#[derive(Clone)]
+struct Known {
+    generation: u64,
+    until: Timestamp,
+    answer: Written,
+}
+
+#[derive(Clone)]
+struct Bytes;
+
+impl Weighter<Key, Known> for Bytes {
+    fn weight(&self, key: &Key, known: &Known) -> u64 {
+        (key.uri.len() + known.answer.len() + 256) as u64
+    }
+}
+
+/// Remembered answers.
+pub(crate) struct Answers(Cache<Key, Known, Bytes>);
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self(Cache::with_weighter(4096, MEMORY, Bytes))
+    }
+}
+
+impl Answers {
+    /// The answer, if it is still what reading again would give.
+    pub(crate) fn find(&self, question: Question<'_>, generation: u64, now: Timestamp) -> Option<Written> {
+        let known = self.0.get(&question)?;
+        (known.generation == generation && now <= known.until).then_some(known.answer)
+    }
+
+    /// Remembers an answer that was read after the generation was taken.
+    pub(crate) fn remember(&self, question: Question<'_>, generation: u64, now: Timestamp, answer: &Written) {
+        if answer.len() <= LARGEST {
+            let key = Key { token_id: question.token_id, uri: question.uri.into() };
+            self.0.insert(key, Known { generation, until: now + FRESH, answer: answer.clone() });
+        }
+    }
+}

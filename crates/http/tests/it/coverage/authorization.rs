@@ -1,0 +1,122 @@
+//! Every operation as nobody, with a broken token, as a stranger, as a member without the permission, and as
+//! the holder of exactly that permission. What is different stands in `exceptions.txt`, which may only shrink.
+
+use std::collections::BTreeMap;
+
+use podium_api::{Access, OPERATIONS};
+use podium_domain::{On, PermissionSet};
+use podium_testkit::{Actor, Answer, TestApp, on_both_engines};
+
+use super::calls::{Prepared, fresh, prepare};
+
+const EXCEPTIONS: &str = include_str!("exceptions.txt");
+const MOST_EXCEPTIONS: usize = 30;
+const STEPS: [&str; 5] = ["nobody", "malformed", "stranger", "member", "holder"];
+
+on_both_engines! {
+    async fn every_operation_admits_exactly_those_who_hold_its_permission(app) {
+        let mut exceptions = exceptions();
+        let stranger = app.stranger().await;
+        for spec in OPERATIONS {
+            for step in STEPS {
+                let prepared = prepare(&app, spec).await;
+                let answer = take(&app, &prepared, step, &stranger).await;
+                let usual = usual(step, &answer);
+                match exceptions.remove(&(spec.id, step)) {
+                    Some(status) => {
+                        assert_eq!(answer.code(), status, "{} as {step}: {}", spec.id, answer.text());
+                        assert!(!usual, "{} as {step} is no exception any more: strike it out", spec.id);
+                    }
+                    None => assert!(usual, "{} as {step}: {} {}", spec.id, answer.code(), answer.text()),
+                }
+            }
+        }
+        assert_eq!(exceptions, BTreeMap::new(), "these are exceptions to nothing");
+    }
+
+    async fn a_workspace_is_unknown_to_members_who_hold_nothing_in_it(app) {
+        let member = app.member("plain").await;
+        let mut walked = 0;
+        for spec in OPERATIONS {
+            let prepared = prepare(&app, spec).await;
+            if prepared.on == On::Organization {
+                continue;
+            }
+            let answer = prepared.send(prepared.call(&app).by(&member)).await;
+            let message = answer.refused(404);
+            assert_eq!(message, "There is no such workspace, or you may not see it.", "{}", spec.id);
+            walked += 1;
+        }
+        assert_eq!(walked, 3);
+    }
+
+    async fn a_stranger_cannot_tell_what_is_from_what_is_not(app) {
+        let stranger = app.stranger().await;
+        for spec in OPERATIONS.iter().filter(|spec| matches!(spec.access, Access::Permission(_))) {
+            let real = prepare(&app, spec).await;
+            let organization_id = app.organization_id.as_str();
+            let path = real.path.replace(organization_id, &fresh(&app));
+            let call = |path: &str| {
+                app.call(spec.method.as_str(), path).by(&stranger).header("x-request-id", "same")
+            };
+            let (seen, unseen) = (call(&real.path).send().await, call(&path).send().await);
+            assert_eq!((seen.code(), seen.json()), (404, unseen.json()), "{}", spec.id);
+            assert_eq!(seen.headers, unseen.headers, "{}", spec.id);
+        }
+    }
+}
+
+async fn take(app: &TestApp, prepared: &Prepared, step: &str, stranger: &Actor) -> Answer {
+    let call = prepared.call(app);
+    let call = match step {
+        "nobody" => call,
+        "malformed" => call.header("authorization", "Bearer not.a.token"),
+        "stranger" => call.by(&app.session_of(stranger).await),
+        "member" => call.by(&app.session_of(&everything_but_it(app, prepared).await).await),
+        _ => match prepared.spec.access {
+            Access::Public => call,
+            Access::Token | Access::Permission(_) => {
+                call.by(&app.session_of(&nothing_but_it(app, prepared).await).await)
+            }
+        },
+    };
+    prepared.send(call).await
+}
+
+async fn nothing_but_it(app: &TestApp, prepared: &Prepared) -> Actor {
+    let permissions = prepared.permission().into_iter().collect();
+    app.holder_of_all(&fresh(app), permissions, prepared.on.clone()).await
+}
+
+async fn everything_but_it(app: &TestApp, prepared: &Prepared) -> Actor {
+    let permissions = PermissionSet::everything().without(prepared.permission().into_iter().collect());
+    app.holder_of_all(&fresh(app), permissions, prepared.on.clone()).await
+}
+
+/// Whether the answer is what the step leads one to expect.
+fn usual(step: &str, answer: &Answer) -> bool {
+    let says = |word: &str| answer.code() == 401 && answer.refused(401).contains(word);
+    match step {
+        "nobody" => says("missing"),
+        "malformed" => says("malformed"),
+        "stranger" => answer.code() == 404,
+        "member" => answer.code() == 403,
+        _ => answer.status.is_success(),
+    }
+}
+
+/// Statuses by operation and step; the rest of a line says why.
+fn exceptions() -> BTreeMap<(&'static str, &'static str), u16> {
+    let lines: Vec<&str> = EXCEPTIONS.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(lines.len() <= MOST_EXCEPTIONS, "the list of exceptions may only shrink");
+    let read = |line: &'static str| {
+        let mut words = line.split_whitespace();
+        let mut word = || words.next().expect("a line is: operation, step, status, why");
+        let (operation, step, status) = (word(), word(), word().parse().expect("a status"));
+        assert!(words.next().is_some(), "`{line}` does not say why");
+        ((operation, step), status)
+    };
+    let read: BTreeMap<_, _> = lines.iter().copied().map(read).collect();
+    assert_eq!(read.len(), lines.len(), "an exception is listed twice");
+    read
+}

@@ -1,0 +1,215 @@
+//! A minimal valid call of every operation, on real things that are made for it.
+
+use podium_api::enums::OrganizationRole;
+use podium_api::openapi::PREFIX;
+use podium_api::{Access, Spec};
+use podium_domain::{On, Permission};
+use podium_testkit::{Actor, Answer, Call, TestApp};
+use serde_json::{Value, json};
+
+use super::contract;
+
+/// A password that must never be seen again.
+pub(super) const PASSWORD: &str = "planted: the first password";
+/// Another one.
+pub(super) const NEW_PASSWORD: &str = "planted: the second password";
+
+/// A call that would succeed, if only the right one made it.
+pub(super) struct Prepared {
+    pub(super) spec: &'static Spec,
+    pub(super) path: String,
+    pub(super) body: Option<Value>,
+    /// The `ETag` of what the path names, where it names something.
+    pub(super) etag: String,
+    /// What the permission is needed on.
+    pub(super) on: On,
+}
+
+impl Prepared {
+    /// The permission that it takes.
+    pub(super) fn permission(&self) -> Option<Permission> {
+        match self.spec.access {
+            Access::Permission(name) => {
+                Some(Permission::named(name).expect("operations name known permissions"))
+            }
+            Access::Public | Access::Token => None,
+        }
+    }
+
+    /// The call, by nobody yet.
+    pub(super) fn call<'a>(&self, app: &'a TestApp) -> Call<'a> {
+        let call = app.call(self.spec.method.as_str(), &self.path);
+        match &self.body {
+            Some(body) => call.json(body),
+            None => call,
+        }
+    }
+
+    /// Sends the call; whatever the answer is, the document describes it.
+    pub(super) async fn send(&self, call: Call<'_>) -> Answer {
+        let answer = call.send().await;
+        contract::describes(self.spec, &answer);
+        answer
+    }
+}
+
+/// An owner who is new, with a session like those of people who sign in.
+pub(super) async fn owner(app: &TestApp) -> Actor {
+    let actor = app.member_as(&fresh(app), OrganizationRole::Owner).await;
+    app.session_of(&actor).await
+}
+
+/// A name that nothing has yet.
+pub(super) fn fresh(app: &TestApp) -> String {
+    app.world.id().to_string()
+}
+
+/// Makes what a call of the operation needs.
+pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
+    let mut made = Made { app, etag: String::new(), member: String::new() };
+    let (mut path, mut on) = (format!("{PREFIX}{}", spec.path), On::Organization);
+    for param in spec.path_params {
+        let id = made.thing(param).await;
+        if spec.names_workspace() && *param == "workspaceId" {
+            on = On::Workspace(id.parse().expect("an id"));
+        }
+        path = path.replace(&format!("{{{param}}}"), &id);
+    }
+    let body = made.body(spec.id).await;
+    Prepared { spec, path, body, etag: made.etag, on }
+}
+
+trait NamesWorkspace {
+    fn names_workspace(&self) -> bool;
+}
+
+impl NamesWorkspace for Spec {
+    fn names_workspace(&self) -> bool {
+        matches!(self.access, Access::Permission(name) if name.starts_with("workspace."))
+    }
+}
+
+struct Made<'a> {
+    app: &'a TestApp,
+    etag: String,
+    member: String,
+}
+
+impl Made<'_> {
+    /// Makes the thing that a path parameter names.
+    async fn thing(&mut self, param: &str) -> String {
+        let name = fresh(self.app);
+        match param {
+            "organizationId" => {
+                self.read("").await;
+                self.app.organization_id.to_string()
+            }
+            "workspaceId" => self.post("/workspaces", json!({ "name": name }), "id").await,
+            "teamId" => {
+                self.member = self.app.member(&name).await.id.to_string();
+                self.post("/teams", json!({ "name": name, "memberIds": [self.member] }), "id").await
+            }
+            "memberId" => self.member.clone(),
+            "userId" => {
+                let id = self.app.member(&name).await.id;
+                self.read(&format!("/users/{id}")).await;
+                id.to_string()
+            }
+            "inviteId" => {
+                let email = format!("{name}@podium.test");
+                let body = json!({ "inviteeEmail": email, "role": "ORGANIZATION_MEMBER" });
+                self.post("/invites", body, "inviteId").await
+            }
+            "tokenId" => self.post("/tokens", organization_token(&name), "id").await,
+            "roleId" => self.post("/roles", custom_role(&name), "id").await,
+            "allowedIpAddressRangeId" => {
+                self.allow_loopback().await;
+                let range = self.range();
+                self.post("/allowed-ip-address-ranges", json!({ "ipAddressRange": range }), "id").await
+            }
+            unknown => panic!("calls.rs does not know how to make what `{unknown}` names"),
+        }
+    }
+
+    /// The body of an operation; `None` where it takes none.
+    async fn body(&mut self, operation_id: &str) -> Option<Value> {
+        let name = fresh(self.app);
+        Some(match operation_id {
+            "UpdateOrganization" => json!({ "name": name, "billingEmail": "", "isScimEnabled": false }),
+            "CreateAllowedIpAddressRange" => {
+                self.allow_loopback().await;
+                json!({ "ipAddressRange": self.range() })
+            }
+            "BulkCreateAllowedIpAddressRanges" => {
+                self.allow_loopback().await;
+                json!({ "allowedIpAddressRanges": [self.range(), self.range()] })
+            }
+            "BulkDeleteAllowedIpAddressRanges" => {
+                json!({ "allowedIpAddressRangeIds": [self.thing("allowedIpAddressRangeId").await] })
+            }
+            "CreateUserInvite" => {
+                json!({ "inviteeEmail": format!("{name}@podium.test"), "role": "ORGANIZATION_MEMBER" })
+            }
+            "CreateCustomRole" => custom_role(&name),
+            "UpdateCustomRole" => json!({ "name": name, "permissions": ["deployment.logs.get"] }),
+            "CreateTeam" | "UpdateTeam" | "CreateWorkspace" | "UpdateApiToken" => json!({ "name": name }),
+            "AddTeamMembers" => json!({ "memberIds": [self.app.member(&name).await.id] }),
+            "UpdateTeamRoles" | "UpdateUserRoles" => json!({ "organizationRole": "ORGANIZATION_MEMBER" }),
+            "CreateApiToken" => organization_token(&name),
+            "UpdateApiTokenRoles" => {
+                let entity_id = self.app.organization_id;
+                let role = "ORGANIZATION_BILLING_ADMIN";
+                json!({ "roles": [{ "entityType": "ORGANIZATION", "entityId": entity_id, "role": role }] })
+            }
+            "UpdateWorkspace" => json!({ "name": name, "description": "", "cicdEnforcedDefault": true }),
+            "AcceptInvite" => {
+                let invite_id = self.thing("inviteId").await;
+                let token = self.post(&format!("/invites/{invite_id}/link"), Value::Null, "token").await;
+                json!({ "token": token, "fullName": "Grace", "password": PASSWORD })
+            }
+            "SignIn" => {
+                let user = self.app.member(&name).await;
+                let body = json!({ "currentPassword": "", "newPassword": PASSWORD });
+                self.app.post(&user, "/v1/auth/change-password", body).await.ok();
+                json!({ "username": format!("{name}@podium.test"), "password": PASSWORD })
+            }
+            "ChangePassword" => json!({ "currentPassword": "", "newPassword": NEW_PASSWORD }),
+            _ => return None,
+        })
+    }
+
+    async fn read(&mut self, path: &str) {
+        let answer = self.app.get(&self.app.owner, &self.app.path(path)).await;
+        answer.ok();
+        self.etag = answer.header("etag").to_owned();
+    }
+
+    async fn post(&mut self, path: &str, body: Value, id: &str) -> String {
+        let answer = self.app.post(&self.app.owner, &self.app.path(path), body).await;
+        let made = answer.ok();
+        self.etag = answer.header("etag").to_owned();
+        made[id].as_str().expect("what was made says so").to_owned()
+    }
+
+    /// Ranges would lock the tests out of their own organization.
+    async fn allow_loopback(&self) {
+        let path = self.app.path("/allowed-ip-address-ranges");
+        let body = json!({ "ipAddressRange": "127.0.0.0/8" });
+        let code = self.app.post(&self.app.owner, &path, body).await.code();
+        assert!(code == 200 || code == 409, "{code}");
+    }
+
+    /// A range that nothing has yet.
+    fn range(&self) -> String {
+        let counter = u32::from_str_radix(&fresh(self.app)[9..13], 36).expect("an id counts");
+        format!("10.{}.{}.0/24", counter / 256 % 256, counter % 256)
+    }
+}
+
+fn organization_token(name: &str) -> Value {
+    json!({ "name": name, "scope": "ORGANIZATION", "role": "ORGANIZATION_MEMBER" })
+}
+
+fn custom_role(name: &str) -> Value {
+    json!({ "name": name, "scopeType": "DEPLOYMENT", "permissions": ["deployment.get"] })
+}

@@ -1,0 +1,152 @@
+//! The document and the server say the same: every answer of every walk is one that the document describes.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use podium_api::openapi::Document;
+use podium_api::{Access, OPERATIONS, Spec};
+use podium_domain::Permission;
+use podium_testkit::{Answer, on_both_engines};
+use serde_json::{Map, Value};
+
+use super::calls::{fresh, prepare};
+use super::schema::violations;
+
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| Document::collect().to_json("https://podium.test/v1"));
+
+/// Fails unless the document describes this answer of the operation: status, content type, headers and body.
+#[track_caller]
+pub(super) fn describes(spec: &Spec, answer: &Answer) {
+    let wrong = differences(spec, answer);
+    assert!(wrong.is_empty(), "{} answered {}: {wrong:#?}\n{}", spec.id, answer.code(), answer.text());
+}
+
+fn differences(spec: &Spec, answer: &Answer) -> Vec<String> {
+    let response = &operation(spec)["responses"][answer.code().to_string()];
+    if response.is_null() {
+        return vec!["the document does not declare the status".into()];
+    }
+    let mut wrong = Vec::new();
+    let mut require = |holds: bool, otherwise: &str| {
+        if !holds {
+            wrong.push(otherwise.to_owned());
+        }
+    };
+    require(!answer.header("x-request-id").is_empty(), "there is no X-Request-Id");
+    let has_etag = !answer.header("etag").is_empty();
+    require(response["headers"]["ETag"].is_null() || has_etag, "there is no ETag");
+    require((answer.code() == 401) == (answer.header("www-authenticate") == "Bearer"), "WWW-Authenticate");
+    let content = response["content"].as_object().and_then(|content| content.iter().next());
+    let Some((media, described)) = content else {
+        require(answer.bytes.is_empty(), "there is a body");
+        require(answer.header("content-type").is_empty(), "there is a content type");
+        return wrong;
+    };
+    require(answer.header("content-type") == media, "the content type is another");
+    if media == "application/json" {
+        wrong.extend(violations(&described["schema"], schemas(), &answer.json()));
+    }
+    wrong
+}
+
+fn operation(spec: &Spec) -> &'static Value {
+    &DOCUMENT["paths"][spec.path][spec.method.as_str().to_lowercase()]
+}
+
+fn schemas() -> &'static Map<String, Value> {
+    DOCUMENT["components"]["schemas"].as_object().expect("named schemas")
+}
+
+#[test]
+fn every_operation_is_described_once_under_its_own_id() {
+    let ids: BTreeSet<&str> = OPERATIONS.iter().map(|spec| spec.id).collect();
+    assert_eq!(ids.len(), OPERATIONS.len());
+    let places: BTreeSet<_> = OPERATIONS.iter().map(|spec| (spec.path, spec.method)).collect();
+    assert_eq!(places.len(), OPERATIONS.len());
+    for spec in OPERATIONS {
+        assert_eq!(operation(spec)["operationId"], spec.id);
+        assert!(!spec.tag.is_empty() && !spec.summary.is_empty(), "{}", spec.id);
+    }
+    let described = DOCUMENT["paths"].as_object().expect("paths").values();
+    let count: usize = described.map(|path| path.as_object().expect("methods").len()).sum();
+    assert_eq!(count, OPERATIONS.len());
+}
+
+#[test]
+fn every_path_names_the_parameters_that_are_bound() {
+    for spec in OPERATIONS {
+        let named: Vec<&str> =
+            spec.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+        assert_eq!(named, spec.path_params, "{}", spec.id);
+    }
+}
+
+#[test]
+fn every_operation_inside_an_organization_takes_a_known_permission() {
+    for spec in OPERATIONS {
+        let inside = spec.path.starts_with("/organizations/{organizationId}");
+        match spec.access {
+            Access::Permission(name) => {
+                assert!(Permission::named(name).is_some(), "{name}");
+                assert!(inside, "{} has no organization to hold a permission in", spec.id);
+            }
+            Access::Token | Access::Public => assert!(!inside, "{} is open to strangers", spec.id),
+        }
+    }
+}
+
+#[test]
+fn every_schema_that_is_referred_to_is_there() {
+    let text = DOCUMENT.to_string();
+    let names = text.split("#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next());
+    let unknown: BTreeSet<&str> = names.filter(|name| !schemas().contains_key(*name)).collect();
+    assert_eq!(unknown, BTreeSet::new());
+}
+
+on_both_engines! {
+    /// Walks elsewhere see successes and refusals; here are the ways in which a request can be wrong.
+    async fn whatever_is_wrong_with_a_request_is_answered_as_described(app) {
+        for spec in OPERATIONS {
+            let prepared = prepare(&app, spec).await;
+            let right = || prepared.call(&app).by(&app.owner);
+            let bare = |path: &str| app.call(spec.method.as_str(), path).by(&app.owner);
+            let typed = || bare(&prepared.path).header("content-type", "application/json");
+            let mut wrong = vec![(400, right().header("x-api-version", "0.9"))];
+            if spec.takes_idempotency_key() {
+                wrong.push((400, right().header("idempotency-key", &"k".repeat(256))));
+            }
+            if parameters(spec).contains(&"limit") {
+                wrong.push((400, bare(&format!("{}?limit=-1", prepared.path))));
+                wrong.push((400, bare(&format!("{}?offset=all&sorts=mood:asc", prepared.path))));
+            }
+            if prepared.body.is_some() {
+                wrong.push((400, bare(&prepared.path)));
+                wrong.push((400, typed().body("{")));
+                wrong.push((400, typed().body("[]")));
+                wrong.push((413, typed().body(vec![b' '; 1024 * 1024 + 1])));
+                wrong.push((415, bare(&prepared.path).header("content-type", "text/plain").body("{}")));
+            }
+            if spec.path_params.len() > 1 && spec.path.ends_with('}') {
+                let (above, _) = prepared.path.rsplit_once('/').expect("a path has parts");
+                let nowhere = bare(&format!("{above}/{}", fresh(&app)));
+                wrong.push((404, nowhere.json(prepared.body.as_ref().unwrap_or(&Value::Null))));
+            }
+            for (expected, call) in wrong {
+                let answer = prepared.send(call).await;
+                assert_eq!(answer.code(), expected, "{}: {}", spec.id, answer.text());
+            }
+        }
+    }
+}
+
+/// The names of an operation's parameters.
+pub(super) fn parameters(spec: &Spec) -> Vec<&'static str> {
+    let parameters = operation(spec)["parameters"].as_array().expect("parameters");
+    parameters.iter().filter_map(|parameter| parameter["name"].as_str()).collect()
+}
+
+/// The schema of a parameter of an operation.
+pub(super) fn parameter(spec: &Spec, name: &str) -> Option<&'static Value> {
+    let parameters = operation(spec)["parameters"].as_array().expect("parameters");
+    parameters.iter().find(|parameter| parameter["name"] == name).map(|parameter| &parameter["schema"])
+}

@@ -1,0 +1,13 @@
+//! Walks over all operations, driven by their constants: what holds for one holds for every one.
+
+mod audit;
+mod authorization;
+mod calls;
+mod contract;
+mod pagination;
+mod properties;
+mod safe_writes;
+mod schema;
+mod visibility;
+
+pub(crate) use properties::for_all;

@@ -1,0 +1,312 @@
+//! `ETag`, `If-Match`, `If-None-Match` and `Idempotency-Key`, for every operation that takes them.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use podium_api::{OPERATIONS, Spec};
+use podium_testkit::{Actor, Answer, Engine, TestApp, on_both_engines, run};
+use serde_json::{Value, json};
+
+use super::calls::{Prepared, owner, prepare};
+
+const OTHER_TAG: &str = "\"0-0123456789abcdef\"";
+const DAY: Duration = Duration::from_hours(24);
+
+on_both_engines! {
+    async fn a_change_is_made_only_to_the_version_that_if_match_names(app) {
+        let compares: Vec<&Spec> = OPERATIONS.iter().filter(|spec| spec.compares_version()).collect();
+        assert_eq!(compares.len(), 18, "operations that compare versions");
+        for spec in compares {
+            let prepared = prepare(&app, spec).await;
+            let caller = owner(&app).await;
+            let call = |tag: &str| prepared.call(&app).by(&caller).header("if-match", tag);
+            let before = changes(&app).await;
+            let message = prepared.send(call(OTHER_TAG)).await.refused(412);
+            assert!(message.starts_with("The resource has changed since the version in If-Match: "));
+            assert_eq!(changes(&app).await, before, "{} changed something", spec.id);
+            let done = prepared.send(call(&format!("{OTHER_TAG}, {}", prepared.etag))).await;
+            assert!(done.status.is_success(), "{} with {}: {}", spec.id, prepared.etag, done.text());
+            let prepared = prepare(&app, spec).await;
+            let done = prepared.send(prepared.call(&app).by(&caller).header("if-match", "*")).await;
+            assert!(done.status.is_success(), "{}: {}", spec.id, done.text());
+        }
+    }
+
+    async fn a_version_is_compared_after_the_thing_is_found_and_the_right_is_held(app) {
+        let (member, stranger) = (app.member("plain").await, app.stranger().await);
+        for spec in OPERATIONS.iter().filter(|spec| spec.compares_version()) {
+            let prepared = prepare(&app, spec).await;
+            let call = |by: &Actor| prepared.call(&app).by(by).header("if-match", OTHER_TAG);
+            prepared.send(call(&stranger)).await.refused(404);
+            let answer = prepared.send(call(&member)).await;
+            // A gate lets members in, and these change nothing that they may not change.
+            let passes = ["UpdateUserRoles", "UpdateTeamRoles"].contains(&spec.id);
+            assert!(matches!(answer.code(), 403 | 404) || passes, "{}: {}", spec.id, answer.text());
+        }
+    }
+
+    async fn of_two_changes_that_were_made_to_the_same_version_one_is_refused(app) {
+        let path = app.path(&format!("/workspaces/{}", app.workspace("Analytics").await));
+        let tag = app.get(&app.owner, &path).await.header("etag").to_owned();
+        let change = |name: &str| {
+            let body = json!({ "name": name, "description": "", "cicdEnforcedDefault": false });
+            app.call("POST", &path).by(&app.owner).header("if-match", &tag).json(&body)
+        };
+        let first = change("first").send().await;
+        assert_eq!(first.ok()["name"], "first");
+        change("second").send().await.refused(412);
+        let read = app.get(&app.owner, &path).await;
+        assert_eq!((read.ok(), read.header("etag")), (first.ok(), first.header("etag")));
+    }
+
+    async fn a_resource_that_has_not_changed_is_not_sent_again(app) {
+        let reads: Vec<&Spec> = OPERATIONS.iter().filter(|spec| spec.reads_one()).collect();
+        assert_eq!(reads.len(), 7, "operations that read one resource");
+        for spec in reads {
+            let prepared = prepare(&app, spec).await;
+            let caller = owner(&app).await;
+            let read = |tag: &str| prepared.call(&app).by(&caller).header("if-none-match", tag);
+            let whole = prepared.send(read(OTHER_TAG)).await;
+            assert_eq!(whole.code(), 200, "{}", spec.id);
+            let tag = whole.header("etag");
+            for known in [tag.to_owned(), format!("W/{tag}"), format!("{OTHER_TAG}, {tag}"), "*".to_owned()] {
+                let answer = prepared.send(read(&known)).await;
+                assert_eq!((answer.code(), answer.header("etag")), (304, tag), "{} {known}", spec.id);
+                assert!(answer.bytes.is_empty());
+            }
+        }
+    }
+
+    async fn a_request_that_is_repeated_under_a_key_has_one_effect_and_one_answer(app) {
+        for spec in OPERATIONS.iter().filter(|spec| spec.takes_idempotency_key()) {
+            let keyed = Keyed::prepare(&app, spec).await;
+            let first = keyed.send("k").await;
+            assert!(first.status.is_success(), "{}: {}", spec.id, first.text());
+            let after = changes(&app).await;
+            assert_same(spec, &keyed.again("k").await, &first);
+            keyed.send_other("k").await.refused(409);
+            assert_eq!(changes(&app).await, after, "{} had a second effect", spec.id);
+            let records = keyed.records().await;
+            assert_eq!(records, [json!(spec.reply_kind.status()), json!(409)], "{}", spec.id);
+        }
+    }
+
+    async fn an_answer_is_kept_for_a_day(app) {
+        for spec in OPERATIONS.iter().filter(|spec| spec.takes_idempotency_key() && !spec.secret_reply) {
+            let keyed = Keyed::prepare(&app, spec).await;
+            let first = keyed.send("k").await;
+            app.advance(DAY - Duration::from_millis(1));
+            assert_same(spec, &keyed.again("k").await, &first);
+            app.advance(Duration::from_millis(1));
+            keyed.again("k").await;
+            // The first has left the log's default window, so this one was not given from memory.
+            assert_eq!(keyed.records().await.len(), 1, "{} did not run again", spec.id);
+        }
+    }
+
+    async fn an_answer_that_lapsed_makes_room_for_the_next(app) {
+        let create = |name: &str| {
+            let call = app.call("POST", &app.path("/workspaces")).by(&app.owner);
+            call.header("idempotency-key", "k").json(&json!({ "name": name }))
+        };
+        let first = create("a").send().await.id();
+        create("b").send().await.refused(409);
+        app.advance(DAY);
+        let second = create("b").send().await.id();
+        assert_ne!(first, second);
+        assert_eq!(create("b").send().await.id(), second);
+    }
+
+    async fn a_key_has_1_to_255_characters(app) {
+        let create = |key: &str| {
+            let call = app.call("POST", &app.path("/workspaces")).by(&app.owner);
+            call.header("idempotency-key", key).json(&json!({ "name": "a" }))
+        };
+        for key in ["".to_owned(), "k".repeat(256), "k\u{e9}".to_owned()] {
+            assert_eq!(create(&key).send().await.wrong_fields(), ["Idempotency-Key: format"], "{key}");
+        }
+        create(&"k".repeat(255)).send().await.ok();
+    }
+
+    async fn a_key_is_its_callers_own_and_its_paths(app) {
+        let other = owner(&app).await;
+        let create = |by: &Actor, path: &str, name: &str| {
+            let call = app.call("POST", &app.path(path)).by(by).header("idempotency-key", "k");
+            call.json(&json!({ "name": name }))
+        };
+        let first = create(&app.owner, "/workspaces", "a").send().await.id();
+        create(&other, "/workspaces", "a").send().await.refused(409);
+        assert_ne!(create(&other, "/workspaces", "b").send().await.id(), first);
+        create(&app.owner, "/teams", "a").send().await.ok();
+    }
+
+    async fn a_kept_answer_is_given_only_to_one_who_may_still_ask(app) {
+        let colleague = owner(&app).await;
+        let create = || {
+            let call = app.call("POST", &app.path("/workspaces")).by(&colleague);
+            call.header("idempotency-key", "k").json(&json!({ "name": "a" }))
+        };
+        create().send().await.ok();
+        let demoted = json!({ "organizationRole": "ORGANIZATION_MEMBER" });
+        app.post(&app.owner, &app.path(&format!("/users/{}/roles", colleague.id)), demoted).await.ok();
+        create().send().await.refused(403);
+    }
+
+    async fn a_refusal_is_not_kept(app) {
+        let create = || {
+            let call = app.call("POST", &app.path("/workspaces")).by(&app.owner);
+            call.header("idempotency-key", "k").json(&json!({ "name": "Analytics" }))
+        };
+        let taken = app.workspace("Analytics").await;
+        create().send().await.refused(409);
+        app.delete(&app.owner, &app.path(&format!("/workspaces/{taken}"))).await.ok();
+        create().send().await.ok();
+    }
+
+    async fn a_secret_is_repeated_for_ten_minutes_while_it_works(app) {
+        for spec in OPERATIONS.iter().filter(|spec| spec.takes_idempotency_key() && spec.secret_reply) {
+            let keyed = Keyed::prepare(&app, spec).await;
+            let first = keyed.send("k").await;
+            assert!(first.ok()["token"].is_string(), "{}", spec.id);
+            app.advance(Duration::from_mins(10) - Duration::from_millis(1));
+            assert_same(spec, &keyed.again("k").await, &first);
+            app.advance(Duration::from_millis(1));
+            let message = keyed.again("k").await.refused(409);
+            assert!(message.ends_with("the secret in its answer is no longer repeated."), "{message}");
+        }
+    }
+
+    async fn a_secret_that_works_no_more_is_not_repeated(app) {
+        for spec in OPERATIONS.iter().filter(|spec| spec.takes_idempotency_key() && spec.secret_reply) {
+            let keyed = Keyed::prepare(&app, spec).await;
+            let answer = keyed.send("k").await.ok();
+            let id = answer["id"].as_str().unwrap_or_default();
+            let (method, path) = match spec.id {
+                "CreateApiToken" => ("POST", format!("{}/{id}/rotate", keyed.prepared.path)),
+                "RotateApiToken" => ("DELETE", keyed.prepared.path.replace("/rotate", "")),
+                "CreateUserInviteLink" => ("POST", keyed.prepared.path.clone()),
+                "RenewSession" => ("POST", "/v1/auth/sign-out".to_owned()),
+                unknown => panic!("how does the secret of {unknown} end?"),
+            };
+            let mut ends = app.call(method, &path).by(&keyed.other_session);
+            if spec.id == "RenewSession" {
+                let token = answer["token"].as_str().unwrap().to_owned();
+                ends = app.call(method, &path).by(&Actor { id: keyed.caller.id, token });
+            }
+            assert!(ends.send().await.status.is_success());
+            let refused = keyed.again("k").await.code();
+            // A token that was deleted is not there to be rotated.
+            assert_eq!(refused, if spec.id == "RotateApiToken" { 404 } else { 409 }, "{}", spec.id);
+        }
+    }
+
+    async fn of_duplicates_that_come_at_once_one_has_an_effect(app) {
+        for spec in OPERATIONS.iter().filter(|spec| spec.takes_idempotency_key()) {
+            let keyed = Keyed::prepare(&app, spec).await;
+            let answers = join_all((0..8).map(|_| keyed.send("k"))).await;
+            let (done, refused): (Vec<Answer>, Vec<Answer>) =
+                answers.into_iter().partition(|answer| answer.status.is_success());
+            for answer in &done {
+                assert_same(spec, answer, &done[0]);
+            }
+            for answer in refused {
+                // The caller's own session may be what the first of them has ended.
+                let ended = answer.code() == 401 && ["SignOut", "RenewSession"].contains(&spec.id);
+                assert!(ended || answer.header("retry-after") == "1", "{}: {}", spec.id, answer.text());
+            }
+            assert_eq!(keyed.records().await, [json!(spec.reply_kind.status())], "{}", spec.id);
+        }
+    }
+}
+
+#[test]
+fn of_duplicates_at_two_replicas_one_has_an_effect() {
+    run(Engine::Postgres, async |app| {
+        let replica = app.replica().await;
+        for round in 0..10 {
+            let body = json!({ "name": format!("w{round}") });
+            let create = async |at: &TestApp| {
+                let call = at.call("POST", &app.path("/workspaces")).by(&app.owner);
+                call.header("idempotency-key", &format!("k{round}")).json(&body).send().await
+            };
+            let answers =
+                join_all((0..8).map(|number| create(if number % 2 == 0 { &app } else { &replica }))).await;
+            let (done, refused): (Vec<Answer>, Vec<Answer>) =
+                answers.into_iter().partition(|answer| answer.status.is_success());
+            assert!(done.iter().all(|answer| answer.ok() == done[0].ok()));
+            for answer in refused {
+                assert_eq!((answer.code(), answer.header("retry-after")), (409, "1"), "{}", answer.text());
+            }
+            assert_eq!(create(&replica).await.ok(), done[0].ok());
+        }
+        assert_eq!(app.audit().await.len(), 10);
+    });
+}
+
+/// A call that is made again and again under a key.
+struct Keyed<'a> {
+    app: &'a TestApp,
+    prepared: Prepared,
+    caller: Actor,
+    /// The same caller, whose first session may have ended with the call itself.
+    other_session: Actor,
+}
+
+impl<'a> Keyed<'a> {
+    async fn prepare(app: &'a TestApp, spec: &'static Spec) -> Self {
+        let prepared = prepare(app, spec).await;
+        let user = owner(app).await;
+        let caller = app.session_of(&user).await;
+        // Days may pass; but what has no end is not renewed.
+        let other_session = match spec.id {
+            "RenewSession" => app.session_of(&user).await,
+            _ => app.lasting_session_of(&user).await,
+        };
+        Self { app, prepared, caller, other_session }
+    }
+
+    async fn send(&self, key: &str) -> Answer {
+        self.prepared.send(self.prepared.call(self.app).by(&self.caller).header("idempotency-key", key)).await
+    }
+
+    async fn again(&self, key: &str) -> Answer {
+        let call = self.prepared.call(self.app).by(&self.other_session);
+        self.prepared.send(call.header("idempotency-key", key)).await
+    }
+
+    /// Another request to the same operation.
+    async fn send_other(&self, key: &str) -> Answer {
+        let Prepared { spec, path, body, .. } = &self.prepared;
+        let path = if body.is_some() { path.clone() } else { format!("{path}?another=request") };
+        let mut call = self.app.call(spec.method.as_str(), &path).by(&self.other_session);
+        if let Some(body) = body {
+            let mut body = body.clone();
+            body["another"] = "request".into();
+            call = call.json(&body);
+        }
+        self.prepared.send(call.header("idempotency-key", key)).await
+    }
+
+    /// The statuses of the caller's records of this operation, in order.
+    async fn records(&self) -> Vec<Value> {
+        let log = self.app.audit().await.into_iter();
+        let own = log.filter(|record| {
+            record["operationId"] == self.prepared.spec.id && record["subjectId"] == self.caller.id.as_str()
+        });
+        own.map(|record| record["statusCode"].clone()).collect()
+    }
+}
+
+#[track_caller]
+fn assert_same(spec: &Spec, answer: &Answer, first: &Answer) {
+    let told = |answer: &Answer| {
+        let headers = ["etag", "content-type"].map(|name| answer.header(name).to_owned());
+        (answer.code(), headers, answer.text())
+    };
+    assert_eq!(told(answer), told(first), "{}", spec.id);
+}
+
+/// How many changes there were: every effect makes one.
+async fn changes(app: &TestApp) -> i64 {
+    app.rows("changes").await
+}

@@ -1,0 +1,17 @@
+//! The product over HTTP, as named actors, on both engines. Files mirror the URL tree; `coverage` walks all operations.
+
+mod allowed_ip_address_ranges;
+mod auth;
+mod authorization;
+mod coverage;
+mod invites;
+mod organizations;
+mod pages;
+mod replicas;
+mod roles;
+mod storage;
+mod teams;
+mod tokens;
+mod users;
+mod wire;
+mod workspaces;

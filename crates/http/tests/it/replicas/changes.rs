@@ -1,0 +1,86 @@
+//! The change log: every change once, in an order that no follower has to correct.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use podium_store::changes::{self, LoggedChange, Position};
+use podium_testkit::{Engine, TestApp, block_on};
+use serde_json::json;
+
+use super::two_replicas;
+
+const WRITERS: usize = 16;
+const ROUNDS: usize = 20;
+
+async fn after(app: &TestApp, position: Position) -> Vec<LoggedChange> {
+    let read = app.app.db.scan(None, move |conn| changes::after(conn, position, 7));
+    read.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"))
+}
+
+/// Makes, changes and deletes a workspace again and again.
+async fn write(app: Arc<TestApp>, writer: usize) {
+    for round in 0..ROUNDS {
+        let body = json!({ "name": format!("{writer} {round}") });
+        let made = app.post(&app.owner, &app.path("/workspaces"), body).await;
+        let at = app.path(&format!("/workspaces/{}", made.id()));
+        let body =
+            json!({ "name": format!("{writer} {round}"), "description": "x", "cicdEnforcedDefault": false });
+        app.post(&app.owner, &at, body).await.ok();
+        assert_eq!(app.delete(&app.owner, &at).await.code(), 204);
+    }
+}
+
+async fn follow_while_writing(apps: [Arc<TestApp>; 2]) {
+    let left = Arc::new(AtomicUsize::new(WRITERS));
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let (app, left) = (Arc::clone(&apps[writer % 2]), Arc::clone(&left));
+            tokio::spawn(async move {
+                write(app, writer).await;
+                left.fetch_sub(1, Ordering::SeqCst);
+            })
+        })
+        .collect();
+    let (mut seen, mut position): (Vec<LoggedChange>, _) = (Vec::new(), Position::default());
+    loop {
+        let is_over = left.load(Ordering::SeqCst) == 0;
+        let news = after(&apps[1], position).await;
+        match news.last() {
+            Some(last) => position = last.position,
+            None if is_over => break,
+            None => tokio::task::yield_now().await,
+        }
+        seen.extend(news);
+        assert!(
+            left.load(Ordering::SeqCst) > 0
+                || !writers.iter().any(|writer| !writer.is_finished())
+                || !is_over
+        );
+    }
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert!(seen.is_sorted_by(|left, right| left.position < right.position));
+    let mut versions: HashMap<String, Vec<i64>> = HashMap::new();
+    for change in seen.iter().filter(|change| change.kind == podium_store::workspaces::KIND) {
+        assert_eq!(change.organization_id.as_deref(), Some(apps[0].organization_id.as_str()));
+        assert_eq!(change.workspace_id.as_ref(), Some(&change.id));
+        versions.entry(change.id.clone()).or_default().push(change.version);
+    }
+    assert_eq!(versions.len(), WRITERS * ROUNDS, "nothing is missed");
+    assert!(versions.values().all(|versions| *versions == [1, 2, 3]), "nothing comes twice or out of order");
+}
+
+#[test]
+fn a_follower_misses_nothing_while_both_replicas_write() {
+    block_on(async { follow_while_writing(two_replicas().await).await });
+}
+
+#[test]
+fn a_follower_misses_nothing_on_sqlite() {
+    block_on(async {
+        let app = Arc::new(TestApp::start(Engine::Sqlite).await);
+        follow_while_writing([Arc::clone(&app), app]).await;
+    });
+}

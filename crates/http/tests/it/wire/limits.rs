@@ -1,0 +1,76 @@
+//! Rates, where they are configured.
+
+use std::num::NonZeroU32;
+
+use podium_app::Rates;
+use podium_testkit::{Actor, Answer, Engine, TestApp, block_on, on_both_engines};
+use serde_json::{Value, json};
+
+/// Runs a test on both engines, with one call of each kind a second for each subject, and ten at once.
+fn slowly<F: Future<Output = ()>>(test: impl Fn(TestApp) -> F) {
+    for engine in [Engine::Sqlite, Engine::Postgres] {
+        block_on(async {
+            let one = NonZeroU32::MIN;
+            let rates = Some(Rates { reads: one, writes: one, deletes: one });
+            test(TestApp::start_with(engine, |config, _| config.rates = rates).await).await;
+        });
+    }
+}
+
+/// Calls until it is told to slow down. However slow the machine is, ten calls must pass.
+async fn until_refused(app: &TestApp, method: &str, path: &str, actor: &Actor) -> Answer {
+    for n in 0..10_000 {
+        let answer = app.call(method, path).by(actor).json(&json!({})).send().await;
+        if answer.code() == 429 {
+            assert!(n >= 10, "{n} calls passed");
+            return answer;
+        }
+    }
+    panic!("nobody said stop");
+}
+
+#[test]
+fn a_subject_that_calls_too_often_is_told_when_to_come_back() {
+    slowly(async |app| {
+        let answer = until_refused(&app, "GET", "/v1/users/self", &app.owner).await;
+        assert_eq!(answer.refused(429), "Too many requests: try again in 1 s.");
+        assert_eq!(answer.header("retry-after"), "1");
+        assert_eq!(answer.header("content-type"), "application/json");
+    });
+}
+
+#[test]
+fn reads_writes_and_deletes_are_counted_apart_and_so_are_subjects() {
+    slowly(async |app| {
+        let eve = app.member("eve").await;
+        let nowhere = app.path("/workspaces/x");
+        until_refused(&app, "DELETE", &nowhere, &eve).await;
+        until_refused(&app, "POST", &nowhere, &eve).await;
+        assert_eq!(app.get(&eve, &nowhere).await.code(), 404);
+        assert_eq!(app.delete(&app.owner, &nowhere).await.code(), 404);
+    });
+}
+
+#[test]
+fn a_call_that_is_told_to_slow_down_has_no_effect_and_leaves_no_record() {
+    slowly(async |app| {
+        let path = app.path("/workspaces");
+        let answer = until_refused(&app, "POST", &path, &app.owner).await;
+        let second = app.member_as("second", podium_api::enums::OrganizationRole::Owner).await;
+        let log = app.get(&second, &app.path("/audit-logs")).await.text();
+        assert!(log.lines().count() >= 10);
+        for line in log.lines() {
+            let record: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(record["statusCode"], 400);
+            assert_ne!(record["requestId"], answer.header("x-request-id"));
+        }
+    });
+}
+
+on_both_engines! {
+    async fn without_rates_nobody_is_slowed_down(app) {
+        for _ in 0..300 {
+            assert_eq!(app.get(&app.owner, "/v1/authorization/permission-groups?scopeType=DAG").await.code(), 200);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Things for actors to work on, made the shortest way.
+
+use podium_api::Id;
+use podium_db::{Sql, Target};
+use podium_domain::{Grant, Held, On, Scope};
+use podium_store::deployments;
+use serde_json::json;
+
+use crate::actors::Actor;
+use crate::app::TestApp;
+
+/// A built-in role, held on something.
+pub fn role(on: On, name: &str) -> Grant {
+    let held = Held::built_in(&on, name).unwrap_or_else(|| panic!("{name} is no role on {on:?}"));
+    Grant { on, held }
+}
+
+impl TestApp {
+    /// A workspace, made by the owner.
+    pub async fn workspace(&self, name: &str) -> Id {
+        self.made("/workspaces", json!({ "name": name })).await
+    }
+
+    /// A team with these members, made by the owner.
+    pub async fn team(&self, name: &str, members: &[&Actor]) -> Id {
+        let ids: Vec<Id> = members.iter().map(|member| member.id).collect();
+        self.made("/teams", json!({ "name": name, "memberIds": ids })).await
+    }
+
+    /// A custom role, made by the owner.
+    pub async fn custom_role(&self, name: &str, scope_type: &str, permissions: &[&str]) -> Id {
+        let body = json!({ "name": name, "scopeType": scope_type, "permissions": permissions });
+        self.made("/roles", body).await
+    }
+
+    /// An API token, made by the owner; who calls with it is no user.
+    pub async fn token(&self, name: &str, scope: &str, entity_id: Id, role: &str) -> Actor {
+        let body = json!({ "name": name, "scope": scope, "entityId": entity_id, "role": role });
+        let made = self.post(&self.owner, &self.path("/tokens"), body).await.ok();
+        let text = |field: &str| made[field].as_str().expect("a new token shows it").to_owned();
+        Actor { id: text("id").parse().expect("an id"), token: text("token") }
+    }
+
+    /// A deployment of a workspace, as a bare row.
+    pub async fn deployment(&self, workspace_id: Id) -> Id {
+        let (id, scope) = (self.world.id(), Scope::for_server(self.organization_id));
+        let added = self.app.db.write(None, move |tx| deployments::insert(tx, &scope, id, workspace_id));
+        added.await.expect("a deployment can be stored");
+        id
+    }
+
+    /// A cluster that takes these workspaces only, or all where there are none, as bare rows.
+    pub async fn cluster(&self, workspaces: &[Id]) -> Id {
+        let id = self.world.id();
+        let mut statements = vec![format!(
+            "INSERT INTO clusters (id, organization_id) VALUES ('{id}', '{}')",
+            self.organization_id
+        )];
+        statements.extend(workspaces.iter().map(|workspace_id| {
+            format!(
+                "INSERT INTO cluster_workspaces (cluster_id, workspace_id) VALUES ('{id}', '{workspace_id}')"
+            )
+        }));
+        for statement in statements {
+            self.execute(&statement).await;
+        }
+        id
+    }
+
+    /// Runs a statement behind the application's back.
+    pub async fn execute(&self, statement: &str) {
+        let sql = Sql::owned(statement.to_owned());
+        let done: podium_db::Result<u64> = self.app.db.write(None, move |tx| tx.execute(&sql, &[])).await;
+        done.unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+
+    /// Everything that the database holds, as bytes: its files, or the rows of all its tables as text.
+    pub async fn stored(&self) -> Vec<u8> {
+        if let Target::Sqlite(path) = self.database.target() {
+            let directory = path.parent().expect("a file is in a directory");
+            let files = std::fs::read_dir(directory).expect("a directory can be read");
+            return files
+                .flat_map(|file| std::fs::read(file.expect("a file").path()).unwrap_or_default())
+                .collect();
+        }
+        let text = async |sql: String| -> Vec<String> {
+            let sql = Sql::owned(sql);
+            let rows = self.app.db.read(None, move |conn| conn.query(&sql, &[], |row| row.get(0)));
+            rows.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"))
+        };
+        let mut stored = Vec::new();
+        for table in text("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'".into()).await {
+            for row in text(format!("SELECT t::text FROM {table} t")).await {
+                stored.extend(row.into_bytes());
+            }
+        }
+        stored
+    }
+
+    /// How many rows a table has.
+    pub async fn rows(&self, table: &str) -> i64 {
+        let sql = Sql::owned(format!("SELECT COUNT(*) FROM {table}"));
+        let counted: podium_db::Result<i64> =
+            self.app.db.scan(None, move |conn| conn.query_one(&sql, &[], |row| row.get(0))).await;
+        counted.unwrap_or_else(|error| panic!("{table}: {error}"))
+    }
+
+    async fn made(&self, path: &str, body: serde_json::Value) -> Id {
+        let answer = self.post(&self.owner, &self.path(path), body).await;
+        answer.id().parse().expect("an id")
+    }
+}
