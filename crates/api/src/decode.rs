@@ -120,6 +120,9 @@ impl Check {
         for (name, text) in pairs {
             let Some(field) = fields.iter().find(|field| field.name == name) else { continue };
             if let Self::List { items, .. } = &field.check {
+                if text.is_empty() && items.empty_is_absent() {
+                    continue;
+                }
                 if let Value::Array(list) = object.entry(name).or_insert_with(|| Value::Array(Vec::new())) {
                     list.push(items.read(text));
                 }

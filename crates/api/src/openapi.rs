@@ -229,6 +229,7 @@ fn describe(status: u16) -> &'static str {
         413 => "The body is too large.",
         415 => "The body is not JSON.",
         429 => "Too many requests; try again after `Retry-After` seconds.",
+        431 => "The headers are too large.",
         503 => "The database is away; try again after `Retry-After` seconds.",
         _ => "A fault of the server.",
     }
@@ -253,7 +254,7 @@ impl Spec {
 
     /// Every status that it can answer other than success.
     pub fn statuses(&self) -> Vec<u16> {
-        let mut statuses = vec![400, 429, 500, 503];
+        let mut statuses = vec![400, 429, 431, 500, 503];
         statuses.extend(self.also);
         match self.access {
             Access::Public => {}

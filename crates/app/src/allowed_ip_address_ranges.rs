@@ -99,9 +99,12 @@ impl App {
         let now = self.world.now();
         self.db
             .write(None, move |tx| {
-                let Some(organization_id) = podium_store::organizations::first(tx)? else { return Ok(0) };
-                crate::authority::rights_change(tx, organization_id, now)?;
-                Ok(ranges::clear(tx, &Scope::for_server(organization_id))?)
+                let mut removed = 0;
+                for organization_id in ranges::organizations(tx)? {
+                    crate::authority::rights_change(tx, organization_id, now)?;
+                    removed += ranges::clear(tx, &Scope::for_server(organization_id))?;
+                }
+                Ok(removed)
             })
             .await
     }

@@ -2,7 +2,9 @@
 //!
 //! On SQLite every change of rights is made by this process, which advances a generation before the change is
 //! acknowledged; what was loaded under another generation is not used. On PostgreSQL other replicas change rights too,
-//! so what is remembered carries a [`Guard`] that the database checks in the request's own round trip.
+//! so what is remembered carries a [`Guard`] that the database checks in the request's own round trip. The guard fails
+//! when anybody's rights in the organization change; then the caller is read again in the request's own transaction,
+//! and only a change of its own rights makes it start over.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -39,12 +41,14 @@ pub struct Authority {
     pub home: Option<Id>,
     /// What the caller is in the organization that it calls; `None` where it is nothing there.
     pub member: Option<Member>,
+    key: Key,
     guard: Arc<Guard>,
     generation: u64,
     used_minute: AtomicI64,
 }
 
 /// A member of an organization.
+#[derive(PartialEq)]
 pub struct Member {
     /// The organization.
     pub organization_id: Id,
@@ -57,6 +61,18 @@ impl Authority {
     /// What must still hold when the database is asked.
     pub fn guard(&self) -> Arc<Guard> {
         Arc::clone(&self.guard)
+    }
+
+    /// Reads the caller again; fails as the guard does where anything about it has changed.
+    pub fn confirm(&self, conn: &Conn) -> Result<()> {
+        let now = read_authority(conn, self.key, self.generation)?;
+        let is_same = now.is_some_and(|now| {
+            now.credential == self.credential
+                && now.profile == self.profile
+                && now.home == self.home
+                && now.member == self.member
+        });
+        if is_same { Ok(()) } else { Err(Error::STALE) }
     }
 
     /// Whether an API token is calling.
@@ -77,6 +93,7 @@ impl Member {
     }
 }
 
+/// The hash of a token, and the organization that it calls.
 type Key = ([u8; 32], Option<Id>);
 
 /// What is remembered of callers.
@@ -113,15 +130,14 @@ impl App {
         organization_id: Option<Id>,
         now: Timestamp,
     ) -> Result<Arc<Authority>> {
-        let hash = secrets::sha256(token.as_bytes());
-        let key = (hash, organization_id);
+        let key = (secrets::sha256(token.as_bytes()), organization_id);
         let authorities = &self.authorities;
         let generation = authorities.generation.load(Ordering::Acquire);
         let known = authorities.known.get(&key).filter(|known| known.generation == generation);
         let authority = match known {
             Some(known) => known,
             None => {
-                let loaded = Arc::new(self.load(token, &hash, organization_id, generation, now).await?);
+                let loaded = Arc::new(self.load(token, key, generation, now).await?);
                 if loaded.member.is_some() || organization_id.is_none() {
                     authorities.known.insert(key, Arc::clone(&loaded));
                 }
@@ -140,14 +156,7 @@ impl App {
         self.authorities.known.remove(&(secrets::sha256(token.as_bytes()), organization_id));
     }
 
-    async fn load(
-        &self,
-        token: &str,
-        hash: &[u8; 32],
-        organization_id: Option<Id>,
-        generation: u64,
-        now: Timestamp,
-    ) -> Result<Authority> {
+    async fn load(&self, token: &str, key: Key, generation: u64, now: Timestamp) -> Result<Authority> {
         let unauthenticated = |why| Err(Error::Unauthenticated(why));
         let claims = match self.keys.load().verify(token) {
             Err(NotOurs::UnknownKey) => {
@@ -160,9 +169,7 @@ impl App {
         if claims.exp.is_some_and(|end| end <= now.millis().div_euclid(1000)) {
             return unauthenticated(Unauthenticated::Expired);
         }
-        let hash = hex(hash);
-        let read = move |conn: &Conn| read_authority(conn, &hash, organization_id, generation);
-        let authority = self.db.read(None, read).await?;
+        let authority = self.db.read(None, move |conn| read_authority(conn, key, generation)).await?;
         authority.map_or_else(|| unauthenticated(Unauthenticated::Revoked), Ok)
     }
 
@@ -176,13 +183,9 @@ impl App {
     }
 }
 
-fn read_authority(
-    conn: &Conn,
-    hash: &str,
-    organization_id: Option<Id>,
-    generation: u64,
-) -> Result<Option<Authority>> {
-    let Some(credential) = credentials::by_hash(conn, hash)? else { return Ok(None) };
+fn read_authority(conn: &Conn, key: Key, generation: u64) -> Result<Option<Authority>> {
+    let (hash, organization_id) = (hex(&key.0), key.1);
+    let Some(credential) = credentials::by_hash(conn, &hash)? else { return Ok(None) };
     let Some(profile) = subjects::get(conn, credential.subject_id)? else { return Ok(None) };
     let (home, belongs) = match credential.organization_id {
         Some(own) => (Some(own), organization_id == Some(own)),
@@ -195,13 +198,13 @@ fn read_authority(
         }
     };
     let member = match organization_id.filter(|_| belongs) {
-        Some(organization_id) => read_member(conn, &credential, hash, organization_id)?,
+        Some(organization_id) => read_member(conn, &credential, &hash, organization_id)?,
         None => None,
     };
     let (member, guard) =
-        member.map_or((None, credentials::guard_alive(hash)), |(member, guard)| (Some(member), guard));
+        member.map_or((None, credentials::guard_alive(&hash)), |(member, guard)| (Some(member), guard));
     let (guard, used_minute) = (Arc::new(guard), AtomicI64::new(0));
-    Ok(Some(Authority { credential, profile, home, member, guard, generation, used_minute }))
+    Ok(Some(Authority { credential, profile, home, member, key, guard, generation, used_minute }))
 }
 
 /// The epoch is read before what it vouches for: what changes in between is noticed by the guard.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use podium_api::subjects::SubjectProfile;
 use podium_api::{Id, Reply, Spec, Timestamp};
-use podium_db::{Change, Conn, Tx};
+use podium_db::{Change, Conn, Guard, Tx};
 use podium_domain::{Grants, Refusal, Scope, Target};
 use podium_store::changes;
 
@@ -52,6 +52,7 @@ struct Inner {
     app: App,
     authority: Arc<Authority>,
     request: Request,
+    reads_again: bool,
     confirmed: AtomicBool,
 }
 
@@ -66,12 +67,10 @@ pub struct Call<P, Q, B> {
 }
 
 impl Cx<()> {
-    /// The context of a caller that has a valid token.
-    pub fn new(app: App, authority: Arc<Authority>, request: Request) -> Self {
-        Self {
-            inner: Arc::new(Inner { app, authority, request, confirmed: AtomicBool::new(false) }),
-            proof: (),
-        }
+    /// The context of a caller that has a valid token; where rights have just changed, it is read again.
+    pub fn new(app: App, authority: Arc<Authority>, request: Request, reads_again: bool) -> Self {
+        let confirmed = AtomicBool::new(false);
+        Self { inner: Arc::new(Inner { app, authority, request, reads_again, confirmed }), proof: () }
     }
 
     /// The same call once the policy has admitted it.
@@ -176,8 +175,11 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         mut unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let cx = self.clone();
-        let answer =
-            self.inner.app.db.read(Some(self.inner.authority.guard()), move |conn| unit(&cx, conn)).await;
+        let confirmed = move |conn: &Conn| {
+            cx.confirm_in(conn)?;
+            unit(&cx, conn)
+        };
+        let answer = self.inner.app.db.read(self.guard(), confirmed).await;
         self.note_confirmed(answer)
     }
 
@@ -187,8 +189,11 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         mut unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let cx = self.clone();
-        let answer =
-            self.inner.app.db.page(Some(self.inner.authority.guard()), move |conn| unit(&cx, conn)).await;
+        let confirmed = move |conn: &Conn| {
+            cx.confirm_in(conn)?;
+            unit(&cx, conn)
+        };
+        let answer = self.inner.app.db.page(self.guard(), confirmed).await;
         self.note_confirmed(answer)
     }
 
@@ -198,8 +203,11 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         mut unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let cx = self.clone();
-        let answer =
-            self.inner.app.db.scan(Some(self.inner.authority.guard()), move |conn| unit(&cx, conn)).await;
+        let confirmed = move |conn: &Conn| {
+            cx.confirm_in(conn)?;
+            unit(&cx, conn)
+        };
+        let answer = self.inner.app.db.scan(self.guard(), confirmed).await;
         self.note_confirmed(answer)
     }
 
@@ -216,7 +224,8 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
             .inner
             .app
             .db
-            .write(Some(self.inner.authority.guard()), move |tx| {
+            .write(self.guard(), move |tx| {
+                cx.confirm_in(tx)?;
                 running.replay(&cx, tx)?;
                 running.claim(&cx, tx)?;
                 let reply = effect(&cx, tx)?;
@@ -242,6 +251,15 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         let message =
             "The resource has changed since the version in If-Match: read it again, then repeat your change.";
         Err(Refusal::Precondition(message.into()).into())
+    }
+
+    /// What must hold when a unit begins, unless the unit confirms the caller itself.
+    fn guard(&self) -> Option<Arc<Guard>> {
+        (!self.inner.reads_again).then(|| self.inner.authority.guard())
+    }
+
+    fn confirm_in(&self, conn: &Conn) -> Result<()> {
+        if self.inner.reads_again { self.inner.authority.confirm(conn) } else { Ok(()) }
     }
 
     fn note_confirmed<T>(&self, answer: Result<T>) -> Result<T> {

@@ -27,7 +27,8 @@ pub async fn list(
 ) -> Result<Many<WorkspacesPaginated>> {
     let paging = Paging::from(&call.query.page);
     let name_keys: Vec<String> = call.query.names.iter().map(|name| names::fold(name)).collect();
-    let ids = call.query.workspace_ids;
+    let mut ids = call.query.workspace_ids;
+    ids.retain(|id| !id.is_empty());
     let (limit, offset) = (paging.limit, paging.offset);
     let listing = Arc::new((paging, ids, name_keys));
     let page = |walk_far| {
@@ -198,13 +199,10 @@ fn check_defaults(workspace: &Workspace) -> Result<()> {
 
 fn check_cluster(tx: &Tx, scope: &Scope, workspace: &Workspace) -> Result<()> {
     let Some(cluster_id) = workspace.default_cluster_id else { return Ok(()) };
-    let wrong = |code, message| Err(Refusal::field("defaultClusterId", code, message).into());
-    match clusters::admits(tx, scope, cluster_id, workspace.id)? {
-        Some(true) => Ok(()),
-        Some(false) => wrong(
-            "notAdmitted",
-            "the cluster does not take this workspace: add the workspace to the cluster first",
-        ),
-        None => wrong("notFound", "there is no such cluster"),
+    if clusters::admits(tx, scope, cluster_id, workspace.id)? == Some(true) {
+        return Ok(());
     }
+    // One answer for both, so that nobody learns of a cluster that it may not see.
+    let message = "there is no such cluster, or it does not take this workspace";
+    Err(Refusal::field("defaultClusterId", "notFound", message).into())
 }

@@ -24,10 +24,9 @@ pub(crate) struct Reset {
 impl IpRange {
     pub(crate) async fn run(self) -> Result<(), String> {
         let Self::Reset(reset) = self;
-        let (started, _) = reset.installation.open(Config::new("")).await?;
-        let removed =
-            started.app.reset_allowed_ip_address_ranges().await.map_err(|error| error.to_string())?;
-        started.app.db.close().await;
+        let app = reset.installation.open_existing().await?;
+        let removed = app.reset_allowed_ip_address_ranges().await.map_err(|error| error.to_string())?;
+        app.db.close().await;
         eprintln!("Removed {removed} allowed address ranges.");
         Ok(())
     }

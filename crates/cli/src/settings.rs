@@ -55,7 +55,9 @@ impl Installation {
             && !path.exists()
         {
             let directory = self.data_dir.display();
-            return Err(format!("there is no installation in {directory}: give its --data-dir or --database-url"));
+            return Err(format!(
+                "there is no installation in {directory}: give its --data-dir or --database-url"
+            ));
         }
         self.open(Config::new("")).await
     }

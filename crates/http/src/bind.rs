@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use http::header::{CONTENT_TYPE, IF_NONE_MATCH};
 use http::{HeaderValue, Response};
 use podium_api::operation::{Anyone, Input, Permitted, SignedIn};
@@ -154,7 +154,7 @@ where
                 Some((next.map(Bytes::from).map_err(body::Broken::new), export))
             });
             let first = stream::iter(first.map(|lines| Ok(Bytes::from(lines))));
-            let mut response = Response::new(body::stream(futures_util::StreamExt::chain(first, rest)));
+            let mut response = Response::new(body::stream(first.chain(rest)));
             let media = HeaderValue::from_static("application/octet-stream");
             response.headers_mut().insert(CONTENT_TYPE, media);
             Ok(Sent::Streamed(response))
@@ -209,15 +209,15 @@ where
             let token = incoming.bearer()?.to_owned();
             let organization_id = A::organization(&incoming.ids);
             let app = incoming.app.clone();
-            let mut counted = false;
-            for _ in 1..ATTEMPTS {
+            for attempt in 0..ATTEMPTS {
                 let authority = app.authority(&token, organization_id, incoming.now).await?;
-                if !counted {
+                let is_first = attempt == 0;
+                if is_first {
                     app.rate_limits.count(authority.credential.subject_id, spec.method)?;
-                    counted = true;
                 }
+                let caller = (authority, is_first);
                 let answer =
-                    judge::<A, P, Q, B, F, Fut>(spec, &checks, &env, &function, &mut incoming, authority);
+                    judge::<A, P, Q, B, F, Fut>(spec, &checks, &env, &function, &mut incoming, caller);
                 match answer.await {
                     Err(failure) if failure.is_stale => app.forget_caller(&token, organization_id),
                     answer => return answer,
@@ -234,7 +234,7 @@ async fn judge<A, P, Q, B, F, Fut>(
     env: &Env,
     function: &F,
     incoming: &mut Incoming,
-    authority: Arc<Authority>,
+    (authority, is_first): (Arc<Authority>, bool),
 ) -> Answer
 where
     A: Admission,
@@ -264,7 +264,7 @@ where
         Ok(request) => (request, None),
         Err(failure) => (incoming.request_without_key(spec, audited_body), Some(failure)),
     };
-    let cx = Cx::new(incoming.app.clone(), authority, request);
+    let cx = Cx::new(incoming.app.clone(), authority, request, !is_first);
     let answer = match (admitted, wrong) {
         (Err(failure), _) | (Ok(_), Some(failure)) => Err(failure),
         (Ok((proof, (query, body))), None) => {
@@ -280,7 +280,7 @@ where
     cx.confirm().await?;
     match &answer {
         Err(failure) if failure.is_refusal && spec.audited => {
-            cx.record_refusal(failure.status.as_u16()).await?
+            cx.record_refusal(failure.status.as_u16()).await?;
         }
         Ok(Sent::Written(written)) if let Some(generation) = generation => {
             env.answers.remember(incoming.question(token_id), generation, incoming.now, written);

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt as _};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Either, Full, StreamBody};
 use hyper::body::Frame;
@@ -35,9 +35,9 @@ pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Either::Left(Full::new(bytes.into()))
 }
 
-/// A body that is sent as it is read.
+/// A body that is sent as it is read. Whoever reads it may ask again after its end, as compression does.
 pub(crate) fn stream(chunks: impl Stream<Item = Result<Bytes, Broken>> + Send + 'static) -> Body {
-    let frames = futures_util::StreamExt::map(chunks, |chunk| chunk.map(Frame::data));
+    let frames = chunks.map(|chunk| chunk.map(Frame::data)).fuse();
     Either::Right(StreamBody::new(frames).boxed_unsync())
 }
 

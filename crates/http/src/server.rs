@@ -30,6 +30,8 @@ use crate::settings::Settings;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const API_VERSION: &str = "x-api-version";
 const CURRENT_API_VERSION: &str = "1.0";
+/// The most that headers may take; what is much larger is cut off before it gets here.
+const MAX_HEADERS: usize = 32 * 1024;
 
 /// The HTTP side of an application.
 #[derive(Clone)]
@@ -155,6 +157,11 @@ impl Server {
     ) -> (&'static str, Response<Body>) {
         let shared = &self.0;
         let fail = |failure: Failure| ("", failure.into_response(request_id));
+        let size: usize = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+        if size > MAX_HEADERS {
+            let message = format!("The headers are too large: at most {MAX_HEADERS} bytes are read.");
+            return fail(Failure::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
+        }
         let Ok(found) = shared.paths.at(parts.uri.path()) else {
             let message = "There is nothing at this path: see /docs for the API.";
             return fail(Failure::new(StatusCode::NOT_FOUND, message));

@@ -10,7 +10,7 @@ use ipnet::IpNet;
 pub struct Settings {
     /// Connections at once; more wait to be accepted.
     pub connections: usize,
-    /// How long a client may take to send the head of a request.
+    /// How long a client may take to send the head of a request, and keep a connection open before the next.
     pub header_timeout: Duration,
     /// How long a client may take to send a body.
     pub body_timeout: Duration,
@@ -39,7 +39,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             connections: 10_000,
-            header_timeout: Duration::from_secs(10),
+            header_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(30),
             body_limit: 1024 * 1024,
             drain: Duration::from_secs(20),

@@ -38,6 +38,7 @@ statements! {
     INSERT = "INSERT INTO allowed_ip_address_ranges (id, organization_id, ip_address_range, ip_address_key, version, created_at, \
         created_by, updated_at, updated_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     DELETE = "DELETE FROM allowed_ip_address_ranges WHERE id = $1 AND organization_id = $2";
+    ORGANIZATIONS = "SELECT DISTINCT organization_id FROM allowed_ip_address_ranges";
     CLEAR = "DELETE FROM allowed_ip_address_ranges WHERE organization_id = $1";
 }
 
@@ -59,6 +60,11 @@ pub fn get_each(conn: &Conn, scope: &Scope, ids: &[Id]) -> Result<Vec<One<Allowe
 /// Every range of an organization, as text.
 pub fn all(conn: &Conn, organization_id: Id) -> Result<Vec<String>> {
     conn.query(&ALL, params![organization_id.as_str()], |row| row.get(0))
+}
+
+/// Every organization that lists any.
+pub fn organizations(conn: &Conn) -> Result<Vec<Id>> {
+    conn.query(&ORGANIZATIONS, &[], |row| row.id(0))
 }
 
 /// Adds a range.

@@ -48,7 +48,7 @@ impl std::str::FromStr for CredentialKind {
 }
 
 /// A living token.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
     /// What kind it is.
     pub kind: CredentialKind,

@@ -51,9 +51,14 @@ async fn create_on_server() -> Target {
     let mut options = Options::new(Target::Postgres(server.clone()));
     options.connections = 1;
     let admin = Db::open(options).await.expect("the private PostgreSQL answers");
-    let create = Sql::owned(format!("CREATE DATABASE {name}"));
-    let made: Result<_> = admin.read(None, move |conn| conn.query(&create, &[], |_| Ok(()))).await;
-    made.expect("a database can be made");
+    // A server that outlives its runs has databases of processes that had the same number.
+    let statements =
+        [format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"), format!("CREATE DATABASE {name}")];
+    for statement in statements {
+        let sql = Sql::owned(statement);
+        let made: Result<_> = admin.read(None, move |conn| conn.query(&sql, &[], |_| Ok(()))).await;
+        made.expect("a database can be made");
+    }
     admin.close().await;
     let (base, _) = server.rsplit_once('/').expect("the URL names a database");
     Target::Postgres(format!("{base}/{name}"))

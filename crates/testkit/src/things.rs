@@ -67,6 +67,11 @@ impl TestApp {
         id
     }
 
+    /// Sets a column of a row behind the application's back; `value` is written as in SQL.
+    pub async fn set_column(&self, table: &str, id: Id, column: &str, value: &str) {
+        self.execute(&format!("UPDATE {table} SET {column} = {value} WHERE id = '{id}'")).await;
+    }
+
     /// Runs a statement behind the application's back.
     pub async fn execute(&self, statement: &str) {
         let sql = Sql::owned(statement.to_owned());

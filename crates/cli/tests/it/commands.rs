@@ -11,7 +11,8 @@ fn a_locked_door_is_opened_on_the_machine_itself() {
     let program = installation.serve(&behind_proxy);
     let token = installation.read("owner-token");
     let organization = program.organization(&token);
-    let head = format!("Authorization: Bearer {token}\r\nX-Forwarded-For: 203.0.113.7\r\nConnection: close\r\n");
+    let head =
+        format!("Authorization: Bearer {token}\r\nX-Forwarded-For: 203.0.113.7\r\nConnection: close\r\n");
     let range = json!({ "ipAddressRange": "203.0.113.0/24" });
     let ranges = format!("{organization}/allowed-ip-address-ranges");
     assert_eq!(exchange(program.connect(), &request("POST", &ranges, &head, Some(&range))).status, 200);
@@ -70,7 +71,11 @@ fn help_says_what_to_type() {
     ] {
         let help = installation.run(&[command, &["--help"]].concat());
         assert_eq!(help.code, Some(0));
-        assert!(help.stdout.contains("Example") && help.stdout.contains(example), "{command:?}: {}", help.stdout);
+        assert!(
+            help.stdout.contains("Example") && help.stdout.contains(example),
+            "{command:?}: {}",
+            help.stdout
+        );
     }
     let version = installation.run(&["--version"]);
     assert_eq!(version.stdout, format!("podium {}\n", env!("CARGO_PKG_VERSION")));

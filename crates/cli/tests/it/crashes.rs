@@ -74,7 +74,7 @@ fn a_crash_loses_nothing_that_was_acknowledged() {
         assert!(made.lock().unwrap().is_subset(&before));
         let count = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            for writer in 0..WRITERS {
+            let start = |writer: usize| {
                 let stream = program.connect();
                 let (organization, token, made, count) = (&organization, &token, &made, &count);
                 scope.spawn(move || {
@@ -82,9 +82,11 @@ fn a_crash_loses_nothing_that_was_acknowledged() {
                         made.lock().unwrap().insert(name);
                         count.fetch_add(1, Ordering::SeqCst);
                     });
-                });
-            }
+                })
+            };
+            let writers: Vec<_> = (0..WRITERS).map(start).collect();
             while count.load(Ordering::SeqCst) < ENOUGH {
+                assert!(!writers.iter().any(|writer| writer.is_finished()), "a writer gave up");
                 std::thread::yield_now();
             }
             program.crash();

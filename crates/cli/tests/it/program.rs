@@ -177,7 +177,8 @@ pub(crate) fn request(method: &str, path: &str, head: &str, body: Option<&Value>
     let body = body.map(Value::to_string).unwrap_or_default();
     let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
     let length = body.len();
-    format!("{method} {path} HTTP/1.1\r\nHost: podium\r\n{head}{kind}Content-Length: {length}\r\n\r\n{body}").into_bytes()
+    format!("{method} {path} HTTP/1.1\r\nHost: podium\r\n{head}{kind}Content-Length: {length}\r\n\r\n{body}")
+        .into_bytes()
 }
 
 /// Sends a request that closes the connection, and reads the whole answer.

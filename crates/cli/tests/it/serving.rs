@@ -89,10 +89,19 @@ fn heads_have_a_limit() {
         let mut stream = program.connect();
         // The server may answer and close before it has read everything.
         let _ = stream.write_all(&request("GET", "/healthz", &head, None));
-        read_reply(stream).status
+        read_reply(stream)
     };
-    assert_eq!(ask(30_000), 200);
-    assert_eq!(ask(70_000), 431);
+    assert_eq!(ask(30_000).status, 200);
+    let refused = ask(40_000);
+    assert_eq!((refused.status, refused.header("content-type")), (431, Some("application/json")));
+    let body: Value = serde_json::from_slice(&refused.body).unwrap();
+    assert_eq!(body["message"], "The headers are too large: at most 32768 bytes are read.");
+    assert_eq!(
+        (&body["statusCode"], body["requestId"].as_str()),
+        (&json!(431), refused.header("x-request-id"))
+    );
+    // What does not even fit into memory is refused without a word.
+    assert_eq!(ask(500_000).status, 431);
     assert_eq!(program.get("/healthz", "").status, 200);
 }
 
@@ -100,7 +109,9 @@ fn heads_have_a_limit() {
 fn nonsense_on_the_socket_harms_nobody() {
     let installation = Installation::new();
     let program = installation.serve(&[]);
-    for nonsense in [&b"\x16\x03\x01\x02\x00"[..], b"HELLO\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\0\0\0\0\r\n\r\n"] {
+    for nonsense in
+        [&b"\x16\x03\x01\x02\x00"[..], b"HELLO\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\0\0\0\0\r\n\r\n"]
+    {
         let mut stream = program.connect();
         stream.write_all(nonsense).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();

@@ -9,7 +9,7 @@ use crate::program::Installation;
 #[test]
 fn the_first_start_prints_url_and_token_and_later_ones_no_token() {
     let installation = Installation::new();
-    let first = installation.serve(&[]);
+    let first = installation.serve(&["--log", "warn"]);
     let token = installation.read("owner-token");
     let path = installation.data_dir().join("owner-token");
     let expected = format!(
@@ -68,7 +68,10 @@ fn another_secret_key_is_refused() {
     std::fs::write(&key, "short").unwrap();
     let refused = installation.run(&serve);
     assert_eq!(refused.code, Some(1));
-    assert_eq!(refused.stderr, "podium: the secret key must be 32 bytes in base64, or at least 32 characters\n");
+    assert_eq!(
+        refused.stderr,
+        "podium: the secret key must be 32 bytes in base64, or at least 32 characters\n"
+    );
     std::fs::write(&key, right).unwrap();
     let program = installation.serve(&[]);
     let token = installation.read("owner-token");
@@ -93,13 +96,17 @@ fn a_second_process_on_the_same_data_is_refused() {
     let program = installation.serve(&[]);
     let token = installation.read("owner-token");
     let database = installation.data_dir().join("podium.db");
-    let expected = format!("podium: database unavailable: {} is in use by another process\n", database.display());
-    for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["ip-range", "reset"], &["signing-key", "rotate"]] {
+    let expected =
+        format!("podium: database unavailable: {} is in use by another process\n", database.display());
+    for command in
+        [&["serve", "--listen", "127.0.0.1:0"][..], &["ip-range", "reset"], &["signing-key", "rotate"]]
+    {
         let refused = installation.run(command);
         assert_eq!((refused.code, refused.stderr.as_str()), (Some(1), expected.as_str()), "{command:?}");
     }
     let organization = program.organization(&token);
-    let made = program.call("POST", &format!("{organization}/workspaces"), &token, Some(&json!({ "name": "Data" })));
+    let made =
+        program.call("POST", &format!("{organization}/workspaces"), &token, Some(&json!({ "name": "Data" })));
     assert_eq!(made.status, 200);
 }
 

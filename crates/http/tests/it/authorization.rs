@@ -66,7 +66,27 @@ on_both_engines! {
         ]
         "#);
         assert!(groups.as_array().unwrap().iter().all(|group| group["scope"] == "DEPLOYMENT"));
-        insta::assert_json_snapshot!(groups[0], @"");
+        insta::assert_json_snapshot!(groups[0], @r#"
+        {
+          "name": "deployment",
+          "scope": "DEPLOYMENT",
+          "description": "Rights on the deployment.",
+          "permissions": [
+            {
+              "action": "get",
+              "description": "See the deployment."
+            },
+            {
+              "action": "update",
+              "description": "Change the deployment."
+            },
+            {
+              "action": "delete",
+              "description": "Delete the deployment."
+            }
+          ]
+        }
+        "#);
     }
 
     async fn dag_groups_are_those_of_the_rules(app) {
@@ -159,8 +179,10 @@ on_both_engines! {
         let deployment = app.deployment(own).await;
         let of_workspace = app.token("w", "WORKSPACE", own, "WORKSPACE_OPERATOR").await;
         let of_deployment = app.token("d", "DEPLOYMENT", deployment, "DEPLOYMENT_ADMIN").await;
-        let of_organization = app.token("o", "ORGANIZATION", app.organization_id, "ORGANIZATION_MEMBER").await;
-        let seen = async |actor: &Actor| app.get(actor, &app.path("/workspaces")).await.ok()["totalCount"].clone();
+        let of_organization =
+            app.token("o", "ORGANIZATION", app.organization_id, "ORGANIZATION_MEMBER").await;
+        let seen =
+            async |actor: &Actor| app.get(actor, &app.path("/workspaces")).await.ok()["totalCount"].clone();
         for (actor, count) in [(&of_workspace, 1), (&of_deployment, 1), (&of_organization, 0)] {
             assert_eq!(seen(actor).await, count);
             for path in ["", "/users", "/teams", "/roles"] {

@@ -72,10 +72,17 @@ on_both_engines! {
             token: accepted["session"]["token"].as_str().unwrap().into(),
         };
         let user = user(&app, &invited).await.ok();
-        assert_eq!((&user["status"], &user["organizationRole"]), (&json!("ACTIVE"), &json!("ORGANIZATION_BILLING_ADMIN")));
+        assert_eq!(
+            (&user["status"], &user["organizationRole"]),
+            (&json!("ACTIVE"), &json!("ORGANIZATION_BILLING_ADMIN"))
+        );
         let settings = json!({ "name": "Acme", "billingEmail": "", "isScimEnabled": false });
         assert_eq!(app.post(&actor, &app.path(""), settings).await.code(), 200);
-        assert_eq!(app.delete(&app.owner, &path(&app, &invited)).await.code(), 404, "an accepted invite is no more");
+        assert_eq!(
+            app.delete(&app.owner, &path(&app, &invited)).await.code(),
+            404,
+            "an accepted invite is no more"
+        );
         assert_eq!(app.get(&actor, "/v1/users/self").await.ok()["invites"], json!([]));
     }
 
@@ -188,10 +195,16 @@ on_both_engines! {
             let actor = app.member_as(role.as_str(), role).await;
             assert_eq!(app.post(&actor, &app.path("/invites"), body.clone()).await.code(), 403);
             assert_eq!(app.delete(&actor, &path(&app, &invited)).await.code(), 403);
-            assert_eq!(app.post(&actor, &format!("{}/link", path(&app, &invited)), json!(null)).await.code(), 403);
+            assert_eq!(
+                app.post(&actor, &format!("{}/link", path(&app, &invited)), json!(null)).await.code(),
+                403
+            );
         }
         let token = app.token("ci", "ORGANIZATION", app.organization_id, "ORGANIZATION_OWNER").await;
         let by_token = app.post(&token, &app.path("/invites"), body).await.ok();
-        assert_eq!(by_token["inviter"], json!({ "id": token.id, "subjectType": "SERVICEKEY", "apiTokenName": "ci" }));
+        assert_eq!(
+            by_token["inviter"],
+            json!({ "id": token.id, "subjectType": "SERVICEKEY", "apiTokenName": "ci" })
+        );
     }
 }

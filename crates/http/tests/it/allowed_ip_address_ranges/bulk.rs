@@ -33,7 +33,10 @@ on_both_engines! {
     async fn one_wrong_range_stops_them_all(app) {
         allow(&app, "127.0.0.0/8").await.ok();
         let wrong = create(&app, &["10.0.0.0/8", "10.0.0.1/8", "192.168.0.0/16", "x"]).await;
-        assert_eq!(wrong.wrong_fields(), ["allowedIpAddressRanges[1]: format", "allowedIpAddressRanges[3]: format"]);
+        assert_eq!(
+            wrong.wrong_fields(),
+            ["allowedIpAddressRanges[1]: format", "allowedIpAddressRanges[3]: format"]
+        );
         let twice = create(&app, &["10.0.0.0/8", "::/0", "10.0.0.0/8"]).await.refused(409);
         assert_eq!(twice, "The request lists 10.0.0.0/8 twice; list every range once.");
         let taken = create(&app, &["10.0.0.0/8", "127.0.0.0/8"]).await.refused(409);
@@ -59,14 +62,18 @@ on_both_engines! {
     async fn one_unknown_id_keeps_them_all(app) {
         let created = ids(&create(&app, &["127.0.0.0/8", "10.0.0.0/8"]).await.ok());
         let unknown = json!(app.world.id());
-        let wrong = delete(&app, &[created[0].clone(), unknown, created[1].clone(), created[0].clone()]).await;
+        let wrong =
+            delete(&app, &[created[0].clone(), unknown, created[1].clone(), created[0].clone()]).await;
         let expected = ["allowedIpAddressRangeIds[1]: notFound", "allowedIpAddressRangeIds[3]: duplicate"];
         assert_eq!(wrong.wrong_fields(), expected);
         let shapeless = delete(&app, &[created[0].clone(), json!("x"), json!(7)]).await.wrong_fields();
         assert_eq!(shapeless, ["allowedIpAddressRangeIds[1]: format", "allowedIpAddressRangeIds[2]: type"]);
         assert_eq!(listed(&app, "").await.len(), 2);
         assert_eq!(delete(&app, &created).await.code(), 204);
-        assert_eq!(delete(&app, &created[..1]).await.wrong_fields(), ["allowedIpAddressRangeIds[0]: notFound"]);
+        assert_eq!(
+            delete(&app, &created[..1]).await.wrong_fields(),
+            ["allowedIpAddressRangeIds[0]: notFound"]
+        );
     }
 
     async fn nobody_locks_itself_out(app) {

@@ -50,7 +50,7 @@ on_both_engines! {
         assert_eq!(from(&app, &app.owner, "203.0.113.9", &[]).await, 200);
         let id = allow(&app, "127.0.0.0/8").await.id();
         assert_eq!(from(&app, &app.owner, "203.0.113.9", &[]).await, 403);
-        let at = app.path(&format!("{}/{id}", PATH));
+        let at = app.path(&format!("{PATH}/{id}"));
         assert_eq!(app.call("DELETE", &at).by(&app.owner).from("203.0.113.9").send().await.code(), 403);
         assert_eq!(app.delete(&app.owner, &at).await.code(), 204);
         assert_eq!(from(&app, &app.owner, "203.0.113.9", &[]).await, 200);
@@ -82,7 +82,10 @@ on_both_engines! {
         allow(&app, "127.0.0.0/8").await.ok();
         assert_eq!(from(&app, &app.owner, "203.0.113.9", &["127.0.0.1"]).await, 403);
         assert_eq!(from(&app, &app.owner, "127.0.0.1", &["203.0.113.9"]).await, 200);
-        let call = app.call("POST", &app.path("/workspaces")).by(&app.owner).header("x-forwarded-for", "203.0.113.9");
+        let call = app
+            .call("POST", &app.path("/workspaces"))
+            .by(&app.owner)
+            .header("x-forwarded-for", "203.0.113.9");
         call.json(&json!({ "name": "Data" })).send().await.ok();
         assert_eq!(app.audit().await.last().unwrap()["sourceAddress"], "127.0.0.1");
     }

@@ -47,7 +47,8 @@ on_both_engines! {
         }
         "#);
         let list = app.get(&app.owner, &app.path(PATH)).await.ok();
-        let expected = json!({ "allowedIpAddressRanges": [created.ok()], "limit": 20, "offset": 0, "totalCount": 1 });
+        let expected =
+            json!({ "allowedIpAddressRanges": [created.ok()], "limit": 20, "offset": 0, "totalCount": 1 });
         assert_eq!(list, expected);
         let at = app.path(&format!("{PATH}/{}", created.id()));
         assert_eq!(app.delete(&app.owner, &at).await.code(), 204);
@@ -73,8 +74,11 @@ on_both_engines! {
             assert_eq!(answer.wrong_fields(), ["ipAddressRange: format"], "{range}");
             assert!(answer.refused(400).contains(hint), "{}", answer.text());
         }
-        assert_eq!(allow(&app, "2001:DB8:0:0::/32").await.refused(400), "This would lock you out: your address \
-            127.0.0.1 would be in none of the allowed ranges. Allow it first.");
+        assert_eq!(
+            allow(&app, "2001:DB8:0:0::/32").await.refused(400),
+            "This would lock you out: your address \
+            127.0.0.1 would be in none of the allowed ranges. Allow it first."
+        );
         assert_eq!(allow(&app, "127.0.0.1/32").await.ok()["ipAddressRange"], "127.0.0.1/32");
         assert_eq!(allow(&app, "2001:DB8:0:0::/32").await.ok()["ipAddressRange"], "2001:db8::/32");
         assert_eq!(listed(&app, "sorts=ipAddress:asc").await, ["127.0.0.1/32", "2001:db8::/32"]);
@@ -88,7 +92,9 @@ on_both_engines! {
     }
 
     async fn ranges_sort_as_addresses_do(app) {
-        for range in ["0.0.0.0/0", "100.0.0.0/8", "9.0.0.0/8", "10.0.0.0/16", "10.0.0.0/8", "fe80::/10", "::/0"] {
+        for range in
+            ["0.0.0.0/0", "100.0.0.0/8", "9.0.0.0/8", "10.0.0.0/16", "10.0.0.0/8", "fe80::/10", "::/0"]
+        {
             allow(&app, range).await.ok();
             app.advance(std::time::Duration::from_millis(1));
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use podium_testkit::on_both_engines;
 use serde_json::{Value, json};
 
-use super::{PASSWORD, accept, invite, link, person, sign_in, works};
+use super::{EIGHT_HOURS, PASSWORD, accept, invite, link, person, sign_in, works};
 
 on_both_engines! {
     async fn a_newcomer_chooses_a_name_and_a_password(app) {
@@ -73,7 +73,7 @@ on_both_engines! {
             );
         }
         let mut dead = person(&app, "bob").await;
-        app.advance(super::EIGHT_HOURS);
+        app.advance(EIGHT_HOURS);
         for expected in ["expired", "malformed"] {
             let answer = app.post(&dead, "/v1/auth/accept-invite", json!({ "token": secret })).await;
             assert!(answer.refused(401).contains(expected));

@@ -3,7 +3,7 @@
 use podium_testkit::{Actor, TestApp, on_both_engines};
 use serde_json::{Value, json};
 
-use super::{PASSWORD, accept, invite, link, person, sign_in, works};
+use super::{PASSWORD, accept, invite, link, person, session, sign_in, works};
 
 const SIGN_IN_FIRST: &str =
     "The user who is invited has an account already: sign in as that user, then accept the invite.";
@@ -27,7 +27,7 @@ on_both_engines! {
         assert_eq!(sign_in(&app, "ada@podium.test", "a password of mallory").await.code(), 401);
         // One who is invited back signs in with the password of before.
         let back = sign_in(&app, "ada@podium.test", PASSWORD).await;
-        let back = super::session(&ada, &back);
+        let back = session(&ada, &back);
         let accepted = app.post(&back, "/v1/auth/accept-invite", json!({ "token": secret })).await;
         assert_eq!(accepted.ok(), json!({ "organizationId": app.organization_id, "userId": ada.id }));
         let read = app.get(&app.owner, &app.path(&format!("/users/{}", ada.id))).await.ok();

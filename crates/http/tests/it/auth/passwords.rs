@@ -3,7 +3,7 @@
 use podium_testkit::{Actor, Answer, TestApp, on_both_engines};
 use serde_json::json;
 
-use super::{PASSWORD, person, session, sign_in, works};
+use super::{PASSWORD, REVOKED, person, session, sign_in, works};
 
 const NEW: &str = "another long password";
 
@@ -20,7 +20,7 @@ on_both_engines! {
         assert!(works(&app, &ada).await && works(&app, &other).await);
         assert_eq!(change(&app, &ada, PASSWORD, NEW).await.code(), 204);
         assert!(works(&app, &ada).await);
-        assert_eq!(app.get(&other, "/v1/users/self").await.refused(401), super::REVOKED);
+        assert_eq!(app.get(&other, "/v1/users/self").await.refused(401), REVOKED);
         assert_eq!(app.get(&other, &app.path("")).await.code(), 401);
         assert!(works(&app, &bob).await);
         assert_eq!(sign_in(&app, "ada@podium.test", PASSWORD).await.code(), 401);

@@ -227,7 +227,7 @@ fn secrets_of(value: Option<&Value>) -> Vec<String> {
     for (name, value) in value.and_then(Value::as_object).into_iter().flatten() {
         match value {
             Value::String(text) if ["token", "url", "password"].contains(&name.as_str()) => {
-                found.push(text.clone())
+                found.push(text.clone());
             }
             Value::Object(_) => found.extend(secrets_of(Some(value))),
             _ => {}

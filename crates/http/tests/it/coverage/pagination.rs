@@ -100,7 +100,8 @@ on_both_engines! {
                 let four = format!("sorts={word}&sorts={word}&sorts={word}&sorts={word}");
                 assert_eq!(read(&four).send().await.wrong_fields(), ["sorts: maxItems"], "{}", spec.id);
             }
-            for unknown in ["mood:asc", "createdAt", "createdAt:up", "createdAt:ASC", ""] {
+            read("sorts=").send().await.ok();
+            for unknown in ["mood:asc", "createdAt", "createdAt:up", "createdAt:ASC", "id"] {
                 let answer = read(&format!("sorts={unknown}")).send().await;
                 assert_eq!(answer.wrong_fields(), ["sorts[0]: enum"], "{} by {unknown}", spec.id);
             }

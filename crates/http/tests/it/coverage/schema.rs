@@ -51,7 +51,7 @@ impl Checker<'_> {
             "maxLength" => self.require(length(value).is_none_or(|n| n <= number()), path, "is too long"),
             "minItems" => self.require(items(value).is_none_or(|n| n >= number()), path, "has too few items"),
             "maxItems" => {
-                self.require(items(value).is_none_or(|n| n <= number()), path, "has too many items")
+                self.require(items(value).is_none_or(|n| n <= number()), path, "has too many items");
             }
             "format" => self.require(has_format(rule, value), path, &format!("is not a {rule}")),
             "items" => {

@@ -73,6 +73,9 @@ async fn holds_for(app: TestApp, cases: u32) {
     for_all(cases, &case(), |case| place.shows_what_is_allowed(case));
 }
 
+/// Whether the one who asks may see an item of a list.
+type Policy<'a> = &'a dyn Fn(&Id) -> bool;
+
 /// An organization with something to see.
 struct Place<'a> {
     app: &'a TestApp,
@@ -164,7 +167,7 @@ impl<'a> Place<'a> {
         let (caller, grants) = self.caller(&case).await;
         let holds = |name: &str| grants.on_organization().contains(Permission::named(name).unwrap());
         let sees_workspace = Permission::known("workspace.get");
-        let lists: [(&str, &str, &dyn Fn(&Id) -> bool); 5] = [
+        let lists: [(&str, &str, Policy<'_>); 5] = [
             ("/workspaces", "workspaces", &|id| grants.on_workspace(*id).contains(sees_workspace)),
             ("/tokens", "tokens", &|id| self.sees_token(&grants, *id)),
             ("/teams", "teams", &|_| holds("organization.teams.get")),

@@ -75,7 +75,8 @@ on_both_engines! {
         assert_eq!(exported(&app, &window("08:00:00", "10:00:00")).await, ["eight", "nine"]);
         assert_eq!(exported(&app, &window("08:00:00.001", "10:00:00.001")).await, ["nine", "ten"]);
         assert_eq!(exported(&app, &window("11:00:00", "12:00:00")).await, Vec::<String>::new());
-        let elsewhere = "startDate=2027-01-15T10%3A00%3A00%2B01%3A00&endDate=2027-01-15T11%3A00%3A00%2B01%3A00";
+        let elsewhere =
+            "startDate=2027-01-15T10%3A00%3A00%2B01%3A00&endDate=2027-01-15T11%3A00%3A00%2B01%3A00";
         assert_eq!(exported(&app, elsewhere).await, ["nine"]);
     }
 
@@ -91,7 +92,8 @@ on_both_engines! {
     }
 
     async fn a_window_must_have_an_end_after_its_beginning(app) {
-        let export = async |query: &str| app.get(&app.owner, &app.path(&format!("/audit-logs?{query}"))).await;
+        let export =
+            async |query: &str| app.get(&app.owner, &app.path(&format!("/audit-logs?{query}"))).await;
         for query in [
             "startDate=2027-01-15T08:00:00Z&endDate=2027-01-15T08:00:00Z",
             "startDate=2027-01-15T09:00:00Z&endDate=2027-01-15T08:00:00Z",
@@ -127,7 +129,8 @@ on_both_engines! {
         app.post(&stranger, &app.path("/workspaces"), json!({ "name": "Intruder" })).await.refused(404);
         assert_eq!(exported(&app, "").await, ["Here"]);
         let own = app.get(&stranger, "/v1/organizations").await.ok()["organizations"][0]["id"].clone();
-        let log = app.get(&stranger, &format!("/v1/organizations/{}/audit-logs", own.as_str().unwrap())).await;
+        let log =
+            app.get(&stranger, &format!("/v1/organizations/{}/audit-logs", own.as_str().unwrap())).await;
         let record: Value = serde_json::from_str(&log.text()).unwrap();
         assert_eq!((&record["statusCode"], &record["organizationId"]), (&json!(404), &own));
         assert_eq!(app.get(&stranger, &app.path("/audit-logs")).await.code(), 404);

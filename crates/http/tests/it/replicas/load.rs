@@ -113,8 +113,9 @@ impl Caller {
     }
 
     async fn change_roles(&mut self) {
-        let person = self.load.people[self.below(self.load.people.len())].id;
-        let workspace = self.load.counters[self.below(self.load.counters.len())];
+        let load = Arc::clone(&self.load);
+        let person = load.people[self.below(load.people.len())].id;
+        let workspace = load.counters[self.below(load.counters.len())];
         let role = ["WORKSPACE_MEMBER", "WORKSPACE_AUTHOR", "WORKSPACE_OWNER"][self.below(3)];
         let body = json!({
             "organizationRole": "ORGANIZATION_MEMBER",

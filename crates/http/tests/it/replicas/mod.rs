@@ -8,8 +8,9 @@ mod starting;
 
 use std::sync::Arc;
 
+use podium_api::Timestamp;
 use podium_domain::On;
-use podium_testkit::{Engine, TestApp, block_on, role};
+use podium_testkit::{Engine, START, TestApp, block_on, role};
 use serde_json::json;
 
 /// Two replicas on one PostgreSQL.
@@ -58,6 +59,7 @@ fn what_one_replica_wrote_the_other_reads() {
         let [a, b] = [&apps[0], &apps[1]];
         for round in 0..20 {
             let (here, there) = if round % 2 == 0 { (a, b) } else { (b, a) };
+            here.world.set(Timestamp::from_millis(START + round));
             let made = here
                 .post(&here.owner, &here.path("/workspaces"), json!({ "name": format!("W{round}") }))
                 .await;

@@ -59,6 +59,7 @@ async fn hammer(apps: &[Arc<TestApp>; 2], actor: &Actor, workspace: Id, revoke: 
         })
         .collect();
     while before.load(Ordering::SeqCst) < 4 * CALLERS {
+        assert!(!callers.iter().any(|caller| caller.is_finished()), "a caller gave up");
         tokio::task::yield_now().await;
     }
     revoke().await;

@@ -21,18 +21,21 @@ on_both_engines! {
         assert_eq!(own["roles"][2]["role"], "Mechanic");
         let again = app.post(&app.owner, &roles, json!({ "deploymentRoles": held("Mechanic") })).await.ok();
         assert_eq!(again["deploymentRoles"], held("Mechanic"));
-        let gone = app.post(&app.owner, &roles, json!({ "deploymentRoles": held("Tuner") })).await.wrong_fields();
+        let gone =
+            app.post(&app.owner, &roles, json!({ "deploymentRoles": held("Tuner") })).await.wrong_fields();
         assert_eq!(gone, ["deploymentRoles[0].role: unknown"]);
     }
 
     async fn new_permissions_reach_the_holders_at_once(app) {
-        let (eve, bob, workspace) = (app.member("eve").await, app.member("bob").await, app.workspace("Data").await);
+        let (eve, bob, workspace) =
+            (app.member("eve").await, app.member("bob").await, app.workspace("Data").await);
         let deployment = app.deployment(workspace).await;
         let role = app.custom_role("Manager", "DEPLOYMENT", &["deployment.get"]).await;
         let held = json!({ "deploymentRoles": [{ "deploymentId": deployment, "role": "Manager" }] });
         app.post(&app.owner, &app.path(&format!("/users/{}/roles", eve.id)), held).await.ok();
         let give = async || {
-            let body = json!({ "deploymentRoles": [{ "deploymentId": deployment, "role": "DEPLOYMENT_ACCESSOR" }] });
+            let body =
+                json!({ "deploymentRoles": [{ "deploymentId": deployment, "role": "DEPLOYMENT_ACCESSOR" }] });
             app.post(&eve, &app.path(&format!("/users/{}/roles", bob.id)), body).await.code()
         };
         let allow = async |permissions: &[&str]| {
@@ -76,7 +79,8 @@ on_both_engines! {
     }
 
     async fn a_workspace_stays_on_the_list_while_the_role_is_held_there(app) {
-        let (eve, held_in, free) = (app.member("eve").await, app.workspace("Held").await, app.workspace("Free").await);
+        let (eve, held_in, free) =
+            (app.member("eve").await, app.workspace("Held").await, app.workspace("Free").await);
         let deployment = app.deployment(held_in).await;
         let role = app.custom_role("Tuner", "DEPLOYMENT", &["deployment.update"]).await;
         let roles = app.path(&format!("/users/{}/roles", eve.id));
@@ -86,10 +90,13 @@ on_both_engines! {
             let body = json!({ "name": "Tuner", "permissions": ["deployment.update"], "restrictedWorkspaceIds": ids });
             app.post(&app.owner, &path(&app, role), body).await
         };
-        assert_eq!(restrict(json!([free])).await.refused(409), format!(
-            "The role is still held in workspaces that `restrictedWorkspaceIds` leaves out: {held_in}. \
+        assert_eq!(
+            restrict(json!([free])).await.refused(409),
+            format!(
+                "The role is still held in workspaces that `restrictedWorkspaceIds` leaves out: {held_in}. \
              Take it from its holders there first, or list these workspaces."
-        ));
+            )
+        );
         assert_eq!(restrict(json!([held_in, free])).await.code(), 200);
         assert_eq!(restrict(json!([held_in])).await.ok()["restrictedWorkspaceIds"], json!([held_in]));
         assert_eq!(restrict(json!([free])).await.code(), 409);

@@ -106,7 +106,10 @@ on_both_engines! {
             (role("DEPLOYMENT", &[]), vec!["permissions: minItems"]),
             (role("WORKSPACE", &["workspace.get"]), vec!["scopeType: enum"]),
             (
-                role("DEPLOYMENT", &["deployment.get", "deployment.fly", "dag.airflow.dag.get", "workspace.get"]),
+                role(
+                    "DEPLOYMENT",
+                    &["deployment.get", "deployment.fly", "dag.airflow.dag.get", "workspace.get"],
+                ),
                 vec!["permissions[1]: unknown", "permissions[2]: scope", "permissions[3]: scope"],
             ),
             (role("DAG", &["deployment.airflow.dag.get"]), vec!["permissions[0]: scope"]),
@@ -123,12 +126,22 @@ on_both_engines! {
             (json!({}), vec!["name: required", "scopeType: required", "permissions: required"]),
         ];
         for (body, wrong) in table {
-            assert_eq!(app.post(&app.owner, &app.path("/roles"), body.clone()).await.wrong_fields(), wrong, "{body}");
+            assert_eq!(
+                app.post(&app.owner, &app.path("/roles"), body.clone()).await.wrong_fields(),
+                wrong,
+                "{body}"
+            );
         }
         let id = app.custom_role("Watcher", "DAG", &["dag.airflow.dag.get"]).await;
         let body = json!({ "name": "Watcher", "permissions": ["dag.airflow.xcom.get", "deployment.get"] });
-        assert_eq!(app.post(&app.owner, &path(&app, id), body).await.wrong_fields(), ["permissions[1]: scope"]);
-        assert_eq!(app.get(&app.owner, &path(&app, id)).await.ok()["permissions"], json!(["dag.airflow.dag.get"]));
+        assert_eq!(
+            app.post(&app.owner, &path(&app, id), body).await.wrong_fields(),
+            ["permissions[1]: scope"]
+        );
+        assert_eq!(
+            app.get(&app.owner, &path(&app, id)).await.ok()["permissions"],
+            json!(["dag.airflow.dag.get"])
+        );
     }
 
     async fn a_list_holds_custom_roles_and_built_in_ones_where_asked(app) {
@@ -186,12 +199,15 @@ on_both_engines! {
         ]
         "#);
         let accessor = roles.iter().find(|role| role["name"] == "DEPLOYMENT_ACCESSOR").unwrap();
-        assert_eq!(*accessor, json!({
-            "name": "DEPLOYMENT_ACCESSOR",
-            "description": "Sees the deployment.",
-            "scopeType": "DEPLOYMENT",
-            "permissions": ["deployment.get"],
-        }));
+        assert_eq!(
+            *accessor,
+            json!({
+                "name": "DEPLOYMENT_ACCESSOR",
+                "description": "Sees the deployment.",
+                "scopeType": "DEPLOYMENT",
+                "permissions": ["deployment.get"],
+            })
+        );
     }
 
     async fn templates_are_there_to_be_copied(app) {
@@ -243,6 +259,7 @@ on_both_engines! {
         };
         assert_eq!(count("scopeTypes=DEPLOYMENT&scopeTypes=DAG").await, 3);
         assert_eq!(count("scopeTypes=DAG").await, 0);
+        assert_eq!(count("scopeTypes=").await, 3);
     }
 
     async fn members_see_roles_and_owners_define_them(app) {

@@ -119,11 +119,16 @@ on_both_engines! {
 
     async fn rights_through_teams_add_to_those_of_the_user(app) {
         let (first, second) = (app.workspace("First").await, app.workspace("Second").await);
-        let eve = app.user_with("eve", vec![
-            role(On::Organization, "ORGANIZATION_MEMBER"),
-            role(On::Workspace(first), "WORKSPACE_OWNER"),
-            role(On::Workspace(second), "WORKSPACE_ACCESSOR"),
-        ]).await;
+        let eve = app
+            .user_with(
+                "eve",
+                vec![
+                    role(On::Organization, "ORGANIZATION_MEMBER"),
+                    role(On::Workspace(first), "WORKSPACE_OWNER"),
+                    role(On::Workspace(second), "WORKSPACE_ACCESSOR"),
+                ],
+            )
+            .await;
         let team = app.team("Crew", &[&eve]).await;
         let roles = json!({
             "organizationRole": "ORGANIZATION_BILLING_ADMIN",
@@ -144,7 +149,7 @@ on_both_engines! {
     async fn members_of_a_managed_team_are_not_changed_by_hand(app) {
         let (ada, bob) = (app.member("ada").await, app.member("bob").await);
         let team = app.team("Synced", &[&ada]).await;
-        app.execute(&format!("UPDATE teams SET is_idp_managed = TRUE WHERE id = '{team}'")).await;
+        app.set_column("teams", team, "is_idp_managed", "TRUE").await;
         turn_scim_on(&app).await;
         let message = "The identity provider decides who is in this team: change the group there.";
         assert_eq!(add(&app, team, json!([bob.id])).await.refused(400), message);

@@ -68,7 +68,8 @@ on_both_engines! {
         assert_eq!(changed, expected);
         let kept = app.post(&app.owner, &at, json!({ "name": "Night crew", "description": null })).await.ok();
         assert_eq!(kept["description"], "Sleeps by day");
-        let cleared = app.post(&app.owner, &at, json!({ "name": "Night crew", "description": "" })).await.ok();
+        let cleared =
+            app.post(&app.owner, &at, json!({ "name": "Night crew", "description": "" })).await.ok();
         assert_eq!(cleared["description"], "");
         assert_eq!(app.delete(&app.owner, &at).await.code(), 204);
         for answer in [app.get(&app.owner, &at).await, app.delete(&app.owner, &at).await] {
@@ -85,7 +86,10 @@ on_both_engines! {
             "memberIds": [ada.id, bob.id, ada.id],
         });
         let team = app.post(&app.owner, &app.path("/teams"), body).await.ok();
-        assert_eq!((&team["organizationRole"], &team["rolesCount"]), (&json!("ORGANIZATION_OWNER"), &json!(1)));
+        assert_eq!(
+            (&team["organizationRole"], &team["rolesCount"]),
+            (&json!("ORGANIZATION_OWNER"), &json!(1))
+        );
         let members = path(&app, format!("{}/members", team["id"].as_str().unwrap()));
         assert_eq!(app.get(&app.owner, &members).await.ok()["totalCount"], 2);
         assert_eq!(app.get(&ada, &app.path("/audit-logs")).await.code(), 200, "a member is an owner now");
@@ -98,7 +102,10 @@ on_both_engines! {
         let taken = app.post(&app.owner, &all, json!({ "name": "cREW" })).await.refused(409);
         assert_eq!(taken, "There is a team named `cREW` already: choose another name.");
         assert_eq!(app.post(&app.owner, &path(&app, other), json!({ "name": "CREW" })).await.code(), 409);
-        assert_eq!(app.post(&app.owner, &path(&app, crew), json!({ "name": "CREW" })).await.ok()["name"], "CREW");
+        assert_eq!(
+            app.post(&app.owner, &path(&app, crew), json!({ "name": "CREW" })).await.ok()["name"],
+            "CREW"
+        );
         assert_eq!(app.delete(&app.owner, &path(&app, crew)).await.code(), 204);
         app.team("crew", &[]).await;
     }
@@ -129,8 +136,14 @@ on_both_engines! {
         let workspace = app.workspace("Data").await;
         let deployment = app.deployment(workspace).await;
         for (name, roles) in [
-            ("Readers", json!({ "workspaceRoles": [{ "workspaceId": workspace, "role": "WORKSPACE_MEMBER" }] })),
-            ("Admins", json!({ "deploymentRoles": [{ "deploymentId": deployment, "role": "DEPLOYMENT_ADMIN" }] })),
+            (
+                "Readers",
+                json!({ "workspaceRoles": [{ "workspaceId": workspace, "role": "WORKSPACE_MEMBER" }] }),
+            ),
+            (
+                "Admins",
+                json!({ "deploymentRoles": [{ "deploymentId": deployment, "role": "DEPLOYMENT_ADMIN" }] }),
+            ),
             ("Others", json!({})),
         ] {
             let id = app.team(name, &[]).await;
@@ -184,7 +197,8 @@ on_both_engines! {
             for answer in [
                 app.post(&actor, &app.path("/teams"), json!({ "name": "Mine" })).await,
                 app.post(&actor, &path(&app, id), json!({ "name": "Mine" })).await,
-                app.post(&actor, &path(&app, format!("{id}/members")), json!({ "memberIds": [actor.id] })).await,
+                app.post(&actor, &path(&app, format!("{id}/members")), json!({ "memberIds": [actor.id] }))
+                    .await,
                 app.delete(&actor, &path(&app, format!("{id}/members/{}", actor.id))).await,
                 app.delete(&actor, &path(&app, id)).await,
             ] {

@@ -12,7 +12,8 @@ async fn set(app: &TestApp, team: impl std::fmt::Display, organization_role: &st
     app.post(&app.owner, &path(app, format!("{team}/roles")), body).await
 }
 
-const NO_OWNER: &str = "This would leave the organization without an active owner. Make somebody else an organization owner first.";
+const NO_OWNER: &str = "This would leave the organization without an active owner. \
+    Make somebody else an organization owner first.";
 
 on_both_engines! {
     async fn roles_are_replaced_kept_and_cleared(app) {
@@ -41,13 +42,18 @@ on_both_engines! {
         let kept = set(&app, team, "ORGANIZATION_BILLING_ADMIN", json!({ "dagRoles": null })).await.ok();
         expected["organizationRole"] = "ORGANIZATION_BILLING_ADMIN".into();
         assert_eq!(kept, expected);
-        let cleared = set(&app, team, "ORGANIZATION_BILLING_ADMIN", json!({ "dagRoles": [], "deploymentRoles": [] })).await;
-        assert_eq!(cleared.ok(), json!({
-            "organizationRole": "ORGANIZATION_BILLING_ADMIN",
-            "workspaceRoles": [],
-            "deploymentRoles": [],
-            "dagRoles": [],
-        }));
+        let cleared =
+            set(&app, team, "ORGANIZATION_BILLING_ADMIN", json!({ "dagRoles": [], "deploymentRoles": [] }))
+                .await;
+        assert_eq!(
+            cleared.ok(),
+            json!({
+                "organizationRole": "ORGANIZATION_BILLING_ADMIN",
+                "workspaceRoles": [],
+                "deploymentRoles": [],
+                "dagRoles": [],
+            })
+        );
     }
 
     async fn the_organization_role_is_required_and_known(app) {
@@ -58,7 +64,11 @@ on_both_engines! {
         }
         for name in ["OWNER", "WORKSPACE_OWNER", ""] {
             let body = json!({ "organizationRole": name });
-            assert_eq!(app.post(&app.owner, &at, body).await.wrong_fields(), ["organizationRole: enum"], "{name}");
+            assert_eq!(
+                app.post(&app.owner, &at, body).await.wrong_fields(),
+                ["organizationRole: enum"],
+                "{name}"
+            );
         }
         assert_eq!(set(&app, app.world.id(), "ORGANIZATION_MEMBER", json!({})).await.code(), 404);
     }
@@ -68,11 +78,16 @@ on_both_engines! {
         let team = app.team("Crew", &[]).await;
         let everywhere = json!({ "workspaceRoles": [{ "workspaceId": other, "role": "WORKSPACE_AUTHOR" }] });
         set(&app, team, "ORGANIZATION_MEMBER", everywhere).await.ok();
-        let eve = app.user_with("eve", vec![
-            role(On::Organization, "ORGANIZATION_MEMBER"),
-            role(On::Workspace(own), "WORKSPACE_OWNER"),
-            role(On::Workspace(other), "WORKSPACE_OPERATOR"),
-        ]).await;
+        let eve = app
+            .user_with(
+                "eve",
+                vec![
+                    role(On::Organization, "ORGANIZATION_MEMBER"),
+                    role(On::Workspace(own), "WORKSPACE_OWNER"),
+                    role(On::Workspace(other), "WORKSPACE_OPERATOR"),
+                ],
+            )
+            .await;
         let at = path(&app, format!("{team}/roles"));
         let entry = |id, name: &str| json!({ "workspaceId": id, "role": name });
         let post = async |organization_role: &str, roles: Vec<Value>| {

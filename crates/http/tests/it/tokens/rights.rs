@@ -87,7 +87,6 @@ on_both_engines! {
     async fn rights_on_tokens_are_asked_for_one_by_one(app) {
         let workspace = app.workspace("Data").await;
         let deployment = app.deployment(workspace).await;
-        let on = On::Deployment { id: deployment, workspace_id: workspace };
         let token = app.token("ci", "DEPLOYMENT", deployment, "DEPLOYMENT_ACCESSOR").await;
         let at = path(&app, token.id);
         for (verb, expected) in [
@@ -98,9 +97,10 @@ on_both_engines! {
             ("delete", [200, 403, 403, 403, 204]),
         ] {
             let wanted = format!("deployment.apiTokens.{verb}");
-            let permissions = ["deployment.get", "deployment.apiTokens.get", &wanted];
-            let permissions = permissions.iter().filter_map(|name| podium_domain::Permission::named(name)).collect();
-            let holder = app.holder_of_all(verb, permissions, on.clone()).await;
+            app.custom_role(verb, "DEPLOYMENT", &["deployment.get", "deployment.apiTokens.get", &wanted]).await;
+            let holder = app.member(&format!("who may {verb}")).await;
+            let roles = json!({ "deploymentRoles": [{ "deploymentId": deployment, "role": verb }] });
+            app.post(&app.owner, &app.path(&format!("/users/{}/roles", holder.id)), roles).await.ok();
             let mut made = of("DEPLOYMENT", deployment, "DEPLOYMENT_ACCESSOR");
             made["name"] = format!("by {verb}").into();
             let answers = [

@@ -34,10 +34,7 @@ on_both_engines! {
             assert_eq!(answer.wrong_fields(), [wrong], "{given}");
         }
         let (dag, tag) = ("ü".repeat(250), "ü".repeat(100));
-        let roles = json!([
-            entry(json!({ "dagId": dag })),
-            entry(json!({ "dagTag": tag, "dagId": "" })),
-        ]);
+        let roles = json!([entry(json!({ "dagId": dag })), entry(json!({ "dagTag": tag, "dagId": "" })),]);
         let answer = set(&app, eve.id, json!({ "dagRoles": roles })).await.ok();
         let expected = json!([entry(json!({ "dagId": dag })), entry(json!({ "dagTag": tag }))]);
         assert_eq!(answer["dagRoles"], expected);
@@ -51,7 +48,8 @@ on_both_engines! {
         let entry = |dag: &str, role: &str| json!({ "dagId": dag, "deploymentId": id, "role": role });
         let roles = json!([entry("etl", "DAG_AUTHOR"), entry("etl", "DAG_VIEWER"), entry("etl", "Watcher")]);
         assert_eq!(set(&app, eve.id, json!({ "dagRoles": roles })).await.ok()["dagRoles"], roles);
-        let twice = json!([entry("etl", "DAG_VIEWER"), entry("other", "DAG_VIEWER"), entry("etl", "DAG_VIEWER")]);
+        let twice =
+            json!([entry("etl", "DAG_VIEWER"), entry("other", "DAG_VIEWER"), entry("etl", "DAG_VIEWER")]);
         let wrong = set(&app, eve.id, json!({ "dagRoles": twice })).await.wrong_fields();
         assert_eq!(wrong, ["dagRoles[2]: duplicate"]);
     }
@@ -70,10 +68,14 @@ on_both_engines! {
         assert_eq!(bare["workspaceRoles"], json!([]), "it was not stored");
         assert_eq!(app.get(&eve, &app.path(&format!("/workspaces/{workspace}"))).await.code(), 404);
 
-        let all = json!({ "workspaceRoles": accessor, "deploymentRoles": [on_deployment(id, "DEPLOYMENT_ADMIN")] });
+        let all =
+            json!({ "workspaceRoles": accessor, "deploymentRoles": [on_deployment(id, "DEPLOYMENT_ADMIN")] });
         assert_eq!(set(&app, eve.id, all).await.ok()["workspaceRoles"], accessor);
         assert_eq!(set(&app, eve.id, json!({ "workspaceRoles": [] })).await.ok()["workspaceRoles"], accessor);
-        assert_eq!(set(&app, eve.id, json!({ "deploymentRoles": [] })).await.ok()["workspaceRoles"], json!([]));
+        assert_eq!(
+            set(&app, eve.id, json!({ "deploymentRoles": [] })).await.ok()["workspaceRoles"],
+            json!([])
+        );
 
         let held = set(&app, eve.id, json!({ "workspaceRoles": accessor })).await.ok();
         assert_eq!(held["workspaceRoles"], accessor, "given by itself it is held");

@@ -16,13 +16,18 @@ on_both_engines! {
         let deployment = app.deployment(workspace).await;
         let dag = On::Dag { deployment_id: deployment, workspace_id: workspace, dag_id: "etl".into() };
         let tag = On::DagTag { deployment_id: deployment, workspace_id: workspace, tag: "daily".into() };
-        let eve = app.user_with("eve", vec![
-            role(On::Organization, "ORGANIZATION_MEMBER"),
-            role(On::Workspace(other), "WORKSPACE_AUTHOR"),
-            role(On::Deployment { id: deployment, workspace_id: workspace }, "DEPLOYMENT_ADMIN"),
-            role(dag, "DAG_VIEWER"),
-            role(tag, "DAG_AUTHOR"),
-        ]).await;
+        let eve = app
+            .user_with(
+                "eve",
+                vec![
+                    role(On::Organization, "ORGANIZATION_MEMBER"),
+                    role(On::Workspace(other), "WORKSPACE_AUTHOR"),
+                    role(On::Deployment { id: deployment, workspace_id: workspace }, "DEPLOYMENT_ADMIN"),
+                    role(dag, "DAG_VIEWER"),
+                    role(tag, "DAG_AUTHOR"),
+                ],
+            )
+            .await;
         let answer = app.get(&eve, SELF).await;
         insta::assert_json_snapshot!(answer.ok(), @r#"
         {
@@ -100,10 +105,13 @@ on_both_engines! {
         });
         app.post(&app.owner, &app.path(&format!("/teams/{team}/roles")), roles).await.ok();
         let organization = json!({ "type": "ORGANIZATION", "entityId": app.organization_id });
-        assert_eq!(app.get(&eve, SELF).await.ok()["roles"], json!([
-            { "role": "ORGANIZATION_MEMBER", "scope": organization },
-            { "role": "WORKSPACE_MEMBER", "scope": { "type": "WORKSPACE", "entityId": workspace } },
-        ]));
+        assert_eq!(
+            app.get(&eve, SELF).await.ok()["roles"],
+            json!([
+                { "role": "ORGANIZATION_MEMBER", "scope": organization },
+                { "role": "WORKSPACE_MEMBER", "scope": { "type": "WORKSPACE", "entityId": workspace } },
+            ])
+        );
     }
 
     async fn a_change_of_roles_shows_at_once(app) {
@@ -111,7 +119,9 @@ on_both_engines! {
         let deployment = app.deployment(workspace).await;
         let count = async || app.get(&eve, SELF).await.ok()["roles"].as_array().unwrap().len();
         assert_eq!(count().await, 1);
-        set(&app, eve.id, json!({ "deploymentRoles": [on_deployment(deployment, "DEPLOYMENT_ADMIN")] })).await.ok();
+        set(&app, eve.id, json!({ "deploymentRoles": [on_deployment(deployment, "DEPLOYMENT_ADMIN")] }))
+            .await
+            .ok();
         assert_eq!(count().await, 3, "with the ACCESSOR of the workspace");
         set(&app, eve.id, json!({ "deploymentRoles": [] })).await.ok();
         assert_eq!(count().await, 1);
@@ -123,12 +133,19 @@ on_both_engines! {
         let body = json!({ "inviteeEmail": "stranger@podium.test", "role": "ORGANIZATION_OWNER" });
         let invite = app.post(&app.owner, &app.path("/invites"), body).await.ok();
         let own = app.get(&stranger, SELF).await.ok();
-        assert_eq!(own["invites"], json!([{
-            "inviteId": invite["inviteId"],
-            "organizationId": app.organization_id,
-            "expiresAt": "2027-01-22T08:00:00.000Z",
-        }]));
-        assert_eq!((&own["status"], &own["organizationId"]), (&json!("ACTIVE"), &home), "the best of its memberships");
+        assert_eq!(
+            own["invites"],
+            json!([{
+                "inviteId": invite["inviteId"],
+                "organizationId": app.organization_id,
+                "expiresAt": "2027-01-22T08:00:00.000Z",
+            }])
+        );
+        assert_eq!(
+            (&own["status"], &own["organizationId"]),
+            (&json!("ACTIVE"), &home),
+            "the best of its memberships"
+        );
         assert_eq!(own["roles"].as_array().unwrap().len(), 1);
         app.advance(Duration::from_secs(7 * 24 * 3600));
         assert_eq!(app.get(&stranger, SELF).await.ok()["invites"], json!([]));
@@ -138,7 +155,10 @@ on_both_engines! {
         let eve = app.member("eve").await;
         set(&app, eve.id, json!({ "organizationRole": null })).await.ok();
         let own = app.get(&eve, SELF).await.ok();
-        assert_eq!((&own["status"], &own["roles"], own.get("organizationId")), (&json!("INACTIVE"), &json!([]), None));
+        assert_eq!(
+            (&own["status"], &own["roles"], own.get("organizationId")),
+            (&json!("INACTIVE"), &json!([]), None)
+        );
     }
 
     async fn an_api_token_is_not_a_user(app) {

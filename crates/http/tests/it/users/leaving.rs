@@ -6,15 +6,21 @@ use serde_json::json;
 
 use super::{in_workspace, path, set, set_by};
 
-const NO_OWNER: &str = "This would leave the organization without an active owner. Make somebody else an organization owner first.";
+const NO_OWNER: &str = "This would leave the organization without an active owner. \
+    Make somebody else an organization owner first.";
 
 on_both_engines! {
     async fn exactly_a_null_organization_role_means_leaving(app) {
         let workspace = app.workspace("Data").await;
-        let eve = app.user_with("eve", vec![
-            role(On::Organization, "ORGANIZATION_MEMBER"),
-            role(On::Workspace(workspace), "WORKSPACE_MEMBER"),
-        ]).await;
+        let eve = app
+            .user_with(
+                "eve",
+                vec![
+                    role(On::Organization, "ORGANIZATION_MEMBER"),
+                    role(On::Workspace(workspace), "WORKSPACE_MEMBER"),
+                ],
+            )
+            .await;
         let team = app.team("Crew", &[&eve]).await;
         for (body, left) in [
             (json!({ "organizationRole": null, "workspaceRoles": null }), 1),
@@ -40,10 +46,15 @@ on_both_engines! {
 
     async fn one_who_left_and_comes_back_begins_afresh(app) {
         let workspace = app.workspace("Data").await;
-        let eve = app.user_with("eve", vec![
-            role(On::Organization, "ORGANIZATION_OWNER"),
-            role(On::Workspace(workspace), "WORKSPACE_MEMBER"),
-        ]).await;
+        let eve = app
+            .user_with(
+                "eve",
+                vec![
+                    role(On::Organization, "ORGANIZATION_OWNER"),
+                    role(On::Workspace(workspace), "WORKSPACE_MEMBER"),
+                ],
+            )
+            .await;
         set(&app, eve.id, json!({ "organizationRole": null })).await.ok();
         let body = json!({ "inviteeEmail": "eve@podium.test", "role": "ORGANIZATION_MEMBER" });
         let invite = app.post(&app.owner, &app.path("/invites"), body).await.ok();
@@ -52,7 +63,10 @@ on_both_engines! {
         let link = app.post(&app.owner, &link, json!(null)).await.ok();
         app.post(&eve, "/v1/auth/accept-invite", json!({ "token": link["token"] })).await.ok();
         let user = app.get(&app.owner, &path(&app, eve.id)).await.ok();
-        assert_eq!((&user["organizationRole"], &user["workspaceRoles"]), (&json!("ORGANIZATION_MEMBER"), &json!([])));
+        assert_eq!(
+            (&user["organizationRole"], &user["workspaceRoles"]),
+            (&json!("ORGANIZATION_MEMBER"), &json!([]))
+        );
     }
 
     async fn only_an_owner_removes_somebody(app) {
@@ -72,13 +86,25 @@ on_both_engines! {
         assert_eq!(set(&app, own, leave.clone()).await.refused(400), NO_OWNER);
         let body = json!({ "inviteeEmail": "new@podium.test", "role": "ORGANIZATION_OWNER" });
         app.post(&app.owner, &app.path("/invites"), body).await.ok();
-        assert_eq!(set(&app, own, leave.clone()).await.refused(400), NO_OWNER, "a pending owner is not active");
+        assert_eq!(
+            set(&app, own, leave.clone()).await.refused(400),
+            NO_OWNER,
+            "a pending owner is not active"
+        );
         let eve = app.member("eve").await;
         set(&app, eve.id, json!({ "organizationRole": "ORGANIZATION_OWNER" })).await.ok();
         let roles = set(&app, own, demote).await.ok();
         assert_eq!(roles["organizationRole"], "ORGANIZATION_BILLING_ADMIN");
         assert_eq!(set_by(&app, &eve, eve.id, leave.clone()).await.refused(400), NO_OWNER);
         assert_eq!(set_by(&app, &eve, own, leave).await.code(), 200);
+    }
+
+    async fn an_owner_who_is_not_the_last_may_leave(app) {
+        let eve = app.member_as("eve", podium_api::enums::OrganizationRole::Owner).await;
+        let left = set_by(&app, &eve, eve.id, json!({ "organizationRole": null })).await;
+        assert_eq!(left.ok(), json!({ "workspaceRoles": [], "deploymentRoles": [], "dagRoles": [] }));
+        assert_eq!(app.get(&eve, &app.path("")).await.code(), 404);
+        assert_eq!(app.audit().await.pop().unwrap()["subjectName"], "eve@podium.test");
     }
 
     async fn an_owning_token_is_no_owner_to_rely_on(app) {
@@ -102,7 +128,10 @@ on_both_engines! {
         expected["dagRoles"] = json!([]);
         assert_eq!(set(&app, user, roles).await.ok(), expected);
         let read = app.get(&app.owner, &path(&app, user)).await.ok();
-        assert_eq!((&read["status"], &read["organizationRole"]), (&json!("PENDING"), &json!("ORGANIZATION_BILLING_ADMIN")));
+        assert_eq!(
+            (&read["status"], &read["organizationRole"]),
+            (&json!("PENDING"), &json!("ORGANIZATION_BILLING_ADMIN"))
+        );
         assert_eq!(read["workspaceRoles"], expected["workspaceRoles"]);
         set(&app, user, json!({ "organizationRole": null })).await.ok();
         assert_eq!(app.get(&app.owner, &path(&app, user)).await.code(), 404);

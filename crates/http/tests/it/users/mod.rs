@@ -46,12 +46,17 @@ on_both_engines! {
         let in_deployment = On::Deployment { id: deployment, workspace_id: workspace };
         let dag = On::Dag { deployment_id: deployment, workspace_id: workspace, dag_id: "etl".into() };
         let tag = On::DagTag { deployment_id: deployment, workspace_id: workspace, tag: "daily".into() };
-        let eve = app.user_with("eve", vec![
-            role(On::Organization, "ORGANIZATION_MEMBER"),
-            role(in_deployment, "DEPLOYMENT_ACCESSOR"),
-            role(dag, "DAG_VIEWER"),
-            role(tag, "DAG_AUTHOR"),
-        ]).await;
+        let eve = app
+            .user_with(
+                "eve",
+                vec![
+                    role(On::Organization, "ORGANIZATION_MEMBER"),
+                    role(in_deployment, "DEPLOYMENT_ACCESSOR"),
+                    role(dag, "DAG_VIEWER"),
+                    role(tag, "DAG_AUTHOR"),
+                ],
+            )
+            .await;
         let read = app.get(&app.owner, &path(&app, eve.id)).await;
         insta::assert_json_snapshot!(read.ok(), @r#"
         {
@@ -153,7 +158,10 @@ on_both_engines! {
         });
         app.post(&app.owner, &app.path(&format!("/teams/{team}/roles")), roles).await.ok();
         for (query, expected) in [
-            (format!("workspaceId={workspace}"), "in workspace, on dag, on daily, on deployment, on hourly, via team"),
+            (
+                format!("workspaceId={workspace}"),
+                "in workspace, on dag, on daily, on deployment, on hourly, via team",
+            ),
             (format!("workspaceId={other}"), "in other"),
             (format!("deploymentId={id}"), "on dag, on daily, on deployment, on hourly"),
             (format!("deploymentId={id}&dagTags=daily"), "on daily"),
@@ -163,7 +171,8 @@ on_both_engines! {
             (format!("workspaceId={other}&deploymentId={id}"), ""),
             ("dagId=nothing".into(), ""),
         ] {
-            let list = app.get(&app.owner, &app.path(&format!("/users?sorts=fullName:asc&{query}"))).await.ok();
+            let list =
+                app.get(&app.owner, &app.path(&format!("/users?sorts=fullName:asc&{query}"))).await.ok();
             assert_eq!(names(&list).join(", "), expected, "{query}");
             assert_eq!(list["totalCount"], names(&list).len());
         }
@@ -183,21 +192,24 @@ on_both_engines! {
             "workspaceRoles": [in_workspace(workspace, "WORKSPACE_AUTHOR")],
         });
         app.post(&app.owner, &app.path(&format!("/teams/{id}/roles")), roles).await.ok();
-        assert_eq!(app.get(&app.owner, &teams).await.ok(), json!({
-            "teams": [{
-                "id": id,
-                "name": "Crew",
-                "description": "",
-                "isIdpManaged": false,
-                "organizationRole": "ORGANIZATION_MEMBER",
-                "workspaceRoles": [in_workspace(workspace, "WORKSPACE_AUTHOR")],
-                "deploymentRoles": [],
-                "dagRoles": [],
-                "rolesCount": 2,
-            }],
-            "limit": 20,
-            "offset": 0,
-            "totalCount": 1,
-        }));
+        assert_eq!(
+            app.get(&app.owner, &teams).await.ok(),
+            json!({
+                "teams": [{
+                    "id": id,
+                    "name": "Crew",
+                    "description": "",
+                    "isIdpManaged": false,
+                    "organizationRole": "ORGANIZATION_MEMBER",
+                    "workspaceRoles": [in_workspace(workspace, "WORKSPACE_AUTHOR")],
+                    "deploymentRoles": [],
+                    "dagRoles": [],
+                    "rolesCount": 2,
+                }],
+                "limit": 20,
+                "offset": 0,
+                "totalCount": 1,
+            })
+        );
     }
 }

@@ -56,7 +56,10 @@ on_both_engines! {
             "workspaceRoles": [in_workspace(workspace, "WORKSPACE_MEMBER"), in_workspace(workspace, "WORKSPACE_OWNER")],
             "deploymentRoles": [on_deployment(id, "DEPLOYMENT_ADMIN"), on_deployment(id, "DEPLOYMENT_ADMIN")],
         })).await.wrong_fields();
-        assert_eq!(wrong, ["workspaceRoles[1].workspaceId: duplicate", "deploymentRoles[1].deploymentId: duplicate"]);
+        assert_eq!(
+            wrong,
+            ["workspaceRoles[1].workspaceId: duplicate", "deploymentRoles[1].deploymentId: duplicate"]
+        );
     }
 
     async fn everything_that_is_unknown_is_named_at_once(app) {
@@ -69,25 +72,36 @@ on_both_engines! {
             "deploymentRoles": [on_deployment(absent, "DEPLOYMENT_ADMIN"), on_deployment(id, "Nobody")],
             "dagRoles": [{ "dagId": "etl", "deploymentId": absent, "role": "DAG_VIEWER" }],
         })).await;
-        assert_eq!(answer.wrong_fields(), [
-            "organizationRole: enum",
-            "workspaceRoles[1].workspaceId: unknown",
-            "deploymentRoles[0].deploymentId: unknown",
-            "deploymentRoles[1].role: unknown",
-            "dagRoles[0].deploymentId: unknown",
-        ]);
-        let shape = set(&app, eve.id, json!({
-            "workspaceRoles": [{ "role": "OWNER" }, in_workspace(workspace, "")],
-            "deploymentRoles": "none",
-            "dagRoles": [7],
-        })).await;
-        assert_eq!(shape.wrong_fields(), [
-            "workspaceRoles[0].role: enum",
-            "workspaceRoles[0].workspaceId: required",
-            "workspaceRoles[1].role: enum",
-            "deploymentRoles: type",
-            "dagRoles[0]: type",
-        ]);
+        assert_eq!(
+            answer.wrong_fields(),
+            [
+                "organizationRole: enum",
+                "workspaceRoles[1].workspaceId: unknown",
+                "deploymentRoles[0].deploymentId: unknown",
+                "deploymentRoles[1].role: unknown",
+                "dagRoles[0].deploymentId: unknown",
+            ]
+        );
+        let shape = set(
+            &app,
+            eve.id,
+            json!({
+                "workspaceRoles": [{ "role": "OWNER" }, in_workspace(workspace, "")],
+                "deploymentRoles": "none",
+                "dagRoles": [7],
+            }),
+        )
+        .await;
+        assert_eq!(
+            shape.wrong_fields(),
+            [
+                "workspaceRoles[0].role: enum",
+                "workspaceRoles[0].workspaceId: required",
+                "workspaceRoles[1].role: enum",
+                "deploymentRoles: type",
+                "dagRoles[0]: type",
+            ]
+        );
         let user = app.get(&app.owner, &path(&app, eve.id)).await.ok();
         assert_eq!(user["workspaceRoles"], json!([]), "nothing was changed");
     }

@@ -31,7 +31,8 @@ on_both_engines! {
     }
 
     async fn a_body_that_is_no_object_is_refused(app) {
-        for (body, found) in [("[]", "an array"), ("7", "a number"), ("null", "null"), ("\"x\"", "a string")] {
+        for (body, found) in [("[]", "an array"), ("7", "a number"), ("null", "null"), ("\"x\"", "a string")]
+        {
             let answer = send(&app, "application/json", body).await;
             assert_eq!(answer.wrong_fields(), [": type"], "{body}");
             assert_eq!(answer.refused(400), format!("The body must be an object, is {found}"));
@@ -40,7 +41,9 @@ on_both_engines! {
 
     async fn only_json_is_taken(app) {
         let body = r#"{"name":"x"}"#;
-        for media in ["", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "application/xml"] {
+        for media in
+            ["", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "application/xml"]
+        {
             let message = send(&app, media, body).await.refused(415);
             assert_eq!(message, "The body must be JSON: send `Content-Type: application/json`.", "{media}");
         }
@@ -59,7 +62,8 @@ on_both_engines! {
         assert_eq!(message, "The body is too large: at most 1048576 bytes are read.");
         assert_eq!(send(&app, "application/json", fill(1024 * 1024)).await.code(), 200);
         let eve = app.member("eve").await;
-        let call = app.call("POST", &app.path("/workspaces")).by(&eve).header("content-type", "application/json");
+        let call =
+            app.call("POST", &app.path("/workspaces")).by(&eve).header("content-type", "application/json");
         assert_eq!(call.body(fill(1024 * 1024 + 1)).send().await.code(), 403, "rights come first");
     }
 
@@ -116,14 +120,17 @@ on_both_engines! {
         "#);
         let call = app.call("POST", &app.path("/teams/x/roles?limit=x")).by(&app.owner);
         let body = json!({ "workspaceRoles": [{ "role": "X", "workspaceId": "y" }, {}, "z"] });
-        assert_eq!(call.json(&body).send().await.wrong_fields(), [
-            "organizationRole: required",
-            "workspaceRoles[0].role: enum",
-            "workspaceRoles[0].workspaceId: format",
-            "workspaceRoles[1].role: required",
-            "workspaceRoles[1].workspaceId: required",
-            "workspaceRoles[2]: type",
-        ]);
+        assert_eq!(
+            call.json(&body).send().await.wrong_fields(),
+            [
+                "organizationRole: required",
+                "workspaceRoles[0].role: enum",
+                "workspaceRoles[0].workspaceId: format",
+                "workspaceRoles[1].role: required",
+                "workspaceRoles[1].workspaceId: required",
+                "workspaceRoles[2]: type",
+            ]
+        );
     }
 
     async fn unknown_properties_are_ignored(app) {
@@ -157,7 +164,9 @@ on_both_engines! {
         assert_eq!(create("null", null).await, absent);
         let empty = json!({ "defaultClusterId": "", "defaultCloudProvider": "", "defaultRegion": "" });
         assert_eq!(create("empty", empty).await, absent);
-        let wrong = app.post(&app.owner, &app.path("/workspaces"), json!({ "name": "x", "cicdEnforcedDefault": "" })).await;
+        let wrong = app
+            .post(&app.owner, &app.path("/workspaces"), json!({ "name": "x", "cicdEnforcedDefault": "" }))
+            .await;
         assert_eq!(wrong.wrong_fields(), ["cicdEnforcedDefault: type"], "a boolean is neither");
     }
 
@@ -166,7 +175,11 @@ on_both_engines! {
             ("/workspaces", json!({ "name": "a\u{0}b" }), "name: format"),
             ("/workspaces", json!({ "name": "x", "description": "\u{0}" }), "description: format"),
             ("/teams", json!({ "name": "\u{0}" }), "name: format"),
-            ("/invites", json!({ "inviteeEmail": "a\u{0}@b.c", "role": "ORGANIZATION_MEMBER" }), "inviteeEmail: format"),
+            (
+                "/invites",
+                json!({ "inviteeEmail": "a\u{0}@b.c", "role": "ORGANIZATION_MEMBER" }),
+                "inviteeEmail: format",
+            ),
             ("/allowed-ip-address-ranges", json!({ "ipAddressRange": "\u{0}" }), "ipAddressRange: format"),
         ] {
             assert_eq!(app.post(&app.owner, &app.path(path), body).await.wrong_fields(), [wrong], "{path}");
@@ -183,11 +196,15 @@ on_both_engines! {
     }
 
     async fn text_is_kept_as_it_was_sent(app) {
-        let description = "Quotes ' \" and \\ — emoji 🚀, tabs\tand\nlines; DROP TABLE workspaces; -- %s {} $1";
+        let description =
+            "Quotes ' \" and \\ — emoji 🚀, tabs\tand\nlines; DROP TABLE workspaces; -- %s {} $1";
         let body = json!({ "name": "Robert'); --", "description": description });
         let created = app.post(&app.owner, &app.path("/workspaces"), body).await;
         assert_eq!(created.ok()["description"], description);
         let read = app.get(&app.owner, &app.path("/workspaces?names=Robert%27%29%3B%20--")).await.ok();
-        assert_eq!((&read["totalCount"], &read["workspaces"][0]["description"]), (&json!(1), &json!(description)));
+        assert_eq!(
+            (&read["totalCount"], &read["workspaces"][0]["description"]),
+            (&json!(1), &json!(description))
+        );
     }
 }

@@ -6,7 +6,9 @@ use serde_json::json;
 on_both_engines! {
     async fn a_sane_request_id_is_echoed(app) {
         for id in ["r", "0aZ-_.9", &"x".repeat(128)] {
-            for (path, status) in [("/v1/users/self", 200), ("/v1/organizations/x", 404), ("/nothing", 404), ("/healthz", 200)] {
+            for (path, status) in
+                [("/v1/users/self", 200), ("/v1/organizations/x", 404), ("/nothing", 404), ("/healthz", 200)]
+            {
                 let answer = app.call("GET", path).by(&app.owner).header("x-request-id", id).send().await;
                 assert_eq!((answer.code(), answer.header("x-request-id")), (status, id), "{path}");
                 if status == 404 {
@@ -18,7 +20,9 @@ on_both_engines! {
 
     async fn any_other_request_id_is_replaced_by_a_uuid(app) {
         let mut seen = Vec::new();
-        for id in [None, Some(""), Some("two words"), Some("semi;colon"), Some(&*"x".repeat(129)), Some("<script>")] {
+        for id in
+            [None, Some(""), Some("two words"), Some("semi;colon"), Some(&*"x".repeat(129)), Some("<script>")]
+        {
             let call = app.call("GET", "/v1/users/self").by(&app.owner);
             let call = if let Some(id) = id { call.header("x-request-id", id) } else { call };
             let made = call.send().await.header("x-request-id").to_owned();
@@ -53,7 +57,9 @@ on_both_engines! {
         let malformed = "The token is malformed: it was not issued here, or it is not whole.";
         assert_eq!(get(None).await.refused(401), missing);
         let (head, _) = eve.token.rsplit_once('.').unwrap();
-        for header in ["Bearer", "Bearer ", "Basic b3duZXI6", "Bearer nonsense", &format!("Bearer {head}.AAAA")] {
+        for header in
+            ["Bearer", "Bearer ", "Basic b3duZXI6", "Bearer nonsense", &format!("Bearer {head}.AAAA")]
+        {
             assert_eq!(get(Some(header)).await.refused(401), malformed, "{header}");
         }
         assert_eq!(get(Some(&format!("bearer  {}", eve.token))).await.code(), 200, "the scheme has no case");
@@ -83,7 +89,11 @@ on_both_engines! {
             assert!(answer.refused(405).starts_with("This path takes "));
             assert_eq!(answer.header("content-type"), "application/json");
         }
-        assert_eq!(app.call("PUT", &app.path("/workspaces")).send().await.code(), 405, "known before the token is");
+        assert_eq!(
+            app.call("PUT", &app.path("/workspaces")).send().await.code(),
+            405,
+            "known before the token is"
+        );
     }
 
     async fn the_version_can_be_pinned(app) {
@@ -106,7 +116,10 @@ on_both_engines! {
         let path = app.path(&format!("/invites/{}/link", invite["inviteId"].as_str().unwrap()));
         let call = app.call("POST", &path).by(&app.owner).header("host", "evil.test");
         let link = call.header("x-forwarded-host", "evil.test").send().await.ok();
-        assert!(link["url"].as_str().unwrap().starts_with("https://podium.test/accept-invite?token="), "{link}");
+        assert!(
+            link["url"].as_str().unwrap().starts_with("https://podium.test/accept-invite?token="),
+            "{link}"
+        );
     }
 
     async fn every_error_is_json(app) {
@@ -115,7 +128,9 @@ on_both_engines! {
         let wrong = app.post(&app.owner, &app.path("/workspaces"), json!({})).await;
         let eve = app.member("eve").await;
         let forbidden = app.get(&eve, &app.path("/audit-logs")).await;
-        for (answer, status, fields) in [(nobody, 401, 3), (nowhere, 404, 3), (wrong, 400, 4), (forbidden, 403, 3)] {
+        for (answer, status, fields) in
+            [(nobody, 401, 3), (nowhere, 404, 3), (wrong, 400, 4), (forbidden, 403, 3)]
+        {
             answer.refused(status);
             assert_eq!(answer.header("content-type"), "application/json");
             assert_eq!(answer.json().as_object().unwrap().len(), fields, "{}", answer.text());

@@ -70,7 +70,10 @@ fn a_call_that_is_told_to_slow_down_has_no_effect_and_leaves_no_record() {
 on_both_engines! {
     async fn without_rates_nobody_is_slowed_down(app) {
         for _ in 0..300 {
-            assert_eq!(app.get(&app.owner, "/v1/authorization/permission-groups?scopeType=DAG").await.code(), 200);
+            assert_eq!(
+                app.get(&app.owner, "/v1/authorization/permission-groups?scopeType=DAG").await.code(),
+                200
+            );
         }
     }
 }

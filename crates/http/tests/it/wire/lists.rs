@@ -19,10 +19,16 @@ on_both_engines! {
             app.workspace(&format!("w{n:02}")).await;
         }
         let page = list(&app, "").await;
-        assert_eq!((&page["limit"], &page["offset"], &page["totalCount"]), (&json!(20), &json!(0), &json!(25)));
+        assert_eq!(
+            (&page["limit"], &page["offset"], &page["totalCount"]),
+            (&json!(20), &json!(0), &json!(25))
+        );
         assert_eq!(page["workspaces"].as_array().unwrap().len(), 20);
         let last = list(&app, "offset=24&limit=1000").await;
-        assert_eq!((names(&last).as_str(), &last["offset"], &last["limit"]), ("Default", &json!(24), &json!(1000)));
+        assert_eq!(
+            (names(&last).as_str(), &last["offset"], &last["limit"]),
+            ("Default", &json!(24), &json!(1000))
+        );
         assert_eq!(names(&list(&app, "sorts=name:asc&limit=2&offset=3").await), "w03 w04");
         let none = json!({ "workspaces": [], "limit": 0, "offset": 0, "totalCount": 25 });
         assert_eq!(list(&app, "limit=0").await, none);
@@ -75,6 +81,8 @@ on_both_engines! {
             ("sorts=createdAt:desc&sorts=name:asc", "c a b Default"),
             ("sorts=updatedAt:asc&sorts=createdAt:asc&sorts=name:asc", "Default a b c"),
             ("sorts=name%3Adesc", "Default c b a"),
+            ("sorts=", "c a b Default"),
+            ("sorts=&sorts=name:asc", "a b c Default"),
         ] {
             assert_eq!(names(&list(&app, query).await), expected, "{query}");
         }
@@ -82,7 +90,6 @@ on_both_engines! {
             ("sorts=name", "sorts[0]: enum"),
             ("sorts=name:asc&sorts=name:up", "sorts[1]: enum"),
             ("sorts=name:asc,createdAt:desc", "sorts[0]: enum"),
-            ("sorts=", "sorts[0]: enum"),
             ("sorts=name:asc&sorts=name:asc&sorts=name:asc&sorts=name:asc", "sorts: maxItems"),
         ] {
             let answer = app.get(&app.owner, &app.path(&format!("/workspaces?{query}"))).await;
@@ -122,7 +129,11 @@ on_both_engines! {
         }
         let both = "/workspaces?limit=1&limit=2&offset=x&sorts=y";
         let wrong = app.get(&app.owner, &app.path(both)).await.wrong_fields();
-        assert_eq!(wrong, ["limit: repeated", "offset: type", "sorts[0]: enum"], "with everything else that is wrong");
+        assert_eq!(
+            wrong,
+            ["limit: repeated", "offset: type", "sorts[0]: enum"],
+            "with everything else that is wrong"
+        );
     }
 
     async fn empty_lists_are_present(app) {

@@ -15,7 +15,9 @@ on_both_engines! {
         let bare = at.strip_prefix("/v1").unwrap();
         assert_eq!(app.get(&app.owner, bare).await.ok(), app.get(&app.owner, &at).await.ok());
         assert_eq!(app.delete(&app.owner, bare).await.code(), 204);
-        for path in ["/v2/organizations", "/v1", "/v1/", "/v1/organizations/", "/v1/v1/organizations", "/nothing"] {
+        for path in
+            ["/v2/organizations", "/v1", "/v1/", "/v1/organizations/", "/v1/v1/organizations", "/nothing"]
+        {
             let message = app.get(&app.owner, path).await.refused(404);
             assert_eq!(message, "There is nothing at this path: see /docs for the API.", "{path}");
         }

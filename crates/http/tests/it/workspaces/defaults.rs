@@ -58,7 +58,10 @@ on_both_engines! {
                 json!({ "defaultClusterId": cluster }),
                 Err(vec!["defaultCloudProvider: excluded", "defaultRegion: excluded"]),
             ),
-            (json!({ "defaultClusterId": cluster, "defaultCloudProvider": "", "defaultRegion": "" }), Ok(&own)),
+            (
+                json!({ "defaultClusterId": cluster, "defaultCloudProvider": "", "defaultRegion": "" }),
+                Ok(&own),
+            ),
             (json!({}), Ok(&own)),
             (json!({ "defaultClusterId": null }), Ok(&none)),
             (json!({ "defaultClusterId": cluster }), Ok(&own)),
@@ -85,10 +88,10 @@ on_both_engines! {
         let (inside, outside) = (app.workspace("Inside").await, app.workspace("Outside").await);
         let cluster = app.cluster(&[inside]).await;
         let foreign = app.cluster(&[]).await;
-        app.execute(&format!("UPDATE clusters SET organization_id = 'elsewhere' WHERE id = '{foreign}'")).await;
+        app.set_column("clusters", foreign, "organization_id", "'elsewhere'").await;
         for (workspace, cluster, wrong) in [
             (inside, cluster, vec![]),
-            (outside, cluster, vec!["defaultClusterId: notAdmitted"]),
+            (outside, cluster, vec!["defaultClusterId: notFound"]),
             (inside, foreign, vec!["defaultClusterId: notFound"]),
         ] {
             let body = update(&format!("{workspace}"), json!({ "defaultClusterId": cluster }));

@@ -16,8 +16,8 @@ fn path(app: &TestApp, id: impl std::fmt::Display) -> String {
 /// The body of an update that changes nothing but what is given.
 fn update(name: &str, others: Value) -> Value {
     let mut body = json!({ "name": name, "description": "", "cicdEnforcedDefault": false });
-    for (key, value) in others.as_object().into_iter().flatten() {
-        body[key] = value.clone();
+    if let Value::Object(others) = others {
+        others.into_iter().for_each(|(key, value)| body[key] = value);
     }
     body
 }
@@ -78,25 +78,36 @@ on_both_engines! {
         assert_eq!(changed, expected);
         assert_eq!(app.get(&owner, &path).await.ok(), expected);
         assert_eq!(app.delete(&owner, &path).await.code(), 204);
-        assert_eq!(app.get(&owner, &path).await.refused(404), "There is no such workspace, or you may not see it.");
+        assert_eq!(
+            app.get(&owner, &path).await.refused(404),
+            "There is no such workspace, or you may not see it."
+        );
         assert_eq!(app.delete(&owner, &path).await.code(), 404);
     }
 
     async fn who_changed_a_workspace_last_is_shown(app) {
         let id = app.workspace("Data").await;
-        let eve = app.user_with("eve", vec![
-            role(On::Organization, "ORGANIZATION_MEMBER"),
-            role(On::Workspace(id), "WORKSPACE_OWNER"),
-        ]).await;
+        let eve = app
+            .user_with(
+                "eve",
+                vec![
+                    role(On::Organization, "ORGANIZATION_MEMBER"),
+                    role(On::Workspace(id), "WORKSPACE_OWNER"),
+                ],
+            )
+            .await;
         let changed = app.post(&eve, &path(&app, id), update("Data", json!({}))).await.ok();
         assert_eq!(changed["createdBy"]["username"], "owner@localhost");
-        assert_eq!(changed["updatedBy"], json!({
-            "id": eve.id,
-            "subjectType": "USER",
-            "username": "eve@podium.test",
-            "fullName": "eve",
-            "avatarUrl": "",
-        }));
+        assert_eq!(
+            changed["updatedBy"],
+            json!({
+                "id": eve.id,
+                "subjectType": "USER",
+                "username": "eve@podium.test",
+                "fullName": "eve",
+                "avatarUrl": "",
+            })
+        );
     }
 
     async fn names_are_unique_without_regard_to_case(app) {
@@ -153,7 +164,9 @@ on_both_engines! {
         let all = app.path("/workspaces");
         let member = role(On::Organization, "ORGANIZATION_MEMBER");
         let nobody = app.member("nobody").await;
-        let reader = app.user_with("reader", vec![member.clone(), role(On::Workspace(data), "WORKSPACE_ACCESSOR")]).await;
+        let reader = app
+            .user_with("reader", vec![member.clone(), role(On::Workspace(data), "WORKSPACE_ACCESSOR")])
+            .await;
         let guest = app.user_with("guest", vec![member, role(on_deployment, "DEPLOYMENT_ACCESSOR")]).await;
         let billing = app.member_as("billing", OrganizationRole::BillingAdmin).await;
         for (actor, seen) in [
@@ -173,14 +186,19 @@ on_both_engines! {
     async fn a_list_is_filtered_by_ids_and_by_names(app) {
         let (a, b) = (app.workspace("Alpha").await, app.workspace("Beta").await);
         let list = async |query: String| {
-            let list = app.get(&app.owner, &app.path(&format!("/workspaces?sorts=name:asc&{query}"))).await.ok();
+            let list =
+                app.get(&app.owner, &app.path(&format!("/workspaces?sorts=name:asc&{query}"))).await.ok();
             assert_eq!(list["totalCount"], names(&list).len());
             names(&list).join(" ")
         };
         assert_eq!(list(format!("workspaceIds={a}")).await, "Alpha");
-        assert_eq!(list(format!("workspaceIds={a}&workspaceIds={b}&workspaceIds=nothing")).await, "Alpha Beta");
+        assert_eq!(
+            list(format!("workspaceIds={a}&workspaceIds={b}&workspaceIds=nothing")).await,
+            "Alpha Beta"
+        );
         assert_eq!(list("names=aLPHA&names=gamma".into()).await, "Alpha");
         assert_eq!(list(format!("workspaceIds={a}&names=Beta")).await, "");
+        assert_eq!(list("workspaceIds=".into()).await, "Alpha Beta Default");
         let eve = app.member("eve").await;
         let unseen = app.get(&eve, &app.path(&format!("/workspaces?workspaceIds={a}"))).await.ok();
         assert_eq!(unseen["totalCount"], 0);
