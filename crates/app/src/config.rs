@@ -18,6 +18,8 @@ pub struct Config {
     pub session: Duration,
     /// How often subjects may call; `None` is as often as they like.
     pub rates: Option<Rates>,
+    /// How many connections to the database are kept; `None` is the engine's default.
+    pub connections: Option<usize>,
     /// How long audit records are kept.
     pub audit_retention: Duration,
     /// How to send mail, where there is a way.
@@ -33,6 +35,7 @@ impl Config {
             owner_email: "owner@localhost".into(),
             session: Duration::from_hours(8),
             rates: None,
+            connections: None,
             audit_retention: Duration::from_hours(90 * 24),
             mailer: None,
         }

@@ -46,6 +46,7 @@ impl App {
     ) -> Result<Started> {
         let authorities = Arc::new(Authorities::default());
         let mut options = Options::new(target);
+        options.connections = config.connections.unwrap_or(options.connections);
         let follower = Arc::clone(&authorities);
         options.on_commit = Arc::new(move |changes| follower.committed(changes));
         let db = Db::open(options).await?;

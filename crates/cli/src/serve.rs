@@ -54,6 +54,9 @@ pub(crate) struct Serve {
     /// Calls a second for each subject as reads/writes/deletes, such as 25/10/5; the default is no limit.
     #[arg(long, env = "PODIUM_RATE_LIMITS", value_parser = rates)]
     rate_limits: Option<Rates>,
+    /// Connections to the database: the pool of PostgreSQL, or the readers of SQLite.
+    #[arg(long, env = "PODIUM_DATABASE_CONNECTIONS")]
+    database_connections: Option<usize>,
     /// Mail server such as smtps://user:password@mail.example.com; without one invite links are handed out by owners.
     #[arg(long, env = "PODIUM_SMTP_URL", hide_env_values = true, requires = "mail_from")]
     smtp_url: Option<String>,
@@ -111,6 +114,7 @@ impl Serve {
         config.organization_name.clone_from(&self.organization_name);
         config.owner_email.clone_from(&self.owner_email);
         config.rates = self.rate_limits;
+        config.connections = self.database_connections;
         if let (Some(url), Some(from)) = (&self.smtp_url, &self.mail_from) {
             config.mailer = Some(Mailer::new(url, from)?);
         }

@@ -48,7 +48,7 @@ impl TestApp {
 
     /// Starts one with other settings.
     pub async fn start_with(engine: Engine, change: impl FnOnce(&mut Config, &mut Settings)) -> Self {
-        let mut config = Config::new("https://podium.test");
+        let mut config = config();
         let mut settings = Settings::default();
         change(&mut config, &mut settings);
         let database = Arc::new(Database::create(engine).await);
@@ -73,7 +73,7 @@ impl TestApp {
     /// Another replica on the same database; PostgreSQL only.
     pub async fn replica(&self) -> Self {
         let secrets = Secrets::from_text(KEY).expect("the key is long enough");
-        let config = Config::new("https://podium.test");
+        let config = config();
         let world = Arc::new(World::fixed_from(self.world.now(), REPLICA_IDS));
         let started =
             App::start(self.database.target(), config, secrets, Arc::clone(&world)).await.expect("it starts");
@@ -126,6 +126,11 @@ impl TestApp {
         assert_eq!(answer.code(), 200, "{}", answer.text());
         answer.text().lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
     }
+}
+
+/// Many tests run at once: each takes few connections.
+fn config() -> Config {
+    Config { connections: Some(4), ..Config::new("https://podium.test") }
 }
 
 /// A call that is being put together.

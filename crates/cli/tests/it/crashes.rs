@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use serde_json::{Value, json};
 
@@ -86,7 +87,7 @@ fn a_crash_loses_nothing_that_was_acknowledged() {
             };
             let writers: Vec<_> = (0..WRITERS).map(start).collect();
             while count.load(Ordering::SeqCst) < ENOUGH {
-                assert!(!writers.iter().any(|writer| writer.is_finished()), "a writer gave up");
+                assert!(!writers.iter().any(ScopedJoinHandle::is_finished), "a writer gave up");
                 std::thread::yield_now();
             }
             program.crash();

@@ -9,6 +9,7 @@ mod organizations;
 mod pages;
 mod replicas;
 mod roles;
+mod serving;
 mod storage;
 mod teams;
 mod tokens;

@@ -69,7 +69,7 @@ on_both_engines! {
         let at = app.path(&format!("/invites/{}", invited["inviteId"].as_str().unwrap()));
         app.delete(&app.owner, &at).await.ok();
         assert_eq!(accept(&app, newcomer(&second)).await.code(), 404);
-        for secret in ["nonsense", &invited["inviteId"].as_str().unwrap().to_owned()] {
+        for secret in ["nonsense", invited["inviteId"].as_str().unwrap()] {
             assert_eq!(accept(&app, newcomer(secret)).await.code(), 404);
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use podium_store::changes::{self, LoggedChange, Position};
 use podium_testkit::{Engine, TestApp, block_on};
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 use super::two_replicas;
 
@@ -35,7 +36,7 @@ async fn follow_while_writing(apps: [Arc<TestApp>; 2]) {
         (0..WRITERS).map(|writer| tokio::spawn(write(Arc::clone(&apps[writer % 2]), writer))).collect();
     let (mut seen, mut position): (Vec<LoggedChange>, _) = (Vec::new(), Position::default());
     loop {
-        let is_over = writers.iter().all(|writer| writer.is_finished());
+        let is_over = writers.iter().all(JoinHandle::is_finished);
         let news = after(&apps[1], position).await;
         match news.last() {
             Some(last) => position = last.position,

@@ -174,10 +174,7 @@ async fn check(load: &Load, app: &TestApp) {
             items.iter().map(|item| item["name"].as_str().unwrap().to_lowercase()).collect();
         assert_eq!(names.len(), items.len(), "no name is there twice");
         assert_eq!(list["totalCount"], items.len());
-        let sql = podium_db::Sql::owned(format!("SELECT COUNT(*) FROM {table}"));
-        let count = app.app.db.read(None, move |conn| conn.query(&sql, &[], |row| row.get::<i64>(0)));
-        let count: Vec<i64> = count.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"));
-        assert_eq!(count, [items.len() as i64]);
+        assert_eq!(app.rows(table).await, items.len() as i64);
     }
     let users = app.get(&app.owner, &app.path("/users")).await.ok();
     let held: BTreeMap<&str, usize> = users["users"]

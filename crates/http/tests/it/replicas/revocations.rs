@@ -7,6 +7,7 @@ use podium_api::Id;
 use podium_domain::On;
 use podium_testkit::{Actor, Answer, Engine, TestApp, block_on, role};
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 use super::two_replicas;
 
@@ -59,7 +60,7 @@ async fn hammer(apps: &[Arc<TestApp>; 2], actor: &Actor, workspace: Id, revoke: 
         })
         .collect();
     while before.load(Ordering::SeqCst) < 4 * CALLERS {
-        assert!(!callers.iter().any(|caller| caller.is_finished()), "a caller gave up");
+        assert!(!callers.iter().any(JoinHandle::is_finished), "a caller gave up");
         tokio::task::yield_now().await;
     }
     revoke().await;
@@ -79,12 +80,26 @@ async fn delete(app: &TestApp, path: &str) {
     assert_eq!(app.delete(&app.owner, &app.path(path)).await.code(), 204);
 }
 
-fn roles(organization_role: Value, workspace_roles: Value) -> Value {
-    json!({ "organizationRole": organization_role, "workspaceRoles": workspace_roles })
+/// A member with these roles in workspaces.
+fn roles(workspace_roles: &Value) -> Value {
+    json!({ "organizationRole": "ORGANIZATION_MEMBER", "workspaceRoles": workspace_roles })
 }
 
-async fn revocations(apps: &[Arc<TestApp>; 2]) {
+/// Changes the rights of somebody else over and over, so that nothing that is remembered stays fresh.
+fn make_noise(app: &Arc<TestApp>, bystander: Id) -> JoinHandle<()> {
+    let app = Arc::clone(app);
+    tokio::spawn(async move {
+        for turn in 0.. {
+            let role = ["ORGANIZATION_MEMBER", "ORGANIZATION_BILLING_ADMIN"][turn % 2];
+            post(&app, &format!("/users/{bystander}/roles"), json!({ "organizationRole": role })).await;
+        }
+    })
+}
+
+async fn revocations(apps: &[Arc<TestApp>; 2], is_noisy: bool) {
     let [a, b] = [&apps[0], &apps[1]];
+    let bystander = a.member("bystander").await.id;
+    let noise = is_noisy.then(|| make_noise(b, bystander));
     let organization = a.organization_id;
     let keeper =
         |id| vec![role(On::Organization, "ORGANIZATION_MEMBER"), role(On::Workspace(id), "WORKSPACE_OWNER")];
@@ -106,7 +121,7 @@ async fn revocations(apps: &[Arc<TestApp>; 2]) {
 
     let demoted = b.user_with("demoted", vec![role(On::Organization, "ORGANIZATION_OWNER")]).await;
     let path = format!("/users/{}/roles", demoted.id);
-    let member = roles(json!("ORGANIZATION_MEMBER"), json!([]));
+    let member = roles(&json!([]));
     hammer(apps, &demoted, workspace, async || post(a, &path, member.clone()).await).await;
 
     let removed = a.user_with("removed", keeper(workspace)).await;
@@ -118,13 +133,13 @@ async fn revocations(apps: &[Arc<TestApp>; 2]) {
     let team = a.team("Crew", &[&teammate]).await;
     let held = json!([{ "workspaceId": workspace, "role": "WORKSPACE_OWNER" }]);
     let of_team = format!("/teams/{team}/roles");
-    post(b, &of_team, roles(json!("ORGANIZATION_MEMBER"), held.clone())).await;
+    post(b, &of_team, roles(&held)).await;
     let path = format!("/teams/{team}/members/{}", teammate.id);
     hammer(apps, &teammate, workspace, async || delete(b, &path).await).await;
     let ids = json!({ "memberIds": [teammate.id] });
     post(b, &format!("/teams/{team}/members"), ids).await;
     hammer(apps, &teammate, workspace, async || post(a, &of_team, member).await).await;
-    post(a, &of_team, roles(json!("ORGANIZATION_MEMBER"), held)).await;
+    post(a, &of_team, roles(&held)).await;
     hammer(apps, &teammate, workspace, async || delete(a, &format!("/teams/{team}")).await).await;
 
     let user = a.user_with("signed out", keeper(workspace)).await;
@@ -145,6 +160,10 @@ async fn revocations(apps: &[Arc<TestApp>; 2]) {
     let reader = [Arc::clone(a), Arc::clone(b)];
     hammer(&reader, &token, closed, async || delete(a, &format!("/workspaces/{closed}")).await).await;
 
+    if let Some(noise) = noise {
+        assert!(!noise.is_finished());
+        noise.abort();
+    }
     let outside = a.user_with("outside", keeper(workspace)).await;
     hammer(apps, &outside, workspace, async || {
         let body = json!({ "ipAddressRange": "203.0.113.0/24" });
@@ -156,13 +175,18 @@ async fn revocations(apps: &[Arc<TestApp>; 2]) {
 
 #[test]
 fn no_request_sent_after_a_revocation_succeeds_on_either_replica() {
-    block_on(async { revocations(&two_replicas().await).await });
+    block_on(async { revocations(&two_replicas().await, false).await });
+}
+
+#[test]
+fn nor_does_one_while_the_rights_of_others_change_all_the_time() {
+    block_on(async { revocations(&two_replicas().await, true).await });
 }
 
 #[test]
 fn no_request_sent_after_a_revocation_succeeds_on_sqlite() {
     block_on(async {
         let app = Arc::new(TestApp::start(Engine::Sqlite).await);
-        revocations(&[Arc::clone(&app), app]).await;
+        revocations(&[Arc::clone(&app), app], true).await;
     });
 }
