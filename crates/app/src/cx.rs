@@ -172,42 +172,27 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
     /// Reads a few rows by key.
     pub async fn read<T: Send + 'static>(
         &self,
-        mut unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
+        unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let cx = self.clone();
-        let confirmed = move |conn: &Conn| {
-            cx.confirm_in(conn)?;
-            unit(&cx, conn)
-        };
-        let answer = self.inner.app.db.read(self.guard(), confirmed).await;
+        let answer = self.inner.app.db.read(self.guard(), self.clone().confirming(unit)).await;
         self.note_confirmed(answer)
     }
 
     /// Reads a short page of a list by an index, in one snapshot.
     pub async fn page<T: Send + 'static>(
         &self,
-        mut unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
+        unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let cx = self.clone();
-        let confirmed = move |conn: &Conn| {
-            cx.confirm_in(conn)?;
-            unit(&cx, conn)
-        };
-        let answer = self.inner.app.db.page(self.guard(), confirmed).await;
+        let answer = self.inner.app.db.page(self.guard(), self.clone().confirming(unit)).await;
         self.note_confirmed(answer)
     }
 
     /// Reads a list, in one snapshot.
     pub async fn scan<T: Send + 'static>(
         &self,
-        mut unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
+        unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let cx = self.clone();
-        let confirmed = move |conn: &Conn| {
-            cx.confirm_in(conn)?;
-            unit(&cx, conn)
-        };
-        let answer = self.inner.app.db.scan(self.guard(), confirmed).await;
+        let answer = self.inner.app.db.scan(self.guard(), self.clone().confirming(unit)).await;
         self.note_confirmed(answer)
     }
 
@@ -256,6 +241,17 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
     /// What must hold when a unit begins, unless the unit confirms the caller itself.
     fn guard(&self) -> Option<Arc<Guard>> {
         (!self.inner.reads_again).then(|| self.inner.authority.guard())
+    }
+
+    /// The unit, run for a caller that is still what it was.
+    fn confirming<T>(
+        self,
+        mut unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
+    ) -> impl FnMut(&Conn) -> Result<T> + Send + 'static {
+        move |conn| {
+            self.confirm_in(conn)?;
+            unit(&self, conn)
+        }
     }
 
     fn confirm_in(&self, conn: &Conn) -> Result<()> {

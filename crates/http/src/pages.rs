@@ -67,6 +67,7 @@ pub(crate) fn docs() -> Response<Body> {
         "title": "Podium API",
         "hideClientButton": true,
         "telemetry": false,
+        "showDeveloperTools": "never",
         "withDefaultFonts": false,
         "agent": { "disabled": true },
     });
