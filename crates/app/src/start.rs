@@ -206,9 +206,13 @@ impl Issued {
 
 /// Refuses to start under another key than the one that the secrets here were sealed with.
 async fn check_key(db: &Db, secrets: &Secrets, world: &World) -> Result<()> {
-    let sealed = hex(&secrets.seal(world, KEY_CHECK, KEY_CHECK.as_bytes()));
-    db.write(None, move |tx| settings::add(tx, KEY_CHECK, &sealed)).await?;
-    let stored = db.read(None, |conn| settings::get(conn, KEY_CHECK)).await?;
+    let read = || db.read(None, |conn| settings::get(conn, KEY_CHECK));
+    let mut stored = read().await?;
+    if stored.is_none() {
+        let sealed = hex(&secrets.seal(world, KEY_CHECK, KEY_CHECK.as_bytes()));
+        db.write(None, move |tx| settings::add(tx, KEY_CHECK, &sealed)).await?;
+        stored = read().await?;
+    }
     let opened =
         stored.and_then(|text| unhex(&text)).is_some_and(|bytes| secrets.open(KEY_CHECK, &bytes).is_ok());
     if opened {
@@ -219,16 +223,18 @@ async fn check_key(db: &Db, secrets: &Secrets, world: &World) -> Result<()> {
 }
 
 async fn make_keys(db: &Db, secrets: &Secrets, world: &World) -> Result<Keys> {
-    let key = Keys::generate(world, secrets, world.now());
-    let rows = db
-        .write(None, move |tx| {
+    let mut rows = db.read(None, signing_keys::all).await?;
+    if rows.is_empty() {
+        let key = Keys::generate(world, secrets, world.now());
+        let make = move |tx: &Tx| {
             // The setting is the lock: of several replicas that start together, one makes the key.
             if settings::add(tx, "first_signing_key", &key.id)? {
                 signing_keys::insert(tx, &key)?;
             }
             signing_keys::all(tx)
-        })
-        .await?;
+        };
+        rows = db.write(None, make).await?;
+    }
     Keys::load(&rows, secrets).map_err(Error::Internal)
 }
 
