@@ -8,7 +8,7 @@ use podium_api::enums::{OrganizationRole, Product, UserStatus};
 use podium_api::organizations::Organization;
 use podium_api::workspaces::Workspace;
 use podium_api::{Id, Timestamp};
-use podium_db::{Db, Options, Target, Tx};
+use podium_db::{Conn, Db, Options, Target, Tx};
 use podium_domain::{Grant, Held, On, Scope, emails, names};
 use podium_store::credentials::{self, Credential, CredentialKind};
 use podium_store::{
@@ -98,6 +98,19 @@ impl App {
             .await?;
         self.reload_keys().await?;
         Ok(id)
+    }
+
+    /// Makes another token without an end for the oldest owner of the first organization.
+    pub async fn new_owner_token(&self) -> Result<Option<String>> {
+        let owner = |conn: &Conn| match organizations::first(conn)? {
+            Some(organization_id) => grants::oldest_owner(conn, &Scope::for_server(organization_id)),
+            None => Ok(None),
+        };
+        let Some(owner_id) = self.db.read(None, owner).await? else { return Ok(None) };
+        let token = self.issue_session(owner_id, None, self.world.now());
+        let value = token.value.clone();
+        self.db.write(None, move |tx| token.store(tx)).await?;
+        Ok(Some(value))
     }
 
     /// Signs a user's token; the caller stores what it returns.

@@ -1,6 +1,7 @@
 //! `podium ip-range`: opens a door that was locked from inside.
 
 use clap::Subcommand;
+use podium_app::Config;
 
 use crate::settings::Installation;
 
@@ -24,7 +25,7 @@ pub(crate) struct Reset {
 impl IpRange {
     pub(crate) async fn run(self) -> Result<(), String> {
         let Self::Reset(reset) = self;
-        let app = reset.installation.open_existing().await?;
+        let app = reset.installation.open_existing(Config::new("")).await?;
         let removed = app.reset_allowed_ip_address_ranges().await.map_err(|error| error.to_string())?;
         app.db.close().await;
         eprintln!("Removed {removed} allowed address ranges.");

@@ -3,6 +3,7 @@
 mod data_dir;
 mod ip_range;
 mod log;
+mod owner_token;
 mod serve;
 mod settings;
 mod signing_key;
@@ -31,6 +32,9 @@ enum Command {
     /// Allowed address ranges, for an operator who is locked out.
     #[command(subcommand)]
     IpRange(ip_range::IpRange),
+    /// Another token for the owner, where the first one is lost.
+    #[command(subcommand)]
+    OwnerToken(owner_token::OwnerToken),
     /// Keys that sign tokens.
     #[command(subcommand)]
     SigningKey(signing_key::SigningKey),
@@ -41,6 +45,7 @@ async fn main() -> std::process::ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(serve) => serve.run().await,
         Command::IpRange(command) => command.run().await,
+        Command::OwnerToken(command) => command.run().await,
         Command::SigningKey(command) => command.run().await,
     };
     match done {

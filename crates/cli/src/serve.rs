@@ -88,10 +88,12 @@ impl Serve {
             .await
             .map_err(|error| format!("cannot listen on {}: {error}", self.listen))?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let settings = self.settings();
+        podium_http::check(&settings)?;
         let app = self.installation.open(self.config(address)?).await?;
         let background =
             [tokio::spawn(follow::run(app.clone())), tokio::spawn(maintenance::run(app.clone()))];
-        let server = Server::new(app.clone(), self.settings());
+        let server = Server::new(app.clone(), settings);
         eprintln!("Podium is ready at {}", app.config.public_url);
         let stopped = async move {
             tokio::select! {

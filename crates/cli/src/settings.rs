@@ -43,14 +43,20 @@ impl Installation {
         let secrets = Secrets::from_text(&key)?;
         let started = App::start(target, config, secrets, world).await.map_err(|error| error.to_string())?;
         if let Some(token) = &started.owner_token {
-            let path = data_dir.keep_owner_token(token)?;
-            eprintln!("The owner's token, shown once and kept in {}:\n{token}", path.display());
+            self.show_owner_token(token)?;
         }
         Ok(started.app)
     }
 
+    /// Keeps the owner's token in the data directory, and shows it.
+    pub(crate) fn show_owner_token(&self, token: &str) -> Result<(), String> {
+        let path = DataDir::open(&self.data_dir)?.keep_owner_token(token)?;
+        eprintln!("The owner's token, shown once and kept in {}:\n{token}", path.display());
+        Ok(())
+    }
+
     /// Opens an installation for a command that is of no use where there is none.
-    pub(crate) async fn open_existing(&self) -> Result<App, String> {
+    pub(crate) async fn open_existing(&self, config: Config) -> Result<App, String> {
         if let Target::Sqlite(path) = self.target()
             && !path.exists()
         {
@@ -59,7 +65,7 @@ impl Installation {
                 "there is no installation in {directory}: give its --data-dir or --database-url"
             ));
         }
-        self.open(Config::new("")).await
+        self.open(config).await
     }
 
     fn target(&self) -> Target {

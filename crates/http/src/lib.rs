@@ -18,6 +18,6 @@ mod server;
 mod settings;
 
 pub use body::Body;
-pub use serve::{Serving, serve};
+pub use serve::{Serving, check, serve};
 pub use server::Server;
 pub use settings::{Settings, Tls};

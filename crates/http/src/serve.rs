@@ -24,7 +24,7 @@ use tower::{ServiceExt as _, service_fn as service_fn_of_tower};
 use tower_http::compression::Compression;
 
 use crate::server::Server;
-use crate::settings::Tls;
+use crate::settings::{Settings, Tls};
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEAD: usize = 64 * 1024;
@@ -36,6 +36,11 @@ pub enum Serving {
     Drained,
     /// Some requests were still running at the deadline, and were cut off.
     CutOff,
+}
+
+/// Whether the settings can be served with: a certificate and a key that cannot be read are found here.
+pub fn check(settings: &Settings) -> Result<(), String> {
+    settings.tls.as_ref().map_or(Ok(()), |tls| acceptor(tls).map(drop))
 }
 
 /// Serves until `stop` resolves, then lets running requests finish within the deadline.

@@ -28,6 +28,9 @@ statements! {
         FROM grants g LEFT JOIN subjects s ON s.id = g.subject_id LEFT JOIN teams t ON t.id = g.subject_id \
         WHERE g.custom_role_id = $1 ORDER BY 3 LIMIT 20";
     HELD_IN = "SELECT DISTINCT workspace_id FROM grants WHERE custom_role_id = $1";
+    OLDEST_OWNER = "SELECT m.user_id FROM memberships m JOIN grants g ON g.organization_id = m.organization_id \
+        AND g.subject_id = m.user_id WHERE m.organization_id = $1 AND m.status = 'ACTIVE' \
+        AND g.scope_type = 'ORGANIZATION' AND g.role = 'ORGANIZATION_OWNER' ORDER BY m.created_at, m.user_id LIMIT 1";
     OWNERS = "SELECT COUNT(*) FROM memberships m WHERE m.organization_id = $1 AND m.status = 'ACTIVE' AND m.user_id IN (\
         SELECT g.subject_id FROM grants g WHERE g.organization_id = $1 AND g.scope_type = 'ORGANIZATION' \
             AND g.entity_id = $1 AND g.role = 'ORGANIZATION_OWNER' AND g.subject_type = 'USER' \
@@ -137,6 +140,11 @@ pub fn holders(conn: &Conn, role_id: Id) -> Result<Vec<(String, String)>> {
 /// The workspaces in which a custom role is held.
 pub fn workspaces_of_custom_role(conn: &Conn, role_id: Id) -> Result<Vec<Id>> {
     conn.query(&HELD_IN, params![role_id.as_str()], |row| row.id(0))
+}
+
+/// The active user who has owned an organization, not through a team, for the longest time.
+pub fn oldest_owner(conn: &Conn, scope: &Scope) -> Result<Option<Id>> {
+    conn.query_opt(&OLDEST_OWNER, params![scope.organization()], |row| row.id(0))
 }
 
 /// How many active users own an organization, by themselves or through a team.

@@ -49,9 +49,25 @@ fn a_new_signing_key_leaves_old_tokens_alone() {
 }
 
 #[test]
+fn a_lost_token_of_the_owner_is_made_anew() {
+    let installation = Installation::new();
+    let program = installation.serve(&[]);
+    let first = installation.read("owner-token");
+    let owner = program.get("/v1/users/self", &first).json()["id"].clone();
+    program.stop();
+    let made = installation.run(&["owner-token", "new"]);
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let second = installation.read("owner-token");
+    assert!(second != first && made.stderr.trim().ends_with(&second), "{}", made.stderr);
+    let program = installation.serve(&[]);
+    assert_eq!(program.get("/v1/users/self", &second).json()["id"], owner);
+    assert_eq!(program.get("/v1/users/self", &first).status, 200, "earlier tokens stay valid");
+}
+
+#[test]
 fn commands_make_no_installation_where_there_is_none() {
     let installation = Installation::new();
-    for command in [["ip-range", "reset"], ["signing-key", "rotate"]] {
+    for command in [["ip-range", "reset"], ["owner-token", "new"], ["signing-key", "rotate"]] {
         let refused = installation.run(&command);
         assert_eq!(refused.code, Some(1));
         let start = format!("podium: there is no installation in {}", installation.data_dir().display());

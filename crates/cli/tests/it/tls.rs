@@ -52,5 +52,6 @@ fn a_certificate_that_cannot_be_used_is_named() {
         let refused = installation.run(&arguments);
         assert_eq!(refused.code, Some(1));
         assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+        assert!(!refused.stderr.contains("token"), "nothing was made: {}", refused.stderr);
     }
 }
