@@ -97,11 +97,6 @@ pub struct Operation<A, P, Q, B, R> {
     types: PhantomData<(A, P, Q, B, R)>,
 }
 
-/// An operation that anybody may call.
-pub type PublicOperation<B, R> = Operation<Anyone, (), Nothing, B, R>;
-/// An operation that needs a token and nothing else.
-pub type TokenOperation<Q, B, R> = Operation<SignedIn, (), Q, B, R>;
-
 /// The input types of operations: the query, and the body.
 pub trait Input: DeserializeOwned + JsonSchema + Serialize + Send + 'static {}
 impl<T: DeserializeOwned + JsonSchema + Serialize + Send + 'static> Input for T {}
