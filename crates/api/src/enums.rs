@@ -91,6 +91,38 @@ wire_enum! {
     SubjectType { User = "USER", ServiceKey = "SERVICEKEY" }
     /// Cloud providers.
     CloudProvider { Aws = "AWS", Azure = "AZURE", Gcp = "GCP" }
+    /// Who a cluster is run by and for.
+    ClusterType { Dedicated = "DEDICATED", Hybrid = "HYBRID" }
+    /// The state of a cluster; nothing here produces `ACCESS_DENIED` or `UPGRADE_PENDING`.
+    ClusterStatus {
+        Creating = "CREATING",
+        Created = "CREATED",
+        CreateFailed = "CREATE_FAILED",
+        UpdateFailed = "UPDATE_FAILED",
+        Updating = "UPDATING",
+        AccessDenied = "ACCESS_DENIED",
+        UpgradePending = "UPGRADE_PENDING",
+        FailingOver = "FAILING_OVER",
+        FailoverFailed = "FAILOVER_FAILED",
+    }
+    /// Whether something works.
+    HealthValue { Healthy = "HEALTHY", Unhealthy = "UNHEALTHY", Unknown = "UNKNOWN" }
+    /// Where a deployment runs.
+    DeploymentType { Standard = "STANDARD", Dedicated = "DEDICATED", Hybrid = "HYBRID" }
+    /// What runs a deployment's tasks.
+    Executor { Celery = "CELERY", Kubernetes = "KUBERNETES", Platform = "PLATFORM" }
+    /// Sizes of a scheduler, the smallest first.
+    SchedulerSize { Small = "SMALL", Medium = "MEDIUM", Large = "LARGE", ExtraLarge = "EXTRA_LARGE" }
+    /// Machines of workers, the smallest first.
+    WorkerMachineName {
+        A5 = "A5",
+        A10 = "A10",
+        A20 = "A20",
+        A40 = "A40",
+        A60 = "A60",
+        A120 = "A120",
+        A160 = "A160",
+    }
     /// The state of an organization.
     OrganizationStatus { Active = "ACTIVE", Inactive = "INACTIVE", Suspended = "SUSPENDED" }
     /// Where an organization's deployments run.

@@ -13,6 +13,7 @@ mod id;
 pub mod invites;
 pub mod openapi;
 pub mod operation;
+pub mod options;
 pub mod organizations;
 pub mod page;
 mod patch;

@@ -35,6 +35,11 @@ impl Scope {
         Self { organization_id, permission: None }
     }
 
+    /// A scope of a member who needs no permission: for operations that every member may call.
+    pub const fn for_member(organization_id: Id) -> Self {
+        Self { organization_id, permission: None }
+    }
+
     /// The organization that everything done with this proof stays in.
     pub const fn organization_id(&self) -> Id {
         self.organization_id
@@ -45,7 +50,7 @@ impl Scope {
         self.organization_id.as_str()
     }
 
-    /// The permission that was proven; none where the server acts for itself.
+    /// The permission that was proven; none where the server acts for itself or membership was enough.
     pub const fn permission(&self) -> Option<Permission> {
         self.permission
     }

@@ -10,10 +10,10 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use http::header::{CONTENT_TYPE, IF_NONE_MATCH};
 use http::{HeaderValue, Response};
-use podium_api::operation::{Anyone, Input, Permitted, SignedIn};
+use podium_api::operation::{Anyone, Input, Joined, Permitted, SignedIn};
 use podium_api::path::PathParams;
 use podium_api::{Access, Id, Lines, Method, Operation, Reply, Spec};
-use podium_app::authority::Authority;
+use podium_app::authority::{Authority, Member};
 use podium_app::organizations::AuditExport;
 use podium_app::visit::Visit;
 use podium_app::{Call, Cx, Error};
@@ -64,6 +64,23 @@ impl Admission for SignedIn {
     }
 }
 
+impl Admission for Joined {
+    type Proof = Scope;
+
+    fn organization(ids: &[Id]) -> Option<Id> {
+        ids.first().copied()
+    }
+
+    fn admit(authority: &Authority, _: &Spec, _: &[Id], address: IpAddr) -> Result<Scope, Error> {
+        let member = member(authority, address)?;
+        Ok(Scope::for_member(member.organization_id))
+    }
+
+    fn prove(cx: Cx<()>, scope: Scope) -> Cx<Scope> {
+        cx.proven(scope)
+    }
+}
+
 impl Admission for Permitted {
     type Proof = Scope;
 
@@ -72,8 +89,7 @@ impl Admission for Permitted {
     }
 
     fn admit(authority: &Authority, spec: &Spec, ids: &[Id], address: IpAddr) -> Result<Scope, Error> {
-        let Some(member) = &authority.member else { return Err(Refusal::not_found("organization").into()) };
-        member.admit_address(address)?;
+        let member = member(authority, address)?;
         let (permission, target) =
             required(spec, ids).ok_or_else(|| Error::Internal(format!("{} has no target", spec.id)))?;
         Ok(authorize(member.organization_id, &member.grants, permission, target)?)
@@ -82,6 +98,13 @@ impl Admission for Permitted {
     fn prove(cx: Cx<()>, scope: Scope) -> Cx<Scope> {
         cx.proven(scope)
     }
+}
+
+/// The caller as a member of the organization, coming from where members may come from.
+fn member(authority: &Authority, address: IpAddr) -> Result<&Member, Error> {
+    let Some(member) = &authority.member else { return Err(Refusal::not_found("organization").into()) };
+    member.admit_address(address)?;
+    Ok(member)
 }
 
 /// The permission that an operation takes, and on what: the permission's name says which id of the path it is.
