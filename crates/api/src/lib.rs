@@ -6,6 +6,7 @@
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
+pub mod clusters;
 pub mod decode;
 pub mod enums;
 mod error;
@@ -49,6 +50,8 @@ pub const OPERATIONS: &[Spec] = &[
     invites::CREATE.spec,
     invites::DELETE.spec,
     invites::CREATE_LINK.spec,
+    options::CLUSTER.spec,
+    options::DEPLOYMENT.spec,
     roles::LIST_TEMPLATES.spec,
     roles::LIST.spec,
     roles::CREATE.spec,

@@ -4,11 +4,13 @@
 //! holds facts and no decisions; the longer tables are data files beside the code.
 
 mod amounts;
+mod offers;
 mod providers;
 mod runtimes;
 mod sizes;
 
 pub use amounts::{Cpu, Memory};
+pub use offers::{DeploymentQuestion, cluster_options, deployment_options};
 pub use providers::{NodeCounts, Provider, Ranges, node_counts, provider, providers, region};
 pub use runtimes::{Runtime, Version, newest_stable, runtime, runtimes};
 pub use sizes::{
