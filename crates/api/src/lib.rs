@@ -3,6 +3,7 @@
 //! Compiles alone and knows no HTTP library, no database and no async. Everything that speaks of an operation (the
 //! router, the OpenAPI document, the client, the tests) starts from the constants here.
 
+pub mod agent_tokens;
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
@@ -87,6 +88,17 @@ pub const OPERATIONS: &[Spec] = &[
     workspaces::GET.spec,
     workspaces::UPDATE.spec,
     workspaces::DELETE.spec,
+    deployments::LIST.spec,
+    deployments::CREATE.spec,
+    deployments::GET.spec,
+    deployments::UPDATE.spec,
+    deployments::DELETE.spec,
+    deployments::OVERRIDE_HIBERNATION.spec,
+    deployments::END_HIBERNATION_OVERRIDE.spec,
+    agent_tokens::LIST.spec,
+    agent_tokens::CREATE.spec,
+    agent_tokens::GET.spec,
+    agent_tokens::DELETE.spec,
     auth::ACCEPT_INVITE.spec,
     auth::SIGN_IN.spec,
     auth::RENEW.spec,

@@ -21,9 +21,11 @@ mod throttle;
 pub mod visit;
 pub mod world;
 
+pub mod agent_tokens;
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
+pub mod deployments;
 mod facts;
 pub mod invites;
 pub mod options;

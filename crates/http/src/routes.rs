@@ -76,6 +76,17 @@ pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
     route!(bind, api::workspaces::GET, app::workspaces::get);
     route!(bind, api::workspaces::UPDATE, app::workspaces::update);
     route!(bind, api::workspaces::DELETE, app::workspaces::delete);
+    route!(bind, api::deployments::LIST, app::deployments::list);
+    route!(bind, api::deployments::CREATE, app::deployments::create);
+    route!(bind, api::deployments::GET, app::deployments::get);
+    route!(bind, api::deployments::UPDATE, app::deployments::update);
+    route!(bind, api::deployments::DELETE, app::deployments::delete);
+    route!(bind, api::deployments::OVERRIDE_HIBERNATION, app::deployments::override_hibernation);
+    route!(bind, api::deployments::END_HIBERNATION_OVERRIDE, app::deployments::end_hibernation_override);
+    route!(bind, api::agent_tokens::LIST, app::agent_tokens::list);
+    route!(bind, api::agent_tokens::CREATE, app::agent_tokens::create);
+    route!(bind, api::agent_tokens::GET, app::agent_tokens::get);
+    route!(bind, api::agent_tokens::DELETE, app::agent_tokens::delete);
     route!(bind_public, api::auth::ACCEPT_INVITE, app::auth::accept_invite);
     route!(bind_public, api::auth::SIGN_IN, app::auth::sign_in);
     route!(bind, api::auth::RENEW, app::auth::renew);

@@ -8,6 +8,7 @@ mod columns;
 mod listing;
 mod stamp;
 
+pub mod agent_tokens;
 pub mod allowed_ip_address_ranges;
 pub mod audit;
 pub mod changes;
@@ -53,6 +54,7 @@ pub const MIGRATIONS: &[Migration] = &[migration!(1, "identity"), migration!(2, 
 /// Every statement, and each shape of the lists, so that a test can prepare them all.
 pub fn statements() -> Vec<&'static Sql> {
     let fixed = [
+        agent_tokens::STATEMENTS,
         allowed_ip_address_ranges::STATEMENTS,
         audit::STATEMENTS,
         changes::STATEMENTS,
@@ -77,6 +79,7 @@ pub fn statements() -> Vec<&'static Sql> {
         workspaces::STATEMENTS,
     ];
     let shapes = [
+        agent_tokens::TABLE,
         allowed_ip_address_ranges::TABLE,
         deployments::TABLE,
         organizations::TABLE,
