@@ -24,6 +24,7 @@ pub mod world;
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
+pub mod clusters;
 mod facts;
 pub mod invites;
 pub mod options;

@@ -3,8 +3,10 @@
 mod allowed_ip_address_ranges;
 mod auth;
 mod authorization;
+mod clusters;
 mod coverage;
 mod invites;
+mod options;
 mod organizations;
 mod pages;
 mod replicas;
