@@ -215,7 +215,7 @@ fn placed(
         only_cluster: clusters::only(tx, cx.scope())?,
         has_shared_infrastructure: cx.app().config.shared_infrastructure,
         only_dedicated: organization.body.should_enforce_dedicated_clusters,
-        cluster_names: &[],
+        cluster_names: &clusters::names_for(tx, cx.scope(), workspace.id)?,
     };
     let place = place::choose(body, &around)?;
     let Place::Cluster(cluster_id) = place else { return Ok((place, None)) };

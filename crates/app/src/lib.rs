@@ -25,6 +25,7 @@ pub mod agent_tokens;
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
+pub mod clusters;
 pub mod deployments;
 mod facts;
 pub mod invites;

@@ -7,6 +7,7 @@
 pub mod allowed_ip_address_ranges;
 pub mod assignable;
 pub mod authorize;
+pub mod clusters;
 pub mod custom_roles;
 pub mod deployments;
 pub mod emails;

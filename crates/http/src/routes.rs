@@ -39,6 +39,11 @@ pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
     route!(bind, api::allowed_ip_address_ranges::DELETE, app::allowed_ip_address_ranges::delete);
     route!(bind, api::allowed_ip_address_ranges::BULK_CREATE, app::allowed_ip_address_ranges::bulk_create);
     route!(bind, api::allowed_ip_address_ranges::BULK_DELETE, app::allowed_ip_address_ranges::bulk_delete);
+    route!(bind, api::clusters::LIST, app::clusters::list);
+    route!(bind, api::clusters::CREATE, app::clusters::create);
+    route!(bind, api::clusters::GET, app::clusters::get);
+    route!(bind, api::clusters::UPDATE, app::clusters::update);
+    route!(bind, api::clusters::DELETE, app::clusters::delete);
     route!(bind, api::invites::CREATE, app::invites::create);
     route!(bind, api::invites::DELETE, app::invites::delete);
     route!(bind, api::invites::CREATE_LINK, app::invites::create_link);

@@ -49,7 +49,8 @@ macro_rules! migration {
 }
 
 /// The migrations, oldest first.
-pub const MIGRATIONS: &[Migration] = &[migration!(1, "identity"), migration!(2, "deployments")];
+pub const MIGRATIONS: &[Migration] =
+    &[migration!(1, "identity"), migration!(2, "deployments"), migration!(3, "clusters")];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all.
 pub fn statements() -> Vec<&'static Sql> {
@@ -81,6 +82,7 @@ pub fn statements() -> Vec<&'static Sql> {
     let shapes = [
         agent_tokens::TABLE,
         allowed_ip_address_ranges::TABLE,
+        clusters::TABLE,
         deployments::TABLE,
         organizations::TABLE,
         roles::TABLE,

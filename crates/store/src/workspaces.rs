@@ -55,6 +55,8 @@ statements! {
         default_cluster_id = $8, default_cloud_provider = $9, default_region = $10, version = version + 1, \
         updated_at = $11, updated_by = $12 WHERE id = $1 AND organization_id = $2 AND version = $3";
     DELETE = "DELETE FROM workspaces WHERE id = $1 AND organization_id = $2 AND version = $3";
+    LOSE_CLUSTER = "UPDATE workspaces SET default_cluster_id = NULL \
+        WHERE default_cluster_id = $1 AND organization_id = $2 AND id NOT IN ($3[]) RETURNING id, version";
     EXIST = "SELECT id FROM workspaces WHERE id IN ($1[]) AND organization_id = $2";
 }
 
@@ -152,6 +154,13 @@ pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
         return Err(Error::Lost);
     }
     counters::add(tx, organization_id, KIND, id, -1, 1)
+}
+
+/// Takes a cluster from all workspaces that new deployments of go there, but for these; says which, with versions.
+pub fn lose_cluster(tx: &Tx, scope: &Scope, cluster_id: Id, keep: &[Id]) -> Result<Vec<(Id, i64)>> {
+    let keep: Vec<&str> = keep.iter().map(Id::as_str).collect();
+    let params = params![cluster_id.as_str(), scope.organization(), &keep];
+    tx.query(&LOSE_CLUSTER, params, |row| Ok((row.id(0)?, row.get(1)?)))
 }
 
 fn read(row: &Row<'_>) -> Result<Workspace> {
