@@ -7,12 +7,12 @@ use podium_app::Rates;
 use podium_testkit::{Actor, Engine, TestApp, block_on, on_both_engines};
 use serde_json::{Value, json};
 
-use super::calls::{NEW_PASSWORD, PASSWORD, Prepared, owner, prepare};
+use super::calls::{NEW_PASSWORD, PASSWORD, Prepared, VARIABLE, owner, prepare};
 
 on_both_engines! {
     async fn every_mutating_call_that_succeeds_leaves_one_record_and_every_read_none(app) {
         let mut expected = Vec::new();
-        let mut secrets = vec![PASSWORD.to_owned(), NEW_PASSWORD.to_owned()];
+        let mut secrets = [PASSWORD, NEW_PASSWORD, VARIABLE].map(str::to_owned).to_vec();
         for spec in OPERATIONS {
             let prepared = prepare(&app, spec).await;
             let caller = owner(&app).await;
@@ -210,6 +210,11 @@ fn record(app: &TestApp, prepared: &Prepared, caller: &Actor, status: u16) -> Va
         let mut body = body.clone();
         let fields = body.as_object_mut().expect("bodies are objects");
         fields.retain(|name, _| name != "token" && !name.to_lowercase().contains("password"));
+        for variable in
+            fields.get_mut("environmentVariables").and_then(Value::as_array_mut).into_iter().flatten()
+        {
+            variable.as_object_mut().expect("a variable is an object").remove("value");
+        }
         record["requestBody"] = body;
     }
     record

@@ -2,7 +2,7 @@
 
 use podium_api::enums::{ClusterStatus, OrganizationRole};
 use podium_api::openapi::PREFIX;
-use podium_api::{Access, Spec};
+use podium_api::{Access, Id, Spec};
 use podium_domain::{On, Permission};
 use podium_testkit::{Actor, Answer, Call, TestApp};
 use serde_json::{Value, json};
@@ -13,6 +13,8 @@ use super::contract;
 pub(super) const PASSWORD: &str = "planted: the first password";
 /// Another one.
 pub(super) const NEW_PASSWORD: &str = "planted: the second password";
+/// A value of a variable that must never be seen again.
+pub(super) const VARIABLE: &str = "planted: the value of a variable";
 
 /// A call that would succeed, if only the right one made it.
 pub(super) struct Prepared {
@@ -66,12 +68,22 @@ pub(super) fn fresh(app: &TestApp) -> String {
 
 /// Makes what a call of the operation needs.
 pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
-    let mut made = Made { app, etag: String::new(), member: String::new() };
+    let mut made =
+        Made { app, etag: String::new(), member: String::new(), workspace: None, deployment: String::new() };
     let (mut path, mut on) = (format!("{PREFIX}{}", spec.path), On::Organization);
     for param in spec.path_params {
         let id = made.thing(param).await;
-        if spec.names_workspace() && *param == "workspaceId" {
-            on = On::Workspace(id.parse().expect("an id"));
+        match *param {
+            "workspaceId" if spec.permission_is_on("workspace.") => {
+                on = On::Workspace(id.parse().expect("an id"));
+            }
+            "deploymentId" if spec.permission_is_on("deployment.") => {
+                on = On::Deployment {
+                    id: id.parse().expect("an id"),
+                    workspace_id: made.workspace.expect("it is in one"),
+                };
+            }
+            _ => {}
         }
         path = path.replace(&format!("{{{param}}}"), &id);
     }
@@ -79,16 +91,20 @@ pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
         path.push_str("?type=DEDICATED");
     }
     let body = made.body(spec.id).await;
+    if let Some(field) = spec.target_in_body {
+        let id = body.as_ref().and_then(|body| body[field].as_str()).expect("the body names its target");
+        on = On::Workspace(id.parse().expect("an id"));
+    }
     Prepared { spec, path, body, etag: made.etag, on }
 }
 
-trait NamesWorkspace {
-    fn names_workspace(&self) -> bool;
+trait PermissionIsOn {
+    fn permission_is_on(&self, prefix: &str) -> bool;
 }
 
-impl NamesWorkspace for Spec {
-    fn names_workspace(&self) -> bool {
-        matches!(self.access, Access::Permission(name) if name.starts_with("workspace."))
+impl PermissionIsOn for Spec {
+    fn permission_is_on(&self, prefix: &str) -> bool {
+        matches!(self.access, Access::Permission(name) if name.starts_with(prefix))
     }
 }
 
@@ -96,6 +112,9 @@ struct Made<'a> {
     app: &'a TestApp,
     etag: String,
     member: String,
+    /// The workspace of the deployment.
+    workspace: Option<Id>,
+    deployment: String,
 }
 
 impl Made<'_> {
@@ -129,6 +148,15 @@ impl Made<'_> {
                 self.read(&format!("/clusters/{id}")).await;
                 id.to_string()
             }
+            "deploymentId" => {
+                let body = self.new_deployment().await;
+                self.deployment = self.post("/deployments", body, "id").await;
+                self.deployment.clone()
+            }
+            "agentTokenId" => {
+                let path = format!("/deployments/{}/agent-tokens", self.deployment);
+                self.post(&path, json!({ "name": name }), "id").await
+            }
             "tokenId" => self.post("/tokens", organization_token(&name), "id").await,
             "roleId" => self.post("/roles", custom_role(&name), "id").await,
             "allowedIpAddressRangeId" => {
@@ -161,6 +189,14 @@ impl Made<'_> {
                 "vpcSubnetRange": "172.20.0.0/20",
             }),
             "UpdateCluster" => json!({ "clusterType": "DEDICATED", "name": name, "k8sTags": [] }),
+            "CreateDeployment" => self.new_deployment().await,
+            "UpdateDeployment" => json!({
+                "type": "DEDICATED", "name": name, "workspaceId": self.workspace, "executor": "PLATFORM",
+                "isCicdEnforced": true, "isDagDeployEnabled": true, "isHighAvailability": false,
+                "schedulerSize": "SMALL", "environmentVariables": [variable()],
+            }),
+            "UpdateDeploymentHibernationOverride" => json!({ "isHibernating": true }),
+            "CreateAgentToken" => json!({ "name": name }),
             "CreateUserInvite" => {
                 json!({ "inviteeEmail": format!("{name}@podium.test"), "role": "ORGANIZATION_MEMBER" })
             }
@@ -192,6 +228,17 @@ impl Made<'_> {
         })
     }
 
+    /// A deployment that can do everything: it hibernates, and its tasks run elsewhere.
+    async fn new_deployment(&mut self) -> Value {
+        let workspace_id = self.app.workspace(&fresh(self.app)).await;
+        self.workspace = Some(workspace_id);
+        json!({
+            "name": fresh(self.app), "workspaceId": workspace_id, "clusterId": self.app.cluster(&[]).await,
+            "executor": "PLATFORM", "isDevelopmentMode": true, "remoteExecution": { "enabled": true },
+            "environmentVariables": [variable()],
+        })
+    }
+
     async fn read(&mut self, path: &str) {
         let answer = self.app.get(&self.app.owner, &self.app.path(path)).await;
         answer.ok();
@@ -218,6 +265,10 @@ impl Made<'_> {
         let counter = u32::from_str_radix(&fresh(self.app)[9..13], 36).expect("an id counts");
         format!("10.{}.{}.0/24", counter / 256 % 256, counter % 256)
     }
+}
+
+fn variable() -> Value {
+    json!({ "key": "SECRET", "value": VARIABLE, "isSecret": true })
 }
 
 fn organization_token(name: &str) -> Value {
