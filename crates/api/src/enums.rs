@@ -138,6 +138,15 @@ wire_enum! {
         EnterpriseBusinessCritical = "ENTERPRISE_BUSINESS_CRITICAL",
         PartnerEnterprise = "PARTNER_ENTERPRISE",
     }
+    /// Components of a deployment that write logs.
+    LogSource {
+        Scheduler = "scheduler",
+        Webserver = "webserver",
+        Triggerer = "triggerer",
+        Worker = "worker",
+        DagProcessor = "dag-processor",
+        ApiServer = "apiserver",
+    }
     /// Whether a domain is proven to be the organization's.
     DomainStatus { Pending = "PENDING", Verified = "VERIFIED" }
 }
