@@ -97,6 +97,5 @@ pub struct DeploymentLogEntry {
     /// Who wrote it.
     pub source: LogSource,
     /// When: milliseconds since the epoch.
-    #[schemars(extend("type" = "number", "format" = ""))]
     pub timestamp: i64,
 }

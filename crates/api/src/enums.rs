@@ -147,6 +147,21 @@ wire_enum! {
         DagProcessor = "dag-processor",
         ApiServer = "apiserver",
     }
+    /// What an environment object is.
+    EnvironmentObjectType {
+        Connection = "CONNECTION",
+        EnvironmentVariable = "ENVIRONMENT_VARIABLE",
+        AirflowVariable = "AIRFLOW_VARIABLE",
+        MetricsExport = "METRICS_EXPORT",
+    }
+    /// What an environment object belongs to.
+    EnvironmentObjectScope { Workspace = "WORKSPACE", Deployment = "DEPLOYMENT" }
+    /// What an environment object can be linked to.
+    LinkScope { Deployment = "DEPLOYMENT" }
+    /// How metrics are sent.
+    ExporterType { Prometheus = "PROMETHEUS" }
+    /// How the sender of metrics proves itself.
+    MetricsAuthType { Basic = "BASIC", AuthToken = "AUTH_TOKEN", SigV4 = "SIGV4" }
     /// Where a deployment runs: shared infrastructure, a dedicated cluster, or one of the customer's own.
     DeploymentType { Dedicated = "DEDICATED", Hybrid = "HYBRID", Standard = "STANDARD" }
     /// What a deployment is doing.

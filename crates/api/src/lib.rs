@@ -7,9 +7,11 @@ pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
 pub mod decode;
+pub mod deployment_logs;
 pub mod deployments;
 pub mod deploys;
 pub mod enums;
+pub mod environment_objects;
 mod error;
 mod id;
 pub mod invites;
@@ -48,6 +50,13 @@ pub const OPERATIONS: &[Spec] = &[
     allowed_ip_address_ranges::DELETE.spec,
     allowed_ip_address_ranges::BULK_CREATE.spec,
     allowed_ip_address_ranges::BULK_DELETE.spec,
+    deployment_logs::GET.spec,
+    environment_objects::LIST.spec,
+    environment_objects::CREATE.spec,
+    environment_objects::GET.spec,
+    environment_objects::UPDATE.spec,
+    environment_objects::DELETE.spec,
+    environment_objects::EXCLUDE_LINKING.spec,
     invites::CREATE.spec,
     invites::DELETE.spec,
     invites::CREATE_LINK.spec,
