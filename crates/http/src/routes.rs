@@ -39,6 +39,13 @@ pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
     route!(bind, api::allowed_ip_address_ranges::DELETE, app::allowed_ip_address_ranges::delete);
     route!(bind, api::allowed_ip_address_ranges::BULK_CREATE, app::allowed_ip_address_ranges::bulk_create);
     route!(bind, api::allowed_ip_address_ranges::BULK_DELETE, app::allowed_ip_address_ranges::bulk_delete);
+    route!(bind, api::deployment_logs::GET, app::deployment_logs::get);
+    route!(bind, api::environment_objects::LIST, app::environment_objects::list);
+    route!(bind, api::environment_objects::CREATE, app::environment_objects::create);
+    route!(bind, api::environment_objects::GET, app::environment_objects::get);
+    route!(bind, api::environment_objects::UPDATE, app::environment_objects::update);
+    route!(bind, api::environment_objects::DELETE, app::environment_objects::delete);
+    route!(bind, api::environment_objects::EXCLUDE_LINKING, app::environment_objects::exclude_linking);
     route!(bind, api::invites::CREATE, app::invites::create);
     route!(bind, api::invites::DELETE, app::invites::delete);
     route!(bind, api::invites::CREATE_LINK, app::invites::create_link);

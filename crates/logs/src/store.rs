@@ -1,6 +1,5 @@
 //! The face of the engine.
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,11 +26,9 @@ pub struct LogStore {
 }
 
 impl LogStore {
-    /// Opens the logs below a directory, which is made if it is missing. Lines are kept for so long.
+    /// Opens the logs below a directory, which is made once there is something to keep. Lines are kept for so long.
     pub fn open(directory: impl Into<PathBuf>, retention: Duration) -> io::Result<Self> {
-        let directory = directory.into();
-        fs::create_dir_all(&directory)?;
-        let files = Arc::new(DayFiles::new(directory));
+        let files = Arc::new(DayFiles::new(directory.into()));
         let writer = writer::start(Arc::clone(&files))?;
         let readers = Arc::new(Semaphore::new(READERS));
         Ok(Self { files, writer, readers, snapshots: Snapshots::default(), retention })
