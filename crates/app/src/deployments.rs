@@ -23,7 +23,7 @@ use podium_domain::deployments::{
 };
 use podium_domain::{Permission, Refusal, Scope, Target, names};
 use podium_store::deployments::{self, DeploymentRow};
-use podium_store::{Paging, Stamp, clusters, grants, organizations, tokens, workspaces};
+use podium_store::{Paging, Stamp, clusters, environment_objects, grants, organizations, tokens, workspaces};
 
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result, Taken};
@@ -237,7 +237,7 @@ fn move_to(cx: &Cx<Scope>, tx: &Tx, row: &mut DeploymentRow, workspace_id: Id) -
             return Err(Refusal::field("workspaceId", "notAdmitted", message).into());
         }
     }
-    //TMP environment_objects::leave_workspace(tx, row.id)?;
+    environment_objects::leave_workspace(tx, row.id)?;
     grants::leave_workspace(tx, cx.scope(), row.id, workspace_id)?;
     tokens::move_deployment(tx, cx.scope(), row.id, workspace_id)?;
     row.workspace_id = workspace_id;
