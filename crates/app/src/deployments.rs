@@ -3,11 +3,10 @@
 mod hibernation;
 mod removal;
 mod shown;
+mod variables;
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use podium_api::clusters::Cluster;
 use podium_api::deployments::{
     CreateDeploymentRequest, Deployment, DeploymentsPaginated, ListDeployments, UpdateDeploymentRequest,
@@ -29,6 +28,7 @@ use crate::cx::{Call, Cx};
 use crate::error::{Error, Result, Taken};
 
 pub use hibernation::{end_hibernation_override, override_hibernation};
+pub use variables::open_variables;
 
 const MAX_NAME: usize = 500;
 const SHORT_PAGE: u32 = 100;
@@ -97,7 +97,7 @@ pub async fn create(
         };
         let placed = Placed { cloud_provider, region, is_cicd_enforced: workspace.cicd_enforced_default };
         let facts = facts(kind, cluster.as_ref());
-        let seal = |key: &str, value: &str| sealed(cx, id, key, value);
+        let seal = |key: &str, value: &str| variables::seal(cx.app(), id, key, value);
         let spec = rules::create(&body, placed, &facts, &mut means(cx, &mut || cx.new_id(), &seal))?;
         let row = DeploymentRow {
             id,
@@ -150,7 +150,7 @@ pub async fn update(
             None => None,
         };
         let facts = facts(stored.spec.kind, cluster.as_ref());
-        let seal = |key: &str, value: &str| sealed(cx, id, key, value);
+        let seal = |key: &str, value: &str| variables::seal(cx.app(), id, key, value);
         let spec =
             rules::update(&body, stored.spec.clone(), &facts, &mut means(cx, &mut || cx.new_id(), &seal))?;
         let mut row = DeploymentRow { spec, name: name.text.clone(), ..changed(cx, stored) };
@@ -260,17 +260,6 @@ fn means<'a>(
     seal: &'a dyn Fn(&str, &str) -> Secret,
 ) -> Means<'a> {
     Means { now: cx.now(), new_id, seal }
-}
-
-/// Encrypts the value of one of a deployment's variables.
-fn sealed(cx: &Cx<Scope>, id: Id, key: &str, value: &str) -> Secret {
-    let app = cx.app();
-    Secret(STANDARD.encode(app.secrets.seal(&app.world, &variable_owner(id, key), value.as_bytes())))
-}
-
-/// What a sealed variable is bound to.
-fn variable_owner(id: Id, key: &str) -> String {
-    format!("deployment {id} variable {key}")
 }
 
 fn random(cx: &Cx<Scope>) -> u64 {
