@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use ipnet::IpNet;
@@ -57,6 +58,12 @@ pub(crate) struct Serve {
     /// Connections to the database: the pool of PostgreSQL, or the readers of SQLite.
     #[arg(long, env = "PODIUM_DATABASE_CONNECTIONS")]
     database_connections: Option<usize>,
+    /// Days for which logs of deployments are kept.
+    #[arg(long, env = "PODIUM_LOG_RETENTION_DAYS", default_value = "15", value_parser = clap::value_parser!(u32).range(1..))]
+    log_retention_days: u32,
+    /// Let those who may change environment objects read the secrets in them.
+    #[arg(long, env = "PODIUM_ALLOW_SHOW_SECRETS")]
+    allow_show_secrets: bool,
     /// Mail server such as smtps://user:password@mail.example.com; without one invite links are handed out by owners.
     #[arg(long, env = "PODIUM_SMTP_URL", hide_env_values = true, requires = "mail_from")]
     smtp_url: Option<String>,
@@ -117,6 +124,8 @@ impl Serve {
         config.owner_email.clone_from(&self.owner_email);
         config.rates = self.rate_limits;
         config.connections = self.database_connections;
+        config.log_retention = Duration::from_hours(24 * u64::from(self.log_retention_days));
+        config.show_secrets = self.allow_show_secrets;
         if let (Some(url), Some(from)) = (&self.smtp_url, &self.mail_from) {
             config.mailer = Some(Mailer::new(url, from)?);
         }

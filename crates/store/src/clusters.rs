@@ -56,6 +56,10 @@ statements! {
     GET_VISIBLE = concat!("SELECT ", columns!(), " FROM clusters t WHERE t.id = $1 AND t.organization_id = $2 AND ", visible!("$3"));
     STATE = concat!("SELECT ", columns!(), " FROM clusters t WHERE t.id = $1");
     FIRST_TWO = "SELECT id FROM clusters WHERE organization_id = $1 ORDER BY created_at, id LIMIT 2";
+    NAMES_FOR = "SELECT c.name FROM clusters c WHERE c.organization_id = $1 AND (NOT EXISTS \
+        (SELECT 1 FROM cluster_workspaces w WHERE w.cluster_id = c.id) OR EXISTS \
+        (SELECT 1 FROM cluster_workspaces w WHERE w.cluster_id = c.id AND w.workspace_id = $2)) \
+        ORDER BY c.name_key LIMIT 20";
     WORKSPACES = "SELECT cluster_id, workspace_id FROM cluster_workspaces WHERE cluster_id IN ($1[]) \
         ORDER BY cluster_id, workspace_id";
     ADMITS = "SELECT (NOT EXISTS (SELECT 1 FROM cluster_workspaces w WHERE w.cluster_id = c.id)) \
@@ -162,6 +166,11 @@ pub fn state(conn: &Conn, id: Id) -> Result<Option<ClusterState>> {
 pub fn only(conn: &Conn, scope: &Scope) -> Result<Option<Id>> {
     let ids = conn.query(&FIRST_TWO, params![scope.organization()], |row| row.id(0))?;
     Ok(if let [only] = ids.as_slice() { Some(*only) } else { None })
+}
+
+/// Names of some clusters that take deployments of a workspace.
+pub fn names_for(conn: &Conn, scope: &Scope, workspace_id: Id) -> Result<Vec<String>> {
+    conn.query(&NAMES_FOR, params![scope.organization(), workspace_id.as_str()], |row| row.get(0))
 }
 
 /// Whether a cluster takes deployments of a workspace; `None` where there is no such cluster.

@@ -8,6 +8,7 @@ mod columns;
 mod listing;
 mod stamp;
 
+pub mod agent_tokens;
 pub mod allowed_ip_address_ranges;
 pub mod audit;
 pub mod changes;
@@ -15,6 +16,7 @@ pub mod clusters;
 pub mod counters;
 pub mod credentials;
 pub mod deployments;
+pub mod environment_objects;
 pub mod grants;
 pub mod invites;
 pub mod kept_answers;
@@ -48,12 +50,17 @@ macro_rules! migration {
 }
 
 /// The migrations, oldest first.
-pub const MIGRATIONS: &[Migration] =
-    &[migration!(1, "identity"), migration!(2, "deployments"), migration!(3, "clusters")];
+pub const MIGRATIONS: &[Migration] = &[
+    migration!(1, "identity"),
+    migration!(2, "deployments"),
+    migration!(3, "clusters"),
+    migration!(5, "environment_objects"),
+];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all.
 pub fn statements() -> Vec<&'static Sql> {
     let fixed = [
+        agent_tokens::STATEMENTS,
         allowed_ip_address_ranges::STATEMENTS,
         audit::STATEMENTS,
         changes::STATEMENTS,
@@ -61,6 +68,8 @@ pub fn statements() -> Vec<&'static Sql> {
         counters::STATEMENTS,
         credentials::STATEMENTS,
         deployments::STATEMENTS,
+        environment_objects::STATEMENTS,
+        environment_objects::LINK_STATEMENTS,
         grants::STATEMENTS,
         invites::STATEMENTS,
         kept_answers::STATEMENTS,
@@ -78,9 +87,11 @@ pub fn statements() -> Vec<&'static Sql> {
         workspaces::STATEMENTS,
     ];
     let shapes = [
+        agent_tokens::TABLE,
         allowed_ip_address_ranges::TABLE,
         clusters::TABLE,
         deployments::TABLE,
+        environment_objects::TABLE,
         organizations::TABLE,
         roles::TABLE,
         team_members::TABLE,

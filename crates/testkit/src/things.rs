@@ -161,6 +161,7 @@ fn bare(id: Id, organization_id: Id, workspace_id: Id, stamp: Stamp) -> Deployme
         workspace_id,
         workspace_name: None,
         cluster_id: None,
+        cluster: None,
         name: id.to_string(),
         namespace: format!("bare-{id}"),
         spec,

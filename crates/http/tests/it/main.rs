@@ -5,6 +5,7 @@ mod auth;
 mod authorization;
 mod clusters;
 mod coverage;
+mod deployments;
 mod invites;
 mod options;
 mod organizations;
