@@ -4,6 +4,8 @@ mod allowed_ip_address_ranges;
 mod auth;
 mod authorization;
 mod coverage;
+mod deployment_logs;
+mod environment_objects;
 mod invites;
 mod organizations;
 mod pages;

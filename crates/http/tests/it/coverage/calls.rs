@@ -2,7 +2,7 @@
 
 use podium_api::enums::OrganizationRole;
 use podium_api::openapi::PREFIX;
-use podium_api::{Access, Spec};
+use podium_api::{Access, Id, Spec};
 use podium_domain::{On, Permission};
 use podium_testkit::{Actor, Answer, Call, TestApp};
 use serde_json::{Value, json};
@@ -66,14 +66,20 @@ pub(super) fn fresh(app: &TestApp) -> String {
 
 /// Makes what a call of the operation needs.
 pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
-    let mut made = Made { app, etag: String::new(), member: String::new() };
+    let mut made = Made { app, etag: String::new(), member: String::new(), deployment: None };
     let (mut path, mut on) = (format!("{PREFIX}{}", spec.path), On::Organization);
     for param in spec.path_params {
         let id = made.thing(param).await;
         if spec.names_workspace() && *param == "workspaceId" {
             on = On::Workspace(id.parse().expect("an id"));
         }
+        if let (true, Some((id, workspace_id))) = (spec.names_deployment(), made.deployment) {
+            on = On::Deployment { id, workspace_id };
+        }
         path = path.replace(&format!("{{{param}}}"), &id);
+    }
+    if spec.id == "GetDeploymentLogs" {
+        path.push_str("?sources=scheduler");
     }
     let body = made.body(spec.id).await;
     Prepared { spec, path, body, etag: made.etag, on }
@@ -81,11 +87,16 @@ pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
 
 trait NamesWorkspace {
     fn names_workspace(&self) -> bool;
+    fn names_deployment(&self) -> bool;
 }
 
 impl NamesWorkspace for Spec {
     fn names_workspace(&self) -> bool {
         matches!(self.access, Access::Permission(name) if name.starts_with("workspace."))
+    }
+
+    fn names_deployment(&self) -> bool {
+        matches!(self.access, Access::Permission(name) if name.starts_with("deployment."))
     }
 }
 
@@ -93,6 +104,8 @@ struct Made<'a> {
     app: &'a TestApp,
     etag: String,
     member: String,
+    /// The deployment that was made, and its workspace.
+    deployment: Option<(Id, Id)>,
 }
 
 impl Made<'_> {
@@ -127,6 +140,11 @@ impl Made<'_> {
                 let range = self.range();
                 self.post("/allowed-ip-address-ranges", json!({ "ipAddressRange": range }), "id").await
             }
+            "deploymentId" => self.deployment().await.0.to_string(),
+            "environmentObjectId" => {
+                let (_, workspace_id) = self.deployment().await;
+                self.post("/environment-objects", connection(&name, workspace_id), "id").await
+            }
             unknown => panic!("calls.rs does not know how to make what `{unknown}` names"),
         }
     }
@@ -146,6 +164,15 @@ impl Made<'_> {
             }
             "BulkDeleteAllowedIpAddressRanges" => {
                 json!({ "allowedIpAddressRangeIds": [self.thing("allowedIpAddressRangeId").await] })
+            }
+            "CreateEnvironmentObject" => {
+                let (_, workspace_id) = self.deployment().await;
+                connection(&name, workspace_id)
+            }
+            "UpdateEnvironmentObject" => json!({ "description": name }),
+            "ExcludeLinkingEnvironmentObject" => {
+                let (id, _) = self.deployment.expect("the object's workspace has one");
+                json!({ "scope": "DEPLOYMENT", "scopeEntityId": id })
             }
             "CreateUserInvite" => {
                 json!({ "inviteeEmail": format!("{name}@podium.test"), "role": "ORGANIZATION_MEMBER" })
@@ -178,6 +205,14 @@ impl Made<'_> {
         })
     }
 
+    /// A deployment in a workspace of its own.
+    async fn deployment(&mut self) -> (Id, Id) {
+        let workspace_id = self.app.workspace(&fresh(self.app)).await;
+        let made = (self.app.deployment(workspace_id).await, workspace_id);
+        self.deployment = Some(made);
+        made
+    }
+
     async fn read(&mut self, path: &str) {
         let answer = self.app.get(&self.app.owner, &self.app.path(path)).await;
         answer.ok();
@@ -208,6 +243,13 @@ impl Made<'_> {
 
 fn organization_token(name: &str) -> Value {
     json!({ "name": name, "scope": "ORGANIZATION", "role": "ORGANIZATION_MEMBER" })
+}
+
+fn connection(key: &str, workspace_id: Id) -> Value {
+    json!({
+        "objectKey": key, "objectType": "CONNECTION", "scope": "WORKSPACE", "scopeEntityId": workspace_id,
+        "connection": { "type": "http", "host": "example.com", "password": PASSWORD },
+    })
 }
 
 fn custom_role(name: &str) -> Value {
