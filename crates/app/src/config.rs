@@ -23,6 +23,8 @@ pub struct Config {
     pub connections: Option<usize>,
     /// How long audit records are kept.
     pub audit_retention: Duration,
+    /// Whether deployments may run on the server's own infrastructure.
+    pub shared_infrastructure: bool,
     /// Where logs of deployments are kept.
     pub logs: PathBuf,
     /// How long logs of deployments are kept, in whole days.
@@ -44,6 +46,7 @@ impl Config {
             rates: None,
             connections: None,
             audit_retention: Duration::from_hours(90 * 24),
+            shared_infrastructure: true,
             logs: PathBuf::from("podium-data/logs"),
             log_retention: Duration::from_hours(15 * 24),
             mailer: None,

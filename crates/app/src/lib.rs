@@ -21,13 +21,17 @@ mod throttle;
 pub mod visit;
 pub mod world;
 
+pub mod agent_tokens;
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
+pub mod clusters;
 pub mod deployment_logs;
+pub mod deployments;
 pub mod environment_objects;
 mod facts;
 pub mod invites;
+pub mod options;
 pub mod organizations;
 mod role_holders;
 pub mod roles;

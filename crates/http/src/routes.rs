@@ -39,6 +39,11 @@ pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
     route!(bind, api::allowed_ip_address_ranges::DELETE, app::allowed_ip_address_ranges::delete);
     route!(bind, api::allowed_ip_address_ranges::BULK_CREATE, app::allowed_ip_address_ranges::bulk_create);
     route!(bind, api::allowed_ip_address_ranges::BULK_DELETE, app::allowed_ip_address_ranges::bulk_delete);
+    route!(bind, api::clusters::LIST, app::clusters::list);
+    route!(bind, api::clusters::CREATE, app::clusters::create);
+    route!(bind, api::clusters::GET, app::clusters::get);
+    route!(bind, api::clusters::UPDATE, app::clusters::update);
+    route!(bind, api::clusters::DELETE, app::clusters::delete);
     route!(bind, api::deployment_logs::GET, app::deployment_logs::get);
     route!(bind, api::environment_objects::LIST, app::environment_objects::list);
     route!(bind, api::environment_objects::CREATE, app::environment_objects::create);
@@ -49,6 +54,8 @@ pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
     route!(bind, api::invites::CREATE, app::invites::create);
     route!(bind, api::invites::DELETE, app::invites::delete);
     route!(bind, api::invites::CREATE_LINK, app::invites::create_link);
+    route!(bind, api::options::CLUSTER, app::options::cluster);
+    route!(bind, api::options::DEPLOYMENT, app::options::deployment);
     route!(bind, api::roles::LIST_TEMPLATES, app::roles::list_templates);
     route!(bind, api::roles::LIST, app::roles::list);
     route!(bind, api::roles::CREATE, app::roles::create);
@@ -81,6 +88,17 @@ pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
     route!(bind, api::workspaces::GET, app::workspaces::get);
     route!(bind, api::workspaces::UPDATE, app::workspaces::update);
     route!(bind, api::workspaces::DELETE, app::workspaces::delete);
+    route!(bind, api::deployments::LIST, app::deployments::list);
+    route!(bind, api::deployments::CREATE, app::deployments::create);
+    route!(bind, api::deployments::GET, app::deployments::get);
+    route!(bind, api::deployments::UPDATE, app::deployments::update);
+    route!(bind, api::deployments::DELETE, app::deployments::delete);
+    route!(bind, api::deployments::OVERRIDE_HIBERNATION, app::deployments::override_hibernation);
+    route!(bind, api::deployments::END_HIBERNATION_OVERRIDE, app::deployments::end_hibernation_override);
+    route!(bind, api::agent_tokens::LIST, app::agent_tokens::list);
+    route!(bind, api::agent_tokens::CREATE, app::agent_tokens::create);
+    route!(bind, api::agent_tokens::GET, app::agent_tokens::get);
+    route!(bind, api::agent_tokens::DELETE, app::agent_tokens::delete);
     route!(bind_public, api::auth::ACCEPT_INVITE, app::auth::accept_invite);
     route!(bind_public, api::auth::SIGN_IN, app::auth::sign_in);
     route!(bind, api::auth::RENEW, app::auth::renew);

@@ -3,10 +3,13 @@
 mod allowed_ip_address_ranges;
 mod auth;
 mod authorization;
+mod clusters;
 mod coverage;
 mod deployment_logs;
+mod deployments;
 mod environment_objects;
 mod invites;
+mod options;
 mod organizations;
 mod pages;
 mod replicas;

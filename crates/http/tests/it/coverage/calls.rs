@@ -1,6 +1,6 @@
 //! A minimal valid call of every operation, on real things that are made for it.
 
-use podium_api::enums::OrganizationRole;
+use podium_api::enums::{ClusterStatus, OrganizationRole};
 use podium_api::openapi::PREFIX;
 use podium_api::{Access, Id, Spec};
 use podium_domain::{On, Permission};
@@ -32,7 +32,7 @@ impl Prepared {
             Access::Permission(name) => {
                 Some(Permission::named(name).expect("operations name known permissions"))
             }
-            Access::Public | Access::Token => None,
+            Access::Public | Access::Token | Access::Member => None,
         }
     }
 
@@ -80,6 +80,9 @@ pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
     }
     if spec.id == "GetDeploymentLogs" {
         path.push_str("?sources=scheduler");
+    }
+    if spec.id == "GetClusterOptions" {
+        path.push_str("?type=DEDICATED");
     }
     let body = made.body(spec.id).await;
     Prepared { spec, path, body, etag: made.etag, on }
@@ -133,6 +136,12 @@ impl Made<'_> {
                 let body = json!({ "inviteeEmail": email, "role": "ORGANIZATION_MEMBER" });
                 self.post("/invites", body, "inviteId").await
             }
+            "clusterId" => {
+                let id = self.app.new_cluster(&name, json!({})).await;
+                self.app.settle_cluster(id, ClusterStatus::Created).await;
+                self.read(&format!("/clusters/{id}")).await;
+                id.to_string()
+            }
             "tokenId" => self.post("/tokens", organization_token(&name), "id").await,
             "roleId" => self.post("/roles", custom_role(&name), "id").await,
             "allowedIpAddressRangeId" => {
@@ -165,6 +174,11 @@ impl Made<'_> {
             "BulkDeleteAllowedIpAddressRanges" => {
                 json!({ "allowedIpAddressRangeIds": [self.thing("allowedIpAddressRangeId").await] })
             }
+            "CreateCluster" => json!({
+                "cloudProvider": "AWS", "name": name, "region": "us-east-1", "type": "DEDICATED",
+                "vpcSubnetRange": "172.20.0.0/20",
+            }),
+            "UpdateCluster" => json!({ "clusterType": "DEDICATED", "name": name, "k8sTags": [] }),
             "CreateEnvironmentObject" => {
                 let (_, workspace_id) = self.deployment().await;
                 connection(&name, workspace_id)
