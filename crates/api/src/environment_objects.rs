@@ -39,7 +39,10 @@ pub const LIST: Operation<
     ListEnvironmentObjects,
     Nothing,
     Many<EnvironmentObjectsPaginated>,
-> = Operation::get("ListEnvironmentObjects", ALL, GATE).about(TAG, "List environment objects").also(&[405]);
+> = Operation::get("ListEnvironmentObjects", ALL, GATE)
+    .about(TAG, "List environment objects")
+    .also(&[405])
+    .live();
 /// Creates an environment object.
 pub const CREATE: Operation<
     Permitted,

@@ -77,7 +77,7 @@ pub struct Spec {
     pub audited: bool,
     /// Whether the reply holds a secret that must not be kept in clear.
     pub secret_reply: bool,
-    /// Whether the reply depends on more than the database, so that it is never given again from memory.
+    /// Whether the reply is never given again from memory: it depends on more than the database, or may hold secrets.
     pub live: bool,
     /// The field of the body that names the target of the permission, where the path does not.
     pub target_in_body: Option<&'static str>,
@@ -157,7 +157,7 @@ impl<A, P: PathParams, Q: Input, B: Input, R: Reply> Operation<A, P, Q, B, R> {
         self
     }
 
-    /// Says that the reply depends on more than the database.
+    /// Says that the reply depends on more than the database, or may hold secrets.
     pub const fn live(mut self) -> Self {
         self.spec.live = true;
         self

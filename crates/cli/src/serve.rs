@@ -62,7 +62,7 @@ pub(crate) struct Serve {
     #[arg(long, env = "PODIUM_LOG_RETENTION_DAYS", default_value = "15", value_parser = clap::value_parser!(u32).range(1..))]
     log_retention_days: u32,
     /// Let those who may change environment objects read the secrets in them.
-    #[arg(long, env = "PODIUM_ALLOW_SHOW_SECRETS")]
+    #[arg(long, env = "PODIUM_ALLOW_SHOW_SECRETS", value_parser = clap::builder::BoolishValueParser::new())]
     allow_show_secrets: bool,
     /// Mail server such as smtps://user:password@mail.example.com; without one invite links are handed out by owners.
     #[arg(long, env = "PODIUM_SMTP_URL", hide_env_values = true, requires = "mail_from")]

@@ -40,7 +40,7 @@ impl<'a> Backwards<'a> {
         let Some(place) = self.place()? else { return Ok(None) };
         self.end = place.start;
         let bytes = self.at_hand(place)?;
-        Ok(Frame::read(bytes).map(|frame| (place, frame)))
+        Ok(Frame::of_whole(bytes).map(|frame| (place, frame)))
     }
 
     fn place(&mut self) -> io::Result<Option<Place>> {

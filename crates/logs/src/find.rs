@@ -120,23 +120,20 @@ fn fits(search: &Search, seen: &Seen<'_>) -> bool {
         && search.query.matches(seen.text)
 }
 
-/// Reads the texts of spots, most of which share a frame with their neighbours; says whether there is room for more.
+/// Reads the texts of spots, frame by frame; says whether there is room for more.
 fn read_texts(file: &File, spots: &[Spot], entries: &mut Vec<Entry>, bytes: &mut usize) -> io::Result<bool> {
     let mut frame_bytes = Vec::new();
-    let mut read: Option<Place> = None;
-    for spot in spots {
-        if *bytes >= MAX_PAGE_BYTES {
-            return Ok(false);
-        }
-        if read != Some(spot.place) {
-            frame_bytes.resize((spot.place.end - spot.place.start) as usize, 0);
-            file.read_exact_at(&mut frame_bytes, spot.place.start)?;
-            read = Some(spot.place);
-        }
-        let seen = Frame::read(&frame_bytes).and_then(|frame| frame.lines().nth(spot.index as usize));
-        if let Some(seen) = seen {
+    for together in spots.chunk_by(|left, right| left.place == right.place) {
+        let place = together[0].place;
+        frame_bytes.resize((place.end - place.start) as usize, 0);
+        file.read_exact_at(&mut frame_bytes, place.start)?;
+        let lines: Vec<Seen<'_>> = Frame::read(&frame_bytes).iter().flat_map(Frame::lines).collect();
+        for seen in together.iter().filter_map(|spot| lines.get(spot.index as usize)) {
+            if *bytes >= MAX_PAGE_BYTES {
+                return Ok(false);
+            }
             *bytes += seen.text.len();
-            entries.push(seen.into());
+            entries.push((*seen).into());
         }
     }
     Ok(true)

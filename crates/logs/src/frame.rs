@@ -138,9 +138,15 @@ impl<'a> Frame<'a> {
             && number(&bytes[4..8])? as usize == body.len()
             && length(bytes)? == bytes.len()
             && u64::from_le_bytes(bytes[8..HEAD].try_into().ok()?) == xxh3_64(body);
+        if whole { Self::of_whole(bytes) } else { None }
+    }
+
+    /// Reads bytes that were a frame a moment ago.
+    pub(crate) fn of_whole(bytes: &'a [u8]) -> Option<Self> {
+        let body = bytes.get(HEAD..bytes.len().checked_sub(TAIL)?)?;
         let (preface, lines) = body.split_at_checked(PREFACE)?;
         let latest_before = i64::from_le_bytes(preface[..8].try_into().ok()?);
-        whole.then_some(Self { latest_before, count: number(&preface[8..])?, lines })
+        Some(Self { latest_before, count: number(&preface[8..])?, lines })
     }
 
     /// How late the latest line of the file is once this frame is in it.
