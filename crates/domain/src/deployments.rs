@@ -1,5 +1,7 @@
 //! Deployments: where one runs, what may be asked of it, and what is wanted of it.
 
+#[cfg(test)]
+mod cast;
 pub mod hibernation;
 pub mod namespaces;
 pub mod place;
@@ -9,7 +11,7 @@ pub mod settings;
 pub mod spec;
 pub mod variables;
 
-pub use settings::{Facts, Means, NodePool, Placed, create, update};
+pub use settings::{Facts, Means, NodePool, Placed, Wanted, create, misplaced, update};
 pub use spec::{
     Bundle, EnvironmentVariable, Hibernation, HibernationOverride, Queue, Release, RemoteExecution, Running,
     RunningBundle, Secret, Spec,
