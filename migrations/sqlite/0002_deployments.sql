@@ -40,4 +40,4 @@ CREATE TABLE work (
     holder TEXT NOT NULL,
     PRIMARY KEY (kind, id)
 );
-CREATE INDEX work_due ON work (due_at);
+CREATE INDEX work_due ON work (kind, due_at);
