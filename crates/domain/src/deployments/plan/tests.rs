@@ -26,7 +26,10 @@ fn up() -> Vec<Component> {
 }
 
 fn down() -> Vec<Component> {
-    vec![component("scheduler", Health::Up), component("triggerer", Health::Down("it ran out of memory".into()))]
+    vec![
+        component("scheduler", Health::Up),
+        component("triggerer", Health::Down("it ran out of memory".into())),
+    ]
 }
 
 /// Everything that can be seen, by name.
