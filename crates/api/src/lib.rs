@@ -3,9 +3,11 @@
 //! Compiles alone and knows no HTTP library, no database and no async. Everything that speaks of an operation (the
 //! router, the OpenAPI document, the client, the tests) starts from the constants here.
 
+pub mod agent_tokens;
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
+pub mod clusters;
 pub mod decode;
 pub mod deployments;
 pub mod deploys;
@@ -15,6 +17,7 @@ mod id;
 pub mod invites;
 pub mod openapi;
 pub mod operation;
+pub mod options;
 pub mod organizations;
 pub mod page;
 mod patch;
@@ -48,9 +51,16 @@ pub const OPERATIONS: &[Spec] = &[
     allowed_ip_address_ranges::DELETE.spec,
     allowed_ip_address_ranges::BULK_CREATE.spec,
     allowed_ip_address_ranges::BULK_DELETE.spec,
+    clusters::LIST.spec,
+    clusters::CREATE.spec,
+    clusters::GET.spec,
+    clusters::UPDATE.spec,
+    clusters::DELETE.spec,
     invites::CREATE.spec,
     invites::DELETE.spec,
     invites::CREATE_LINK.spec,
+    options::CLUSTER.spec,
+    options::DEPLOYMENT.spec,
     roles::LIST_TEMPLATES.spec,
     roles::LIST.spec,
     roles::CREATE.spec,
@@ -83,6 +93,17 @@ pub const OPERATIONS: &[Spec] = &[
     workspaces::GET.spec,
     workspaces::UPDATE.spec,
     workspaces::DELETE.spec,
+    deployments::LIST.spec,
+    deployments::CREATE.spec,
+    deployments::GET.spec,
+    deployments::UPDATE.spec,
+    deployments::DELETE.spec,
+    deployments::OVERRIDE_HIBERNATION.spec,
+    deployments::END_HIBERNATION_OVERRIDE.spec,
+    agent_tokens::LIST.spec,
+    agent_tokens::CREATE.spec,
+    agent_tokens::GET.spec,
+    agent_tokens::DELETE.spec,
     auth::ACCEPT_INVITE.spec,
     auth::SIGN_IN.spec,
     auth::RENEW.spec,

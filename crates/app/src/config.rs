@@ -22,6 +22,8 @@ pub struct Config {
     pub connections: Option<usize>,
     /// How long audit records are kept.
     pub audit_retention: Duration,
+    /// Whether deployments may run on the server's own infrastructure.
+    pub shared_infrastructure: bool,
     /// How to send mail, where there is a way.
     pub mailer: Option<Mailer>,
 }
@@ -37,6 +39,7 @@ impl Config {
             rates: None,
             connections: None,
             audit_retention: Duration::from_hours(90 * 24),
+            shared_infrastructure: true,
             mailer: None,
         }
     }

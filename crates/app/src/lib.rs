@@ -23,11 +23,15 @@ pub mod visit;
 pub mod work;
 pub mod world;
 
+pub mod agent_tokens;
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
+pub mod clusters;
+pub mod deployments;
 mod facts;
 pub mod invites;
+pub mod options;
 pub mod organizations;
 mod role_holders;
 pub mod roles;

@@ -199,6 +199,7 @@ fn check_defaults(workspace: &Workspace) -> Result<()> {
 
 fn check_cluster(tx: &Tx, scope: &Scope, workspace: &Workspace) -> Result<()> {
     let Some(cluster_id) = workspace.default_cluster_id else { return Ok(()) };
+    clusters::lock(tx, scope, cluster_id)?;
     if clusters::admits(tx, scope, cluster_id, workspace.id)? == Some(true) {
         return Ok(());
     }

@@ -7,6 +7,7 @@
 pub mod allowed_ip_address_ranges;
 pub mod assignable;
 pub mod authorize;
+pub mod clusters;
 pub mod custom_roles;
 pub mod deployments;
 pub mod emails;
@@ -15,6 +16,7 @@ pub mod groups;
 pub mod last_owner;
 pub mod names;
 pub mod no_escalation;
+pub mod options;
 pub mod passwords;
 mod patterns;
 pub mod permissions;

@@ -8,6 +8,7 @@ mod columns;
 mod listing;
 mod stamp;
 
+pub mod agent_tokens;
 pub mod allowed_ip_address_ranges;
 pub mod audit;
 pub mod changes;
@@ -48,11 +49,13 @@ macro_rules! migration {
 }
 
 /// The migrations, oldest first.
-pub const MIGRATIONS: &[Migration] = &[migration!(1, "identity"), migration!(2, "deployments")];
+pub const MIGRATIONS: &[Migration] =
+    &[migration!(1, "identity"), migration!(2, "deployments"), migration!(3, "clusters")];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all.
 pub fn statements() -> Vec<&'static Sql> {
     let fixed = [
+        agent_tokens::STATEMENTS,
         allowed_ip_address_ranges::STATEMENTS,
         audit::STATEMENTS,
         changes::STATEMENTS,
@@ -77,7 +80,9 @@ pub fn statements() -> Vec<&'static Sql> {
         workspaces::STATEMENTS,
     ];
     let shapes = [
+        agent_tokens::TABLE,
         allowed_ip_address_ranges::TABLE,
+        clusters::TABLE,
         deployments::TABLE,
         organizations::TABLE,
         roles::TABLE,

@@ -7,6 +7,7 @@
 mod actors;
 mod answer;
 mod app;
+mod clusters;
 mod databases;
 mod things;
 

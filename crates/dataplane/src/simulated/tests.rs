@@ -8,7 +8,7 @@ use podium_api::enums::{DeploymentType, SchedulerSize};
 use podium_domain::deployments::{Hibernation, Release, Spec};
 
 use super::*;
-use crate::{Hidden, Identity, Objects, Setting};
+use crate::{Changed, Hidden, Identity, Objects, Setting};
 
 /// A clock that tests move.
 #[derive(Clone, Default)]

@@ -128,8 +128,6 @@ pub struct Hibernation {
     /// What outranks them.
     #[serde(rename = "override")]
     pub override_: Option<HibernationOverride>,
-    /// When the schedules were last set: events before that do not count.
-    pub since: Option<Timestamp>,
 }
 
 /// What outranks the schedules.

@@ -1,6 +1,6 @@
 //! A minimal valid call of every operation, on real things that are made for it.
 
-use podium_api::enums::OrganizationRole;
+use podium_api::enums::{ClusterStatus, OrganizationRole};
 use podium_api::openapi::PREFIX;
 use podium_api::{Access, Spec};
 use podium_domain::{On, Permission};
@@ -32,7 +32,7 @@ impl Prepared {
             Access::Permission(name) => {
                 Some(Permission::named(name).expect("operations name known permissions"))
             }
-            Access::Public | Access::Token => None,
+            Access::Public | Access::Token | Access::Member => None,
         }
     }
 
@@ -74,6 +74,9 @@ pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
             on = On::Workspace(id.parse().expect("an id"));
         }
         path = path.replace(&format!("{{{param}}}"), &id);
+    }
+    if spec.id == "GetClusterOptions" {
+        path.push_str("?type=DEDICATED");
     }
     let body = made.body(spec.id).await;
     Prepared { spec, path, body, etag: made.etag, on }
@@ -120,6 +123,12 @@ impl Made<'_> {
                 let body = json!({ "inviteeEmail": email, "role": "ORGANIZATION_MEMBER" });
                 self.post("/invites", body, "inviteId").await
             }
+            "clusterId" => {
+                let id = self.app.new_cluster(&name, json!({})).await;
+                self.app.settle_cluster(id, ClusterStatus::Created).await;
+                self.read(&format!("/clusters/{id}")).await;
+                id.to_string()
+            }
             "tokenId" => self.post("/tokens", organization_token(&name), "id").await,
             "roleId" => self.post("/roles", custom_role(&name), "id").await,
             "allowedIpAddressRangeId" => {
@@ -147,6 +156,11 @@ impl Made<'_> {
             "BulkDeleteAllowedIpAddressRanges" => {
                 json!({ "allowedIpAddressRangeIds": [self.thing("allowedIpAddressRangeId").await] })
             }
+            "CreateCluster" => json!({
+                "cloudProvider": "AWS", "name": name, "region": "us-east-1", "type": "DEDICATED",
+                "vpcSubnetRange": "172.20.0.0/20",
+            }),
+            "UpdateCluster" => json!({ "clusterType": "DEDICATED", "name": name, "k8sTags": [] }),
             "CreateUserInvite" => {
                 json!({ "inviteeEmail": format!("{name}@podium.test"), "role": "ORGANIZATION_MEMBER" })
             }

@@ -82,6 +82,8 @@ struct Place<'a> {
     workspaces: Vec<Id>,
     deployments: Vec<(Id, Id)>,
     custom_roles: Vec<Id>,
+    /// The only workspace that each cluster takes; those that are not here take all.
+    clusters: BTreeMap<Id, Id>,
     /// What each API token belongs to; those that are not here belong to the organization.
     tokens: BTreeMap<String, Target>,
 }
@@ -89,9 +91,12 @@ struct Place<'a> {
 impl<'a> Place<'a> {
     async fn make(app: &'a TestApp) -> Self {
         let (mut workspaces, mut deployments, mut tokens) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut clusters = BTreeMap::new();
+        app.cluster(&[]).await;
         for _ in 0..WORKSPACES {
             let workspace_id = app.workspace(&fresh(app)).await;
             workspaces.push(workspace_id);
+            clusters.insert(app.cluster(&[workspace_id]).await, workspace_id);
             let token = app.token("ci", "WORKSPACE", workspace_id, "WORKSPACE_MEMBER").await;
             tokens.insert(token.id.to_string(), Target::Workspace(workspace_id));
             for _ in 0..DEPLOYMENTS / WORKSPACES {
@@ -105,7 +110,7 @@ impl<'a> Place<'a> {
         for permission in CUSTOM {
             custom_roles.push(app.custom_role(permission, "DEPLOYMENT", &[permission]).await);
         }
-        Self { app, workspaces, deployments, custom_roles, tokens }
+        Self { app, workspaces, deployments, custom_roles, clusters, tokens }
     }
 
     fn grants(&self, holding: &Holding) -> Vec<Grant> {
@@ -167,8 +172,13 @@ impl<'a> Place<'a> {
         let (caller, grants) = self.caller(&case).await;
         let holds = |name: &str| grants.on_organization().contains(Permission::named(name).unwrap());
         let sees_workspace = Permission::known("workspace.get");
-        let lists: [(&str, &str, Policy<'_>); 5] = [
+        let sees_cluster = |id: &Id| {
+            let only = self.clusters.get(id);
+            only.is_none_or(|workspace| grants.on_workspace(*workspace).contains(sees_workspace))
+        };
+        let lists: [(&str, &str, Policy<'_>); 6] = [
             ("/workspaces", "workspaces", &|id| grants.on_workspace(*id).contains(sees_workspace)),
+            ("/clusters", "clusters", &sees_cluster),
             ("/tokens", "tokens", &|id| self.sees_token(&grants, *id)),
             ("/teams", "teams", &|_| holds("organization.teams.get")),
             ("/users", "users", &|_| holds("organization.users.get")),
@@ -186,7 +196,7 @@ impl<'a> Place<'a> {
                 in_pages.extend(self.listed_of(&caller, &path, name, &page, shown.len()).await);
             }
             assert_eq!(in_pages, shown, "{path} in pages of {}", case.page);
-            if ["workspaces", "tokens"].contains(&name) {
+            if ["workspaces", "clusters", "tokens"].contains(&name) {
                 for id in all {
                     let code = self.app.get(&caller, &format!("{path}/{id}")).await.code();
                     assert_eq!(code, if shown.contains(&id) { 200 } else { 404 }, "{path}/{id}");

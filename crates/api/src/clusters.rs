@@ -1,0 +1,265 @@
+//! Clusters: where deployments run that do not share infrastructure.
+
+mod requests;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::enums::{CloudProvider, ClusterStatus, ClusterType, HealthValue};
+use crate::operation::{Nothing, Operation, Permitted};
+use crate::page::{Page, SortKeys};
+use crate::path::{InOrganization, OfCluster};
+use crate::reply::{Many, One};
+use crate::union::OneOf;
+use crate::{Id, Timestamp};
+
+pub use requests::{
+    CreateClusterRequest, CreateNodePoolRequest, UpdateClusterRequest, UpdateNodePoolRequest,
+};
+
+const TAG: &str = "Cluster";
+
+/// Lists the clusters that the caller may see.
+pub const LIST: Operation<Permitted, InOrganization, ListClusters, Nothing, Many<ClustersPaginated>> =
+    Operation::get("ListClusters", "/organizations/{organizationId}/clusters", "organization.clusters.get")
+        .about(TAG, "List clusters");
+/// Creates a cluster.
+pub const CREATE: Operation<Permitted, InOrganization, Nothing, OneOf<CreateClusterRequest>, One<Cluster>> =
+    Operation::post(
+        "CreateCluster",
+        "/organizations/{organizationId}/clusters",
+        "organization.clusters.create",
+    )
+    .about(TAG, "Create a cluster")
+    .also(&[409, 412]);
+/// Reads a cluster.
+pub const GET: Operation<Permitted, OfCluster, Nothing, Nothing, One<Cluster>> = Operation::get(
+    "GetCluster",
+    "/organizations/{organizationId}/clusters/{clusterId}",
+    "organization.clusters.get",
+)
+.about(TAG, "Get a cluster");
+/// Changes a cluster.
+pub const UPDATE: Operation<Permitted, OfCluster, Nothing, OneOf<UpdateClusterRequest>, One<Cluster>> =
+    Operation::post(
+        "UpdateCluster",
+        "/organizations/{organizationId}/clusters/{clusterId}",
+        "organization.clusters.update",
+    )
+    .about(TAG, "Update a cluster")
+    .also(&[409, 412]);
+/// Deletes a cluster that no deployment runs on.
+pub const DELETE: Operation<Permitted, OfCluster, Nothing, Nothing, Nothing> = Operation::delete(
+    "DeleteCluster",
+    "/organizations/{organizationId}/clusters/{clusterId}",
+    "organization.clusters.delete",
+)
+.about(TAG, "Delete a cluster")
+.also(&[409, 412]);
+
+/// How clusters can be sorted.
+#[derive(Debug)]
+pub struct ClusterSorts;
+
+impl SortKeys for ClusterSorts {
+    const KEYS: &'static [&'static str] = &["name", "createdAt", "updatedAt"];
+}
+
+/// Which clusters to list.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListClusters {
+    /// Only those with one of these names.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// Only those of this provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<CloudProvider>,
+    /// The page.
+    #[serde(flatten)]
+    pub page: Page<ClusterSorts>,
+}
+
+/// A cluster.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Cluster {
+    /// Its id.
+    pub id: Id,
+    /// Its name, unique in the organization.
+    pub name: String,
+    /// Its organization.
+    pub organization_id: Id,
+    /// Who it is run by and for.
+    pub r#type: ClusterType,
+    /// Its provider.
+    pub cloud_provider: CloudProvider,
+    /// Its region at the provider.
+    pub region: String,
+    /// Its state.
+    pub status: ClusterStatus,
+    /// Whether it works.
+    pub health_status: ClusterHealthStatus,
+    /// Whether its deployments run in the other region now.
+    pub is_failed_over: bool,
+    /// Whether its deployments are on their way to the other region or back.
+    pub failover_in_progress: bool,
+    /// Whether its region takes no new clusters.
+    pub is_limited: bool,
+    /// The only workspaces that it takes deployments of; none means all.
+    pub workspace_ids: Vec<Id>,
+    /// What is known of it once it is there.
+    pub metadata: ClusterMetadata,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// What its owner has chosen.
+    #[serde(flatten)]
+    pub details: ClusterDetails,
+}
+
+/// What the owner of a cluster has chosen.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterDetails {
+    /// The machine of its databases.
+    pub db_instance_type: String,
+    /// The account at the provider.
+    pub provider_account: Option<String>,
+    /// The tenant at the provider; AZURE only.
+    pub tenant_id: Option<String>,
+    /// Pools of nodes.
+    pub node_pools: Vec<NodePool>,
+    /// Tags of everything that it consists of.
+    pub tags: Vec<ClusterK8sTag>,
+    /// The range of its network.
+    pub vpc_subnet_range: String,
+    /// The range of its pods; GCP only.
+    pub pod_subnet_range: Option<String>,
+    /// The range of its services; GCP only.
+    pub service_subnet_range: Option<String>,
+    /// The range of its service peering; GCP only.
+    pub service_peering_range: Option<String>,
+    /// Another range of its network; AWS only.
+    pub secondary_vpc_cidr: Option<String>,
+    /// Whether traffic leaves by a private network; AWS only.
+    pub is_private_network_egress_enabled: Option<bool>,
+    /// Whether another region stands by.
+    pub is_dr_enabled: bool,
+    /// The region that stands by; empty where none does.
+    pub dr_region: String,
+    /// The range of the network there.
+    pub dr_vpc_subnet_range: Option<String>,
+    /// The range of pods there; GCP only.
+    pub dr_pod_subnet_range: Option<String>,
+    /// The range of services there; GCP only.
+    pub dr_service_subnet_range: Option<String>,
+    /// The range of the service peering there; GCP only.
+    pub dr_service_peering_range: Option<String>,
+    /// Another range of the network there; AWS only.
+    pub dr_secondary_vpc_cidr: Option<String>,
+    /// Whether copies reach the region that stands by within a guaranteed time.
+    pub enable_replication_time_control: bool,
+}
+
+/// A pool of nodes of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodePool {
+    /// Its id.
+    pub id: Id,
+    /// Its name, unique in the cluster.
+    pub name: String,
+    /// Its cluster.
+    pub cluster_id: Id,
+    /// The provider of its cluster.
+    pub cloud_provider: CloudProvider,
+    /// Whether it runs what names no pool.
+    pub is_default: bool,
+    /// How many nodes it has at the most.
+    pub max_node_count: u32,
+    /// The machine of its nodes.
+    pub node_instance_type: String,
+    /// Machines of workers that fit on a node.
+    #[serde(default)]
+    pub supported_platform_machines: Vec<String>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// A tag of everything that a cluster consists of.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClusterK8sTag {
+    /// Its name, unique in the cluster.
+    #[schemars(length(max = 128))]
+    pub key: Option<String>,
+    /// Its value.
+    #[schemars(length(max = 256))]
+    pub value: Option<String>,
+}
+
+/// Whether a cluster works.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClusterHealthStatus {
+    /// In one word.
+    pub value: HealthValue,
+    /// What is wrong.
+    #[serde(default)]
+    pub details: Vec<ClusterHealthStatusDetail>,
+}
+
+impl Default for ClusterHealthStatus {
+    /// Nobody has looked yet.
+    fn default() -> Self {
+        Self { value: HealthValue::Unknown, details: Vec::new() }
+    }
+}
+
+/// Something that is wrong with a cluster.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClusterHealthStatusDetail {
+    /// A word that a program can act on.
+    pub code: String,
+    /// What is wrong, in words that a person can act on.
+    pub description: String,
+    /// How bad it is.
+    pub severity: String,
+    /// What it is wrong with.
+    pub component: Option<String>,
+}
+
+/// What is known of a cluster once it is there.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterMetadata {
+    /// Addresses that its traffic comes from.
+    #[serde(rename = "externalIPs", default)]
+    pub external_ips: Vec<String>,
+    /// The address of its name server.
+    pub kube_dns_ip: Option<String>,
+    /// Who vouches for its workloads.
+    pub oidc_issuer_url: Option<String>,
+}
+
+/// A page of clusters.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClustersPaginated {
+    /// The clusters.
+    pub clusters: Vec<Cluster>,
+    /// The limit in force.
+    pub limit: u32,
+    /// How many were skipped.
+    pub offset: u64,
+    /// How many there are in all.
+    pub total_count: u64,
+}

@@ -1,0 +1,284 @@
+//! Deployments. What is wanted is written here; a loop makes it true.
+
+mod hibernation;
+mod removal;
+mod shown;
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use podium_api::clusters::Cluster;
+use podium_api::deployments::{
+    CreateDeploymentRequest, Deployment, DeploymentsPaginated, ListDeployments, UpdateDeploymentRequest,
+};
+use podium_api::enums::{DeploymentStatus, DeploymentType};
+use podium_api::path::{InOrganization, OfDeployment};
+use podium_api::union::OneOf;
+use podium_api::{Id, Many, Nothing, One};
+use podium_db::{Conn, Tx};
+use podium_domain::deployments::place::{self, Place, Surroundings};
+use podium_domain::deployments::{
+    self as rules, Facts, Means, NodePool, Placed, Running, Secret, namespaces,
+};
+use podium_domain::{Permission, Refusal, Scope, Target, names};
+use podium_store::deployments::{self, DeploymentRow};
+use podium_store::{Paging, Stamp, clusters, grants, organizations, tokens, workspaces};
+
+use crate::cx::{Call, Cx};
+use crate::error::{Error, Result, Taken};
+
+pub use hibernation::{end_hibernation_override, override_hibernation};
+
+const MAX_NAME: usize = 500;
+const SHORT_PAGE: u32 = 100;
+/// How many names in the data plane are tried before a collision is given up on.
+const NAMESPACES: usize = 8;
+const CREATE: Permission = Permission::known("workspace.deployments.create");
+
+/// Lists the deployments that the caller may see.
+pub async fn list(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, ListDeployments, Nothing>,
+) -> Result<Many<DeploymentsPaginated>> {
+    let paging = Paging::from(&call.query.page);
+    let (limit, offset) = (paging.limit, paging.offset);
+    let given = |mut values: Vec<String>| {
+        values.retain(|value| !value.is_empty());
+        values
+    };
+    let name_keys: Vec<String> = given(call.query.names).iter().map(|name| names::fold(name)).collect();
+    let ids = given(call.query.deployment_ids);
+    let workspace_ids = given(call.query.workspace_ids);
+    let listing = Arc::new((paging, ids, name_keys, workspace_ids));
+    let page = |walk_far| {
+        let listing = Arc::clone(&listing);
+        move |cx: &Cx<Scope>, conn: &Conn| {
+            let (paging, ids, name_keys, workspace_ids) = &*listing;
+            let reach = cx.grants().visible_deployments();
+            let listed = deployments::Listed { reach: &reach, ids, name_keys, workspace_ids };
+            Ok(deployments::list(conn, cx.scope(), &listed, paging, &cx.app().landmarks, walk_far)?)
+        }
+    };
+    let near = if limit <= SHORT_PAGE { cx.page(page(false)).await? } else { None };
+    let found = match near {
+        Some(found) => Some(found),
+        None => cx.scan(page(true)).await?,
+    };
+    let (rows, total_count) = found.unwrap_or_default();
+    let deployments = rows.iter().map(|row| shown::deployment(&cx, row)).collect();
+    Ok(Many(DeploymentsPaginated { deployments, limit, offset, total_count }))
+}
+
+/// Creates a deployment; its workspace is where the caller was admitted.
+pub async fn create(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, Nothing, OneOf<CreateDeploymentRequest>>,
+) -> Result<One<Deployment>> {
+    let body = call.body.0;
+    let name = names::name("name", &body.name, MAX_NAME)?;
+    let id = cx.new_id();
+    let candidates: Vec<String> = (0..NAMESPACES).map(|_| namespaces::namespace(random(&cx))).collect();
+    cx.mutate(move |cx, tx| {
+        let workspace = workspaces::get(tx, cx.scope(), body.workspace_id)?;
+        let workspace = workspace.ok_or_else(|| Refusal::not_found("workspace"))?.body;
+        let (place, cluster) = placed(cx, tx, &body, &workspace)?;
+        let kind = match &place {
+            Place::Cluster(_) => {
+                place::on_cluster(body.kind, cluster.as_ref().map(|(c, admits)| (c, *admits)))?
+            }
+            Place::Region(..) | Place::Server => DeploymentType::Standard,
+        };
+        let cluster = cluster.map(|(cluster, _)| cluster);
+        let (cloud_provider, region) = match (&place, &cluster) {
+            (Place::Region(provider, region), _) => (Some(*provider), Some(region.clone())),
+            (_, Some(cluster)) => (Some(cluster.cloud_provider), Some(cluster.region.clone())),
+            (_, None) => (None, None),
+        };
+        let placed = Placed { cloud_provider, region, is_cicd_enforced: workspace.cicd_enforced_default };
+        let facts = facts(kind, cluster.as_ref());
+        let seal = |key: &str, value: &str| sealed(cx, id, key, value);
+        let spec = rules::create(&body, placed, &facts, &mut means(cx, &mut || cx.new_id(), &seal))?;
+        let row = DeploymentRow {
+            id,
+            organization_id: cx.organization_id(),
+            workspace_id: workspace.id,
+            workspace_name: Some(workspace.name),
+            cluster_id: cluster.as_ref().map(|cluster| cluster.id),
+            cluster: cluster.map(shown::on_cluster),
+            name: name.text.clone(),
+            namespace: deployments::free_namespace(tx, &candidates)?
+                .ok_or_else(|| Error::Internal("no free name in the data plane was found".into()))?,
+            spec,
+            generation: 1,
+            status: DeploymentStatus::Creating,
+            status_reason: "It is being created.".into(),
+            observed: Running::default(),
+            observed_generation: 0,
+            stamp: Stamp::new(cx.profile(), cx.now()),
+        };
+        deployments::insert(tx, &row, &name.key).or_taken(|| taken(&row.name))?;
+        cx.changed(tx, deployments::KIND, id, row.stamp.version)?;
+        Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
+    })
+    .await
+}
+
+/// Reads a deployment.
+pub async fn get(cx: Cx<Scope>, call: Call<OfDeployment, Nothing, Nothing>) -> Result<One<Deployment>> {
+    let id = call.path.deployment_id;
+    let row = cx.read(move |cx, conn| find(conn, cx.scope(), id)).await?;
+    Ok(One { version: row.stamp.version, body: shown::deployment(&cx, &row) })
+}
+
+/// Changes a deployment, and moves it to another workspace where the request names one.
+pub async fn update(
+    cx: Cx<Scope>,
+    call: Call<OfDeployment, Nothing, OneOf<UpdateDeploymentRequest>>,
+) -> Result<One<Deployment>> {
+    let (id, body) = (call.path.deployment_id, call.body.0);
+    let name = names::name("name", &body.name, MAX_NAME)?;
+    cx.mutate(move |cx, tx| {
+        let moves = cx.scope().target() != Target::Deployment { id, workspace_id: body.workspace_id };
+        if moves {
+            cx.rights_change(tx)?;
+        }
+        let stored = find(tx, cx.scope(), id)?;
+        cx.expect_version(stored.stamp.version)?;
+        let cluster = match stored.cluster_id {
+            Some(cluster_id) => clusters::get(tx, cx.scope(), cluster_id)?.map(|one| one.body),
+            None => None,
+        };
+        let facts = facts(stored.spec.kind, cluster.as_ref());
+        let seal = |key: &str, value: &str| sealed(cx, id, key, value);
+        let spec =
+            rules::update(&body, stored.spec.clone(), &facts, &mut means(cx, &mut || cx.new_id(), &seal))?;
+        let mut row = DeploymentRow { spec, name: name.text.clone(), ..changed(cx, stored) };
+        if moves {
+            move_to(cx, tx, &mut row, body.workspace_id)?;
+        }
+        deployments::update(tx, &row, &name.key).or_taken(|| taken(&row.name))?;
+        cx.changed(tx, deployments::KIND, id, row.stamp.version)?;
+        Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
+    })
+    .await
+}
+
+/// Deletes a deployment with everything that belongs to it; the data plane is cleaned up after.
+pub async fn delete(cx: Cx<Scope>, call: Call<OfDeployment, Nothing, Nothing>) -> Result<Nothing> {
+    let id = call.path.deployment_id;
+    cx.mutate(move |cx, tx| {
+        cx.rights_change(tx)?;
+        let row = find(tx, cx.scope(), id)?;
+        cx.expect_version(row.stamp.version)?;
+        removal::remove(cx, tx, id)?;
+        deployments::delete(tx, cx.scope(), id, row.stamp.version, cx.now())?;
+        cx.changed(tx, deployments::KIND, id, row.stamp.version + 1)?;
+        Ok(Nothing)
+    })
+    .await
+}
+
+/// Reads a deployment that must be there.
+pub(crate) fn find(conn: &Conn, scope: &Scope, id: Id) -> Result<DeploymentRow> {
+    deployments::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("deployment").into())
+}
+
+/// The deployment after a caller's change, which is to be rolled out.
+pub(crate) fn changed(cx: &Cx<Scope>, stored: DeploymentRow) -> DeploymentRow {
+    let is_new = stored.status == DeploymentStatus::Creating;
+    let (status, status_reason) = if is_new {
+        (stored.status, stored.status_reason)
+    } else {
+        (DeploymentStatus::Deploying, "A change is being rolled out.".into())
+    };
+    DeploymentRow {
+        generation: stored.generation + 1,
+        status,
+        status_reason,
+        stamp: stored.stamp.changed(cx.profile(), cx.now()),
+        ..stored
+    }
+}
+
+/// Where a new deployment goes, and the cluster there with whether it takes the workspace.
+fn placed(
+    cx: &Cx<Scope>,
+    tx: &Tx,
+    body: &CreateDeploymentRequest,
+    workspace: &podium_api::workspaces::Workspace,
+) -> Result<(Place, Option<(Cluster, bool)>)> {
+    let organization =
+        organizations::get(tx, cx.scope())?.ok_or_else(|| Refusal::not_found("organization"))?;
+    let around = Surroundings {
+        workspace,
+        only_cluster: clusters::only(tx, cx.scope())?,
+        has_shared_infrastructure: cx.app().config.shared_infrastructure,
+        only_dedicated: organization.body.should_enforce_dedicated_clusters,
+        cluster_names: &clusters::names_for(tx, cx.scope(), workspace.id)?,
+    };
+    let place = place::choose(body, &around)?;
+    let Place::Cluster(cluster_id) = place else { return Ok((place, None)) };
+    clusters::lock(tx, cx.scope(), cluster_id)?;
+    let admits = clusters::admits(tx, cx.scope(), cluster_id, workspace.id)?.unwrap_or_default();
+    let cluster = clusters::get(tx, cx.scope(), cluster_id)?;
+    Ok((place, cluster.map(|one| (one.body, admits))))
+}
+
+/// Moves a deployment: roles given in the old workspace and links of its environment objects are dropped.
+fn move_to(cx: &Cx<Scope>, tx: &Tx, row: &mut DeploymentRow, workspace_id: Id) -> Result<()> {
+    cx.require(CREATE, Target::Workspace(workspace_id))?;
+    let workspace = workspaces::get(tx, cx.scope(), workspace_id)?;
+    let workspace = workspace.ok_or_else(|| Refusal::not_found("workspace"))?.body;
+    if let Some(cluster_id) = row.cluster_id {
+        clusters::lock(tx, cx.scope(), cluster_id)?;
+        if clusters::admits(tx, cx.scope(), cluster_id, workspace_id)? != Some(true) {
+            let message = "the deployment's cluster does not take this workspace";
+            return Err(Refusal::field("workspaceId", "notAdmitted", message).into());
+        }
+    }
+    //TMP environment_objects::leave_workspace(tx, row.id)?;
+    grants::leave_workspace(tx, cx.scope(), row.id, workspace_id)?;
+    tokens::move_deployment(tx, cx.scope(), row.id, workspace_id)?;
+    row.workspace_id = workspace_id;
+    row.workspace_name = Some(workspace.name);
+    Ok(())
+}
+
+fn facts(kind: DeploymentType, cluster: Option<&Cluster>) -> Facts {
+    let pools = cluster.map(|cluster| cluster.details.node_pools.as_slice()).unwrap_or_default();
+    Facts {
+        kind,
+        node_pools: pools.iter().map(|pool| NodePool { id: pool.id, is_default: pool.is_default }).collect(),
+        is_dr_enabled: cluster.is_some_and(|cluster| cluster.details.is_dr_enabled),
+    }
+}
+
+fn means<'a>(
+    cx: &'a Cx<Scope>,
+    new_id: &'a mut dyn FnMut() -> Id,
+    seal: &'a dyn Fn(&str, &str) -> Secret,
+) -> Means<'a> {
+    Means { now: cx.now(), new_id, seal }
+}
+
+/// Encrypts the value of one of a deployment's variables.
+fn sealed(cx: &Cx<Scope>, id: Id, key: &str, value: &str) -> Secret {
+    let app = cx.app();
+    Secret(STANDARD.encode(app.secrets.seal(&app.world, &variable_owner(id, key), value.as_bytes())))
+}
+
+/// What a sealed variable is bound to.
+fn variable_owner(id: Id, key: &str) -> String {
+    format!("deployment {id} variable {key}")
+}
+
+fn random(cx: &Cx<Scope>) -> u64 {
+    let mut bytes = [0; 8];
+    cx.app().world.fill(&mut bytes);
+    u64::from_le_bytes(bytes)
+}
+
+fn taken(name: &str) -> String {
+    format!("The workspace has a deployment named `{name}` already: choose another name.")
+}
