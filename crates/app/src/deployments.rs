@@ -269,7 +269,7 @@ fn sealed(cx: &Cx<Scope>, id: Id, key: &str, value: &str) -> Secret {
 }
 
 /// What a sealed variable is bound to.
-fn variable_owner(id: Id, key: &str) -> String {
+pub fn variable_owner(id: Id, key: &str) -> String {
     format!("deployment {id} variable {key}")
 }
 

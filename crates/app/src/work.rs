@@ -39,7 +39,8 @@ impl WorkBell {
 pub(crate) async fn measure(app: &App, page: &mut Page) -> Result<()> {
     let now = app.world.now();
     let backlog = app.db.scan(None, move |conn| work::backlog(conn, now)).await?;
-    let numbers: [(&str, &str, fn(&work::Backlog) -> i64); 4] = [
+    type Number = fn(&work::Backlog) -> i64;
+    let numbers: [(&str, &str, Number); 4] = [
         ("podium_work_pending", "Things that the loops will look at, now or at a set time.", |b| b.pending),
         ("podium_work_due", "Things that are due and that nobody looks at yet.", |b| b.due),
         ("podium_work_held", "Things that a loop is looking at.", |b| b.held),

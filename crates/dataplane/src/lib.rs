@@ -16,10 +16,11 @@ use std::pin::Pin;
 use podium_api::Id;
 
 pub use changes::{Changed, Changes, News};
-pub use clusters::{Cluster, ClusterProgress, ObservedCluster};
+pub use clusters::{Cluster, ObservedCluster};
 pub use environment::{Environment, Identity, Objects, Setting};
 pub use fault::Fault;
 pub use hidden::Hidden;
+pub use podium_domain::clusters::plan::Progress;
 pub use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 
 /// What a plane answers, some time.

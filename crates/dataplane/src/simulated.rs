@@ -11,8 +11,10 @@ use std::future::pending;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use podium_api::enums::Executor;
+use podium_api::clusters::{ClusterHealthStatus, ClusterMetadata};
+use podium_api::enums::{Executor, HealthValue};
 use podium_api::{Id, Timestamp};
+use podium_domain::clusters::plan::Progress;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 use podium_domain::deployments::{Running, RunningBundle};
 use serde::{Deserialize, Serialize};
@@ -21,7 +23,7 @@ pub use self::lines::{LogLine, LogSink};
 pub use self::script::{Call, Entry, Script, Upset};
 use self::shelf::Shelf;
 use crate::{
-    Answer, Changes, Cluster, ClusterProgress, DataPlane, Environment, Fault, News, ObservedCluster,
+    Answer, Changes, Cluster, DataPlane, Environment, Fault, News, ObservedCluster,
 };
 
 /// Where the time comes from.
@@ -201,15 +203,15 @@ impl Simulated {
         self.environments.put(id, &kept)
     }
 
-    fn put_cluster(&self, cluster: &Cluster) -> Result<(), Fault> {
-        if self.clusters.get(cluster.id)?.is_some_and(|kept| kept.generation >= cluster.generation) {
+    fn put_cluster(&self, wanted: &Cluster) -> Result<(), Fault> {
+        let id = wanted.cluster.id;
+        if self.clusters.get(id)?.is_some_and(|kept| kept.generation >= wanted.generation) {
             return Ok(());
         }
-        let away = cluster.dr_region.as_ref().filter(|_| cluster.is_failed_over);
-        let region = away.unwrap_or(&cluster.region).clone();
+        let region = wanted.region().to_owned();
         let ready_at = ((self.clock)() + self.script.rollout_time()).millis();
-        let kept = KeptCluster { generation: cluster.generation, region, ready_at, gone_at: None };
-        self.clusters.put(cluster.id, &kept)
+        let kept = KeptCluster { generation: wanted.generation, region, ready_at, gone_at: None };
+        self.clusters.put(id, &kept)
     }
 
     fn show_cluster(&self, id: Id) -> Result<Option<ObservedCluster>, Fault> {
@@ -221,16 +223,17 @@ impl Simulated {
         }
         let progress = match self.script.cluster_progress(id) {
             Some(progress) => progress,
-            None if now >= kept.ready_at && kept.gone_at.is_none() => ClusterProgress::Healthy,
-            None => ClusterProgress::Working,
+            None if now >= kept.ready_at && kept.gone_at.is_none() => {
+                Progress::Ready(ClusterHealthStatus { value: HealthValue::Healthy, details: Vec::new() })
+            }
+            None => Progress::Working,
         };
-        Ok(Some(ObservedCluster {
-            generation: kept.generation,
-            progress,
-            oidc_issuer_url: Some(format!("https://oidc.{}.simulated.invalid/id/{id}", kept.region)),
-            kube_dns_ip: Some("172.20.0.10".into()),
+        let metadata = ClusterMetadata {
             external_ips: vec!["192.0.2.10".into(), "192.0.2.11".into()],
-        }))
+            kube_dns_ip: Some("172.20.0.10".into()),
+            oidc_issuer_url: Some(format!("https://oidc.{}.simulated.invalid/id/{id}", kept.region)),
+        };
+        Ok(Some(ObservedCluster { generation: kept.generation, progress, metadata }))
     }
 
     fn take_cluster(&self, id: Id) -> Result<(), Fault> {
@@ -265,7 +268,7 @@ impl DataPlane for Simulated {
     }
 
     fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> Answer<'a, ()> {
-        let (id, generation) = (cluster.id, Some(cluster.generation));
+        let (id, generation) = (cluster.cluster.id, Some(cluster.generation));
         Box::pin(self.perform(Call::ApplyCluster, id, generation, || self.put_cluster(cluster)))
     }
 

@@ -40,6 +40,11 @@ statements! {
          SELECT $1, id, $2, $2, 1, 0, '', '' FROM deployments WHERE 1 = 1",
         asked_again!()
     );
+    ENQUEUE_CLUSTERS = concat!(
+        "INSERT INTO work (kind, id, due_at, since, signal, attempts, reason, holder) \
+         SELECT $1, id, $2, $2, 1, 0, '', '' FROM clusters WHERE 1 = 1",
+        asked_again!()
+    );
     CLAIM = "WITH picked AS MATERIALIZED (SELECT kind, id FROM work WHERE kind = $1 AND due_at <= $2 \
         ORDER BY due_at LIMIT $3 SKIPLOCKED) \
         UPDATE work SET holder = $4, due_at = $5, attempts = work.attempts + 1 FROM picked \
@@ -134,11 +139,12 @@ pub fn enqueue(tx: &Tx, kind: &'static str, id: Id, due_at: Timestamp, now: Time
     Ok(())
 }
 
-/// Asks the loops to look at every deployment.
-pub fn enqueue_deployments(tx: &Tx, now: Timestamp) -> Result<u64> {
-    let rows = tx.execute(&ENQUEUE_DEPLOYMENTS, params![crate::deployments::KIND, now.millis()])?;
+/// Asks the loops to look at every deployment and every cluster; says how many that are.
+pub fn enqueue_everything(tx: &Tx, now: Timestamp) -> Result<u64> {
+    let clusters = tx.execute(&ENQUEUE_CLUSTERS, params![crate::clusters::KIND, now.millis()])?;
+    let deployments = tx.execute(&ENQUEUE_DEPLOYMENTS, params![crate::deployments::KIND, now.millis()])?;
     announce(tx, String::new());
-    Ok(rows)
+    Ok(clusters + deployments)
 }
 
 /// Tells this process, and the other replicas, that there is work.

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use podium_api::Id;
+use podium_domain::clusters::plan::Progress;
 use podium_domain::deployments::plan::Health;
 
-use crate::{Changed, ClusterProgress, Fault, News};
+use crate::{Changed, Fault, News};
 
 /// A call to the plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,7 +59,7 @@ struct Inner {
     silent: Silence,
     health: HashMap<(Id, String), Health>,
     flaps: HashMap<(Id, String), u32>,
-    clusters: HashMap<Id, ClusterProgress>,
+    clusters: HashMap<Id, Progress>,
     journal: Option<Vec<Entry>>,
 }
 
@@ -141,7 +142,7 @@ impl Script {
     }
 
     /// How far a cluster gets, whatever its time; `None` takes it back.
-    pub fn set_cluster(&self, id: Id, progress: Option<ClusterProgress>) {
+    pub fn set_cluster(&self, id: Id, progress: Option<Progress>) {
         match progress {
             Some(progress) => drop(self.lock().clusters.insert(id, progress)),
             None => drop(self.lock().clusters.remove(&id)),
@@ -199,7 +200,7 @@ impl Script {
         inner.health.get(&key).cloned()
     }
 
-    pub(super) fn cluster_progress(&self, id: Id) -> Option<ClusterProgress> {
+    pub(super) fn cluster_progress(&self, id: Id) -> Option<Progress> {
         self.lock().clusters.get(&id).cloned()
     }
 

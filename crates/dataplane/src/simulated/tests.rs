@@ -4,7 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use podium_api::enums::{DeploymentType, SchedulerSize};
+use podium_api::clusters::ClusterDetails;
+use podium_api::enums::{CloudProvider, ClusterStatus, ClusterType, DeploymentType, SchedulerSize};
 use podium_domain::deployments::{Hibernation, Release, Spec};
 
 use super::*;
@@ -77,6 +78,31 @@ fn environment(number: u32, generation: i64) -> Environment {
     };
     let variables = vec![Setting { key: "TOKEN".into(), value: Hidden::new(SECRET.into()) }];
     Environment::new(identity, &spec, false, variables, Objects::default())
+}
+
+/// A cluster whose deployments are to run in its other region.
+fn failed_over(id: Id) -> Cluster {
+    let mut details = ClusterDetails { dr_region: "us-west-2".into(), ..ClusterDetails::default() };
+    details.is_dr_enabled = true;
+    let cluster = podium_api::clusters::Cluster {
+        id,
+        name: "East".into(),
+        organization_id: super::tests::id(900),
+        r#type: ClusterType::Dedicated,
+        cloud_provider: CloudProvider::Aws,
+        region: "us-east-1".into(),
+        status: ClusterStatus::Creating,
+        health_status: ClusterHealthStatus::default(),
+        is_failed_over: false,
+        failover_in_progress: false,
+        is_limited: false,
+        workspace_ids: Vec::new(),
+        metadata: ClusterMetadata::default(),
+        created_at: Timestamp::from_millis(0),
+        updated_at: Timestamp::from_millis(0),
+        details,
+    };
+    Cluster { generation: 1, wants_failed_over: true, cluster }
 }
 
 fn asleep(mut environment: Environment) -> Environment {
@@ -197,17 +223,7 @@ async fn what_is_kept_in_a_directory_is_found_again_and_holds_no_secret() {
     let directory = tempfile::tempdir().unwrap();
     let hands = Hands::default();
     let open = || Simulated::kept_in(directory.path(), hands.clock()).unwrap();
-    let cluster = Cluster {
-        id: id(7),
-        organization_id: id(900),
-        name: "East".into(),
-        generation: 1,
-        cloud_provider: podium_api::enums::CloudProvider::Aws,
-        region: "us-east-1".into(),
-        dr_region: Some("us-west-2".into()),
-        is_failed_over: true,
-        details: serde_json::Value::Null,
-    };
+    let cluster = failed_over(id(7));
     let plane = open();
     plane.apply(&environment(1, 1)).await.unwrap();
     plane.apply(&environment(2, 1)).await.unwrap();
@@ -218,8 +234,8 @@ async fn what_is_kept_in_a_directory_is_found_again_and_holds_no_secret() {
     assert_eq!((plane.environments(), plane.clusters()), (vec![id(1)], vec![id(7)]));
     assert!(is_up(&plane.observe(id(1)).await.unwrap().unwrap()));
     let seen = plane.observe_cluster(id(7)).await.unwrap().unwrap();
-    assert_eq!(seen.progress, ClusterProgress::Healthy);
-    assert!(seen.oidc_issuer_url.unwrap().contains("us-west-2"), "it runs where it was failed over to");
+    assert!(matches!(seen.progress, Progress::Ready(health) if health.value == HealthValue::Healthy));
+    assert!(seen.metadata.oidc_issuer_url.unwrap().contains("us-west-2"), "it runs where it was failed over to");
     plane.remove_cluster(id(7)).await.unwrap();
     assert_eq!(plane.observe_cluster(id(7)).await, Ok(None));
     let files: Vec<_> = std::fs::read_dir(directory.path().join("environments")).unwrap().flatten().collect();
