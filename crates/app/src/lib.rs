@@ -12,6 +12,7 @@ pub mod follow;
 pub mod idempotency;
 pub mod mail;
 pub mod maintenance;
+pub mod meters;
 mod passwords;
 mod rate_limits;
 pub mod secrets;
@@ -19,6 +20,7 @@ mod signing;
 pub mod start;
 mod throttle;
 pub mod visit;
+pub mod work;
 pub mod world;
 
 pub mod agent_tokens;
@@ -85,6 +87,10 @@ pub struct Shared {
     pub logs: Arc<LogStore>,
     /// How often subjects may call.
     pub rate_limits: RateLimits,
+    /// Wakes the loops of this process.
+    pub work_bell: work::WorkBell,
+    /// Numbers for the operator.
+    pub meters: meters::Meters,
     pub(crate) authorities: Arc<authority::Authorities>,
     pub(crate) running: idempotency::Running,
     pub(crate) refusals: rate_limits::Refusals,

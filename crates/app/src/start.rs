@@ -23,6 +23,7 @@ use crate::passwords::Passwords;
 use crate::rate_limits::RateLimits;
 use crate::secrets::{Secrets, hex, sha256_hex};
 use crate::signing::{Claims, Keys};
+use crate::work::WorkBell;
 use crate::world::World;
 use crate::{App, Shared};
 
@@ -48,8 +49,12 @@ impl App {
         let authorities = Arc::new(Authorities::default());
         let mut options = Options::new(target);
         options.connections = config.connections.unwrap_or(options.connections);
-        let follower = Arc::clone(&authorities);
-        options.on_commit = Arc::new(move |changes| follower.committed(changes));
+        let work_bell = WorkBell::default();
+        let (follower, bell) = (Arc::clone(&authorities), work_bell.clone());
+        options.on_commit = Arc::new(move |changes| {
+            follower.committed(changes);
+            bell.committed(changes);
+        });
         let db = Db::open(options).await?;
         db.migrate(MIGRATIONS).await?;
         check_key(&db, &secrets, &world).await?;
@@ -62,6 +67,8 @@ impl App {
             keys: ArcSwap::from_pointee(keys),
             logs: Arc::new(logs),
             authorities,
+            work_bell,
+            meters: Default::default(),
             rate_limits: RateLimits::new(config.rates),
             running: Default::default(),
             refusals: Default::default(),

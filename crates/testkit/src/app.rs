@@ -11,7 +11,10 @@ use podium_api::{Id, Timestamp};
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
 use podium_app::{App, Config};
+use podium_dataplane::DataPlane;
+use podium_dataplane::simulated::Simulated;
 use podium_http::{Server, Settings};
+use podium_reconcile::{Loops, Options};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -37,6 +40,10 @@ pub struct TestApp {
     pub database: Arc<Database>,
     /// Where logs are kept, as long as the application lives.
     pub logs: Arc<TempDir>,
+    /// What deployments run on: nothing, and it misbehaves when it is told to.
+    pub plane: Arc<Simulated>,
+    /// The loops, which work when a test says so.
+    pub loops: Loops,
     /// The organization of the first start.
     pub organization_id: Id,
     /// Its owner.
@@ -71,7 +78,10 @@ impl TestApp {
             .expect("it reads")
             .expect("there is one");
         let server = Server::new(app.clone(), settings);
-        Self { server, app, world, database, logs, organization_id, owner }
+        let clock = Arc::clone(&world);
+        let plane = Arc::new(Simulated::in_memory(Arc::new(move || clock.now())));
+        let loops = loops(&app, &plane);
+        Self { server, app, world, database, logs, plane, loops, organization_id, owner }
     }
 
     /// Another replica on the same database; PostgreSQL only.
@@ -86,10 +96,12 @@ impl TestApp {
         let server = Server::new(started.app.clone(), Settings::default());
         Self {
             server,
+            loops: loops(&started.app, &self.plane),
             app: started.app,
             world,
             database: Arc::clone(&self.database),
             logs,
+            plane: Arc::clone(&self.plane),
             organization_id: self.organization_id,
             owner: self.owner.clone(),
         }
@@ -132,6 +144,12 @@ impl TestApp {
         assert_eq!(answer.code(), 200, "{}", answer.text());
         answer.text().lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
     }
+}
+
+/// The loops of an application on a plane, not started.
+fn loops(app: &App, plane: &Arc<Simulated>) -> Loops {
+    let plane: Arc<dyn DataPlane> = Arc::<Simulated>::clone(plane);
+    Loops::new(app, &plane, Options::default())
 }
 
 /// Many tests run at once: each takes few connections.

@@ -9,6 +9,7 @@ mod answer;
 mod app;
 mod clusters;
 mod databases;
+mod deployments;
 mod things;
 
 pub use actors::Actor;
