@@ -150,3 +150,27 @@ async fn finish(app: &App) {
     }
     app.db.close().await;
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        serve: Serve,
+    }
+
+    #[test]
+    fn the_public_url_is_the_one_that_is_set_and_else_the_address() {
+        let public_url = |arguments: &[&str]| {
+            let serve = Typed::parse_from(["podium"].iter().chain(arguments)).serve;
+            serve.config(([127, 0, 0, 1], 8080).into()).unwrap().public_url
+        };
+        assert_eq!(public_url(&[]), "http://127.0.0.1:8080");
+        let set = ["--public-url", "https://podium.example.com/"];
+        assert_eq!(public_url(&set), "https://podium.example.com");
+    }
+}

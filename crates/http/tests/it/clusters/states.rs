@@ -128,4 +128,18 @@ on_both_engines! {
         codes.sort_unstable();
         assert_eq!(codes, [200, 409]);
     }
+
+    async fn what_the_loop_records_changes_the_hash_of_the_tag_and_not_its_version(app) {
+        let id = app.new_cluster("Main", json!({})).await;
+        let at = path(&app, id);
+        let before = app.get(&app.owner, &at).await.header("etag").to_owned();
+        app.settle_cluster(id, ClusterStatus::Created).await;
+        let read = app.call("GET", &at).by(&app.owner).header("if-none-match", &before).send().await;
+        assert_eq!(read.ok()["status"], "CREATED", "it is sent again");
+        let after = read.header("etag");
+        assert_ne!(after, before);
+        assert_eq!(after.split('-').next(), before.split('-').next());
+        let change = app.call("POST", &at).by(&app.owner).header("if-match", &before);
+        assert_eq!(change.json(&update("Main", json!({}))).send().await.code(), 200, "the version still fits");
+    }
 }
