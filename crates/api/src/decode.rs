@@ -3,6 +3,8 @@
 //! A request is checked against the very schema that the document shows, so a bound is stated once. What passes is
 //! brought to one form (`null` and empty words of optional fields are dropped) and then deserialized.
 
+mod union;
+
 use std::collections::HashSet;
 
 use serde::de::DeserializeOwned;
@@ -12,6 +14,8 @@ use crate::{FieldError, Id, Timestamp};
 
 /// The largest integer that every JSON reader keeps exactly.
 const MAX_INTEGER: i64 = 9_007_199_254_740_991;
+/// Marks a list whose least length does not hold for an empty one.
+pub const MAY_BE_EMPTY: &str = "x-may-be-empty";
 
 /// A schema made ready for checking values.
 #[derive(Debug)]
@@ -26,9 +30,11 @@ pub enum Check {
     /// `true` or `false`.
     Boolean,
     /// A list.
-    List { items: Box<Check>, min: Option<u64>, max: Option<u64> },
+    List { items: Box<Check>, min: Option<u64>, max: Option<u64>, may_be_empty: bool },
     /// An object.
     Object(Vec<Field>),
+    /// An object whose tag says which of several it is.
+    Union { tag: String, variants: Vec<(String, Vec<Field>)> },
 }
 
 /// What a string must look like beyond its length.
@@ -68,6 +74,14 @@ impl Check {
             let real = options.iter().find(|option| option["type"] != "null").unwrap_or(&Value::Null);
             return (Self::compile(real, schemas), true);
         }
+        if let Some(mapping) = schema["discriminator"]["mapping"].as_object() {
+            let tag = schema["discriminator"]["propertyName"].as_str().unwrap_or_default().to_owned();
+            let variant = |(word, name): (&String, &Value)| {
+                let name = name.as_str().and_then(|r| r.rsplit('/').next()).unwrap_or_default();
+                (word.clone(), fields(&schemas[name], schemas))
+            };
+            return (Self::Union { tag, variants: mapping.iter().map(variant).collect() }, false);
+        }
         let number = |key: &str| schema[key].as_u64();
         let check = match schema["type"].as_str() {
             Some("string") => Self::Text {
@@ -91,6 +105,7 @@ impl Check {
                 items: Box::new(Self::compile(&schema["items"], schemas)),
                 min: number("minItems"),
                 max: number("maxItems"),
+                may_be_empty: schema[MAY_BE_EMPTY] == true,
             },
             Some("object") => Self::Object(fields(schema, schemas)),
             _ => Self::Anything,
@@ -192,9 +207,9 @@ impl Check {
                 }
                 Some(_) => {}
             },
-            (Self::List { items, min, max }, Value::Array(list)) => {
+            (Self::List { items, min, max, may_be_empty }, Value::Array(list)) => {
                 let length = list.len() as u64;
-                if min.is_some_and(|min| length < min) {
+                if min.is_some_and(|min| length < min) && !(*may_be_empty && length == 0) {
                     wrong("minItems", format!("must have at least {} items", min.unwrap_or_default()));
                 } else if max.is_some_and(|max| length > max) {
                     wrong(
@@ -212,6 +227,9 @@ impl Check {
                     field.visit(object, path, errors);
                 }
             }
+            (Self::Union { tag, variants }, Value::Object(object)) => {
+                union::visit(tag, variants, object, path, errors);
+            }
             (expected, found) => {
                 wrong("type", format!("must be {}, is {}", expected.describe(), name_of(found)));
             }
@@ -225,7 +243,7 @@ impl Check {
             Self::Integer { .. } => "a whole number",
             Self::Boolean => "true or false",
             Self::List { .. } => "an array",
-            Self::Object(_) => "an object",
+            Self::Object(_) | Self::Union { .. } => "an object",
         }
     }
 
@@ -250,7 +268,14 @@ impl Check {
                 });
                 Some(Value::Object(shown.collect()))
             }
-            (Self::Object(_) | Self::List { .. }, _) => None,
+            (Self::Union { variants, .. }, Value::Object(object)) => {
+                let shown = object.iter().filter_map(|(name, value)| {
+                    let field = variants.iter().flat_map(|(_, fields)| fields).find(|f| f.name == *name)?;
+                    Some((name.clone(), field.check.without_secrets(value)?))
+                });
+                Some(Value::Object(shown.collect()))
+            }
+            (Self::Object(_) | Self::Union { .. } | Self::List { .. }, _) => None,
             _ => Some(value.clone()),
         }
     }
@@ -278,6 +303,7 @@ impl Field {
                     object.remove(&self.name);
                 }
             }
+            Some(Value::Null) if self.required && self.clearable => {}
             Some(Value::Null) | None if self.required => {
                 errors.push(FieldError::new(path, "required", "is required"));
             }

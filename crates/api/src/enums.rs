@@ -138,6 +138,35 @@ wire_enum! {
         EnterpriseBusinessCritical = "ENTERPRISE_BUSINESS_CRITICAL",
         PartnerEnterprise = "PARTNER_ENTERPRISE",
     }
+    /// Where a deployment runs: shared infrastructure, a dedicated cluster, or one of the customer's own.
+    DeploymentType { Dedicated = "DEDICATED", Hybrid = "HYBRID", Standard = "STANDARD" }
+    /// What a deployment is doing.
+    DeploymentStatus {
+        Creating = "CREATING",
+        Deploying = "DEPLOYING",
+        Healthy = "HEALTHY",
+        Unhealthy = "UNHEALTHY",
+        Unknown = "UNKNOWN",
+        Hibernating = "HIBERNATING",
+    }
+    /// What runs the tasks of a deployment.
+    Executor { Celery = "CELERY", Kubernetes = "KUBERNETES", Platform = "PLATFORM" }
+    /// Sizes of schedulers.
+    SchedulerSize { Small = "SMALL", Medium = "MEDIUM", Large = "LARGE", ExtraLarge = "EXTRA_LARGE" }
+    /// Sizes of workers.
+    WorkerMachineName {
+        A5 = "A5",
+        A10 = "A10",
+        A20 = "A20",
+        A40 = "A40",
+        A60 = "A60",
+        A120 = "A120",
+        A160 = "A160",
+    }
+    /// What a hibernation schedule does next.
+    HibernationEvent { Hibernate = "HIBERNATE", Wake = "WAKE" }
+    /// Where the code of a deploy is kept.
+    GitProvider { Hosted = "HOSTED", Generic = "GENERIC" }
     /// Whether a domain is proven to be the organization's.
     DomainStatus { Pending = "PENDING", Verified = "VERIFIED" }
 }

@@ -7,6 +7,8 @@ pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
 pub mod decode;
+pub mod deployments;
+pub mod deploys;
 pub mod enums;
 mod error;
 mod id;
@@ -23,6 +25,7 @@ pub mod subjects;
 pub mod teams;
 mod time;
 pub mod tokens;
+pub mod union;
 pub mod users;
 pub mod workspaces;
 
@@ -30,7 +33,7 @@ pub use error::{ErrorBody, FieldError};
 pub use id::{Id, NotAnId};
 pub use operation::{Access, Method, Nothing, Operation, Spec};
 pub use patch::Patch;
-pub use reply::{Lines, Many, One, Reply, ReplyKind};
+pub use reply::{Blank, Lines, Many, One, Reply, ReplyKind};
 pub use time::Timestamp;
 
 /// Every operation.

@@ -190,6 +190,7 @@ fn responses(spec: &Spec, schemas: &OperationSchemas) -> Value {
     let mut responses = Map::new();
     let (status, media) = match spec.reply_kind {
         ReplyKind::Empty => ("204", None),
+        ReplyKind::Blank => ("200", None),
         ReplyKind::One | ReplyKind::Many => ("200", Some("application/json")),
         ReplyKind::Stream => ("200", Some("application/octet-stream")),
     };

@@ -73,6 +73,8 @@ pub struct Spec {
     pub audited: bool,
     /// Whether the reply holds a secret that must not be kept in clear.
     pub secret_reply: bool,
+    /// The field of the body that names the target of the permission, where the path does not.
+    pub target_in_body: Option<&'static str>,
     /// Statuses it can answer beyond those that follow from its access and types.
     pub also: &'static [u16],
     /// How the reply is sent.
@@ -112,6 +114,7 @@ impl<A, P: PathParams, Q: Input, B: Input, R: Reply> Operation<A, P, Q, B, R> {
             access,
             audited: !matches!(method, Method::Get),
             secret_reply: false,
+            target_in_body: None,
             also: &[],
             reply_kind: R::KIND,
             path_params: P::NAMES,
@@ -132,6 +135,12 @@ impl<A, P: PathParams, Q: Input, B: Input, R: Reply> Operation<A, P, Q, B, R> {
     /// Says which statuses it can answer beyond those that follow from its access and types.
     pub const fn also(mut self, statuses: &'static [u16]) -> Self {
         self.spec.also = statuses;
+        self
+    }
+
+    /// Says which field of the body names the target of the permission.
+    pub const fn target_in_body(mut self, field: &'static str) -> Self {
+        self.spec.target_in_body = Some(field);
         self
     }
 

@@ -60,6 +60,16 @@ path_params! {
     OfToken { organization_id: "organizationId", token_id: "tokenId" }
     /// A custom role of an organization.
     OfRole { organization_id: "organizationId", role_id: "roleId" }
+    /// A cluster of an organization.
+    OfCluster { organization_id: "organizationId", cluster_id: "clusterId" }
+    /// A deployment of an organization.
+    OfDeployment { organization_id: "organizationId", deployment_id: "deploymentId" }
+    /// A deploy to a deployment.
+    OfDeploy { organization_id: "organizationId", deployment_id: "deploymentId", deploy_id: "deployId" }
+    /// An agent token of a deployment.
+    OfAgentToken { organization_id: "organizationId", deployment_id: "deploymentId", agent_token_id: "agentTokenId" }
+    /// An environment object of an organization.
+    OfEnvironmentObject { organization_id: "organizationId", environment_object_id: "environmentObjectId" }
     /// An allowed address range of an organization.
     OfAllowedIpAddressRange { organization_id: "organizationId", allowed_ip_address_range_id: "allowedIpAddressRangeId" }
 }

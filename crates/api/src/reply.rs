@@ -14,6 +14,8 @@ pub enum ReplyKind {
     Many,
     /// 204, no body.
     Empty,
+    /// 200, no body.
+    Blank,
     /// 200, a stream of lines.
     Stream,
 }
@@ -23,7 +25,7 @@ impl ReplyKind {
     pub const fn status(self) -> u16 {
         match self {
             Self::Empty => 204,
-            Self::One | Self::Many | Self::Stream => 200,
+            Self::One | Self::Many | Self::Blank | Self::Stream => 200,
         }
     }
 }
@@ -74,6 +76,19 @@ impl Reply for Nothing {
     type Body = Self;
 
     fn parts(&self) -> (Option<i64>, Option<&Self>) {
+        (None, None)
+    }
+}
+
+/// Success with status 200 and no body.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Blank;
+
+impl Reply for Blank {
+    const KIND: ReplyKind = ReplyKind::Blank;
+    type Body = Nothing;
+
+    fn parts(&self) -> (Option<i64>, Option<&Nothing>) {
         (None, None)
     }
 }

@@ -18,7 +18,7 @@ use podium_db::{Change, Conn, Guard, Tx};
 use podium_domain::{Grants, Refusal, allowed_ip_address_ranges};
 use podium_store::credentials::{self, Credential, CredentialKind};
 use podium_store::{
-    allowed_ip_address_ranges as stored_ranges, changes, grants, organizations, subjects, users,
+    allowed_ip_address_ranges as stored_ranges, changes, deployments, grants, organizations, subjects, users,
 };
 use quick_cache::sync::Cache;
 
@@ -149,6 +149,14 @@ impl App {
         }
         self.note_use(&authority, now);
         Ok(authority)
+    }
+
+    /// The workspace of a deployment of the organization that is called.
+    pub async fn workspace_of(&self, authority: &Authority, guarded: bool, id: Id) -> Result<Option<Id>> {
+        let Some(member) = &authority.member else { return Ok(None) };
+        let organization_id = member.organization_id;
+        let guard = guarded.then(|| authority.guard());
+        self.db.read(guard, move |conn| Ok(deployments::workspace_of(conn, organization_id, id)?)).await
     }
 
     /// Forgets a caller whose guard no longer held.

@@ -1,12 +1,13 @@
 //! Statements, written once for both engines.
 //!
-//! The shared dialect is what SQLite and PostgreSQL both take, with three additions:
+//! The shared dialect is what SQLite and PostgreSQL both take, with four additions:
 //!
 //! | written                                 | SQLite                                | PostgreSQL                          |
 //! |-----------------------------------------|---------------------------------------|-------------------------------------|
 //! | `$1`                                    | `?1`                                  | `$1`                                |
 //! | `x IN ($1[])`, `x NOT IN ($1[])`        | `x IN (SELECT value FROM json_each(?1))` | `x = ANY($1)`, `x <> ALL($1)`    |
 //! | `SETTLED(column)`                       | `1=1`                                 | `column` is below the oldest running transaction |
+//! | `SKIPLOCKED`, after a `LIMIT`           | nothing: there is one writer          | `FOR UPDATE SKIP LOCKED`            |
 //!
 //! It refuses to understand SQL: quoted text is passed over, everything else is replaced where it stands.
 
@@ -110,6 +111,12 @@ fn placeholder<'t>(out: &mut String, rest: &'t str, engine: Engine) -> &'t str {
 }
 
 fn settled<'t>(out: &mut String, rest: &'t str, engine: Engine) -> &'t str {
+    if let Some(after) = rest.strip_prefix("SKIPLOCKED") {
+        if engine == Engine::Postgres {
+            out.push_str("FOR UPDATE SKIP LOCKED");
+        }
+        return after;
+    }
     let Some((column, after)) = rest.strip_prefix("SETTLED(").and_then(|inner| inner.split_once(')')) else {
         out.push('S');
         return &rest[1..];
@@ -179,6 +186,15 @@ mod tests {
             "SELECT a FROM t WHERE SETTLED(t.tx) AND b = $1",
             "SELECT a FROM t WHERE 1=1 AND b = ?1",
             "SELECT a FROM t WHERE t.tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint AND b = $1",
+        );
+    }
+
+    #[test]
+    fn rows_that_another_works_on_are_passed_over() {
+        check(
+            "SELECT a FROM t LIMIT $1 SKIPLOCKED",
+            "SELECT a FROM t LIMIT ?1 ",
+            "SELECT a FROM t LIMIT $1 FOR UPDATE SKIP LOCKED",
         );
     }
 

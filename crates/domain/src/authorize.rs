@@ -27,12 +27,13 @@ pub enum Target {
 pub struct Scope {
     organization_id: Id,
     permission: Option<Permission>,
+    target: Target,
 }
 
 impl Scope {
     /// A scope that no caller stands behind: for the first start and for background work only.
     pub const fn for_server(organization_id: Id) -> Self {
-        Self { organization_id, permission: None }
+        Self { organization_id, permission: None, target: Target::Organization }
     }
 
     /// The organization that everything done with this proof stays in.
@@ -43,6 +44,11 @@ impl Scope {
     /// The same, as text.
     pub fn organization(&self) -> &str {
         self.organization_id.as_str()
+    }
+
+    /// What the permission was proven on.
+    pub const fn target(&self) -> Target {
+        self.target
     }
 
     /// The permission that was proven; none where the server acts for itself.
@@ -59,7 +65,7 @@ pub fn authorize(
     target: Target,
 ) -> Result<Scope> {
     require(grants, permission, target)?;
-    Ok(Scope { organization_id, permission: Some(permission) })
+    Ok(Scope { organization_id, permission: Some(permission), target })
 }
 
 /// Checks a further permission, such as the right on the target behind a gate.

@@ -8,6 +8,7 @@ pub mod allowed_ip_address_ranges;
 pub mod assignable;
 pub mod authorize;
 pub mod custom_roles;
+pub mod deployments;
 pub mod emails;
 pub mod grants;
 pub mod groups;

@@ -13,10 +13,10 @@ use http::{HeaderValue, Response};
 use podium_api::operation::{Anyone, Input, Permitted, SignedIn};
 use podium_api::path::PathParams;
 use podium_api::{Access, Id, Lines, Method, Operation, Reply, Spec};
-use podium_app::authority::Authority;
+use podium_app::authority::{Authority, Member};
 use podium_app::organizations::AuditExport;
 use podium_app::visit::Visit;
-use podium_app::{Call, Cx, Error};
+use podium_app::{App, Call, Cx, Error};
 use podium_domain::{Permission, Refusal, Scope, Target, authorize};
 
 use crate::answers::Answers;
@@ -44,7 +44,15 @@ pub(crate) trait Admission: 'static {
     type Proof: Clone + Send + Sync + 'static;
     /// The organization that is called, by the ids of the path.
     fn organization(ids: &[Id]) -> Option<Id>;
-    fn admit(authority: &Authority, spec: &Spec, ids: &[Id], address: IpAddr) -> Result<Self::Proof, Error>;
+    /// Whether the caller may knock at all.
+    fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error>;
+    /// Whether the caller may do this; `named` is the target where the body names it.
+    fn admit(
+        caller: Caller<'_>,
+        spec: &'static Spec,
+        ids: &[Id],
+        named: Option<Id>,
+    ) -> impl Future<Output = Result<Self::Proof, Error>> + Send;
     fn prove(cx: Cx<()>, proof: Self::Proof) -> Cx<Self::Proof>;
 }
 
@@ -55,7 +63,11 @@ impl Admission for SignedIn {
         None
     }
 
-    fn admit(_: &Authority, _: &Spec, _: &[Id], _: IpAddr) -> Result<(), Error> {
+    fn enter(_: &Authority, _: IpAddr) -> Result<(), Error> {
+        Ok(())
+    }
+
+    async fn admit(_: Caller<'_>, _: &'static Spec, _: &[Id], _: Option<Id>) -> Result<(), Error> {
         Ok(())
     }
 
@@ -71,11 +83,28 @@ impl Admission for Permitted {
         ids.first().copied()
     }
 
-    fn admit(authority: &Authority, spec: &Spec, ids: &[Id], address: IpAddr) -> Result<Scope, Error> {
-        let Some(member) = &authority.member else { return Err(Refusal::not_found("organization").into()) };
-        member.admit_address(address)?;
-        let (permission, target) =
-            required(spec, ids).ok_or_else(|| Error::Internal(format!("{} has no target", spec.id)))?;
+    fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error> {
+        member(authority)?.admit_address(address)
+    }
+
+    async fn admit(
+        caller: Caller<'_>,
+        spec: &'static Spec,
+        ids: &[Id],
+        named: Option<Id>,
+    ) -> Result<Scope, Error> {
+        let member = member(caller.authority)?;
+        let (permission, on) = required(spec, ids, named)
+            .ok_or_else(|| Error::Internal(format!("{} has no target", spec.id)))?;
+        let target = match on {
+            Required::Organization => Target::Organization,
+            Required::Workspace(id) => Target::Workspace(id),
+            Required::Deployment(id) => {
+                let workspace_id = caller.app.workspace_of(caller.authority, caller.is_first, id).await?;
+                let workspace_id = workspace_id.ok_or_else(|| Refusal::not_found("deployment"))?;
+                Target::Deployment { id, workspace_id }
+            }
+        };
         Ok(authorize(member.organization_id, &member.grants, permission, target)?)
     }
 
@@ -84,17 +113,39 @@ impl Admission for Permitted {
     }
 }
 
-/// The permission that an operation takes, and on what: the permission's name says which id of the path it is.
-pub(crate) fn required(spec: &Spec, ids: &[Id]) -> Option<(Permission, Target)> {
+/// Who calls.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    app: &'a App,
+    authority: &'a Authority,
+    /// Whether this is the first judgement of the request; later ones read the caller again.
+    is_first: bool,
+}
+
+fn member(authority: &Authority) -> Result<&Member, Error> {
+    authority.member.as_ref().ok_or_else(|| Refusal::not_found("organization").into())
+}
+
+/// What an operation takes its permission on.
+enum Required {
+    Organization,
+    Workspace(Id),
+    Deployment(Id),
+}
+
+/// The permission that an operation takes, and on what: the permission's name says which id it is.
+fn required(spec: &Spec, ids: &[Id], named: Option<Id>) -> Option<(Permission, Required)> {
     let Access::Permission(name) = spec.access else { return None };
     let permission = Permission::named(name)?;
-    let id = |param: &str| ids.get(spec.path_params.iter().position(|name| *name == param)?).copied();
-    let target = match name.split('.').next()? {
-        "workspace" => Target::Workspace(id("workspaceId")?),
-        "organization" => Target::Organization,
+    let in_path = |param: &str| ids.get(spec.path_params.iter().position(|name| *name == param)?).copied();
+    let id = |param: &str| if spec.target_in_body == Some(param) { named } else { in_path(param) };
+    let on = match name.split('.').next()? {
+        "organization" => Required::Organization,
+        "workspace" => Required::Workspace(id("workspaceId")?),
+        "deployment" => Required::Deployment(id("deploymentId")?),
         _ => return None,
     };
-    Some((permission, target))
+    Some((permission, on))
 }
 
 /// Binds an operation that needs a token.
@@ -244,7 +295,18 @@ where
     F: Fn(Cx<A::Proof>, Call<P, Q, B>) -> Fut,
     Fut: Future<Output = Result<Sent, Failure>>,
 {
-    let admitted = A::admit(&authority, spec, &incoming.ids, incoming.address);
+    let app = incoming.app.clone();
+    let caller = Caller { app: &app, authority: &authority, is_first };
+    let admitted = match A::enter(&authority, incoming.address) {
+        Ok(()) if spec.target_in_body.is_some() => Ok(None),
+        Ok(()) => A::admit(caller, spec, &incoming.ids, None).await.map(Some),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &admitted
+        && error.is_stale()
+    {
+        return Err(Error::STALE.into());
+    }
     let known = incoming.parts.headers.get(IF_NONE_MATCH).filter(|_| spec.method == Method::Get).cloned();
     let generation = incoming.app.db.generation().filter(|_| spec.method == Method::Get && admitted.is_ok());
     let token_id = authority.credential.token_id;
@@ -257,14 +319,22 @@ where
         Err(error) => (Err(error.into()), None),
         Ok(proof) => {
             let decoded = incoming.decode::<Q, B>(checks, &env.settings).await;
-            (decoded.input.map(|input| (proof, input)), decoded.audited_body)
+            let admitted = match (decoded.input, proof) {
+                (Err(failure), _) => Err(failure),
+                (Ok(input), Some(proof)) => Ok((proof, input)),
+                (Ok(input), None) => {
+                    let admitted = A::admit(caller, spec, &incoming.ids, decoded.target).await;
+                    admitted.map(|proof| (proof, input)).map_err(Into::into)
+                }
+            };
+            (admitted, decoded.audited_body)
         }
     };
     let (request, wrong) = match incoming.request(spec, audited_body.clone()) {
         Ok(request) => (request, None),
         Err(failure) => (incoming.request_without_key(spec, audited_body), Some(failure)),
     };
-    let cx = Cx::new(incoming.app.clone(), authority, request, !is_first);
+    let cx = Cx::new(app.clone(), Arc::clone(&authority), request, !is_first);
     let answer = match (admitted, wrong) {
         (Err(failure), _) | (Ok(_), Some(failure)) => Err(failure),
         (Ok((proof, (query, body))), None) => {

@@ -40,12 +40,16 @@ pub(crate) struct Incoming {
 pub(crate) struct Checks {
     pub(crate) query: Option<Check>,
     pub(crate) body: Option<Check>,
+    /// The field of the body that names the target of the permission.
+    pub(crate) target: Option<&'static str>,
 }
 
 /// What was read of a request: its input or what is wrong with it, and what the audit log may keep.
 pub(crate) struct Decoded<Q, B> {
     pub(crate) input: Result<(Q, B), Failure>,
     pub(crate) audited_body: Option<Value>,
+    /// What the body names as the target of the permission.
+    pub(crate) target: Option<Id>,
 }
 
 impl Incoming {
@@ -127,9 +131,9 @@ impl Incoming {
         checks: &Checks,
         settings: &Settings,
     ) -> Decoded<Q, B> {
-        let mut audited_body = None;
-        let input = self.input(checks, settings, &mut audited_body).await;
-        Decoded { input, audited_body }
+        let (mut audited_body, mut target) = (None, None);
+        let input = self.input(checks, settings, &mut audited_body, &mut target).await;
+        Decoded { input, audited_body, target }
     }
 
     async fn input<Q: Input, B: Input>(
@@ -137,6 +141,7 @@ impl Incoming {
         checks: &Checks,
         settings: &Settings,
         audited_body: &mut Option<Value>,
+        target: &mut Option<Id>,
     ) -> Result<(Q, B), Failure> {
         let query = match &checks.query {
             Some(check) => check.decode_query(query_pairs(self.parts.uri.query().unwrap_or_default())),
@@ -151,6 +156,7 @@ impl Incoming {
                 let parsed: Result<Value, _> = serde_json::from_slice(&self.bytes);
                 let shown = parsed.as_ref().ok().and_then(|value| check.without_secrets(value));
                 *audited_body = audit::kept_body(&self.bytes, shown);
+                *target = named(parsed.as_ref().ok(), checks.target);
                 parsed
                     .map_err(|error| vec![malformed(&self.bytes, &error)])
                     .and_then(|value| check.decode(value))
@@ -213,6 +219,11 @@ fn malformed(bytes: &[u8], error: &serde_json::Error) -> FieldError {
         return FieldError::new("", "required", "is required, as JSON");
     }
     FieldError::new("", "json", format!("is not JSON: {error}"))
+}
+
+/// The id in a field of the body.
+fn named(body: Option<&Value>, field: Option<&str>) -> Option<Id> {
+    body?.get(field?)?.as_str()?.parse().ok()
 }
 
 /// The value of a type that takes no input.

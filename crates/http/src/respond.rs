@@ -74,7 +74,7 @@ impl Written {
         };
         let mut response = Response::new(whole(bytes));
         *response.status_mut() = status;
-        if !unchanged && self.kind != ReplyKind::Empty {
+        if !unchanged && !matches!(self.kind, ReplyKind::Empty | ReplyKind::Blank) {
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         if let Some(tag) = self.tag {

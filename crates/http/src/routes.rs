@@ -89,5 +89,6 @@ fn prepare(document: &Document, id: &str) -> (&'static Spec, Checks) {
     let schemas = &document.operations[index];
     let check =
         |schema: &Option<serde_json::Value>| Some(Check::compile(schema.as_ref()?, &document.schemas));
-    (&OPERATIONS[index], Checks { query: check(&schemas.query), body: check(&schemas.body) })
+    let spec = &OPERATIONS[index];
+    (spec, Checks { query: check(&schemas.query), body: check(&schemas.body), target: spec.target_in_body })
 }

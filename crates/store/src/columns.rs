@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use podium_api::{Id, Timestamp};
 use podium_db::{Error, Result, Row};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// Reads ids, times and words from a row.
 pub(crate) trait Columns {
@@ -17,6 +19,8 @@ pub(crate) trait Columns {
     fn word<T: FromStr>(&self, index: usize) -> Result<T>;
     /// A word of a closed set, or nothing.
     fn word_opt<T: FromStr>(&self, index: usize) -> Result<Option<T>>;
+    /// A JSON document.
+    fn document<T: DeserializeOwned>(&self, index: usize) -> Result<T>;
     /// A time.
     fn time(&self, index: usize) -> Result<Timestamp>;
     /// A time, or nothing.
@@ -37,6 +41,11 @@ impl Columns for Row<'_> {
         text.filter(|text| !text.is_empty()).map(|text| parse(&text, index)).transpose()
     }
 
+    fn document<T: DeserializeOwned>(&self, index: usize) -> Result<T> {
+        serde_json::from_str(self.text(index)?)
+            .map_err(|error| Error::Other(format!("column {index} holds no such document: {error}")))
+    }
+
     fn time(&self, index: usize) -> Result<Timestamp> {
         Ok(Timestamp::from_millis(self.get(index)?))
     }
@@ -44,6 +53,11 @@ impl Columns for Row<'_> {
     fn time_opt(&self, index: usize) -> Result<Option<Timestamp>> {
         Ok(self.get::<Option<i64>>(index)?.map(Timestamp::from_millis))
     }
+}
+
+/// The text of a JSON document.
+pub(crate) fn document(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| Error::Other(error.to_string()))
 }
 
 fn parse<T: FromStr>(text: &str, index: usize) -> Result<T> {

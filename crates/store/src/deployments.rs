@@ -1,21 +1,162 @@
-//! Deployments, as far as roles and workspaces refer to them.
+//! Deployments: their columns, the document of what is wanted and the document of what runs.
 
-use podium_api::Id;
-use podium_db::{Conn, Result, Tx, params, statements};
-use podium_domain::Scope;
+use podium_api::enums::DeploymentStatus;
+use podium_api::{Id, Timestamp};
+use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_domain::deployments::{Running, Spec};
+use podium_domain::{DeploymentReach, Scope};
 
-use crate::columns::Columns;
+use crate::columns::{Columns, document};
+use crate::listing::{Filter, Paging, Table, Total};
+use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+use crate::{counters, work};
+
+/// The kind of their counter, their changes and their work.
+pub const KIND: &str = "deployments";
+
+macro_rules! columns {
+    () => {
+        concat!(
+            "t.id, t.organization_id, t.workspace_id, w.name, t.cluster_id, t.name, t.namespace, t.spec, \
+             t.generation, t.status, t.status_reason, t.observed, t.observed_generation, ",
+            stamp_columns!()
+        )
+    };
+}
+
+macro_rules! joins {
+    () => {
+        concat!(" LEFT JOIN workspaces w ON w.id = t.workspace_id", stamp_joins!())
+    };
+}
+
+const ORGANIZATION: &str = "t.organization_id = {}";
+const IDS: &str = "t.id IN ({}[])";
+const NAMES: &str = "t.name_key IN ({}[])";
+const WORKSPACES: &str = "t.workspace_id IN ({}[])";
+const REACHED: &str = "(t.workspace_id IN ({}[]) OR t.id IN ({}[]))";
+
+pub(crate) const TABLE: Table = Table {
+    name: "deployments",
+    key: "id",
+    on: "t.id = page.key",
+    columns: columns!(),
+    joins: joins!(),
+    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
+    filters: &[ORGANIZATION, IDS, NAMES, WORKSPACES, REACHED],
+};
 
 statements! {
-    WORKSPACES = "SELECT id, workspace_id FROM deployments WHERE id IN ($1[]) AND organization_id = $2";
+    GET = concat!("SELECT ", columns!(), " FROM deployments t", joins!(), " WHERE t.id = $1 AND t.organization_id = $2");
+    STATE = concat!("SELECT ", columns!(), " FROM deployments t", joins!(), " WHERE t.id = $1");
+    WORKSPACE_OF = "SELECT workspace_id FROM deployments WHERE id = $1 AND organization_id = $2";
+    WORKSPACES_OF = "SELECT id, workspace_id FROM deployments WHERE id IN ($1[]) AND organization_id = $2";
     COUNT = "SELECT COUNT(*) FROM deployments WHERE workspace_id = $1 AND organization_id = $2";
-    INSERT = "INSERT INTO deployments (id, organization_id, workspace_id) VALUES ($1, $2, $3)";
+    INSERT = "INSERT INTO deployments (id, organization_id, workspace_id, cluster_id, name, name_key, namespace, spec, \
+        generation, status, status_reason, observed, observed_generation, version, created_at, created_by, updated_at, \
+        updated_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
+    UPDATE = "UPDATE deployments SET workspace_id = $4, name = $5, name_key = $6, spec = $7, generation = $8, \
+        status = $9, status_reason = $10, version = version + 1, updated_at = $11, updated_by = $12 \
+        WHERE id = $1 AND organization_id = $2 AND version = $3";
+    RECORD = "UPDATE deployments SET status = $3, status_reason = $4, observed = $5, observed_generation = $2 \
+        WHERE id = $1 AND generation = $2";
+    ROLL_OUT = "UPDATE deployments SET generation = generation + 1, \
+        status = CASE WHEN status = 'CREATING' THEN status ELSE 'DEPLOYING' END, \
+        status_reason = CASE WHEN status = 'CREATING' THEN status_reason ELSE $3 END \
+        WHERE id IN ($1[]) AND organization_id = $2 RETURNING id";
+    IN_WORKSPACE = "SELECT id FROM deployments WHERE workspace_id = $1 AND organization_id = $2";
+    DELETE = "DELETE FROM deployments WHERE id = $1 AND organization_id = $2 AND version = $3";
+}
+
+/// A deployment as it is stored.
+#[derive(Clone, Debug)]
+pub struct DeploymentRow {
+    /// Its id.
+    pub id: Id,
+    /// Its organization.
+    pub organization_id: Id,
+    /// Its workspace.
+    pub workspace_id: Id,
+    /// The name of its workspace.
+    pub workspace_name: Option<String>,
+    /// The cluster that it runs on.
+    pub cluster_id: Option<Id>,
+    /// Its name.
+    pub name: String,
+    /// Its name in the data plane.
+    pub namespace: String,
+    /// What is wanted.
+    pub spec: Spec,
+    /// Advanced by every change of what is wanted.
+    pub generation: i64,
+    /// What it is doing.
+    pub status: DeploymentStatus,
+    /// Why.
+    pub status_reason: String,
+    /// What is known to run.
+    pub observed: Running,
+    /// The generation that `observed` and the status speak of.
+    pub observed_generation: i64,
+    /// Who made it and changed it.
+    pub stamp: Stamp,
+}
+
+/// Which deployments to list.
+pub struct Listed<'a> {
+    /// Those that the caller may see.
+    pub reach: &'a DeploymentReach,
+    /// Only these, where there are any.
+    pub ids: &'a [String],
+    /// Only those with one of these folded names, where there are any.
+    pub name_keys: &'a [String],
+    /// Only those of these workspaces, where there are any.
+    pub workspace_ids: &'a [String],
+}
+
+/// Reads a page of deployments, and how many there are.
+pub fn list(
+    conn: &Conn,
+    scope: &Scope,
+    listed: &Listed<'_>,
+    paging: &Paging,
+) -> Result<(Vec<DeploymentRow>, u64)> {
+    let mut filter = Filter::new(ORGANIZATION, scope.organization());
+    let given =
+        |values: &'_ [String]| Some(values).filter(|values| !values.is_empty()).map(<[String]>::to_vec);
+    let (ids, names, workspaces) = (given(listed.ids), given(listed.name_keys), given(listed.workspace_ids));
+    let texts = |ids: &[Id]| ids.iter().map(Id::to_string).collect::<Vec<_>>();
+    let reached = match listed.reach {
+        DeploymentReach::All => None,
+        DeploymentReach::Only { workspaces, deployments } => Some((texts(workspaces), texts(deployments))),
+    };
+    if let Some((workspaces, deployments)) = &reached {
+        filter.and_either(REACHED, workspaces, deployments);
+    }
+    filter.and(IDS, ids.as_deref());
+    filter.and(NAMES, names.as_deref());
+    filter.and(WORKSPACES, workspaces.as_deref());
+    TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), read)
+}
+
+/// Reads a deployment.
+pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<DeploymentRow>> {
+    conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
+}
+
+/// Reads a deployment for the loops, which look at all organizations.
+pub fn state(conn: &Conn, id: Id) -> Result<Option<DeploymentRow>> {
+    conn.query_opt(&STATE, params![id.as_str()], read)
+}
+
+/// The workspace of a deployment.
+pub fn workspace_of(conn: &Conn, organization_id: Id, id: Id) -> Result<Option<Id>> {
+    conn.query_opt(&WORKSPACE_OF, params![id.as_str(), organization_id.as_str()], |row| row.id(0))
 }
 
 /// The workspaces of those of these deployments that there are.
 pub fn workspaces(conn: &Conn, scope: &Scope, ids: &[Id]) -> Result<Vec<(Id, Id)>> {
     let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
-    conn.query(&WORKSPACES, params![&ids, scope.organization()], |row| Ok((row.id(0)?, row.id(1)?)))
+    conn.query(&WORKSPACES_OF, params![&ids, scope.organization()], |row| Ok((row.id(0)?, row.id(1)?)))
 }
 
 /// How many deployments a workspace has.
@@ -23,8 +164,117 @@ pub fn count(conn: &Conn, scope: &Scope, workspace_id: Id) -> Result<i64> {
     conn.query_one(&COUNT, params![workspace_id.as_str(), scope.organization()], |row| row.get(0))
 }
 
-/// Adds a deployment to a workspace.
-pub fn insert(tx: &Tx, scope: &Scope, id: Id, workspace_id: Id) -> Result<()> {
-    tx.execute(&INSERT, params![id.as_str(), scope.organization(), workspace_id.as_str()])?;
-    Ok(())
+/// The deployments of a workspace.
+pub fn of_workspace(conn: &Conn, scope: &Scope, workspace_id: Id) -> Result<Vec<Id>> {
+    conn.query(&IN_WORKSPACE, params![workspace_id.as_str(), scope.organization()], |row| row.id(0))
+}
+
+/// Adds a deployment, and asks the loops to look at it.
+pub fn insert(tx: &Tx, row: &DeploymentRow, name_key: &str) -> Result<()> {
+    let stamp = &row.stamp;
+    tx.execute(
+        &INSERT,
+        params![
+            row.id.as_str(),
+            row.organization_id.as_str(),
+            row.workspace_id.as_str(),
+            row.cluster_id.as_ref().map(Id::as_str),
+            &row.name,
+            name_key,
+            &row.namespace,
+            &document(&row.spec)?,
+            row.generation,
+            row.status.as_str(),
+            &row.status_reason,
+            &document(&row.observed)?,
+            row.observed_generation,
+            stamp.version,
+            stamp.created_at.millis(),
+            stamp.created_by.id.as_str(),
+            stamp.updated_at.millis(),
+            stamp.updated_by.id.as_str(),
+        ],
+    )?;
+    counters::add(tx, row.organization_id, KIND, row.id, 1, 0)?;
+    work::enqueue(tx, KIND, row.id, stamp.updated_at, stamp.updated_at)
+}
+
+/// Replaces a deployment whose version is still the one before its stamp's, and asks the loops to look at it.
+pub fn update(tx: &Tx, row: &DeploymentRow, name_key: &str) -> Result<()> {
+    let stamp = &row.stamp;
+    let rows = tx.execute(
+        &UPDATE,
+        params![
+            row.id.as_str(),
+            row.organization_id.as_str(),
+            stamp.version - 1,
+            row.workspace_id.as_str(),
+            &row.name,
+            name_key,
+            &document(&row.spec)?,
+            row.generation,
+            row.status.as_str(),
+            &row.status_reason,
+            stamp.updated_at.millis(),
+            stamp.updated_by.id.as_str(),
+        ],
+    )?;
+    if rows != 1 {
+        return Err(Error::Lost);
+    }
+    work::enqueue(tx, KIND, row.id, stamp.updated_at, stamp.updated_at)
+}
+
+/// Rolls out to deployments what changed around them, such as an environment object.
+pub fn roll_out(tx: &Tx, scope: &Scope, ids: &[Id], reason: &str, now: Timestamp) -> Result<()> {
+    let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
+    let rolled = tx.query(&ROLL_OUT, params![&ids, scope.organization(), reason], |row| row.id(0))?;
+    rolled.into_iter().try_for_each(|id| work::enqueue(tx, KIND, id, now, now))
+}
+
+/// What a loop saw of a deployment.
+pub struct Seen<'a> {
+    /// The generation that it looked at.
+    pub generation: i64,
+    /// What the deployment is doing.
+    pub status: DeploymentStatus,
+    /// Why.
+    pub reason: &'a str,
+    /// What runs.
+    pub running: &'a Running,
+}
+
+/// Records what a loop saw, unless something else is wanted by now; says whether it did.
+pub fn record(tx: &Tx, id: Id, seen: &Seen<'_>) -> Result<bool> {
+    let running = document(seen.running)?;
+    let params = params![id.as_str(), seen.generation, seen.status.as_str(), seen.reason, &running];
+    Ok(tx.execute(&RECORD, params)? == 1)
+}
+
+/// Removes a deployment of this version, and asks the loops to clean up after it.
+pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64, now: Timestamp) -> Result<()> {
+    if tx.execute(&DELETE, params![id.as_str(), scope.organization(), version])? != 1 {
+        return Err(Error::Lost);
+    }
+    counters::add(tx, scope.organization_id(), KIND, id, -1, 1)?;
+    work::enqueue(tx, KIND, id, now, now)
+}
+
+fn read(row: &Row<'_>) -> Result<DeploymentRow> {
+    Ok(DeploymentRow {
+        id: row.id(0)?,
+        organization_id: row.id(1)?,
+        workspace_id: row.id(2)?,
+        workspace_name: row.get(3)?,
+        cluster_id: row.id_opt(4)?,
+        name: row.get(5)?,
+        namespace: row.get(6)?,
+        spec: row.document(7)?,
+        generation: row.get(8)?,
+        status: row.word(9)?,
+        status_reason: row.get(10)?,
+        observed: row.document(11)?,
+        observed_generation: row.get(12)?,
+        stamp: Stamp::read(row, 13)?,
+    })
 }

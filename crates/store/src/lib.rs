@@ -28,6 +28,7 @@ pub mod team_members;
 pub mod teams;
 pub mod tokens;
 pub mod users;
+pub mod work;
 pub mod workspaces;
 
 pub use listing::Paging;
@@ -35,13 +36,19 @@ pub use stamp::Stamp;
 
 use podium_db::{Migration, Sql};
 
+macro_rules! migration {
+    ($version:literal, $name:literal) => {
+        Migration {
+            version: $version,
+            name: $name,
+            sqlite: include_str!(concat!("../../../migrations/sqlite/000", $version, "_", $name, ".sql")),
+            postgres: include_str!(concat!("../../../migrations/postgres/000", $version, "_", $name, ".sql")),
+        }
+    };
+}
+
 /// The migrations, oldest first.
-pub const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "identity",
-    sqlite: include_str!("../../../migrations/sqlite/0001_identity.sql"),
-    postgres: include_str!("../../../migrations/postgres/0001_identity.sql"),
-}];
+pub const MIGRATIONS: &[Migration] = &[migration!(1, "identity"), migration!(2, "deployments")];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all.
 pub fn statements() -> Vec<&'static Sql> {
@@ -66,10 +73,12 @@ pub fn statements() -> Vec<&'static Sql> {
         teams::STATEMENTS,
         tokens::STATEMENTS,
         users::STATEMENTS,
+        work::STATEMENTS,
         workspaces::STATEMENTS,
     ];
     let shapes = [
         allowed_ip_address_ranges::TABLE,
+        deployments::TABLE,
         organizations::TABLE,
         roles::TABLE,
         team_members::TABLE,

@@ -70,6 +70,19 @@ impl<'a> Filter<'a> {
         }
     }
 
+    /// Also a condition with two parameters.
+    pub(crate) fn and_either(
+        &mut self,
+        condition: &'static str,
+        one: impl Into<Value<'a>>,
+        other: impl Into<Value<'a>>,
+    ) {
+        self.narrowed = true;
+        self.params.push(one.into());
+        let condition = condition.replacen("{}", &format!("${}", self.params.len()), 1);
+        self.push(&condition, other.into());
+    }
+
     fn push(&mut self, condition: &str, param: Value<'a>) {
         self.params.push(param);
         let placeholder = format!("${}", self.params.len());
@@ -156,7 +169,11 @@ impl Table {
             .map(|sort| Sql::owned(self.page_sql(&base, 1, &[sort])))
             .collect();
         for condition in &self.filters[1..] {
-            filter.and(condition, Some(""));
+            if condition.matches("{}").count() == 2 {
+                filter.and_either(condition, "", "");
+            } else {
+                filter.and(condition, Some(""));
+            }
         }
         shapes.push(Sql::owned(self.count_sql(&filter.conditions)));
         shapes.push(Sql::owned(self.page_sql(&filter.conditions, filter.params.len(), &[])));

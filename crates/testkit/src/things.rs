@@ -1,9 +1,12 @@
 //! Things for actors to work on, made the shortest way.
 
 use podium_api::Id;
+use podium_api::enums::{DeploymentStatus, DeploymentType, Executor, SchedulerSize};
 use podium_db::{Sql, Target};
+use podium_domain::deployments::{Hibernation, Release, Running, Spec};
 use podium_domain::{Grant, Held, On, Scope};
-use podium_store::deployments;
+use podium_store::Stamp;
+use podium_store::deployments::{self, DeploymentRow};
 use serde_json::json;
 
 use crate::actors::Actor;
@@ -43,8 +46,18 @@ impl TestApp {
 
     /// A deployment of a workspace, as a bare row.
     pub async fn deployment(&self, workspace_id: Id) -> Id {
-        let (id, scope) = (self.world.id(), Scope::for_server(self.organization_id));
-        let added = self.app.db.write(None, move |tx| deployments::insert(tx, &scope, id, workspace_id));
+        let id = self.world.id();
+        let scope = Scope::for_server(self.organization_id);
+        let owner_id = self.owner.id;
+        let now = self.world.now();
+        let organization_id = self.organization_id;
+        let added = self.app.db.write(None, move |tx| {
+            let owner = podium_store::subjects::get(tx, owner_id)?.expect("the owner is a subject");
+            let row = bare(id, organization_id, workspace_id, Stamp::new(owner, now));
+            deployments::insert(tx, &row, &row.name)?;
+            podium_store::work::forget(tx, deployments::KIND, id)?;
+            deployments::workspaces(tx, &scope, &[id])
+        });
         added.await.expect("a deployment can be stored");
         id
     }
@@ -113,5 +126,59 @@ impl TestApp {
     async fn made(&self, path: &str, body: serde_json::Value) -> Id {
         let answer = self.post(&self.owner, &self.path(path), body).await;
         answer.id().parse().expect("an id")
+    }
+}
+
+/// A deployment that is healthy and wants nothing.
+fn bare(id: Id, organization_id: Id, workspace_id: Id, stamp: Stamp) -> DeploymentRow {
+    let spec = Spec {
+        kind: DeploymentType::Standard,
+        description: String::new(),
+        cloud_provider: None,
+        region: None,
+        runtime_version: "3.3.2".into(),
+        executor: Executor::Celery,
+        scheduler_size: Some(SchedulerSize::Small),
+        scheduler_au: None,
+        scheduler_replicas: 1,
+        is_high_availability: false,
+        is_development_mode: false,
+        is_cicd_enforced: false,
+        is_dag_deploy_enabled: true,
+        worker_queues: Vec::new(),
+        default_task_pod_cpu: Some("0.25".into()),
+        default_task_pod_memory: Some("0.5Gi".into()),
+        resource_quota_cpu: Some("10".into()),
+        resource_quota_memory: Some("20Gi".into()),
+        task_pod_node_pool_id: None,
+        environment_variables: Vec::new(),
+        contact_emails: Vec::new(),
+        workload_identity: None,
+        dr_workload_identity: None,
+        remote_execution: None,
+        hibernation: Hibernation::default(),
+        release: Release {
+            deploy_id: None,
+            image_tag: "3.3.2".into(),
+            dag_version: None,
+            bundles: Vec::new(),
+            git: None,
+        },
+    };
+    DeploymentRow {
+        id,
+        organization_id,
+        workspace_id,
+        workspace_name: None,
+        cluster_id: None,
+        name: id.to_string(),
+        namespace: format!("bare-{id}"),
+        spec,
+        generation: 1,
+        status: DeploymentStatus::Healthy,
+        status_reason: String::new(),
+        observed: Running::default(),
+        observed_generation: 1,
+        stamp,
     }
 }

@@ -1,0 +1,280 @@
+//! Deployments: Apache Airflow environments.
+
+mod parts;
+mod requests;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::deploys::DeployGit;
+use crate::enums::{CloudProvider, DeploymentStatus, DeploymentType, Executor, SchedulerSize};
+use crate::operation::{Nothing, Operation, Permitted};
+use crate::page::{Page, SortKeys};
+use crate::path::{InOrganization, OfDeployment};
+use crate::reply::{Many, One};
+use crate::subjects::SubjectProfile;
+use crate::union::OneOf;
+use crate::{Id, Timestamp};
+
+pub use parts::{
+    DeploymentEnvironmentVariable, DeploymentHibernationOverride, DeploymentHibernationSchedule,
+    DeploymentHibernationSpec, DeploymentHibernationStatus, DeploymentRemoteExecution, DeploymentScalingSpec,
+    DeploymentScalingStatus, WorkerQueue,
+};
+pub use requests::{
+    CreateDeploymentRequest, DeploymentEnvironmentVariableRequest, DeploymentHibernationOverrideRequest,
+    DeploymentHibernationSpecRequest, DeploymentRemoteExecutionRequest, DeploymentScalingSpecRequest,
+    InstanceSpecRequest, OverrideDeploymentHibernationBody, UpdateDeploymentRequest, WorkerQueueRequest,
+};
+
+const TAG: &str = "Deployment";
+
+/// Lists the deployments that the caller may see.
+pub const LIST: Operation<Permitted, InOrganization, ListDeployments, Nothing, Many<DeploymentsPaginated>> =
+    Operation::get(
+        "ListDeployments",
+        "/organizations/{organizationId}/deployments",
+        "organization.deployments.get",
+    )
+    .about(TAG, "List deployments");
+/// Creates a deployment.
+pub const CREATE: Operation<
+    Permitted,
+    InOrganization,
+    Nothing,
+    OneOf<CreateDeploymentRequest>,
+    One<Deployment>,
+> = Operation::post(
+    "CreateDeployment",
+    "/organizations/{organizationId}/deployments",
+    "workspace.deployments.create",
+)
+.target_in_body("workspaceId")
+.about(TAG, "Create a deployment")
+.also(&[409]);
+/// Reads a deployment.
+pub const GET: Operation<Permitted, OfDeployment, Nothing, Nothing, One<Deployment>> = Operation::get(
+    "GetDeployment",
+    "/organizations/{organizationId}/deployments/{deploymentId}",
+    "deployment.get",
+)
+.about(TAG, "Get a deployment");
+/// Changes a deployment.
+pub const UPDATE: Operation<
+    Permitted,
+    OfDeployment,
+    Nothing,
+    OneOf<UpdateDeploymentRequest>,
+    One<Deployment>,
+> = Operation::post(
+    "UpdateDeployment",
+    "/organizations/{organizationId}/deployments/{deploymentId}",
+    "deployment.update",
+)
+.about(TAG, "Update a deployment")
+.also(&[409]);
+/// Deletes a deployment.
+pub const DELETE: Operation<Permitted, OfDeployment, Nothing, Nothing, Nothing> = Operation::delete(
+    "DeleteDeployment",
+    "/organizations/{organizationId}/deployments/{deploymentId}",
+    "deployment.delete",
+)
+.about(TAG, "Delete a deployment");
+/// Overrides the hibernation schedules of a deployment.
+pub const OVERRIDE_HIBERNATION: Operation<
+    Permitted,
+    OfDeployment,
+    Nothing,
+    OverrideDeploymentHibernationBody,
+    One<DeploymentHibernationOverride>,
+> = Operation::post(
+    "UpdateDeploymentHibernationOverride",
+    "/organizations/{organizationId}/deployments/{deploymentId}/hibernation-override",
+    "deployment.update",
+)
+.about(TAG, "Override the hibernation of a deployment");
+/// Goes back to the hibernation schedules of a deployment.
+pub const END_HIBERNATION_OVERRIDE: Operation<Permitted, OfDeployment, Nothing, Nothing, Nothing> =
+    Operation::delete(
+        "DeleteDeploymentHibernationOverride",
+        "/organizations/{organizationId}/deployments/{deploymentId}/hibernation-override",
+        "deployment.update",
+    )
+    .about(TAG, "End the hibernation override of a deployment");
+
+/// How deployments can be sorted.
+#[derive(Debug)]
+pub struct DeploymentSorts;
+
+impl SortKeys for DeploymentSorts {
+    const KEYS: &'static [&'static str] = &["name", "createdAt", "updatedAt"];
+    const LIMIT_IS_BOUNDED: bool = false;
+}
+
+/// Which deployments to list.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListDeployments {
+    /// Only these.
+    #[serde(default)]
+    pub deployment_ids: Vec<String>,
+    /// Only those with one of these names.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// Only those of these workspaces.
+    #[serde(default)]
+    pub workspace_ids: Vec<String>,
+    /// The page.
+    #[serde(flatten)]
+    pub page: Page<DeploymentSorts>,
+}
+
+/// A page of deployments.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeploymentsPaginated {
+    /// The deployments.
+    pub deployments: Vec<Deployment>,
+    /// The limit in force.
+    pub limit: u32,
+    /// How many were skipped.
+    pub offset: u64,
+    /// How many there are in all.
+    pub total_count: u64,
+}
+
+/// A deployment: an Apache Airflow environment.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Deployment {
+    /// Its id.
+    pub id: Id,
+    /// Its name, unique in the workspace.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Its organization.
+    pub organization_id: Id,
+    /// Its workspace.
+    pub workspace_id: Id,
+    /// The name of its workspace.
+    pub workspace_name: Option<String>,
+    /// Where it runs.
+    #[serde(rename = "type")]
+    pub kind: Option<DeploymentType>,
+    /// The cluster that it runs on.
+    pub cluster_id: Option<Id>,
+    /// The name of that cluster.
+    pub cluster_name: Option<String>,
+    /// The cloud provider that it runs at.
+    pub cloud_provider: Option<CloudProvider>,
+    /// The region that it runs in.
+    pub region: Option<String>,
+    /// Its name in the data plane, which never changes.
+    pub namespace: String,
+    /// What it is doing.
+    pub status: DeploymentStatus,
+    /// Why, in words that a person can act on.
+    pub status_reason: Option<String>,
+    /// The version of Apache Airflow.
+    pub airflow_version: String,
+    /// The runtime that it is to run.
+    pub platform_runtime_version: String,
+    /// The same, for older clients.
+    pub runtime_version: String,
+    /// Where its images are kept.
+    pub image_repository: String,
+    /// The image that it is to run.
+    pub image_tag: String,
+    /// The same, for older clients.
+    pub image_version: Option<String>,
+    /// The DAGs that run.
+    pub dag_tarball_version: Option<String>,
+    /// The DAGs that are to run.
+    pub desired_dag_tarball_version: Option<String>,
+    /// Where the code of the current deploy came from.
+    pub git: Option<DeployGit>,
+    /// Whether only API tokens make deploys.
+    pub is_cicd_enforced: bool,
+    /// Whether DAGs are deployed apart from images.
+    pub is_dag_deploy_enabled: bool,
+    /// Whether it may hibernate.
+    pub is_development_mode: Option<bool>,
+    /// Whether its components run more than once.
+    pub is_high_availability: Option<bool>,
+    /// What runs its tasks.
+    pub executor: Option<Executor>,
+    /// The size of its scheduler.
+    pub scheduler_size: Option<SchedulerSize>,
+    /// The size of its scheduler in units of 0.1 CPU and 0.375 GiB.
+    pub scheduler_au: Option<u32>,
+    /// CPU of each scheduler.
+    pub scheduler_cpu: String,
+    /// Memory of each scheduler.
+    pub scheduler_memory: String,
+    /// How many schedulers there are.
+    pub scheduler_replicas: u32,
+    /// Its worker queues, `default` first.
+    pub worker_queues: Option<Vec<WorkerQueue>>,
+    /// CPU of a task's pod.
+    pub default_task_pod_cpu: Option<String>,
+    /// Memory of a task's pod.
+    pub default_task_pod_memory: Option<String>,
+    /// CPU of all pods together.
+    pub resource_quota_cpu: Option<String>,
+    /// Memory of all pods together.
+    pub resource_quota_memory: Option<String>,
+    /// The node pool of tasks' pods.
+    pub task_pod_node_pool_id: Option<Id>,
+    /// Its environment variables; a secret has no value here.
+    pub environment_variables: Option<Vec<DeploymentEnvironmentVariable>>,
+    /// Who is told of trouble.
+    pub contact_emails: Option<Vec<String>>,
+    /// How it scales.
+    pub scaling_spec: Option<DeploymentScalingSpec>,
+    /// How it is scaled now.
+    pub scaling_status: Option<DeploymentScalingStatus>,
+    /// Where its tasks run, when that is elsewhere.
+    pub remote_execution: Option<DeploymentRemoteExecution>,
+    /// The cloud identity of its workloads.
+    pub effective_workload_identity: Option<String>,
+    /// The same after a failover.
+    #[serde(rename = "effectiveDRWorkloadIdentity")]
+    pub effective_dr_workload_identity: Option<String>,
+    /// Addresses that it calls from.
+    #[serde(rename = "externalIPs")]
+    pub external_ips: Option<Vec<String>>,
+    /// The same after a failover.
+    #[serde(rename = "drExternalIPs")]
+    pub dr_external_ips: Option<Vec<String>>,
+    /// Who vouches for the identity of its workloads.
+    pub oidc_issuer_url: Option<String>,
+    /// The same after a failover.
+    pub dr_oidc_issuer_url: Option<String>,
+    /// Where people see it in the console.
+    pub ui_url: String,
+    /// Where its API is.
+    pub api_url: String,
+    /// Where its web interface is.
+    pub web_server_url: String,
+    /// The host of its web interface.
+    pub web_server_ingress_hostname: String,
+    /// Where the API of Apache Airflow is.
+    pub web_server_airflow_api_url: String,
+    /// CPU of each web server.
+    pub web_server_cpu: String,
+    /// Memory of each web server.
+    pub web_server_memory: String,
+    /// How many web servers there are.
+    pub web_server_replicas: Option<u32>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Who created it.
+    pub created_by: SubjectProfile,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// Who last changed it.
+    pub updated_by: SubjectProfile,
+}

@@ -1,0 +1,197 @@
+//! The desired state of a deployment, and what is known to run: two documents, kept beside the deployment's columns.
+//!
+//! Fields are added with `#[serde(default)]`, so that older documents stay readable.
+
+use podium_api::deployments::DeploymentHibernationSchedule;
+use podium_api::deploys::DeployGit;
+use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize, WorkerMachineName};
+use podium_api::{Id, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// What is wanted of a deployment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spec {
+    /// Where it runs.
+    pub kind: DeploymentType,
+    /// What it is for.
+    pub description: String,
+    /// The cloud provider that it runs at; none on the server's own infrastructure.
+    pub cloud_provider: Option<CloudProvider>,
+    /// The region that it runs in.
+    pub region: Option<String>,
+    /// The runtime.
+    pub runtime_version: String,
+    /// What runs its tasks.
+    pub executor: Executor,
+    /// The size of its scheduler, unless it is HYBRID.
+    pub scheduler_size: Option<SchedulerSize>,
+    /// The size of its scheduler, if it is HYBRID.
+    pub scheduler_au: Option<u32>,
+    /// How many schedulers there are.
+    pub scheduler_replicas: u32,
+    /// Whether its components run more than once.
+    pub is_high_availability: bool,
+    /// Whether it may hibernate.
+    pub is_development_mode: bool,
+    /// Whether only API tokens make deploys.
+    pub is_cicd_enforced: bool,
+    /// Whether DAGs are deployed apart from images.
+    pub is_dag_deploy_enabled: bool,
+    /// Its worker queues, `default` first, then by name.
+    pub worker_queues: Vec<Queue>,
+    /// CPU of a task's pod.
+    pub default_task_pod_cpu: Option<String>,
+    /// Memory of a task's pod.
+    pub default_task_pod_memory: Option<String>,
+    /// CPU of all pods together.
+    pub resource_quota_cpu: Option<String>,
+    /// Memory of all pods together.
+    pub resource_quota_memory: Option<String>,
+    /// The node pool of tasks' pods.
+    pub task_pod_node_pool_id: Option<Id>,
+    /// Its environment variables, by key.
+    pub environment_variables: Vec<EnvironmentVariable>,
+    /// Who is told of trouble.
+    pub contact_emails: Vec<String>,
+    /// The cloud identity of its workloads.
+    pub workload_identity: Option<String>,
+    /// The same after a failover.
+    pub dr_workload_identity: Option<String>,
+    /// Where its tasks run, when that is elsewhere.
+    pub remote_execution: Option<RemoteExecution>,
+    /// When it hibernates.
+    pub hibernation: Hibernation,
+    /// What is deployed to it.
+    pub release: Release,
+}
+
+/// A worker queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Queue {
+    /// Its id.
+    pub id: Id,
+    /// Its name.
+    pub name: String,
+    /// The size of its workers, unless the deployment is HYBRID.
+    pub machine: Option<WorkerMachineName>,
+    /// The node pool of its workers, if the deployment is HYBRID.
+    pub node_pool_id: Option<Id>,
+    /// The least workers.
+    pub min_workers: u32,
+    /// The most workers.
+    pub max_workers: u32,
+    /// How many tasks a worker runs at once.
+    pub concurrency: u32,
+    /// Disk of a worker.
+    pub ephemeral_storage: Option<String>,
+}
+
+/// An environment variable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvironmentVariable {
+    /// Its name.
+    pub key: String,
+    /// Its value, unless it is a secret.
+    pub value: Option<String>,
+    /// Its value, if it is a secret.
+    pub secret: Option<Secret>,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// A sealed secret, in base64.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(pub String);
+
+/// Where tasks run, when that is elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RemoteExecution {
+    /// Addresses that agents may call from; none means any.
+    pub allowed_ip_address_ranges: Vec<String>,
+    /// Where agents put the logs of tasks.
+    pub task_log_bucket: Option<String>,
+    /// Where people find the logs of a task.
+    pub task_log_url_pattern: Option<String>,
+}
+
+/// When a deployment hibernates.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hibernation {
+    /// The schedules.
+    pub schedules: Vec<DeploymentHibernationSchedule>,
+    /// What outranks them.
+    #[serde(rename = "override")]
+    pub override_: Option<HibernationOverride>,
+    /// When the schedules were last set: events before that do not count.
+    pub since: Option<Timestamp>,
+}
+
+/// What outranks the schedules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HibernationOverride {
+    /// Whether the deployment is to hibernate.
+    pub is_hibernating: bool,
+    /// When it lapses; `None` means never.
+    pub until: Option<Timestamp>,
+}
+
+/// What is deployed: everything that a rollback brings back, but for the runtime and the DAG-deploy setting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Release {
+    /// The deploy that made it; none before the first.
+    pub deploy_id: Option<Id>,
+    /// The image.
+    pub image_tag: String,
+    /// The DAGs.
+    pub dag_version: Option<String>,
+    /// The bundles, by mount path.
+    pub bundles: Vec<Bundle>,
+    /// Where the code came from.
+    pub git: Option<DeployGit>,
+}
+
+/// A bundle that is deployed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bundle {
+    /// Where it is mounted.
+    pub mount_path: String,
+    /// What it is.
+    pub bundle_type: String,
+    /// Its version.
+    pub version: String,
+    /// The deploy that brought it.
+    pub deploy_id: Id,
+}
+
+/// What is known to run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Running {
+    /// The image.
+    pub image_tag: Option<String>,
+    /// The runtime.
+    pub runtime_version: Option<String>,
+    /// The DAGs.
+    pub dag_version: Option<String>,
+    /// The bundles, by mount path.
+    pub bundles: Vec<RunningBundle>,
+}
+
+/// A bundle that runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunningBundle {
+    /// Where it is mounted.
+    pub mount_path: String,
+    /// Its version.
+    pub version: String,
+}

@@ -1,0 +1,43 @@
+-- Deployments: relations and sort keys are columns, the desired state is one document.
+DROP TABLE deployments;
+CREATE TABLE deployments (
+    id TEXT PRIMARY KEY,
+    organization_id TEXT NOT NULL,
+    workspace_id TEXT NOT NULL,
+    cluster_id TEXT,
+    name TEXT NOT NULL,
+    name_key TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    spec TEXT NOT NULL,
+    generation BIGINT NOT NULL,
+    status TEXT NOT NULL,
+    status_reason TEXT NOT NULL,
+    observed TEXT NOT NULL,
+    observed_generation BIGINT NOT NULL,
+    version BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    created_by TEXT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    updated_by TEXT NOT NULL
+);
+CREATE UNIQUE INDEX deployments_name ON deployments (workspace_id, name_key);
+CREATE UNIQUE INDEX deployments_namespace ON deployments (namespace);
+CREATE INDEX deployments_by_created ON deployments (organization_id, created_at, id);
+CREATE INDEX deployments_by_updated ON deployments (organization_id, updated_at, id);
+CREATE INDEX deployments_by_name ON deployments (organization_id, name_key, id);
+CREATE INDEX deployments_of_workspace ON deployments (workspace_id, created_at, id);
+CREATE INDEX deployments_of_cluster ON deployments (cluster_id, workspace_id);
+
+-- What the loops have to look at, and when. A row that is held is due when its lease ends.
+CREATE TABLE work (
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    due_at BIGINT NOT NULL,
+    since BIGINT NOT NULL,
+    signal BIGINT NOT NULL,
+    attempts BIGINT NOT NULL,
+    reason TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    PRIMARY KEY (kind, id)
+);
+CREATE INDEX work_due ON work (due_at);
