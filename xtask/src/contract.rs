@@ -87,6 +87,7 @@ fn operations() -> String {
             let access = match spec.access {
                 Access::Public => "public",
                 Access::Token => "token",
+                Access::Member => "member",
                 Access::Permission(permission) => permission,
             };
             [spec.id, spec.method.as_str(), spec.path, access, if spec.audited { "audited" } else { "-" }]

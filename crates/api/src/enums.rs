@@ -91,6 +91,22 @@ wire_enum! {
     SubjectType { User = "USER", ServiceKey = "SERVICEKEY" }
     /// Cloud providers.
     CloudProvider { Aws = "AWS", Azure = "AZURE", Gcp = "GCP" }
+    /// Who a cluster is run by and for.
+    ClusterType { Dedicated = "DEDICATED", Hybrid = "HYBRID" }
+    /// The state of a cluster; nothing here produces `ACCESS_DENIED` or `UPGRADE_PENDING`.
+    ClusterStatus {
+        Creating = "CREATING",
+        Created = "CREATED",
+        CreateFailed = "CREATE_FAILED",
+        UpdateFailed = "UPDATE_FAILED",
+        Updating = "UPDATING",
+        AccessDenied = "ACCESS_DENIED",
+        UpgradePending = "UPGRADE_PENDING",
+        FailingOver = "FAILING_OVER",
+        FailoverFailed = "FAILOVER_FAILED",
+    }
+    /// Whether something works.
+    HealthValue { Healthy = "HEALTHY", Unhealthy = "UNHEALTHY", Unknown = "UNKNOWN" }
     /// The state of an organization.
     OrganizationStatus { Active = "ACTIVE", Inactive = "INACTIVE", Suspended = "SUSPENDED" }
     /// Where an organization's deployments run.

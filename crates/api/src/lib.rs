@@ -6,6 +6,7 @@
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
+pub mod clusters;
 pub mod decode;
 pub mod deployments;
 pub mod deploys;
@@ -15,6 +16,7 @@ mod id;
 pub mod invites;
 pub mod openapi;
 pub mod operation;
+pub mod options;
 pub mod organizations;
 pub mod page;
 mod patch;
@@ -51,6 +53,8 @@ pub const OPERATIONS: &[Spec] = &[
     invites::CREATE.spec,
     invites::DELETE.spec,
     invites::CREATE_LINK.spec,
+    options::CLUSTER.spec,
+    options::DEPLOYMENT.spec,
     roles::LIST_TEMPLATES.spec,
     roles::LIST.spec,
     roles::CREATE.spec,

@@ -141,7 +141,7 @@ fn operation(spec: &Spec, schemas: &OperationSchemas) -> Value {
     }
     match spec.access {
         Access::Public => operation["security"] = json!([]),
-        Access::Token => {}
+        Access::Token | Access::Member => {}
         Access::Permission(permission) => operation["x-permission"] = permission.into(),
     }
     operation
@@ -260,7 +260,7 @@ impl Spec {
         match self.access {
             Access::Public => {}
             Access::Token => statuses.extend([401, 403]),
-            Access::Permission(_) => statuses.extend([401, 403, 404]),
+            Access::Member | Access::Permission(_) => statuses.extend([401, 403, 404]),
         }
         if self.method != Method::Get {
             statuses.extend([408, 413, 415]);

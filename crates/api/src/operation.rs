@@ -43,6 +43,8 @@ pub enum Access {
     Public,
     /// Anybody with a valid token.
     Token,
+    /// A member of the organization in the path.
+    Member,
     /// A member of the organization in the path who holds this permission on the target in the path.
     Permission(&'static str),
 }
@@ -51,6 +53,8 @@ pub enum Access {
 pub struct Anyone;
 /// Marks operations of [`Access::Token`].
 pub struct SignedIn;
+/// Marks operations of [`Access::Member`].
+pub struct Joined;
 /// Marks operations of [`Access::Permission`].
 pub struct Permitted;
 
@@ -178,6 +182,13 @@ impl<P: PathParams, Q: Input, B: Input, R: Reply> Operation<SignedIn, P, Q, B, R
     /// A call that needs a valid token only.
     pub const fn with_token(method: Method, id: &'static str, path: &'static str) -> Self {
         Self::new(method, id, path, Access::Token)
+    }
+}
+
+impl<P: PathParams, Q: Input, B: Input, R: Reply> Operation<Joined, P, Q, B, R> {
+    /// A call that members of the organization in the path may make, whatever they hold.
+    pub const fn for_members(method: Method, id: &'static str, path: &'static str) -> Self {
+        Self::new(method, id, path, Access::Member)
     }
 }
 

@@ -26,6 +26,7 @@ pub mod auth;
 pub mod authorization;
 mod facts;
 pub mod invites;
+pub mod options;
 pub mod organizations;
 mod role_holders;
 pub mod roles;

@@ -36,6 +36,11 @@ impl Scope {
         Self { organization_id, permission: None, target: Target::Organization }
     }
 
+    /// A scope of a member who needs no permission: for operations that every member may call.
+    pub const fn for_member(organization_id: Id) -> Self {
+        Self { organization_id, permission: None, target: Target::Organization }
+    }
+
     /// The organization that everything done with this proof stays in.
     pub const fn organization_id(&self) -> Id {
         self.organization_id
@@ -51,7 +56,7 @@ impl Scope {
         self.target
     }
 
-    /// The permission that was proven; none where the server acts for itself.
+    /// The permission that was proven; none where the server acts for itself or membership was enough.
     pub const fn permission(&self) -> Option<Permission> {
         self.permission
     }

@@ -15,6 +15,7 @@ pub mod groups;
 pub mod last_owner;
 pub mod names;
 pub mod no_escalation;
+pub mod options;
 pub mod passwords;
 mod patterns;
 pub mod permissions;

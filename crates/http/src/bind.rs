@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use http::header::{CONTENT_TYPE, IF_NONE_MATCH};
 use http::{HeaderValue, Response};
-use podium_api::operation::{Anyone, Input, Permitted, SignedIn};
+use podium_api::operation::{Anyone, Input, Joined, Permitted, SignedIn};
 use podium_api::path::PathParams;
 use podium_api::{Access, Id, Lines, Method, Operation, Reply, Spec};
 use podium_app::authority::{Authority, Member};
@@ -73,6 +73,26 @@ impl Admission for SignedIn {
 
     fn prove(cx: Cx<()>, (): ()) -> Cx<()> {
         cx
+    }
+}
+
+impl Admission for Joined {
+    type Proof = Scope;
+
+    fn organization(ids: &[Id]) -> Option<Id> {
+        ids.first().copied()
+    }
+
+    fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error> {
+        member(authority)?.admit_address(address)
+    }
+
+    async fn admit(caller: Caller<'_>, _: &'static Spec, _: &[Id], _: Option<Id>) -> Result<Scope, Error> {
+        Ok(Scope::for_member(member(caller.authority)?.organization_id))
+    }
+
+    fn prove(cx: Cx<()>, scope: Scope) -> Cx<Scope> {
+        cx.proven(scope)
     }
 }
 

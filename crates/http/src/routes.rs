@@ -42,6 +42,8 @@ pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
     route!(bind, api::invites::CREATE, app::invites::create);
     route!(bind, api::invites::DELETE, app::invites::delete);
     route!(bind, api::invites::CREATE_LINK, app::invites::create_link);
+    route!(bind, api::options::CLUSTER, app::options::cluster);
+    route!(bind, api::options::DEPLOYMENT, app::options::deployment);
     route!(bind, api::roles::LIST_TEMPLATES, app::roles::list_templates);
     route!(bind, api::roles::LIST, app::roles::list);
     route!(bind, api::roles::CREATE, app::roles::create);

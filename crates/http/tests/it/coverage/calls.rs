@@ -32,7 +32,7 @@ impl Prepared {
             Access::Permission(name) => {
                 Some(Permission::named(name).expect("operations name known permissions"))
             }
-            Access::Public | Access::Token => None,
+            Access::Public | Access::Token | Access::Member => None,
         }
     }
 

@@ -82,7 +82,7 @@ fn every_path_names_the_parameters_that_are_bound() {
 }
 
 #[test]
-fn every_operation_inside_an_organization_takes_a_known_permission() {
+fn every_operation_inside_an_organization_is_for_its_members_or_takes_a_known_permission() {
     for spec in OPERATIONS {
         let inside = spec.path.starts_with("/organizations/{organizationId}");
         match spec.access {
@@ -90,6 +90,7 @@ fn every_operation_inside_an_organization_takes_a_known_permission() {
                 assert!(Permission::named(name).is_some(), "{name}");
                 assert!(inside, "{} has no organization to hold a permission in", spec.id);
             }
+            Access::Member => assert!(inside, "{} has no organization to be a member of", spec.id),
             Access::Token | Access::Public => assert!(!inside, "{} is open to strangers", spec.id),
         }
     }
