@@ -9,6 +9,7 @@ pub mod assignable;
 pub mod authorize;
 pub mod custom_roles;
 pub mod deployments;
+pub mod deploys;
 pub mod emails;
 pub mod grants;
 pub mod groups;

@@ -20,9 +20,9 @@ pub struct Staging(Key);
 
 impl Staging {
     /// For an upload of a deploy; `kind` tells its uploads apart and is one word of letters.
-    pub fn new(deploy_id: Id, kind: &'static str) -> Self {
+    pub fn new(deployment_id: Id, deploy_id: Id, kind: &'static str) -> Self {
         debug_assert!(kind.bytes().all(|byte| byte.is_ascii_lowercase()));
-        Self(Key::of_staging(deploy_id).below(kind))
+        Self(Key::of_staging(deployment_id, deploy_id).below(kind))
     }
 
     pub(crate) fn key(&self) -> &Key {
@@ -152,8 +152,8 @@ mod tests {
     fn block_ids_are_short() {
         assert!(BlockId::parse(&STANDARD.encode([7; 64])).is_ok());
         assert_eq!(BlockId::parse(&STANDARD.encode([7; 65])), Err(Refused::BlockId));
-        let staging = Staging::new(Id::from_parts(0, 0, 0), "dags");
-        let id = BlockId::parse("++//").unwrap();
-        assert_eq!(staging.block(&id).as_str(), "staged/c000000000000000000000000/dags/fbefff");
+        let (deployment_id, deploy_id) = (Id::from_parts(0, 1, 0), Id::from_parts(0, 2, 0));
+        let block = Staging::new(deployment_id, deploy_id, "dags").block(&BlockId::parse("++//").unwrap());
+        assert_eq!(block.as_str(), format!("deployments/{deployment_id}/{deploy_id}/staged/dags/fbefff"));
     }
 }

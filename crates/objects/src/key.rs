@@ -38,8 +38,8 @@ impl Key {
     }
 
     /// Everything that is staged for a deploy.
-    pub(crate) fn of_staging(deploy_id: Id) -> Self {
-        Self(format!("staged/{deploy_id}"))
+    pub(crate) fn of_staging(deployment_id: Id, deploy_id: Id) -> Self {
+        Self::of_deploy(deployment_id, deploy_id).below("staged")
     }
 
     /// A longer key; the word is known to be one.
@@ -66,9 +66,12 @@ mod tests {
     #[test]
     fn keys_stay_inside_the_store() {
         let id = Id::from_parts(1, 2, 3);
-        for key in
-            [Key::of_deployment(id), Key::of_deploy(id, id), Key::of_upload(id, id, id), Key::of_staging(id)]
-        {
+        for key in [
+            Key::of_deployment(id),
+            Key::of_deploy(id, id),
+            Key::of_upload(id, id, id),
+            Key::of_staging(id, id),
+        ] {
             assert_eq!(Key::parse(key.as_str()), Some(key));
         }
         for text in

@@ -11,6 +11,7 @@ use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
+use podium_api::Id;
 use tokio::task::spawn_blocking;
 
 use crate::archive::{Checker, Contents};
@@ -98,8 +99,8 @@ impl Uploads {
     }
 
     /// Removes everything that is staged for a deploy.
-    pub async fn discard_all_of(&self, deploy_id: podium_api::Id) -> Result<()> {
-        self.delete_under(Key::of_staging(deploy_id)).await
+    pub async fn discard_all_of(&self, deployment_id: Id, deploy_id: Id) -> Result<()> {
+        self.delete_under(Key::of_staging(deployment_id, deploy_id)).await
     }
 
     /// Opens an object to be read on a thread that may block; nothing if there is none.

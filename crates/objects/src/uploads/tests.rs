@@ -3,8 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use podium_api::Id;
-
 use super::*;
 use crate::local_disk::LocalDisk;
 use crate::sample::{Archive, noise};
@@ -140,7 +138,7 @@ fn an_abandoned_upload_leaves_nothing() {
 fn blocks_are_put_together_in_the_order_of_the_list() {
     let place = Place::new(Limits::default());
     let bytes = honest();
-    let staging = Staging::new(id(2), "dags");
+    let staging = Staging::new(id(1), id(2), "dags");
     let ids: Vec<BlockId> = ["YQ==", "YWE=", "YWFh"].iter().map(|id| BlockId::parse(id).unwrap()).collect();
     let list = BlockList(vec![ids[2].clone(), ids[0].clone(), ids[1].clone()]);
     let parts = [&bytes[300_000..600_000], &bytes[600_000..], &bytes[..300_000]];
@@ -166,7 +164,7 @@ fn blocks_are_put_together_in_the_order_of_the_list() {
 #[test]
 fn blocks_of_a_bad_archive_leave_nothing() {
     let place = Place::new(Limits::default());
-    let staging = Staging::new(id(2), "bundle");
+    let staging = Staging::new(id(1), id(2), "bundle");
     let block = BlockId::parse("YQ==").unwrap();
     place.run(async |uploads| {
         let bad = Archive::new().file("/etc/passwd", b"").gz();
@@ -189,7 +187,7 @@ fn blocks_of_a_bad_archive_leave_nothing() {
 #[test]
 fn staged_blocks_are_bounded_together() {
     let place = Place::new(Limits { bytes: 100, ..Limits::default() });
-    let staging = Staging::new(id(2), "dags");
+    let staging = Staging::new(id(1), id(2), "dags");
     let block = |number: u8| BlockId(vec![number]);
     place.run(async |uploads| {
         for number in 0..4 {
@@ -202,14 +200,14 @@ fn staged_blocks_are_bounded_together() {
         assert_eq!(refused(alone), Refused::TooLarge(10));
     });
     assert_eq!(place.files().len(), 4);
-    place.run(async |uploads| uploads.discard_all_of(id(2)).await.unwrap());
+    place.run(async |uploads| uploads.discard_all_of(id(1), id(2)).await.unwrap());
     assert_eq!(place.files(), [""; 0]);
 }
 
 #[test]
 fn there_are_only_so_many_blocks() {
     let place = Place::new(Limits::default());
-    let staging = Staging::new(id(2), "dags");
+    let staging = Staging::new(id(1), id(2), "dags");
     let directory = place.directory.path().join(staging.key().as_str());
     fs::create_dir_all(&directory).unwrap();
     (0..MOST_BLOCKS).for_each(|number| fs::write(directory.join(format!("{number}")), "").unwrap());
