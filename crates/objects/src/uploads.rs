@@ -229,7 +229,8 @@ impl Work {
         };
         draft.keep(&key)?;
         let sha256 = sha256.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        let kept = Kept { key, contents, sha256, store: Some(Arc::clone(&store)) };
+        let removal = Removal { store: Arc::clone(&store), key: key.clone(), is_off: false };
+        let kept = Kept { key, contents, sha256, removal: Some(removal) };
         if let Some((staging, most)) = block {
             all_blocks_fit(&*store, &staging, most)?;
         }
@@ -256,25 +257,41 @@ pub struct Kept {
     pub contents: Contents,
     /// The SHA-256 of its bytes as they were sent, in lower-case hexadecimal.
     pub sha256: String,
-    store: Option<Arc<dyn ObjectStore>>,
+    removal: Option<Removal>,
 }
 
 impl Kept {
     /// Says that the object is known and stays.
     pub fn settle(mut self) {
-        self.store = None;
+        if let Some(removal) = &mut self.removal {
+            removal.is_off = true;
+        }
     }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        let Some(store) = self.store.take() else { return };
-        let key = self.key.clone();
-        where_it_may_block(move || {
-            if let Err(error) = store.delete_under(&key) {
-                tracing::warn!(%error, %key, "an object that nobody knows could not be removed");
-            }
-        });
+        let removal = self.removal.take();
+        if removal.as_ref().is_some_and(|removal| !removal.is_off) {
+            where_it_may_block(move || drop(removal));
+        }
+    }
+}
+
+/// Removes an object when it is dropped: also by a runtime that shuts down and runs nothing any more.
+struct Removal {
+    store: Arc<dyn ObjectStore>,
+    key: Key,
+    is_off: bool,
+}
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        if !self.is_off
+            && let Err(error) = self.store.delete_under(&self.key)
+        {
+            tracing::warn!(%error, key = %self.key, "an object that nobody knows could not be removed");
+        }
     }
 }
 
