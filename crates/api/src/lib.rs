@@ -28,6 +28,7 @@ pub mod teams;
 mod time;
 pub mod tokens;
 pub mod union;
+pub mod uploads;
 pub mod users;
 pub mod workspaces;
 

@@ -1,5 +1,6 @@
 //! Settings of the application.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::mail::Mailer;
@@ -22,6 +23,10 @@ pub struct Config {
     pub connections: Option<usize>,
     /// How long audit records are kept.
     pub audit_retention: Duration,
+    /// The directory that uploaded files are kept in.
+    pub files: PathBuf,
+    /// The largest archive that is received, in bytes as it is sent.
+    pub upload_limit: u64,
     /// How to send mail, where there is a way.
     pub mailer: Option<Mailer>,
 }
@@ -37,6 +42,8 @@ impl Config {
             rates: None,
             connections: None,
             audit_retention: Duration::from_hours(90 * 24),
+            files: PathBuf::from("podium-data/objects"),
+            upload_limit: 1 << 30,
             mailer: None,
         }
     }

@@ -24,6 +24,7 @@ pub mod world;
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
+pub mod deploys;
 mod facts;
 pub mod invites;
 pub mod options;
@@ -42,7 +43,9 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 use podium_api::{Id, Timestamp};
 use podium_db::Db;
+use podium_objects::Uploads;
 use podium_store::landmarks::Landmarks;
+use tokio::sync::Semaphore;
 
 pub use config::Config;
 pub use cx::{Call, Cx, Request};
@@ -67,6 +70,8 @@ impl Deref for App {
 pub struct Shared {
     /// The database.
     pub db: Db,
+    /// Uploaded files.
+    pub objects: Uploads,
     /// Time, ids and randomness.
     pub world: Arc<world::World>,
     /// Settings.
@@ -77,6 +82,7 @@ pub struct Shared {
     pub keys: ArcSwap<Keys>,
     /// How often subjects may call.
     pub rate_limits: RateLimits,
+    pub(crate) uploading: Arc<Semaphore>,
     pub(crate) authorities: Arc<authority::Authorities>,
     pub(crate) running: idempotency::Running,
     pub(crate) refusals: rate_limits::Refusals,

@@ -57,6 +57,9 @@ pub(crate) struct Serve {
     /// Connections to the database: the pool of PostgreSQL, or the readers of SQLite.
     #[arg(long, env = "PODIUM_DATABASE_CONNECTIONS")]
     database_connections: Option<usize>,
+    /// Largest archive of DAGs or of a bundle that is received, in bytes as it is sent.
+    #[arg(long, env = "PODIUM_UPLOAD_LIMIT", default_value_t = 1 << 30)]
+    upload_limit: u64,
     /// Mail server such as smtps://user:password@mail.example.com; without one invite links are handed out by owners.
     #[arg(long, env = "PODIUM_SMTP_URL", hide_env_values = true, requires = "mail_from")]
     smtp_url: Option<String>,
@@ -117,6 +120,7 @@ impl Serve {
         config.owner_email.clone_from(&self.owner_email);
         config.rates = self.rate_limits;
         config.connections = self.database_connections;
+        config.upload_limit = self.upload_limit;
         if let (Some(url), Some(from)) = (&self.smtp_url, &self.mail_from) {
             config.mailer = Some(Mailer::new(url, from)?);
         }

@@ -39,6 +39,12 @@ pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
     route!(bind, api::allowed_ip_address_ranges::DELETE, app::allowed_ip_address_ranges::delete);
     route!(bind, api::allowed_ip_address_ranges::BULK_CREATE, app::allowed_ip_address_ranges::bulk_create);
     route!(bind, api::allowed_ip_address_ranges::BULK_DELETE, app::allowed_ip_address_ranges::bulk_delete);
+    route!(bind, api::deploys::LIST, app::deploys::list);
+    route!(bind, api::deploys::CREATE, app::deploys::create);
+    route!(bind, api::deploys::GET, app::deploys::get);
+    route!(bind, api::deploys::UPDATE, app::deploys::update);
+    route!(bind, api::deploys::FINALIZE, app::deploys::finalize);
+    route!(bind, api::deploys::ROLLBACK, app::deploys::rollback);
     route!(bind, api::invites::CREATE, app::invites::create);
     route!(bind, api::invites::DELETE, app::invites::delete);
     route!(bind, api::invites::CREATE_LINK, app::invites::create_link);

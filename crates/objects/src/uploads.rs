@@ -267,6 +267,16 @@ impl Kept {
             removal.is_off = true;
         }
     }
+
+    /// Removes the object again.
+    pub async fn discard(mut self) -> Result<()> {
+        let removal = self.removal.take();
+        blocking(move || {
+            drop(removal);
+            Ok(())
+        })
+        .await
+    }
 }
 
 impl Drop for Kept {

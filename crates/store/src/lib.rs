@@ -15,6 +15,7 @@ pub mod clusters;
 pub mod counters;
 pub mod credentials;
 pub mod deployments;
+pub mod deploys;
 pub mod grants;
 pub mod invites;
 pub mod kept_answers;
@@ -48,7 +49,8 @@ macro_rules! migration {
 }
 
 /// The migrations, oldest first.
-pub const MIGRATIONS: &[Migration] = &[migration!(1, "identity"), migration!(2, "deployments")];
+pub const MIGRATIONS: &[Migration] =
+    &[migration!(1, "identity"), migration!(2, "deployments"), migration!(4, "deploys")];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all.
 pub fn statements() -> Vec<&'static Sql> {
@@ -60,6 +62,7 @@ pub fn statements() -> Vec<&'static Sql> {
         counters::STATEMENTS,
         credentials::STATEMENTS,
         deployments::STATEMENTS,
+        deploys::STATEMENTS,
         grants::STATEMENTS,
         invites::STATEMENTS,
         kept_answers::STATEMENTS,
@@ -79,6 +82,7 @@ pub fn statements() -> Vec<&'static Sql> {
     let shapes = [
         allowed_ip_address_ranges::TABLE,
         deployments::TABLE,
+        deploys::TABLE,
         organizations::TABLE,
         roles::TABLE,
         team_members::TABLE,

@@ -13,6 +13,7 @@ use podium_app::world::World;
 use podium_app::{App, Config};
 use podium_http::{Server, Settings};
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::actors::Actor;
 use crate::answer::Answer;
@@ -34,6 +35,8 @@ pub struct TestApp {
     pub world: Arc<World>,
     /// The database.
     pub database: Arc<Database>,
+    /// The directory of uploaded files.
+    pub files: Arc<TempDir>,
     /// The organization of the first start.
     pub organization_id: Id,
     /// Its owner.
@@ -48,7 +51,8 @@ impl TestApp {
 
     /// Starts one with other settings.
     pub async fn start_with(engine: Engine, change: impl FnOnce(&mut Config, &mut Settings)) -> Self {
-        let mut config = config();
+        let files = Arc::new(tempfile::tempdir().expect("a directory for files"));
+        let mut config = config(&files);
         let mut settings = Settings::default();
         change(&mut config, &mut settings);
         let database = Arc::new(Database::create(engine).await);
@@ -67,13 +71,13 @@ impl TestApp {
             .expect("it reads")
             .expect("there is one");
         let server = Server::new(app.clone(), settings);
-        Self { server, app, world, database, organization_id, owner }
+        Self { server, app, world, database, files, organization_id, owner }
     }
 
     /// Another replica on the same database; PostgreSQL only.
     pub async fn replica(&self) -> Self {
         let secrets = Secrets::from_text(KEY).expect("the key is long enough");
-        let config = config();
+        let config = config(&self.files);
         let world = Arc::new(World::fixed_from(self.world.now(), REPLICA_IDS));
         let started =
             App::start(self.database.target(), config, secrets, Arc::clone(&world)).await.expect("it starts");
@@ -84,6 +88,7 @@ impl TestApp {
             app: started.app,
             world,
             database: Arc::clone(&self.database),
+            files: Arc::clone(&self.files),
             organization_id: self.organization_id,
             owner: self.owner.clone(),
         }
@@ -129,8 +134,9 @@ impl TestApp {
 }
 
 /// Many tests run at once: each takes few connections.
-fn config() -> Config {
-    Config { connections: Some(4), ..Config::new("https://podium.test") }
+fn config(files: &TempDir) -> Config {
+    let files = files.path().to_owned();
+    Config { connections: Some(4), files, ..Config::new("https://podium.test") }
 }
 
 /// A call that is being put together.

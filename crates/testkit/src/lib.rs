@@ -7,12 +7,14 @@
 mod actors;
 mod answer;
 mod app;
+mod archives;
 mod databases;
 mod things;
 
 pub use actors::Actor;
 pub use answer::Answer;
 pub use app::{Call, START, TestApp};
+pub use archives::{archive, gzip};
 pub use databases::{Database, Engine};
 pub use things::role;
 

@@ -4,6 +4,7 @@ mod allowed_ip_address_ranges;
 mod auth;
 mod authorization;
 mod coverage;
+mod deploys;
 mod invites;
 mod organizations;
 mod pages;
