@@ -8,6 +8,7 @@ mod actors;
 mod answer;
 mod app;
 mod clusters;
+mod archives;
 mod databases;
 mod deployments;
 mod things;
@@ -15,6 +16,7 @@ mod things;
 pub use actors::Actor;
 pub use answer::Answer;
 pub use app::{Call, START, TestApp};
+pub use archives::{archive, gzip};
 pub use databases::{Database, Engine};
 pub use things::role;
 

@@ -9,6 +9,7 @@ mod coverage;
 mod deployment_logs;
 mod deployments;
 mod environment_objects;
+mod deploys;
 mod invites;
 mod options;
 mod organizations;
