@@ -7,8 +7,8 @@
 mod actors;
 mod answer;
 mod app;
-mod clusters;
 mod archives;
+mod clusters;
 mod databases;
 mod deployments;
 mod things;
