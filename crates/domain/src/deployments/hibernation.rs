@@ -96,11 +96,7 @@ impl Schedules {
     }
 
     /// The next event after a moment that changes whether it hibernates.
-    fn next_change(
-        &self,
-        moment: Timestamp,
-        is_hibernating: bool,
-    ) -> Option<(Timestamp, HibernationEvent)> {
+    fn next_change(&self, moment: Timestamp, is_hibernating: bool) -> Option<(Timestamp, HibernationEvent)> {
         let mut moment = civil(moment)?;
         for _ in 0..AHEAD {
             let next = self.0.iter().filter_map(|(cron, event)| {
@@ -158,30 +154,27 @@ pub(super) fn check(
 /// An override lapses in the future or never.
 pub fn check_until(field: &str, until: Option<Timestamp>, now: Timestamp) -> Result<(), FieldError> {
     if until.is_some_and(|until| until <= now) {
-        return Err(FieldError::new(field, "past", "must be in the future, or left out for an override without end"));
+        return Err(FieldError::new(
+            field,
+            "past",
+            "must be in the future, or left out for an override without end",
+        ));
     }
     Ok(())
 }
 
-fn check_schedule(
-    path: &str,
-    schedule: &DeploymentHibernationSchedule,
-    now: Timestamp,
-    fields: &mut Fields,
-) {
-    let texts = [
-        ("hibernateAtCron", &schedule.hibernate_at_cron),
-        ("wakeAtCron", &schedule.wake_at_cron),
-    ];
+fn check_schedule(path: &str, schedule: &DeploymentHibernationSchedule, now: Timestamp, fields: &mut Fields) {
+    let texts = [("hibernateAtCron", &schedule.hibernate_at_cron), ("wakeAtCron", &schedule.wake_at_cron)];
     let mut valid = 0;
     for (name, text) in texts {
-        let happens = cron(text).zip(civil(now)).is_some_and(|(cron, now)| {
-            cron.find_next_occurrence(&now, false).is_ok()
-        });
+        let happens = cron(text)
+            .zip(civil(now))
+            .is_some_and(|(cron, now)| cron.find_next_occurrence(&now, false).is_ok());
         if happens {
             valid += 1;
         } else {
-            let message = "must be a five-field cron expression in UTC that comes true, such as `0 20 * * 1-5`";
+            let message =
+                "must be a five-field cron expression in UTC that comes true, such as `0 20 * * 1-5`";
             fields.push(format!("{path}.{name}"), "format", message);
         }
     }
@@ -284,7 +277,8 @@ mod tests {
             let found = match fields.into_result() {
                 Ok(()) => String::new(),
                 Err(crate::Refusal::Invalid { fields, .. }) => {
-                    let found: Vec<_> = fields.iter().map(|f| format!("{} {}", &f.field[2..], f.code)).collect();
+                    let found: Vec<_> =
+                        fields.iter().map(|f| format!("{} {}", &f.field[2..], f.code)).collect();
                     found.join(", ")
                 }
                 Err(other) => panic!("{other:?}"),

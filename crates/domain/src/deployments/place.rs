@@ -70,7 +70,8 @@ pub fn choose(body: &CreateDeploymentRequest, around: &Surroundings<'_>) -> Resu
     if let (Some(asked), false) = (body.kind, matches!(place, Place::Cluster(_)))
         && asked != DeploymentType::Standard
     {
-        let message = format!("{asked} deployments run on a cluster: give a `clusterId`, or leave out `type`");
+        let message =
+            format!("{asked} deployments run on a cluster: give a `clusterId`, or leave out `type`");
         fields.push("type", "contradiction", message);
     }
     fields.into_result()?;
@@ -95,7 +96,8 @@ fn by_default(around: &Surroundings<'_>) -> Result<Place> {
     if around.has_shared_infrastructure {
         return Ok(Place::Server);
     }
-    let message = "Say where the deployment is to run: give a `clusterId`, or a `cloudProvider` and a `region`.";
+    let message =
+        "Say where the deployment is to run: give a `clusterId`, or a `cloudProvider` and a `region`.";
     Err(Refusal::invalid(format!("{message}{}", choices(around.cluster_names))))
 }
 
@@ -104,7 +106,10 @@ fn choices(clusters: &[String]) -> String {
 }
 
 /// Checks that a cluster takes the deployment, and says of which type that makes it.
-pub fn on_cluster(asked: Option<DeploymentType>, cluster: Option<(&Cluster, bool)>) -> Result<DeploymentType> {
+pub fn on_cluster(
+    asked: Option<DeploymentType>,
+    cluster: Option<(&Cluster, bool)>,
+) -> Result<DeploymentType> {
     // One answer for both, so that nobody learns of a cluster that it may not see.
     let Some((cluster, true)) = cluster else {
         let message = "there is no such cluster, or it does not take this workspace";

@@ -1,8 +1,8 @@
 //! Worker queues.
 
+use podium_api::Id;
 use podium_api::deployments::WorkerQueueRequest;
 use podium_api::enums::{DeploymentType, Executor, WorkerMachineName};
-use podium_api::Id;
 
 use super::settings::Facts;
 use super::spec::Queue;
@@ -48,7 +48,11 @@ pub(super) fn check(
         }
         let taken = known.is_some_and(|known| queues.iter().any(|other| other.id == known.id));
         if taken {
-            fields.push(format!("{path}.id"), "duplicate", "names a queue that another entry changes already");
+            fields.push(
+                format!("{path}.id"),
+                "duplicate",
+                "names a queue that another entry changes already",
+            );
         }
         let id = known.filter(|_| !taken).map_or_else(&mut *new_id, |known| known.id);
         queues.push(one(&path, queue, id, facts, fields));
@@ -108,11 +112,16 @@ fn check_names(asked: &[WorkerQueueRequest], fields: &mut Fields) {
 
 fn one(path: &str, queue: &WorkerQueueRequest, id: Id, facts: &Facts, fields: &mut Fields) -> Queue {
     let hybrid = facts.kind == DeploymentType::Hybrid;
-    let mut wrong = |name: &str, code: &str, message: String| fields.push(format!("{path}.{name}"), code, message);
+    let mut wrong =
+        |name: &str, code: &str, message: String| fields.push(format!("{path}.{name}"), code, message);
     let mut concurrency = options::WORKER_CONCURRENCY;
     if hybrid {
         if queue.platform_machine.is_some() {
-            wrong("platformMachine", "excluded", "must be left out: HYBRID sizes queues by `nodePoolId`".into());
+            wrong(
+                "platformMachine",
+                "excluded",
+                "must be left out: HYBRID sizes queues by `nodePoolId`".into(),
+            );
         }
         match queue.node_pool_id {
             None => wrong("nodePoolId", "required", "is required: HYBRID sizes queues by node pool".into()),

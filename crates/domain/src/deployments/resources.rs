@@ -17,7 +17,12 @@ pub(super) fn check(
     let pod_names = names("defaultTaskPodCpu", "defaultTaskPodMemory");
     let quota_names = names("resourceQuotaCpu", "resourceQuotaMemory");
     if spec.kind == DeploymentType::Hybrid {
-        for (name, text) in [(pod_names[0], pod.0), (pod_names[1], pod.1), (quota_names[0], quota.0), (quota_names[1], quota.1)] {
+        for (name, text) in [
+            (pod_names[0], pod.0),
+            (pod_names[1], pod.1),
+            (quota_names[0], quota.0),
+            (quota_names[1], quota.1),
+        ] {
             if text.is_some_and(|text| !text.is_empty()) {
                 fields.push(name, "excluded", "must be left out: HYBRID deployments do not have it");
             }

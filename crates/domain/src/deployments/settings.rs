@@ -85,7 +85,10 @@ macro_rules! asked {
             is_cicd_enforced: $is_cicd_enforced,
             is_dag_deploy_enabled: $is_dag_deploy_enabled,
             worker_queues: $body.worker_queues.as_deref(),
-            default_task_pod: ($body.default_task_pod_cpu.as_deref(), $body.default_task_pod_memory.as_deref()),
+            default_task_pod: (
+                $body.default_task_pod_cpu.as_deref(),
+                $body.default_task_pod_memory.as_deref(),
+            ),
             resource_quota: ($body.resource_quota_cpu.as_deref(), $body.resource_quota_memory.as_deref()),
             task_pod_node_pool_id: $body.task_pod_node_pool_id,
             environment_variables: $variables,
@@ -131,13 +134,17 @@ pub fn create(
     let version = runtime.unwrap_or_else(|| options::newest_stable()).version.to_string();
     let base = defaults(placed, facts, version);
     let variables = body.environment_variables.as_deref();
-    let asked =
-        asked!(body, body.executor, body.is_cicd_enforced, body.is_dag_deploy_enabled, variables);
+    let asked = asked!(body, body.executor, body.is_cicd_enforced, body.is_dag_deploy_enabled, variables);
     apply(&asked, base, true, facts, means, fields)
 }
 
 /// The desired state of a deployment after a change.
-pub fn update(body: &UpdateDeploymentRequest, stored: Spec, facts: &Facts, means: &mut Means<'_>) -> Result<Spec> {
+pub fn update(
+    body: &UpdateDeploymentRequest,
+    stored: Spec,
+    facts: &Facts,
+    means: &mut Means<'_>,
+) -> Result<Spec> {
     if body.kind != stored.kind {
         let message = format!("must be {}: the type of a deployment does not change", stored.kind);
         return Err(Refusal::field("type", "fixed", message));
@@ -213,14 +220,8 @@ fn apply(
     }
     scheduler(asked, &mut spec, facts, fields_);
     development(asked, &mut spec, is_new, means.now, fields_);
-    spec.worker_queues = queues::check(
-        asked.worker_queues,
-        &spec.worker_queues,
-        spec.executor,
-        facts,
-        means.new_id,
-        fields_,
-    );
+    spec.worker_queues =
+        queues::check(asked.worker_queues, &spec.worker_queues, spec.executor, facts, means.new_id, fields_);
     resources::check(asked.default_task_pod, asked.resource_quota, &mut spec, fields_);
     node_pool(asked, &mut spec, facts, fields_);
     if let Some(variables) = asked.environment_variables {

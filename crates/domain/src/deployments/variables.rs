@@ -59,7 +59,11 @@ pub(super) fn check(
             let message = "must begin with a letter or `_` and go on with letters, digits, `_`, `.` or `-`";
             fields.push(format!("{path}.key"), "format", message);
         } else if is_reserved(key) {
-            fields.push(format!("{path}.key"), "reserved", "is set by the platform itself: choose another variable");
+            fields.push(
+                format!("{path}.key"),
+                "reserved",
+                "is set by the platform itself: choose another variable",
+            );
         } else if asked[..index].iter().any(|other| other.key == *key) {
             fields.push(format!("{path}.key"), "duplicate", "is the key of another variable in this request");
         }
@@ -131,8 +135,14 @@ mod tests {
         let then = Timestamp::from_millis(1);
         let now = Timestamp::from_millis(2);
         let seal = |key: &str, value: &str| Secret(format!("sealed {key} {value}"));
-        let plain = EnvironmentVariable { key: "K".into(), value: Some("old".into()), secret: None, updated_at: then };
-        let secret = EnvironmentVariable { value: None, secret: Some(Secret("sealed K old".into())), ..plain.clone() };
+        let plain = EnvironmentVariable {
+            key: "K".into(),
+            value: Some("old".into()),
+            secret: None,
+            updated_at: then,
+        };
+        let secret =
+            EnvironmentVariable { value: None, secret: Some(Secret("sealed K old".into())), ..plain.clone() };
         let table: &[(Option<&EnvironmentVariable>, bool, Option<&str>, &str)] = &[
             (None, false, Some("new"), "plain new at 2"),
             (None, false, None, "plain  at 2"),
@@ -163,7 +173,10 @@ mod tests {
                 (Ok(()), Some(EnvironmentVariable { value: Some(value), secret: None, updated_at, .. })) => {
                     format!("plain {value} at {}", updated_at.millis())
                 }
-                (Ok(()), Some(EnvironmentVariable { value: None, secret: Some(Secret(s)), updated_at, .. })) => {
+                (
+                    Ok(()),
+                    Some(EnvironmentVariable { value: None, secret: Some(Secret(s)), updated_at, .. }),
+                ) => {
                     format!("secret {s} at {}", updated_at.millis())
                 }
                 (Err(_), None) => "refused".into(),
