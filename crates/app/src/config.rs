@@ -1,5 +1,6 @@
 //! Settings of the application.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::mail::Mailer;
@@ -24,8 +25,14 @@ pub struct Config {
     pub audit_retention: Duration,
     /// Whether deployments may run on the server's own infrastructure.
     pub shared_infrastructure: bool,
+    /// Where logs of deployments are kept.
+    pub logs: PathBuf,
+    /// How long logs of deployments are kept, in whole days.
+    pub log_retention: Duration,
     /// How to send mail, where there is a way.
     pub mailer: Option<Mailer>,
+    /// Whether secrets of environment objects may be shown to those who may change them.
+    pub show_secrets: bool,
 }
 
 impl Config {
@@ -40,7 +47,10 @@ impl Config {
             connections: None,
             audit_retention: Duration::from_hours(90 * 24),
             shared_infrastructure: true,
+            logs: PathBuf::from("podium-data/logs"),
+            log_retention: Duration::from_hours(15 * 24),
             mailer: None,
+            show_secrets: false,
         }
     }
 }

@@ -3,11 +3,10 @@
 mod hibernation;
 mod removal;
 mod shown;
+mod variables;
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use podium_api::clusters::Cluster;
 use podium_api::deployments::{
     CreateDeploymentRequest, Deployment, DeploymentsPaginated, ListDeployments, UpdateDeploymentRequest,
@@ -19,18 +18,18 @@ use podium_api::{Id, Many, Nothing, One};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::place::{self, Place, Surroundings};
 use podium_domain::deployments::{
-    self as rules, Facts, Means, NodePool, Placed, Running, Secret, namespaces,
+    self as rules, Facts, Means, NodePool, Placed, Running, Secret, Wanted, namespaces,
 };
 use podium_domain::{Permission, Refusal, Scope, Target, names};
 use podium_store::deployments::{self, DeploymentRow};
-use podium_store::{Paging, Stamp, clusters, grants, organizations, tokens, workspaces};
+use podium_store::{Paging, Stamp, clusters, environment_objects, grants, organizations, tokens, workspaces};
 
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result, Taken};
 
 pub use hibernation::{end_hibernation_override, override_hibernation};
+pub use variables::open_variables;
 
-const MAX_NAME: usize = 500;
 const SHORT_PAGE: u32 = 100;
 /// How many names in the data plane are tried before a collision is given up on.
 const NAMESPACES: usize = 8;
@@ -76,29 +75,26 @@ pub async fn create(
     call: Call<InOrganization, Nothing, OneOf<CreateDeploymentRequest>>,
 ) -> Result<One<Deployment>> {
     let body = call.body.0;
-    let name = names::name("name", &body.name, MAX_NAME)?;
     let id = cx.new_id();
     let candidates: Vec<String> = (0..NAMESPACES).map(|_| namespaces::namespace(random(&cx))).collect();
     cx.mutate(move |cx, tx| {
         let workspace = workspaces::get(tx, cx.scope(), body.workspace_id)?;
         let workspace = workspace.ok_or_else(|| Refusal::not_found("workspace"))?.body;
-        let (place, cluster) = placed(cx, tx, &body, &workspace)?;
-        let kind = match &place {
-            Place::Cluster(_) => {
-                place::on_cluster(body.kind, cluster.as_ref().map(|(c, admits)| (c, *admits)))?
-            }
-            Place::Region(..) | Place::Server => DeploymentType::Standard,
+        let seal = |key: &str, value: &str| variables::seal(cx.app(), id, key, value);
+        let mut new_id = || cx.new_id();
+        let mut means = means(cx, &mut new_id, &seal);
+        let placed = match placed(cx, tx, &body, &workspace) {
+            Err(Error::Refused(refusal)) => return Err(rules::misplaced(&body, refusal, &mut means).into()),
+            placed => placed?,
         };
-        let cluster = cluster.map(|(cluster, _)| cluster);
-        let (cloud_provider, region) = match (&place, &cluster) {
-            (Place::Region(provider, region), _) => (Some(*provider), Some(region.clone())),
+        let (kind, cluster) = (placed.kind, placed.cluster);
+        let (cloud_provider, region) = match (placed.place, &cluster) {
+            (Place::Region(provider, region), _) => (Some(provider), Some(region)),
             (_, Some(cluster)) => (Some(cluster.cloud_provider), Some(cluster.region.clone())),
             (_, None) => (None, None),
         };
         let placed = Placed { cloud_provider, region, is_cicd_enforced: workspace.cicd_enforced_default };
-        let facts = facts(kind, cluster.as_ref());
-        let seal = |key: &str, value: &str| sealed(cx, id, key, value);
-        let spec = rules::create(&body, placed, &facts, &mut means(cx, &mut || cx.new_id(), &seal))?;
+        let Wanted { name, spec } = rules::create(&body, placed, &facts(kind, cluster.as_ref()), &mut means)?;
         let row = DeploymentRow {
             id,
             organization_id: cx.organization_id(),
@@ -106,7 +102,7 @@ pub async fn create(
             workspace_name: Some(workspace.name),
             cluster_id: cluster.as_ref().map(|cluster| cluster.id),
             cluster: cluster.map(shown::on_cluster),
-            name: name.text.clone(),
+            name: name.text,
             namespace: deployments::free_namespace(tx, &candidates)?
                 .ok_or_else(|| Error::Internal("no free name in the data plane was found".into()))?,
             spec,
@@ -137,23 +133,26 @@ pub async fn update(
     call: Call<OfDeployment, Nothing, OneOf<UpdateDeploymentRequest>>,
 ) -> Result<One<Deployment>> {
     let (id, body) = (call.path.deployment_id, call.body.0);
-    let name = names::name("name", &body.name, MAX_NAME)?;
     cx.mutate(move |cx, tx| {
         let moves = cx.scope().target() != Target::Deployment { id, workspace_id: body.workspace_id };
         if moves {
             cx.rights_change(tx)?;
         }
         let stored = find(tx, cx.scope(), id)?;
+        if moves {
+            cx.require(CREATE, Target::Workspace(body.workspace_id))?;
+        }
         cx.expect_version(stored.stamp.version)?;
         let cluster = match stored.cluster_id {
             Some(cluster_id) => clusters::get(tx, cx.scope(), cluster_id)?.map(|one| one.body),
             None => None,
         };
         let facts = facts(stored.spec.kind, cluster.as_ref());
-        let seal = |key: &str, value: &str| sealed(cx, id, key, value);
-        let spec =
-            rules::update(&body, stored.spec.clone(), &facts, &mut means(cx, &mut || cx.new_id(), &seal))?;
-        let mut row = DeploymentRow { spec, name: name.text.clone(), ..changed(cx, stored) };
+        let seal = |key: &str, value: &str| variables::seal(cx.app(), id, key, value);
+        let mut new_id = || cx.new_id();
+        let Wanted { name, spec } =
+            rules::update(&body, stored.spec.clone(), &facts, &mut means(cx, &mut new_id, &seal))?;
+        let mut row = DeploymentRow { spec, name: name.text, ..changed(cx, stored) };
         if moves {
             move_to(cx, tx, &mut row, body.workspace_id)?;
         }
@@ -201,33 +200,46 @@ pub(crate) fn changed(cx: &Cx<Scope>, stored: DeploymentRow) -> DeploymentRow {
     }
 }
 
-/// Where a new deployment goes, and the cluster there with whether it takes the workspace.
+/// Where a new deployment goes.
+struct Destination {
+    place: Place,
+    kind: DeploymentType,
+    cluster: Option<Cluster>,
+}
+
+/// Decides where a new deployment goes.
 fn placed(
     cx: &Cx<Scope>,
     tx: &Tx,
     body: &CreateDeploymentRequest,
     workspace: &podium_api::workspaces::Workspace,
-) -> Result<(Place, Option<(Cluster, bool)>)> {
+) -> Result<Destination> {
     let organization =
         organizations::get(tx, cx.scope())?.ok_or_else(|| Refusal::not_found("organization"))?;
+    let admits = |id| Ok::<_, Error>(clusters::admits(tx, cx.scope(), id, workspace.id)?.unwrap_or_default());
     let around = Surroundings {
         workspace,
-        only_cluster: clusters::only(tx, cx.scope())?,
+        only_cluster: match clusters::only(tx, cx.scope())? {
+            Some(id) if admits(id)? => Some(id),
+            _ => None,
+        },
         has_shared_infrastructure: cx.app().config.shared_infrastructure,
         only_dedicated: organization.body.should_enforce_dedicated_clusters,
         cluster_names: &clusters::names_for(tx, cx.scope(), workspace.id)?,
     };
     let place = place::choose(body, &around)?;
-    let Place::Cluster(cluster_id) = place else { return Ok((place, None)) };
+    let Place::Cluster(cluster_id) = place else {
+        return Ok(Destination { place, kind: DeploymentType::Standard, cluster: None });
+    };
     clusters::lock(tx, cx.scope(), cluster_id)?;
-    let admits = clusters::admits(tx, cx.scope(), cluster_id, workspace.id)?.unwrap_or_default();
-    let cluster = clusters::get(tx, cx.scope(), cluster_id)?;
-    Ok((place, cluster.map(|one| (one.body, admits))))
+    let admits = admits(cluster_id)?;
+    let cluster = clusters::get(tx, cx.scope(), cluster_id)?.map(|one| one.body);
+    let kind = place::on_cluster(body.kind, cluster.as_ref().map(|cluster| (cluster, admits)))?;
+    Ok(Destination { place, kind, cluster })
 }
 
 /// Moves a deployment: roles given in the old workspace and links of its environment objects are dropped.
 fn move_to(cx: &Cx<Scope>, tx: &Tx, row: &mut DeploymentRow, workspace_id: Id) -> Result<()> {
-    cx.require(CREATE, Target::Workspace(workspace_id))?;
     let workspace = workspaces::get(tx, cx.scope(), workspace_id)?;
     let workspace = workspace.ok_or_else(|| Refusal::not_found("workspace"))?.body;
     if let Some(cluster_id) = row.cluster_id {
@@ -237,7 +249,7 @@ fn move_to(cx: &Cx<Scope>, tx: &Tx, row: &mut DeploymentRow, workspace_id: Id) -
             return Err(Refusal::field("workspaceId", "notAdmitted", message).into());
         }
     }
-    //TMP environment_objects::leave_workspace(tx, row.id)?;
+    environment_objects::leave_workspace(tx, row.id)?;
     grants::leave_workspace(tx, cx.scope(), row.id, workspace_id)?;
     tokens::move_deployment(tx, cx.scope(), row.id, workspace_id)?;
     row.workspace_id = workspace_id;
@@ -260,17 +272,6 @@ fn means<'a>(
     seal: &'a dyn Fn(&str, &str) -> Secret,
 ) -> Means<'a> {
     Means { now: cx.now(), new_id, seal }
-}
-
-/// Encrypts the value of one of a deployment's variables.
-fn sealed(cx: &Cx<Scope>, id: Id, key: &str, value: &str) -> Secret {
-    let app = cx.app();
-    Secret(STANDARD.encode(app.secrets.seal(&app.world, &variable_owner(id, key), value.as_bytes())))
-}
-
-/// What a sealed variable is bound to.
-pub fn variable_owner(id: Id, key: &str) -> String {
-    format!("deployment {id} variable {key}")
 }
 
 fn random(cx: &Cx<Scope>) -> u64 {

@@ -28,7 +28,9 @@ pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
 pub mod clusters;
+pub mod deployment_logs;
 pub mod deployments;
+pub mod environment_objects;
 mod facts;
 pub mod invites;
 pub mod options;
@@ -47,6 +49,7 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 use podium_api::{Id, Timestamp};
 use podium_db::Db;
+use podium_logs::LogStore;
 use podium_store::landmarks::Landmarks;
 
 pub use config::Config;
@@ -80,6 +83,8 @@ pub struct Shared {
     pub secrets: secrets::Secrets,
     /// The keys that sign tokens.
     pub keys: ArcSwap<Keys>,
+    /// Logs of deployments.
+    pub logs: Arc<LogStore>,
     /// How often subjects may call.
     pub rate_limits: RateLimits,
     /// Wakes the loops of this process.

@@ -10,6 +10,7 @@ use podium_api::workspaces::Workspace;
 use podium_api::{Id, Timestamp};
 use podium_db::{Conn, Db, Options, Target, Tx};
 use podium_domain::{Grant, Held, On, Scope, emails, names};
+use podium_logs::LogStore;
 use podium_store::credentials::{self, Credential, CredentialKind};
 use podium_store::{
     MIGRATIONS, Stamp, grants, organizations, settings, signing_keys, subjects, users, workspaces,
@@ -58,10 +59,13 @@ impl App {
         db.migrate(MIGRATIONS).await?;
         check_key(&db, &secrets, &world).await?;
         let keys = make_keys(&db, &secrets, &world).await?;
+        let logs = LogStore::open(&config.logs, config.log_retention)
+            .map_err(|error| Error::Internal(format!("the log store cannot be opened: {error}")))?;
         let app = Self(Arc::new(Shared {
             db,
             secrets,
             keys: ArcSwap::from_pointee(keys),
+            logs: Arc::new(logs),
             authorities,
             work_bell,
             meters: Default::default(),

@@ -9,7 +9,7 @@ use podium_app::world::World;
 use podium_app::{App, Config};
 use podium_db::{Db, Target};
 
-use crate::data_dir::{DATABASE, DataDir};
+use crate::data_dir::{DATABASE, DataDir, LOGS};
 
 /// Where an installation is.
 #[derive(Args)]
@@ -28,6 +28,7 @@ pub(crate) struct Installation {
 impl Installation {
     /// Opens the installation, and makes it where there is none; then the owner's token is shown.
     pub(crate) async fn open(&self, config: Config) -> Result<App, String> {
+        let config = Config { logs: self.data_dir.join(LOGS), ..config };
         let world = Arc::new(World::machine());
         let data_dir = DataDir::open(&self.data_dir)?;
         let target = self.target();

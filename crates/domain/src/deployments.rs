@@ -1,5 +1,7 @@
 //! Deployments: where one runs, what may be asked of it, and what is wanted of it.
 
+#[cfg(test)]
+mod cast;
 pub mod hibernation;
 pub mod namespaces;
 pub mod place;
@@ -11,7 +13,7 @@ pub mod spec;
 pub mod variables;
 
 pub use plan::plan;
-pub use settings::{Facts, Means, NodePool, Placed, create, update};
+pub use settings::{Facts, Means, NodePool, Placed, Wanted, create, misplaced, update};
 pub use spec::{
     Bundle, EnvironmentVariable, Hibernation, HibernationOverride, Queue, Release, RemoteExecution, Running,
     RunningBundle, Secret, Spec,

@@ -44,6 +44,13 @@ pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
     route!(bind, api::clusters::GET, app::clusters::get);
     route!(bind, api::clusters::UPDATE, app::clusters::update);
     route!(bind, api::clusters::DELETE, app::clusters::delete);
+    route!(bind, api::deployment_logs::GET, app::deployment_logs::get);
+    route!(bind, api::environment_objects::LIST, app::environment_objects::list);
+    route!(bind, api::environment_objects::CREATE, app::environment_objects::create);
+    route!(bind, api::environment_objects::GET, app::environment_objects::get);
+    route!(bind, api::environment_objects::UPDATE, app::environment_objects::update);
+    route!(bind, api::environment_objects::DELETE, app::environment_objects::delete);
+    route!(bind, api::environment_objects::EXCLUDE_LINKING, app::environment_objects::exclude_linking);
     route!(bind, api::invites::CREATE, app::invites::create);
     route!(bind, api::invites::DELETE, app::invites::delete);
     route!(bind, api::invites::CREATE_LINK, app::invites::create_link);

@@ -1,13 +1,10 @@
 //! Everything that a data plane needs, gathered from what is stored: secrets opened, the place worked out.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use podium_api::Id;
 use podium_app::App;
-use podium_app::deployments::variable_owner;
+use podium_app::deployments::open_variables;
 use podium_dataplane::{Environment, Hidden, Identity, Objects, Setting};
-use podium_domain::deployments::EnvironmentVariable;
 use podium_store::deployments::DeploymentRow;
+use zeroize::Zeroizing;
 
 /// The environment of a deployment.
 pub(crate) fn environment(
@@ -16,8 +13,10 @@ pub(crate) fn environment(
     is_hibernating: bool,
     mut objects: Objects,
 ) -> Result<Environment, String> {
-    let variables = row.spec.environment_variables.iter().map(|variable| open(app, row.id, variable));
-    let variables = variables.collect::<Result<Vec<_>, _>>()?;
+    let opened = open_variables(app, row.id, &row.spec).map_err(|error| error.to_string())?;
+    let setting =
+        |(key, value): (String, Zeroizing<String>)| Setting { key, value: Hidden::new(value.to_string()) };
+    let variables: Vec<Setting> = opened.into_iter().map(setting).collect();
     // What the deployment sets itself outranks what is linked to it.
     objects.variables.retain(|object| !variables.iter().any(|own| own.key == object.key));
     let identity = Identity {
@@ -36,16 +35,4 @@ pub(crate) fn environment(
             row.spec.dr_workload_identity.clone().or(environment.workload_identity);
     }
     Ok(environment)
-}
-
-fn open(app: &App, id: Id, variable: &EnvironmentVariable) -> Result<Setting, String> {
-    let key = variable.key.clone();
-    let Some(secret) = &variable.secret else {
-        return Ok(Setting { key, value: Hidden::new(variable.value.clone().unwrap_or_default()) });
-    };
-    let cannot = || format!("the secret value of the variable {key} cannot be decrypted");
-    let sealed = STANDARD.decode(&secret.0).map_err(|_| cannot())?;
-    let opened = app.secrets.open(&variable_owner(id, &key), &sealed).map_err(|_| cannot())?;
-    let text = std::str::from_utf8(&opened).map_err(|_| cannot())?;
-    Ok(Setting { value: Hidden::new(text.to_owned()), key })
 }

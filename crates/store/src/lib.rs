@@ -16,6 +16,7 @@ pub mod clusters;
 pub mod counters;
 pub mod credentials;
 pub mod deployments;
+pub mod environment_objects;
 pub mod grants;
 pub mod invites;
 pub mod kept_answers;
@@ -49,8 +50,12 @@ macro_rules! migration {
 }
 
 /// The migrations, oldest first.
-pub const MIGRATIONS: &[Migration] =
-    &[migration!(1, "identity"), migration!(2, "deployments"), migration!(3, "clusters")];
+pub const MIGRATIONS: &[Migration] = &[
+    migration!(1, "identity"),
+    migration!(2, "deployments"),
+    migration!(3, "clusters"),
+    migration!(5, "environment_objects"),
+];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all.
 pub fn statements() -> Vec<&'static Sql> {
@@ -63,6 +68,8 @@ pub fn statements() -> Vec<&'static Sql> {
         counters::STATEMENTS,
         credentials::STATEMENTS,
         deployments::STATEMENTS,
+        environment_objects::STATEMENTS,
+        environment_objects::LINK_STATEMENTS,
         grants::STATEMENTS,
         invites::STATEMENTS,
         kept_answers::STATEMENTS,
@@ -84,6 +91,7 @@ pub fn statements() -> Vec<&'static Sql> {
         allowed_ip_address_ranges::TABLE,
         clusters::TABLE,
         deployments::TABLE,
+        environment_objects::TABLE,
         organizations::TABLE,
         roles::TABLE,
         team_members::TABLE,

@@ -16,7 +16,7 @@ use podium_api::{FieldError, Timestamp};
 use super::spec::{Hibernation, HibernationOverride};
 use crate::refusal::Fields;
 
-/// How many events are looked at to find the next one that changes anything.
+/// How many times to hibernate that are times to wake as well are passed over to find the next that is not.
 const AHEAD: usize = 200;
 
 /// Whether a deployment is to hibernate, and what comes next.
@@ -98,19 +98,25 @@ impl Schedules {
     /// The next event after a moment that changes whether it hibernates.
     fn next_change(&self, moment: Timestamp, is_hibernating: bool) -> Option<(Timestamp, HibernationEvent)> {
         let mut moment = civil(moment)?;
+        let wanted = event(!is_hibernating);
         for _ in 0..AHEAD {
-            let next = self.0.iter().filter_map(|(cron, event)| {
-                let at = cron.find_next_occurrence(&moment, false).ok()?;
-                Some((at, *event == HibernationEvent::Hibernate))
-            });
-            let (at, hibernates) = next.min()?;
-            if hibernates != is_hibernating {
+            let at = self.next(moment, wanted)?;
+            if wanted == HibernationEvent::Wake || !self.happens(at, HibernationEvent::Wake) {
                 let at = Offset::UTC.to_timestamp(at).ok()?;
-                return Some((Timestamp::from_millis(at.as_millisecond()), event(hibernates)));
+                return Some((Timestamp::from_millis(at.as_millisecond()), wanted));
             }
             moment = at;
         }
         None
+    }
+
+    fn next(&self, moment: DateTime, wanted: HibernationEvent) -> Option<DateTime> {
+        let of_kind = self.0.iter().filter(|(_, event)| *event == wanted);
+        of_kind.filter_map(|(cron, _)| cron.find_next_occurrence(&moment, false).ok()).min()
+    }
+
+    fn happens(&self, at: DateTime, wanted: HibernationEvent) -> bool {
+        self.0.iter().any(|(cron, event)| *event == wanted && cron.is_time_matching(&at).unwrap_or(false))
     }
 }
 
@@ -241,6 +247,27 @@ mod tests {
     }
 
     #[test]
+    fn the_next_event_is_the_next_that_changes_anything() {
+        let now = at("2027-01-15T12:00:00Z");
+        let of = |schedules: Vec<DeploymentHibernationSchedule>| {
+            shown(&state(&Hibernation { schedules, override_: None }, true, now))
+        };
+        let table = [
+            (vec![schedule("* * * * *", "0 6 29 2 *")], "hibernating WAKE 2028-02-29T06:00:00.000Z"),
+            (vec![schedule("0 6 29 2 *", "* * * * *")], "awake"),
+            (vec![schedule("0 * * * *", "0 0-22 * * *")], "awake HIBERNATE 2027-01-15T23:00:00.000Z"),
+            (
+                vec![schedule("0 20 * * *", "0 6 * * *"), schedule("0 19 * * *", "0 20 * * *")],
+                "awake HIBERNATE 2027-01-15T19:00:00.000Z",
+            ),
+            (vec![schedule("0 13 * * SUN", "0 13 * * *")], "awake"),
+        ];
+        for (schedules, expected) in table {
+            assert_eq!(of(schedules.clone()), expected, "{schedules:?}");
+        }
+    }
+
+    #[test]
     fn an_override_outranks_schedules_until_it_lapses() {
         let now = at("2027-01-15T12:00:00Z");
         let with = |is_hibernating, until: Option<&str>| Hibernation {
@@ -259,6 +286,14 @@ mod tests {
         }
         assert_eq!(shown(&state(&with(true, None), false, now)), "awake", "only in development mode");
         assert_eq!(shown(&state(&Hibernation::default(), true, now)), "awake");
+    }
+
+    #[test]
+    fn an_override_ends_in_the_future_or_never() {
+        let now = at("2027-01-15T12:00:00Z");
+        let ends = |until: Option<&str>| check_until("until", until.map(at), now).is_ok();
+        assert!(ends(None) && ends(Some("2027-01-15T12:00:00.001Z")));
+        assert!(!ends(Some("2027-01-15T12:00:00Z")) && !ends(Some("2020-01-01T00:00:00Z")));
     }
 
     #[test]

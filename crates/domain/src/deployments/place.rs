@@ -25,7 +25,7 @@ pub enum Place {
 pub struct Surroundings<'a> {
     /// Its workspace.
     pub workspace: &'a Workspace,
-    /// The organization's only cluster.
+    /// The organization's only cluster, where it takes the workspace.
     pub only_cluster: Option<Id>,
     /// Whether the operator offers the server's own infrastructure.
     pub has_shared_infrastructure: bool,
@@ -129,3 +129,6 @@ pub fn on_cluster(
     }
     Ok(kind)
 }
+
+#[cfg(test)]
+mod tests;

@@ -42,12 +42,22 @@ pub(super) fn check(
     let mut queues: Vec<Queue> = Vec::with_capacity(asked.len());
     for (index, queue) in asked.iter().enumerate() {
         let path = format!("workerQueues[{index}]");
-        let known = find(queue, stored);
-        if known.is_some_and(|known| known.name == DEFAULT && queue.name != DEFAULT) {
-            fields.push(format!("{path}.name"), "fixed", "the queue `default` cannot be renamed");
+        let known = find(queue, asked, stored);
+        match known {
+            Some(known) if known.name == DEFAULT && queue.name != DEFAULT => {
+                fields.push(format!("{path}.name"), "fixed", "the queue `default` cannot be renamed");
+            }
+            Some(known) if known.name != DEFAULT && queue.name == DEFAULT => {
+                fields.push(
+                    format!("{path}.name"),
+                    "fixed",
+                    "the queue `default` cannot be replaced by another",
+                );
+            }
+            _ => {}
         }
         let taken = known.is_some_and(|known| queues.iter().any(|other| other.id == known.id));
-        if taken {
+        if taken && queue.id == known.map(|known| known.id) {
             fields.push(
                 format!("{path}.id"),
                 "duplicate",
@@ -55,16 +65,21 @@ pub(super) fn check(
             );
         }
         let id = known.filter(|_| !taken).map_or_else(&mut *new_id, |known| known.id);
-        queues.push(one(&path, queue, id, facts, fields));
+        queues.push(one(&path, queue, (id, known), facts, fields));
     }
     queues.sort_by(|a, b| (a.name != DEFAULT, &a.name).cmp(&(b.name != DEFAULT, &b.name)));
     queues
 }
 
-/// A known id, else a known name, means that queue.
-fn find<'a>(queue: &WorkerQueueRequest, stored: &'a [Queue]) -> Option<&'a Queue> {
+/// A known id, else a known name that no id lays claim to, means that queue.
+fn find<'a>(
+    queue: &WorkerQueueRequest,
+    asked: &[WorkerQueueRequest],
+    stored: &'a [Queue],
+) -> Option<&'a Queue> {
     let by_id = queue.id.and_then(|id| stored.iter().find(|known| known.id == id));
-    by_id.or_else(|| stored.iter().find(|known| known.name == queue.name))
+    let is_claimed = |known: &&Queue| asked.iter().any(|other| other.id == Some(known.id));
+    by_id.or_else(|| stored.iter().find(|known| known.name == queue.name).filter(|known| !is_claimed(known)))
 }
 
 fn default_queue(facts: &Facts, id: Id) -> Queue {
@@ -110,11 +125,21 @@ fn check_names(asked: &[WorkerQueueRequest], fields: &mut Fields) {
     }
 }
 
-fn one(path: &str, queue: &WorkerQueueRequest, id: Id, facts: &Facts, fields: &mut Fields) -> Queue {
+/// A queue after a request; what the request leaves out of a known queue stays.
+fn one(
+    path: &str,
+    queue: &WorkerQueueRequest,
+    (id, known): (Id, Option<&Queue>),
+    facts: &Facts,
+    fields: &mut Fields,
+) -> Queue {
     let hybrid = facts.kind == DeploymentType::Hybrid;
     let mut wrong =
         |name: &str, code: &str, message: String| fields.push(format!("{path}.{name}"), code, message);
     let mut concurrency = options::WORKER_CONCURRENCY;
+    let machine = queue.platform_machine.or_else(|| known?.machine);
+    let node_pool_id = queue.node_pool_id.or_else(|| known?.node_pool_id);
+    let storage = queue.pod_ephemeral_storage.as_deref().filter(|text| !text.is_empty());
     if hybrid {
         if queue.platform_machine.is_some() {
             wrong(
@@ -123,19 +148,26 @@ fn one(path: &str, queue: &WorkerQueueRequest, id: Id, facts: &Facts, fields: &m
                 "must be left out: HYBRID sizes queues by `nodePoolId`".into(),
             );
         }
-        match queue.node_pool_id {
+        match node_pool_id {
             None => wrong("nodePoolId", "required", "is required: HYBRID sizes queues by node pool".into()),
             Some(id) if !facts.node_pools.iter().any(|pool| pool.id == id) => {
                 wrong("nodePoolId", "notFound", "must be a node pool of the deployment's cluster".into());
             }
             Some(_) => {}
         }
+        if storage.is_some() {
+            wrong(
+                "podEphemeralStorage",
+                "excluded",
+                "must be left out: HYBRID sizes queues by node pool".into(),
+            );
+        }
     } else {
         if queue.node_pool_id.is_some() {
             let message = format!("must be left out: {} sizes queues by `platformMachine`", facts.kind);
             wrong("nodePoolId", "excluded", message);
         }
-        match queue.platform_machine {
+        match machine {
             None => wrong("platformMachine", "required", "is required, such as A5".into()),
             Some(machine) => concurrency = options::machine(machine).concurrency,
         }
@@ -153,21 +185,24 @@ fn one(path: &str, queue: &WorkerQueueRequest, id: Id, facts: &Facts, fields: &m
             wrong(name, "range", format!("must be {} to {}", bounds.floor, bounds.ceiling));
         }
     }
-    let storage = queue.pod_ephemeral_storage.as_deref().filter(|text| !text.is_empty());
-    if let Some(text) = storage
+    if !hybrid
+        && let Some(text) = storage
         && Memory::parse(text).is_none_or(|size| size.thousandths() == 0 || size > MAX_STORAGE)
     {
         wrong("podEphemeralStorage", "format", format!("must be in Gi, such as 10Gi, at most {MAX_STORAGE}"));
     }
-    let storage = storage.unwrap_or(options::DEFAULT_STORAGE);
+    let storage = storage.or_else(|| known?.ephemeral_storage.as_deref()).unwrap_or(options::DEFAULT_STORAGE);
     Queue {
         id,
         name: queue.name.clone(),
-        machine: queue.platform_machine,
-        node_pool_id: queue.node_pool_id,
+        machine,
+        node_pool_id,
         min_workers: queue.min_worker_count,
         max_workers: queue.max_worker_count,
         concurrency: queue.worker_concurrency,
         ephemeral_storage: (!hybrid).then(|| storage.to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,11 @@
 use podium_api::enums::DeploymentType;
 
 use super::spec::Spec;
-use crate::options::{self, Cpu, Memory, Resources};
+use crate::options::{self, Bounds, Cpu, Memory, Resources};
 use crate::refusal::Fields;
+
+/// The least difference between two amounts of CPU.
+const STEP: Cpu = Cpu::from_thousandths(1);
 
 /// Sets what is asked for; where only one of a pair is given, the other follows from it.
 pub(super) fn check(
@@ -31,6 +34,7 @@ pub(super) fn check(
     }
     let pod = pair(pod_names, pod, options::POD, fields);
     let quota = pair(quota_names, quota, options::QUOTA, fields);
+    let (Ok(pod), Ok(quota)) = (pod, quota) else { return };
     if let Some(cpu) = pod {
         spec.default_task_pod_cpu = Some(cpu.to_string());
         spec.default_task_pod_memory = Some(cpu.memory().to_string());
@@ -48,42 +52,50 @@ pub(super) fn check(
     }
 }
 
+/// A field was wrong, and is noted.
+struct Wrong;
+
 /// The CPU that a pair of texts asks for, if it asks for any.
 fn pair(
     names: [&str; 2],
     (cpu, memory): (Option<&str>, Option<&str>),
     bounds: Resources,
     fields: &mut Fields,
-) -> Option<Cpu> {
+) -> Result<Option<Cpu>, Wrong> {
     let given = |text: Option<&'_ str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
     let (cpu, memory) = (given(cpu), given(memory));
-    let range = format!("{} to {}", bounds.cpu.floor, bounds.cpu.ceiling);
-    let asked = match &cpu {
-        None => None,
-        Some(text) => match Cpu::parse(text).filter(|cpu| bounds.cpu.contains(*cpu)) {
-            Some(cpu) => Some(cpu),
-            None => {
-                fields.push(names[0], "format", format!("must be CPU such as 0.25 or 1, from {range}"));
-                return None;
-            }
-        },
-    };
-    let Some(text) = memory else { return asked };
-    let memory_range = bounds.memory();
-    let Some(memory) = Memory::parse(&text) else {
-        fields.push(names[1], "format", "must be memory in Gi, such as 0.5Gi or 2Gi");
-        return None;
-    };
-    let half = Cpu::from_thousandths(memory.thousandths() / 2);
-    let cpu = asked.unwrap_or(half);
-    if cpu.memory() != memory || !memory_range.contains(memory) {
-        let message = if asked.is_some() {
-            format!("must be numerically twice `{}`, that is {}", names[0], cpu.memory())
-        } else {
-            format!("must be {} to {}", memory_range.floor, memory_range.ceiling)
-        };
-        fields.push(names[1], "ratio", message);
-        return None;
+    let asked_cpu = cpu.as_deref().map(|text| Cpu::parse(text).filter(|cpu| bounds.cpu.contains(*cpu)));
+    let asked_memory = memory.as_deref().map(Memory::parse);
+    if asked_cpu == Some(None) {
+        let Bounds { floor, ceiling, .. } = bounds.cpu;
+        let message = format!("must be CPU such as 0.25 or 1, from {floor} to {ceiling}");
+        fields.push(names[0], "format", message);
     }
-    Some(cpu)
+    if asked_memory == Some(None) {
+        fields.push(names[1], "format", "must be memory in Gi, such as 0.5Gi or 2Gi");
+    }
+    let (cpu, memory) = match (asked_cpu, asked_memory) {
+        (Some(None), _) | (_, Some(None)) => return Err(Wrong),
+        (cpu, memory) => (cpu.flatten(), memory.flatten()),
+    };
+    let Some(memory) = memory else { return Ok(cpu) };
+    let half = Cpu::from_thousandths(memory.thousandths() / 2);
+    let fits = |cpu: Cpu| bounds.cpu.contains(cpu) && cpu.memory() == memory;
+    match cpu {
+        Some(cpu) if !fits(cpu) => {
+            let message = format!("must be numerically twice `{}`, that is {}", names[0], cpu.memory());
+            fields.push(names[1], "ratio", message);
+            Err(Wrong)
+        }
+        None if !fits(half) => {
+            let Bounds { floor, ceiling, .. } = bounds.memory();
+            let message = format!("must be {floor} to {ceiling}, in steps of {}", STEP.memory());
+            fields.push(names[1], "range", message);
+            Err(Wrong)
+        }
+        cpu => Ok(Some(cpu.unwrap_or(half))),
+    }
 }
+
+#[cfg(test)]
+mod tests;

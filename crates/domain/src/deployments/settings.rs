@@ -11,8 +11,11 @@ use podium_api::{Id, Timestamp};
 
 use super::spec::{Hibernation, Release, RemoteExecution, Secret, Spec};
 use super::{hibernation, queues, resources, variables};
+use crate::names::{self, Name};
 use crate::refusal::{Fields, Refusal, Result};
 use crate::{allowed_ip_address_ranges, emails, options};
+
+const MAX_NAME: usize = 500;
 
 /// What the rules must know of a deployment's surroundings.
 #[derive(Clone, Debug)]
@@ -111,14 +114,24 @@ pub struct Placed {
     pub is_cicd_enforced: bool,
 }
 
-/// The desired state of a new deployment.
+/// What a request makes of a deployment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// Its name.
+    pub name: Name,
+    /// Its desired state.
+    pub spec: Spec,
+}
+
+/// A new deployment.
 pub fn create(
     body: &CreateDeploymentRequest,
     placed: Placed,
     facts: &Facts,
     means: &mut Means<'_>,
-) -> Result<Spec> {
+) -> Result<Wanted> {
     let mut fields = Fields::new();
+    let name = fields.take(names::name("name", &body.name, MAX_NAME));
     let runtime = match body.platform_runtime_version.as_deref().filter(|version| !version.is_empty()) {
         None => Some(options::newest_stable()),
         Some(version) => {
@@ -135,16 +148,37 @@ pub fn create(
     let base = defaults(placed, facts, version);
     let variables = body.environment_variables.as_deref();
     let asked = asked!(body, body.executor, body.is_cicd_enforced, body.is_dag_deploy_enabled, variables);
-    apply(&asked, base, true, facts, means, fields)
+    let spec = apply(&asked, base, true, facts, means, &mut fields);
+    fields.finish(name.map(|name| Wanted { name, spec }))
 }
 
-/// The desired state of a deployment after a change.
+/// Every wrong field of a new deployment that cannot be placed: those of its place, and the others.
+pub fn misplaced(body: &CreateDeploymentRequest, refusal: Refusal, means: &mut Means<'_>) -> Refusal {
+    let kind = match (body.kind, body.cluster_id) {
+        (None, None) => DeploymentType::Standard,
+        (Some(kind), _) if kind != DeploymentType::Hybrid => kind,
+        // What there is to choose from is known by the cluster only.
+        _ => return refusal,
+    };
+    let Refusal::Invalid { fields: mut wrong, message } = refusal else { return refusal };
+    if wrong.is_empty() {
+        return Refusal::Invalid { fields: wrong, message };
+    }
+    let placed = Placed { cloud_provider: None, region: None, is_cicd_enforced: false };
+    let facts = Facts { kind, node_pools: Vec::new(), is_dr_enabled: true };
+    if let Err(Refusal::Invalid { fields, .. }) = create(body, placed, &facts, means) {
+        wrong.extend(fields);
+    }
+    wrong.into()
+}
+
+/// A deployment after a change.
 pub fn update(
     body: &UpdateDeploymentRequest,
     stored: Spec,
     facts: &Facts,
     means: &mut Means<'_>,
-) -> Result<Spec> {
+) -> Result<Wanted> {
     if body.kind != stored.kind {
         let message = format!("must be {}: the type of a deployment does not change", stored.kind);
         return Err(Refusal::field("type", "fixed", message));
@@ -156,7 +190,10 @@ pub fn update(
         Some(body.is_dag_deploy_enabled),
         Some(body.environment_variables.as_slice())
     );
-    apply(&asked, stored, false, facts, means, Fields::new())
+    let mut fields = Fields::new();
+    let name = fields.take(names::name("name", &body.name, MAX_NAME));
+    let spec = apply(&asked, stored, false, facts, means, &mut fields);
+    fields.finish(name.map(|name| Wanted { name, spec }))
 }
 
 fn defaults(placed: Placed, facts: &Facts, runtime_version: String) -> Spec {
@@ -205,9 +242,8 @@ fn apply(
     is_new: bool,
     facts: &Facts,
     means: &mut Means<'_>,
-    mut fields: Fields,
-) -> Result<Spec> {
-    let fields_ = &mut fields;
+    fields: &mut Fields,
+) -> Spec {
     let mut spec = base;
     set(&mut spec.description, asked.description.map(str::to_owned));
     set(&mut spec.is_cicd_enforced, asked.is_cicd_enforced);
@@ -216,24 +252,24 @@ fn apply(
     if !options::executors(facts.kind).contains(&spec.executor) {
         let names: Vec<&str> = options::executors(facts.kind).iter().map(|e| e.as_str()).collect();
         let message = format!("must be one of {} on {} deployments", names.join(", "), facts.kind);
-        fields_.push("executor", "unsupported", message);
+        fields.push("executor", "unsupported", message);
     }
-    scheduler(asked, &mut spec, facts, fields_);
-    development(asked, &mut spec, is_new, means.now, fields_);
+    scheduler(asked, &mut spec, facts, fields);
+    development(asked, &mut spec, is_new, means.now, fields);
     spec.worker_queues =
-        queues::check(asked.worker_queues, &spec.worker_queues, spec.executor, facts, means.new_id, fields_);
-    resources::check(asked.default_task_pod, asked.resource_quota, &mut spec, fields_);
-    node_pool(asked, &mut spec, facts, fields_);
+        queues::check(asked.worker_queues, &spec.worker_queues, spec.executor, facts, means.new_id, fields);
+    resources::check(asked.default_task_pod, asked.resource_quota, &mut spec, fields);
+    node_pool(asked, &mut spec, facts, fields);
     if let Some(variables) = asked.environment_variables {
         let stored = std::mem::take(&mut spec.environment_variables);
-        spec.environment_variables = variables::check(variables, &stored, means.now, means.seal, fields_);
+        spec.environment_variables = variables::check(variables, &stored, means.now, means.seal, fields);
     }
     if let Some(addresses) = asked.contact_emails {
-        contacts(addresses, &mut spec, fields_);
+        contacts(addresses, &mut spec, fields);
     }
-    remote_execution(asked, &mut spec, facts, fields_);
-    identities(asked, &mut spec, facts, fields_);
-    fields.finish(Some(spec))
+    remote_execution(asked, &mut spec, facts, fields);
+    identities(asked, &mut spec, facts, fields);
+    spec
 }
 
 fn set<T>(stored: &mut T, asked: Option<T>) {
@@ -337,24 +373,35 @@ fn remote_execution(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &
             excluded(fields, "remoteExecution", facts);
             return;
         }
-        spec.remote_execution = remote.enabled.then(|| {
-            let ranges = remote.allowed_ip_address_ranges.as_deref().unwrap_or_default();
-            let mut allowed = Vec::with_capacity(ranges.len());
-            for (index, range) in ranges.iter().enumerate() {
-                let path = format!("remoteExecution.allowedIpAddressRanges[{index}]");
-                let range = fields.take(allowed_ip_address_ranges::range(&path, range));
-                allowed.extend(range.map(|range| range.to_string()));
-            }
-            let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-            RemoteExecution {
-                allowed_ip_address_ranges: allowed,
-                task_log_bucket: given(&remote.task_log_bucket),
-                task_log_url_pattern: given(&remote.task_log_url_pattern),
-            }
-        });
+        let stored = spec.remote_execution.take();
+        spec.remote_execution = remote.enabled.then(|| elsewhere(remote, stored.unwrap_or_default(), fields));
     }
     if spec.remote_execution.is_some() && spec.executor != Executor::Platform {
         fields.push("executor", "contradiction", "must be PLATFORM where `remoteExecution` is enabled");
+    }
+}
+
+/// Remote execution after a request; what it leaves out stays.
+fn elsewhere(
+    asked: &DeploymentRemoteExecutionRequest,
+    stored: RemoteExecution,
+    fields: &mut Fields,
+) -> RemoteExecution {
+    let allowed = asked.allowed_ip_address_ranges.as_ref().map(|ranges| {
+        let ranges = ranges.iter().enumerate().filter_map(|(index, range)| {
+            let path = format!("remoteExecution.allowedIpAddressRanges[{index}]");
+            fields.take(allowed_ip_address_ranges::range(&path, range))
+        });
+        ranges.map(|range| range.to_string()).collect()
+    });
+    let text = |asked: &Option<String>, stored: Option<String>| match asked {
+        Some(text) => Some(text.clone()).filter(|text| !text.is_empty()),
+        None => stored,
+    };
+    RemoteExecution {
+        allowed_ip_address_ranges: allowed.unwrap_or(stored.allowed_ip_address_ranges),
+        task_log_bucket: text(&asked.task_log_bucket, stored.task_log_bucket),
+        task_log_url_pattern: text(&asked.task_log_url_pattern, stored.task_log_url_pattern),
     }
 }
 
@@ -371,3 +418,8 @@ fn identities(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &mut Fi
     }
     spec.dr_workload_identity = Some(identity.to_owned()).filter(|identity| !identity.is_empty());
 }
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

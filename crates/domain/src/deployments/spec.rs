@@ -108,7 +108,7 @@ pub struct EnvironmentVariable {
 pub struct Secret(pub String);
 
 /// Where tasks run, when that is elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RemoteExecution {
     /// Addresses that agents may call from; none means any.

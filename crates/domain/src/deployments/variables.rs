@@ -129,6 +129,50 @@ mod tests {
         }
     }
 
+    #[test]
+    fn every_wrong_variable_is_told_by_its_place() {
+        let asked = |key: &str| DeploymentEnvironmentVariableRequest {
+            key: key.into(),
+            value: Some("v".into()),
+            is_secret: false,
+        };
+        let keys = ["ok", "9", "AIRFLOW__CORE__FERNET_KEY", "ok", "OK", "a b"].map(asked);
+        let mut fields = Fields::new();
+        check(&keys, &[], Timestamp::from_millis(1), &|_, _| Secret(String::new()), &mut fields);
+        let Err(crate::Refusal::Invalid { fields, .. }) = fields.into_result() else { panic!("wrong keys") };
+        let told: Vec<_> = fields.iter().map(|error| format!("{}: {}", error.field, error.code)).collect();
+        assert_eq!(
+            told,
+            [
+                "environmentVariables[1].key: format",
+                "environmentVariables[2].key: reserved",
+                "environmentVariables[3].key: duplicate",
+                "environmentVariables[5].key: format",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_not_listed_is_gone_and_the_rest_is_in_order() {
+        let asked = |key: &str| DeploymentEnvironmentVariableRequest {
+            key: key.into(),
+            value: Some("v".into()),
+            is_secret: false,
+        };
+        let seal = |_: &str, _: &str| Secret(String::new());
+        let list = |keys: &[&str], stored: &[EnvironmentVariable]| {
+            let keys: Vec<_> = keys.iter().map(|key| asked(key)).collect();
+            check(&keys, stored, Timestamp::from_millis(1), &seal, &mut Fields::new())
+        };
+        let stored = list(&["b", "a"], &[]);
+        let keys = |variables: &[EnvironmentVariable]| -> Vec<String> {
+            variables.iter().map(|variable| variable.key.clone()).collect()
+        };
+        assert_eq!(keys(&stored), ["a", "b"]);
+        assert_eq!(keys(&list(&["c", "b"], &stored)), ["b", "c"]);
+        assert_eq!(keys(&list(&[], &stored)), Vec::<String>::new());
+    }
+
     /// Every case of the rule: what is stored × what is asked for.
     #[test]
     fn secrets_are_kept_replaced_and_never_shown() {

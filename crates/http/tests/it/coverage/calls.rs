@@ -2,7 +2,7 @@
 
 use podium_api::enums::{ClusterStatus, OrganizationRole};
 use podium_api::openapi::PREFIX;
-use podium_api::{Access, Spec};
+use podium_api::{Access, Id, Spec};
 use podium_domain::{On, Permission};
 use podium_testkit::{Actor, Answer, Call, TestApp};
 use serde_json::{Value, json};
@@ -66,14 +66,20 @@ pub(super) fn fresh(app: &TestApp) -> String {
 
 /// Makes what a call of the operation needs.
 pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
-    let mut made = Made { app, etag: String::new(), member: String::new() };
+    let mut made = Made { app, etag: String::new(), member: String::new(), deployment: None };
     let (mut path, mut on) = (format!("{PREFIX}{}", spec.path), On::Organization);
     for param in spec.path_params {
         let id = made.thing(param).await;
         if spec.names_workspace() && *param == "workspaceId" {
             on = On::Workspace(id.parse().expect("an id"));
         }
+        if let (true, Some((id, workspace_id))) = (spec.names_deployment(), made.deployment) {
+            on = On::Deployment { id, workspace_id };
+        }
         path = path.replace(&format!("{{{param}}}"), &id);
+    }
+    if spec.id == "GetDeploymentLogs" {
+        path.push_str("?sources=scheduler");
     }
     if spec.id == "GetClusterOptions" {
         path.push_str("?type=DEDICATED");
@@ -84,11 +90,16 @@ pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
 
 trait NamesWorkspace {
     fn names_workspace(&self) -> bool;
+    fn names_deployment(&self) -> bool;
 }
 
 impl NamesWorkspace for Spec {
     fn names_workspace(&self) -> bool {
         matches!(self.access, Access::Permission(name) if name.starts_with("workspace."))
+    }
+
+    fn names_deployment(&self) -> bool {
+        matches!(self.access, Access::Permission(name) if name.starts_with("deployment."))
     }
 }
 
@@ -96,6 +107,8 @@ struct Made<'a> {
     app: &'a TestApp,
     etag: String,
     member: String,
+    /// The deployment that was made, and its workspace.
+    deployment: Option<(Id, Id)>,
 }
 
 impl Made<'_> {
@@ -136,6 +149,11 @@ impl Made<'_> {
                 let range = self.range();
                 self.post("/allowed-ip-address-ranges", json!({ "ipAddressRange": range }), "id").await
             }
+            "deploymentId" => self.deployment().await.0.to_string(),
+            "environmentObjectId" => {
+                let (_, workspace_id) = self.deployment().await;
+                self.post("/environment-objects", connection(&name, workspace_id), "id").await
+            }
             unknown => panic!("calls.rs does not know how to make what `{unknown}` names"),
         }
     }
@@ -161,6 +179,15 @@ impl Made<'_> {
                 "vpcSubnetRange": "172.20.0.0/20",
             }),
             "UpdateCluster" => json!({ "clusterType": "DEDICATED", "name": name, "k8sTags": [] }),
+            "CreateEnvironmentObject" => {
+                let (_, workspace_id) = self.deployment().await;
+                connection(&name, workspace_id)
+            }
+            "UpdateEnvironmentObject" => json!({ "description": name }),
+            "ExcludeLinkingEnvironmentObject" => {
+                let (id, _) = self.deployment.expect("the object's workspace has one");
+                json!({ "scope": "DEPLOYMENT", "scopeEntityId": id })
+            }
             "CreateUserInvite" => {
                 json!({ "inviteeEmail": format!("{name}@podium.test"), "role": "ORGANIZATION_MEMBER" })
             }
@@ -190,6 +217,14 @@ impl Made<'_> {
             "ChangePassword" => json!({ "currentPassword": "", "newPassword": NEW_PASSWORD }),
             _ => return None,
         })
+    }
+
+    /// A deployment in a workspace of its own.
+    async fn deployment(&mut self) -> (Id, Id) {
+        let workspace_id = self.app.workspace(&fresh(self.app)).await;
+        let made = (self.app.deployment(workspace_id).await, workspace_id);
+        self.deployment = Some(made);
+        made
     }
 
     async fn read(&mut self, path: &str) {
@@ -222,6 +257,13 @@ impl Made<'_> {
 
 fn organization_token(name: &str) -> Value {
     json!({ "name": name, "scope": "ORGANIZATION", "role": "ORGANIZATION_MEMBER" })
+}
+
+fn connection(key: &str, workspace_id: Id) -> Value {
+    json!({
+        "objectKey": key, "objectType": "CONNECTION", "scope": "WORKSPACE", "scopeEntityId": workspace_id,
+        "connection": { "type": "http", "host": "example.com", "password": PASSWORD },
+    })
 }
 
 fn custom_role(name: &str) -> Value {
