@@ -6,6 +6,7 @@ use std::sync::Arc;
 use podium_app::App;
 use podium_dataplane::DataPlane;
 use podium_dataplane::simulated::Simulated;
+use podium_reconcile::log_sink;
 
 /// The directory of the simulated data plane, below the data directory.
 const SIMULATED: &str = "simulated";
@@ -42,6 +43,6 @@ impl Kind {
         let plane = Simulated::kept_in(&directory, Arc::new(move || clock.now())).map_err(|error| {
             format!("the simulated data plane in {} cannot be used: {error}", directory.display())
         })?;
-        Ok(Arc::new(plane))
+        Ok(Arc::new(plane.logging_to(log_sink(app))))
     }
 }

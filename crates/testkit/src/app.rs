@@ -1,7 +1,7 @@
 //! An application in process, with a fixed clock and fixed ids.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use podium_app::secrets::Secrets;
 use podium_app::world::World;
 use podium_app::{App, Config};
 use podium_dataplane::DataPlane;
-use podium_dataplane::simulated::Simulated;
+use podium_dataplane::simulated::{LogLine, Simulated};
 use podium_http::{Server, Settings};
 use podium_reconcile::{Loops, Options};
 use serde_json::Value;
@@ -28,6 +28,9 @@ pub const START: i64 = 1_800_000_000_000;
 const REPLICA_IDS: u32 = 800_000;
 const KEY: &str = "the secret key of tests, which is no secret";
 
+/// Lines that wait for the log store.
+pub(crate) type Said = Arc<Mutex<Vec<LogLine>>>;
+
 /// An application in process.
 pub struct TestApp {
     /// The HTTP side.
@@ -42,6 +45,8 @@ pub struct TestApp {
     pub files: Arc<TempDir>,
     /// What deployments run on: nothing, and it misbehaves when it is told to.
     pub plane: Arc<Simulated>,
+    /// What its components have said, and the log store does not know yet.
+    pub(crate) said: Said,
     /// The loops, which work when a test says so.
     pub loops: Loops,
     /// The organization of the first start.
@@ -79,9 +84,14 @@ impl TestApp {
             .expect("there is one");
         let server = Server::new(app.clone(), settings);
         let clock = Arc::clone(&world);
-        let plane = Arc::new(Simulated::in_memory(Arc::new(move || clock.now())));
+        let said: Said = Arc::default();
+        let ear = Arc::clone(&said);
+        let plane = Simulated::in_memory(Arc::new(move || clock.now()));
+        let plane = Arc::new(plane.logging_to(Arc::new(move |batch| {
+            ear.lock().unwrap_or_else(PoisonError::into_inner).extend(batch);
+        })));
         let loops = loops(&app, &plane);
-        Self { server, app, world, database, files, plane, loops, organization_id, owner }
+        Self { server, app, world, database, files, plane, said, loops, organization_id, owner }
     }
 
     /// Another replica on the same database; PostgreSQL only.
@@ -101,6 +111,7 @@ impl TestApp {
             database: Arc::clone(&self.database),
             files: Arc::clone(&self.files),
             plane: Arc::clone(&self.plane),
+            said: Arc::clone(&self.said),
             organization_id: self.organization_id,
             owner: self.owner.clone(),
         }
