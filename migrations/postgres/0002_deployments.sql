@@ -40,7 +40,7 @@ CREATE TABLE work (
     holder TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (kind, id)
 );
-CREATE INDEX work_due ON work (due_at);
+CREATE INDEX work_due ON work (kind, due_at);
 
 -- What remote workers call with: one deployment's own tokens, which open its agent endpoints and nothing else.
 CREATE TABLE agent_tokens (

@@ -185,7 +185,6 @@ pub struct NodePool {
     /// The machine of its nodes.
     pub node_instance_type: String,
     /// Machines of workers that fit on a node.
-    #[serde(default)]
     pub supported_platform_machines: Vec<String>,
     /// When it was created.
     pub created_at: Timestamp,
@@ -211,7 +210,6 @@ pub struct ClusterHealthStatus {
     /// In one word.
     pub value: HealthValue,
     /// What is wrong.
-    #[serde(default)]
     pub details: Vec<ClusterHealthStatusDetail>,
 }
 
@@ -242,7 +240,7 @@ pub struct ClusterHealthStatusDetail {
 #[serde(rename_all = "camelCase")]
 pub struct ClusterMetadata {
     /// Addresses that its traffic comes from.
-    #[serde(rename = "externalIPs", default)]
+    #[serde(rename = "externalIPs")]
     pub external_ips: Vec<String>,
     /// The address of its name server.
     pub kube_dns_ip: Option<String>,

@@ -154,6 +154,30 @@ wire_enum! {
         EnterpriseBusinessCritical = "ENTERPRISE_BUSINESS_CRITICAL",
         PartnerEnterprise = "PARTNER_ENTERPRISE",
     }
+    /// Components of a deployment that write logs.
+    LogSource {
+        Scheduler = "scheduler",
+        Webserver = "webserver",
+        Triggerer = "triggerer",
+        Worker = "worker",
+        DagProcessor = "dag-processor",
+        ApiServer = "apiserver",
+    }
+    /// What an environment object is.
+    EnvironmentObjectType {
+        Connection = "CONNECTION",
+        EnvironmentVariable = "ENVIRONMENT_VARIABLE",
+        AirflowVariable = "AIRFLOW_VARIABLE",
+        MetricsExport = "METRICS_EXPORT",
+    }
+    /// What an environment object belongs to.
+    EnvironmentObjectScope { Workspace = "WORKSPACE", Deployment = "DEPLOYMENT" }
+    /// What an environment object can be linked to.
+    LinkScope { Deployment = "DEPLOYMENT" }
+    /// How metrics are sent.
+    ExporterType { Prometheus = "PROMETHEUS" }
+    /// How the sender of metrics proves itself.
+    MetricsAuthType { Basic = "BASIC", AuthToken = "AUTH_TOKEN", SigV4 = "SIGV4" }
     /// Where a deployment runs: shared infrastructure, a dedicated cluster, or one of the customer's own.
     DeploymentType { Dedicated = "DEDICATED", Hybrid = "HYBRID", Standard = "STANDARD" }
     /// What a deployment is doing.
@@ -181,6 +205,17 @@ wire_enum! {
     }
     /// What a hibernation schedule does next.
     HibernationEvent { Hibernate = "HIBERNATE", Wake = "WAKE" }
+    /// What a deploy carries.
+    DeployType {
+        ImageAndDag = "IMAGE_AND_DAG",
+        ImageOnly = "IMAGE_ONLY",
+        DagOnly = "DAG_ONLY",
+        Bundle = "BUNDLE",
+    }
+    /// How far a deploy has come.
+    DeployStatus { Initialized = "INITIALIZED", Deployed = "DEPLOYED", Failed = "FAILED" }
+    /// What an upload is.
+    UploadKind { Dags = "dags", Bundle = "bundle" }
     /// Where the code of a deploy is kept.
     GitProvider { Hosted = "HOSTED", Generic = "GENERIC" }
     /// Whether a domain is proven to be the organization's.

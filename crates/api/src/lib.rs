@@ -9,9 +9,11 @@ pub mod auth;
 pub mod authorization;
 pub mod clusters;
 pub mod decode;
+pub mod deployment_logs;
 pub mod deployments;
 pub mod deploys;
 pub mod enums;
+pub mod environment_objects;
 mod error;
 mod id;
 pub mod invites;
@@ -29,6 +31,7 @@ pub mod teams;
 mod time;
 pub mod tokens;
 pub mod union;
+pub mod uploads;
 pub mod users;
 pub mod workspaces;
 
@@ -56,6 +59,19 @@ pub const OPERATIONS: &[Spec] = &[
     clusters::GET.spec,
     clusters::UPDATE.spec,
     clusters::DELETE.spec,
+    deployment_logs::GET.spec,
+    environment_objects::LIST.spec,
+    environment_objects::CREATE.spec,
+    environment_objects::GET.spec,
+    environment_objects::UPDATE.spec,
+    environment_objects::DELETE.spec,
+    environment_objects::EXCLUDE_LINKING.spec,
+    deploys::LIST.spec,
+    deploys::CREATE.spec,
+    deploys::GET.spec,
+    deploys::UPDATE.spec,
+    deploys::FINALIZE.spec,
+    deploys::ROLLBACK.spec,
     invites::CREATE.spec,
     invites::DELETE.spec,
     invites::CREATE_LINK.spec,

@@ -73,10 +73,14 @@ pub struct Spec {
     pub summary: &'static str,
     /// Who may call it.
     pub access: Access,
+    /// A weaker permission that admits callers to what they made themselves.
+    pub makers_permission: Option<&'static str>,
     /// Whether a call leaves an audit record.
     pub audited: bool,
     /// Whether the reply holds a secret that must not be kept in clear.
     pub secret_reply: bool,
+    /// Whether the reply is never given again from memory: it depends on more than the database, or may hold secrets.
+    pub live: bool,
     /// The field of the body that names the target of the permission, where the path does not.
     pub target_in_body: Option<&'static str>,
     /// Statuses it can answer beyond those that follow from its access and types.
@@ -116,8 +120,10 @@ impl<A, P: PathParams, Q: Input, B: Input, R: Reply> Operation<A, P, Q, B, R> {
             tag: "",
             summary: "",
             access,
+            makers_permission: None,
             audited: !matches!(method, Method::Get),
             secret_reply: false,
+            live: false,
             target_in_body: None,
             also: &[],
             reply_kind: R::KIND,
@@ -154,6 +160,12 @@ impl<A, P: PathParams, Q: Input, B: Input, R: Reply> Operation<A, P, Q, B, R> {
         self
     }
 
+    /// Says that the reply depends on more than the database, or may hold secrets.
+    pub const fn live(mut self) -> Self {
+        self.spec.live = true;
+        self
+    }
+
     /// Says that calls leave no audit record, because nobody has been authenticated yet.
     pub const fn not_audited(mut self) -> Self {
         self.spec.audited = false;
@@ -170,6 +182,12 @@ impl<P: PathParams, Q: Input, B: Input, R: Reply> Operation<Permitted, P, Q, B, 
     /// A create, an update or an action that needs a permission.
     pub const fn post(id: &'static str, path: &'static str, permission: &'static str) -> Self {
         Self::new(Method::Post, id, path, Access::Permission(permission))
+    }
+
+    /// Says which weaker permission admits callers to what they made themselves; the function sees to that.
+    pub const fn or_of_its_maker(mut self, permission: &'static str) -> Self {
+        self.spec.makers_permission = Some(permission);
+        self
     }
 
     /// A removal that needs a permission.

@@ -131,6 +131,7 @@ pub async fn update(
 pub async fn delete(cx: Cx<Scope>, call: Call<OfCluster, Nothing, Nothing>) -> Result<Nothing> {
     let id = call.path.cluster_id;
     cx.mutate(move |cx, tx| {
+        organizations::lock(tx, cx.scope())?;
         let One { version, body: stored } = find_to_change(tx, cx, id)?;
         states::after(stored.status, Event::Delete)?;
         let left = clusters::count_deployments(tx, id)?;

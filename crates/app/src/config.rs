@@ -1,5 +1,6 @@
 //! Settings of the application.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::mail::Mailer;
@@ -24,8 +25,18 @@ pub struct Config {
     pub audit_retention: Duration,
     /// Whether deployments may run on the server's own infrastructure.
     pub shared_infrastructure: bool,
+    /// Where logs of deployments are kept.
+    pub logs: PathBuf,
+    /// How long logs of deployments are kept, in whole days.
+    pub log_retention: Duration,
+    /// The directory that uploaded files are kept in.
+    pub files: PathBuf,
+    /// The largest archive that is received, in bytes as it is sent.
+    pub upload_limit: u64,
     /// How to send mail, where there is a way.
     pub mailer: Option<Mailer>,
+    /// Whether secrets of environment objects may be shown to those who may change them.
+    pub show_secrets: bool,
 }
 
 impl Config {
@@ -40,7 +51,12 @@ impl Config {
             connections: None,
             audit_retention: Duration::from_hours(90 * 24),
             shared_infrastructure: true,
+            logs: PathBuf::from("podium-data/logs"),
+            log_retention: Duration::from_hours(15 * 24),
+            files: PathBuf::from("podium-data/objects"),
+            upload_limit: 1 << 30,
             mailer: None,
+            show_secrets: false,
         }
     }
 }

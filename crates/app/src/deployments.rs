@@ -3,11 +3,10 @@
 mod hibernation;
 mod removal;
 mod shown;
+mod variables;
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use podium_api::clusters::Cluster;
 use podium_api::deployments::{
     CreateDeploymentRequest, Deployment, DeploymentsPaginated, ListDeployments, UpdateDeploymentRequest,
@@ -23,12 +22,13 @@ use podium_domain::deployments::{
 };
 use podium_domain::{Permission, Refusal, Scope, Target, names};
 use podium_store::deployments::{self, DeploymentRow};
-use podium_store::{Paging, Stamp, clusters, grants, organizations, tokens, workspaces};
+use podium_store::{Paging, Stamp, clusters, environment_objects, grants, organizations, tokens, workspaces};
 
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result, Taken};
 
 pub use hibernation::{end_hibernation_override, override_hibernation};
+pub use variables::open_variables;
 
 const SHORT_PAGE: u32 = 100;
 /// How many names in the data plane are tried before a collision is given up on.
@@ -80,7 +80,7 @@ pub async fn create(
     cx.mutate(move |cx, tx| {
         let workspace = workspaces::get(tx, cx.scope(), body.workspace_id)?;
         let workspace = workspace.ok_or_else(|| Refusal::not_found("workspace"))?.body;
-        let seal = |key: &str, value: &str| sealed(cx, id, key, value);
+        let seal = |key: &str, value: &str| variables::seal(cx.app(), id, key, value);
         let mut new_id = || cx.new_id();
         let mut means = means(cx, &mut new_id, &seal);
         let placed = match placed(cx, tx, &body, &workspace) {
@@ -148,7 +148,7 @@ pub async fn update(
             None => None,
         };
         let facts = facts(stored.spec.kind, cluster.as_ref());
-        let seal = |key: &str, value: &str| sealed(cx, id, key, value);
+        let seal = |key: &str, value: &str| variables::seal(cx.app(), id, key, value);
         let mut new_id = || cx.new_id();
         let Wanted { name, spec } =
             rules::update(&body, stored.spec.clone(), &facts, &mut means(cx, &mut new_id, &seal))?;
@@ -249,7 +249,7 @@ fn move_to(cx: &Cx<Scope>, tx: &Tx, row: &mut DeploymentRow, workspace_id: Id) -
             return Err(Refusal::field("workspaceId", "notAdmitted", message).into());
         }
     }
-    //TMP environment_objects::leave_workspace(tx, row.id)?;
+    environment_objects::leave_workspace(tx, row.id)?;
     grants::leave_workspace(tx, cx.scope(), row.id, workspace_id)?;
     tokens::move_deployment(tx, cx.scope(), row.id, workspace_id)?;
     row.workspace_id = workspace_id;
@@ -272,17 +272,6 @@ fn means<'a>(
     seal: &'a dyn Fn(&str, &str) -> Secret,
 ) -> Means<'a> {
     Means { now: cx.now(), new_id, seal }
-}
-
-/// Encrypts the value of one of a deployment's variables.
-fn sealed(cx: &Cx<Scope>, id: Id, key: &str, value: &str) -> Secret {
-    let app = cx.app();
-    Secret(STANDARD.encode(app.secrets.seal(&app.world, &variable_owner(id, key), value.as_bytes())))
-}
-
-/// What a sealed variable is bound to.
-fn variable_owner(id: Id, key: &str) -> String {
-    format!("deployment {id} variable {key}")
 }
 
 fn random(cx: &Cx<Scope>) -> u64 {

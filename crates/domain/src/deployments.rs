@@ -5,12 +5,14 @@ mod cast;
 pub mod hibernation;
 pub mod namespaces;
 pub mod place;
+pub mod plan;
 pub mod queues;
 mod resources;
 pub mod settings;
 pub mod spec;
 pub mod variables;
 
+pub use plan::plan;
 pub use settings::{Facts, Means, NodePool, Placed, Wanted, create, misplaced, update};
 pub use spec::{
     Bundle, EnvironmentVariable, Hibernation, HibernationOverride, Queue, Release, RemoteExecution, Running,

@@ -125,7 +125,15 @@ impl Admission for Permitted {
                 Target::Deployment { id, workspace_id }
             }
         };
-        Ok(authorize(member.organization_id, &member.grants, permission, target)?)
+        let proof = |permission| authorize(member.organization_id, &member.grants, permission, target);
+        let weaker = spec.makers_permission.and_then(Permission::named);
+        match (proof(permission), weaker) {
+            // The scope proves the weaker permission only: the function asks who made the thing.
+            (Err(Refusal::Forbidden(message)), Some(weaker)) => {
+                Ok(proof(weaker).map_err(|_| Refusal::Forbidden(message))?)
+            }
+            (proven, _) => Ok(proven?),
+        }
     }
 
     fn prove(cx: Cx<()>, scope: Scope) -> Cx<Scope> {
@@ -328,7 +336,8 @@ where
         return Err(Error::STALE.into());
     }
     let known = incoming.parts.headers.get(IF_NONE_MATCH).filter(|_| spec.method == Method::Get).cloned();
-    let generation = incoming.app.db.generation().filter(|_| spec.method == Method::Get && admitted.is_ok());
+    let may_remember = spec.method == Method::Get && !spec.live && admitted.is_ok();
+    let generation = incoming.app.db.generation().filter(|_| may_remember);
     let token_id = authority.credential.token_id;
     if let Some(generation) = generation
         && let Some(answer) = env.answers.find(incoming.question(token_id), generation, incoming.now)

@@ -73,6 +73,7 @@ statements! {
         status = CASE WHEN status = 'CREATING' THEN status ELSE 'DEPLOYING' END, \
         status_reason = CASE WHEN status = 'CREATING' THEN status_reason ELSE $3 END \
         WHERE id IN ($1[]) AND organization_id = $2 RETURNING id";
+    OVERTAKE = "UPDATE deployments SET generation = $2 + 1 WHERE id = $1 AND generation <= $2";
     IN_WORKSPACE = "SELECT id FROM deployments WHERE workspace_id = $1 AND organization_id = $2";
     DELETE = "DELETE FROM deployments WHERE id = $1 AND organization_id = $2 AND version = $3";
 }
@@ -278,6 +279,11 @@ pub fn record(tx: &Tx, id: Id, seen: &Seen<'_>) -> Result<bool> {
     let running = document(seen.running)?;
     let params = params![id.as_str(), seen.generation, seen.status.as_str(), seen.reason, &running];
     Ok(tx.execute(&RECORD, params)? == 1)
+}
+
+/// Advances what is wanted beyond a generation that the data plane has seen.
+pub fn overtake(tx: &Tx, id: Id, generation: i64) -> Result<u64> {
+    tx.execute(&OVERTAKE, params![id.as_str(), generation])
 }
 
 /// Removes a deployment of this version, and asks the loops to clean up after it.

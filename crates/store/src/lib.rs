@@ -16,6 +16,8 @@ pub mod clusters;
 pub mod counters;
 pub mod credentials;
 pub mod deployments;
+pub mod deploys;
+pub mod environment_objects;
 pub mod grants;
 pub mod invites;
 pub mod kept_answers;
@@ -49,8 +51,13 @@ macro_rules! migration {
 }
 
 /// The migrations, oldest first.
-pub const MIGRATIONS: &[Migration] =
-    &[migration!(1, "identity"), migration!(2, "deployments"), migration!(3, "clusters")];
+pub const MIGRATIONS: &[Migration] = &[
+    migration!(1, "identity"),
+    migration!(2, "deployments"),
+    migration!(3, "clusters"),
+    migration!(4, "deploys"),
+    migration!(5, "environment_objects"),
+];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all.
 pub fn statements() -> Vec<&'static Sql> {
@@ -63,6 +70,9 @@ pub fn statements() -> Vec<&'static Sql> {
         counters::STATEMENTS,
         credentials::STATEMENTS,
         deployments::STATEMENTS,
+        environment_objects::STATEMENTS,
+        environment_objects::LINK_STATEMENTS,
+        deploys::STATEMENTS,
         grants::STATEMENTS,
         invites::STATEMENTS,
         kept_answers::STATEMENTS,
@@ -84,6 +94,8 @@ pub fn statements() -> Vec<&'static Sql> {
         allowed_ip_address_ranges::TABLE,
         clusters::TABLE,
         deployments::TABLE,
+        environment_objects::TABLE,
+        deploys::TABLE,
         organizations::TABLE,
         roles::TABLE,
         team_members::TABLE,

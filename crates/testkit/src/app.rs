@@ -1,7 +1,7 @@
 //! An application in process, with a fixed clock and fixed ids.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,8 +11,12 @@ use podium_api::{Id, Timestamp};
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
 use podium_app::{App, Config};
+use podium_dataplane::DataPlane;
+use podium_dataplane::simulated::{LogLine, Simulated};
 use podium_http::{Server, Settings};
+use podium_reconcile::{Loops, Options};
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::actors::Actor;
 use crate::answer::Answer;
@@ -24,6 +28,9 @@ pub const START: i64 = 1_800_000_000_000;
 const REPLICA_IDS: u32 = 800_000;
 const KEY: &str = "the secret key of tests, which is no secret";
 
+/// Lines that wait for the log store.
+pub(crate) type Said = Arc<Mutex<Vec<LogLine>>>;
+
 /// An application in process.
 pub struct TestApp {
     /// The HTTP side.
@@ -34,6 +41,14 @@ pub struct TestApp {
     pub world: Arc<World>,
     /// The database.
     pub database: Arc<Database>,
+    /// The directory of uploaded files.
+    pub files: Arc<TempDir>,
+    /// What deployments run on: nothing, and it misbehaves when it is told to.
+    pub plane: Arc<Simulated>,
+    /// What its components have said, and the log store does not know yet.
+    pub(crate) said: Said,
+    /// The loops, which work when a test says so.
+    pub loops: Loops,
     /// The organization of the first start.
     pub organization_id: Id,
     /// Its owner.
@@ -48,7 +63,8 @@ impl TestApp {
 
     /// Starts one with other settings.
     pub async fn start_with(engine: Engine, change: impl FnOnce(&mut Config, &mut Settings)) -> Self {
-        let mut config = config();
+        let files = Arc::new(tempfile::tempdir().expect("a directory for files"));
+        let mut config = config(&files);
         let mut settings = Settings::default();
         change(&mut config, &mut settings);
         let database = Arc::new(Database::create(engine).await);
@@ -67,13 +83,21 @@ impl TestApp {
             .expect("it reads")
             .expect("there is one");
         let server = Server::new(app.clone(), settings);
-        Self { server, app, world, database, organization_id, owner }
+        let clock = Arc::clone(&world);
+        let said: Said = Arc::default();
+        let ear = Arc::clone(&said);
+        let plane = Simulated::in_memory(Arc::new(move || clock.now()));
+        let plane = Arc::new(plane.logging_to(Arc::new(move |batch| {
+            ear.lock().unwrap_or_else(PoisonError::into_inner).extend(batch);
+        })));
+        let loops = loops(&app, &plane);
+        Self { server, app, world, database, files, plane, said, loops, organization_id, owner }
     }
 
     /// Another replica on the same database; PostgreSQL only.
     pub async fn replica(&self) -> Self {
         let secrets = Secrets::from_text(KEY).expect("the key is long enough");
-        let config = config();
+        let config = config(&self.files);
         let world = Arc::new(World::fixed_from(self.world.now(), REPLICA_IDS));
         let started =
             App::start(self.database.target(), config, secrets, Arc::clone(&world)).await.expect("it starts");
@@ -81,9 +105,13 @@ impl TestApp {
         let server = Server::new(started.app.clone(), Settings::default());
         Self {
             server,
+            loops: loops(&started.app, &self.plane),
             app: started.app,
             world,
             database: Arc::clone(&self.database),
+            files: Arc::clone(&self.files),
+            plane: Arc::clone(&self.plane),
+            said: Arc::clone(&self.said),
             organization_id: self.organization_id,
             owner: self.owner.clone(),
         }
@@ -128,9 +156,16 @@ impl TestApp {
     }
 }
 
+/// The loops of an application on a plane, not started.
+fn loops(app: &App, plane: &Arc<Simulated>) -> Loops {
+    let plane: Arc<dyn DataPlane> = Arc::<Simulated>::clone(plane);
+    Loops::new(app, &plane, Options::default())
+}
+
 /// Many tests run at once: each takes few connections.
-fn config() -> Config {
-    Config { connections: Some(4), ..Config::new("https://podium.test") }
+fn config(files: &TempDir) -> Config {
+    let (logs, objects) = (files.path().join("logs"), files.path().join("objects"));
+    Config { connections: Some(4), logs, files: objects, ..Config::new("https://podium.test") }
 }
 
 /// A call that is being put together.

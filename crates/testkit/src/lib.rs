@@ -7,13 +7,16 @@
 mod actors;
 mod answer;
 mod app;
+mod archives;
 mod clusters;
 mod databases;
+mod deployments;
 mod things;
 
 pub use actors::Actor;
 pub use answer::Answer;
 pub use app::{Call, START, TestApp};
+pub use archives::{archive, gzip};
 pub use databases::{Database, Engine};
 pub use things::role;
 

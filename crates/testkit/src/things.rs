@@ -120,7 +120,7 @@ impl TestApp {
 }
 
 /// A deployment that is healthy and wants nothing.
-fn bare(id: Id, organization_id: Id, workspace_id: Id, stamp: Stamp) -> DeploymentRow {
+pub(crate) fn bare(id: Id, organization_id: Id, workspace_id: Id, stamp: Stamp) -> DeploymentRow {
     let spec = Spec {
         kind: DeploymentType::Standard,
         description: String::new(),

@@ -3,7 +3,7 @@
 use podium_api::Id;
 use podium_db::Tx;
 use podium_domain::Scope;
-use podium_store::{agent_tokens, credentials, grants, tokens};
+use podium_store::{agent_tokens, credentials, deploys, environment_objects, grants, tokens};
 
 use crate::cx::Cx;
 use crate::error::Result;
@@ -18,7 +18,7 @@ pub(super) fn remove(cx: &Cx<Scope>, tx: &Tx, id: Id) -> Result<()> {
         credentials::delete(tx, token_id)?;
     }
     grants::delete_deployment(tx, id)?;
-    //TMP environment_objects::delete_of_deployment(tx, id)?;
-    //TMP deploys::delete_of_deployment(tx, id)?;
+    environment_objects::delete_of_deployment(tx, cx.scope(), id)?;
+    deploys::delete_of_deployment(tx, id)?;
     Ok(())
 }

@@ -61,7 +61,7 @@ pub(super) fn switch_on(
             fields.push("drRegion", "same", "must be another region than the cluster's own");
         }
         Some(region) if provider.region(region).is_none() => {
-            fields.push("drRegion", "unknown", unknown_region(word))
+            fields.push("drRegion", "unknown", unknown_region(word));
         }
         Some(region) => details.dr_region = region.to_owned(),
     }

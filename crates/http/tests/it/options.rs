@@ -32,8 +32,35 @@ on_both_engines! {
             }
             defaults
         };
-        insta::assert_json_snapshot!(defaults(0), @"");
-        insta::assert_json_snapshot!(defaults(2), @"");
+        assert_eq!(
+            defaults(0),
+            json!({
+                "provider": "AWS",
+                "defaultRegion": {
+                    "name": "us-east-1", "location": "N. Virginia", "limited": false, "bannedInstances": [],
+                },
+                "defaultNodeInstance": { "name": "m5.xlarge", "cpu": 4, "memory": "16Gi" },
+                "defaultDatabaseInstance": { "name": "db.t3.medium", "cpu": 2, "memory": "4Gi" },
+                "nodeCountMin": 2, "nodeCountDefault": 20, "nodeCountMax": 100,
+                "defaultVpcSubnetRange": "172.20.0.0/20",
+            })
+        );
+        assert_eq!(
+            defaults(2),
+            json!({
+                "provider": "GCP",
+                "defaultRegion": {
+                    "name": "us-central1", "location": "Iowa", "limited": false, "bannedInstances": [],
+                },
+                "defaultNodeInstance": { "name": "n2-standard-4", "cpu": 4, "memory": "16Gi" },
+                "defaultDatabaseInstance": { "name": "db-custom-2-7680", "cpu": 2, "memory": "7.5Gi" },
+                "nodeCountMin": 2, "nodeCountDefault": 20, "nodeCountMax": 100,
+                "defaultVpcSubnetRange": "172.20.0.0/22",
+                "defaultPodSubnetRange": "172.21.0.0/19",
+                "defaultServiceSubnetRange": "172.22.0.0/22",
+                "defaultServicePeeringRange": "172.23.0.0/20",
+            })
+        );
         assert_eq!(defaults(1)["defaultVpcSubnetRange"], "172.20.0.0/19");
         assert_eq!(defaults(1).get("defaultPodSubnetRange"), None);
     }

@@ -115,7 +115,26 @@ on_both_engines! {
         assert_eq!(wrong, ["tenantId: required"]);
         let made = app.post(&app.owner, &all, with(azure, json!({ "tenantId": "tenant" }))).await.ok();
         assert_eq!((&made["tenantId"], &made["providerAccount"]), (&json!("tenant"), &json!("subscription")));
-        insta::assert_json_snapshot!(made["nodePools"], @"");
+        insta::assert_json_snapshot!(made["nodePools"], @r#"
+        [
+          {
+            "id": "cmywpiww0000c000000000000",
+            "name": "a",
+            "clusterId": "cmywpiww0000b000000000000",
+            "cloudProvider": "AZURE",
+            "isDefault": true,
+            "maxNodeCount": 2,
+            "nodeInstanceType": "Standard_D4d_v5",
+            "supportedPlatformMachines": [
+              "A5",
+              "A10",
+              "A20"
+            ],
+            "createdAt": "2027-01-15T08:00:00.000Z",
+            "updatedAt": "2027-01-15T08:00:00.000Z"
+          }
+        ]
+        "#);
     }
 
     async fn exactly_one_pool_is_the_default_and_counts_are_within_the_options(app) {

@@ -75,7 +75,38 @@ on_both_engines! {
         let owner = app.owner.clone();
         let created = app.post(&owner, &app.path("/clusters"), new("AWS", " Main ")).await;
         assert_eq!(created.code(), 200);
-        insta::assert_json_snapshot!(created.ok(), @"");
+        insta::assert_json_snapshot!(created.ok(), @r#"
+        {
+          "id": "cmywpiww00004000000000000",
+          "name": "Main",
+          "organizationId": "cmywpiww00000000000000000",
+          "type": "DEDICATED",
+          "cloudProvider": "AWS",
+          "region": "us-east-1",
+          "status": "CREATING",
+          "healthStatus": {
+            "value": "UNKNOWN",
+            "details": []
+          },
+          "isFailedOver": false,
+          "failoverInProgress": false,
+          "isLimited": false,
+          "workspaceIds": [],
+          "metadata": {
+            "externalIPs": []
+          },
+          "createdAt": "2027-01-15T08:00:00.000Z",
+          "updatedAt": "2027-01-15T08:00:00.000Z",
+          "dbInstanceType": "db.t3.medium",
+          "nodePools": [],
+          "tags": [],
+          "vpcSubnetRange": "172.20.0.0/20",
+          "isPrivateNetworkEgressEnabled": false,
+          "isDrEnabled": false,
+          "drRegion": "",
+          "enableReplicationTimeControl": false
+        }
+        "#);
         assert_eq!(created.header("etag").split('-').next(), Some("\"1"));
         let id: Id = created.id().parse().unwrap();
         let path = path(&app, id);

@@ -1,10 +1,15 @@
 //! What may be done with a cluster in which state.
 
 use podium_api::enums::ClusterStatus;
+use podium_domain::clusters::plan::Settled;
+use podium_store::clusters;
 use podium_testkit::{TestApp, on_both_engines};
 use serde_json::{Value, json};
 
 use super::{made, path, update};
+
+/// The state that follows, or the status of a refusal.
+type Expected = Result<&'static str, u16>;
 
 /// Puts a cluster into a state.
 async fn set(app: &TestApp, id: podium_api::Id, status: &str) {
@@ -14,7 +19,7 @@ async fn set(app: &TestApp, id: podium_api::Id, status: &str) {
 on_both_engines! {
     async fn every_write_in_every_state(app) {
         let id = made(&app, "Main", json!({ "drRegion": "us-west-2" })).await;
-        let table: [(&str, Result<&str, u16>, Result<&str, u16>); 9] = [
+        let table: [(&str, Expected, Expected); 9] = [
             ("CREATING", Err(409), Err(409)),
             ("CREATED", Ok("UPDATING"), Ok("FAILING_OVER")),
             ("CREATE_FAILED", Err(412), Err(412)),
@@ -87,6 +92,32 @@ on_both_engines! {
         assert_eq!(app.delete(&app.owner, &at).await.code(), 204);
     }
 
+    async fn what_was_seen_of_an_older_wish_is_not_recorded(app) {
+        let id = made(&app, "Main", json!({})).await;
+        let state = app.app.db.read(None, move |conn| clusters::state(conn, id)).await.unwrap().unwrap();
+        assert_eq!((state.generation, state.observed_generation), (1, 1));
+        assert_eq!(state.organization_id, app.organization_id);
+        app.post(&app.owner, &path(&app, id), update("Main", json!({}))).await.ok();
+        let (desired, now) = (state.desired(), app.world.now());
+        let settled = Settled {
+            status: ClusterStatus::Created,
+            reason: String::new(),
+            is_failed_over: desired.is_failed_over,
+            health: desired.health,
+            metadata: desired.metadata,
+        };
+        let recorded = app.app.db.write(None, move |tx| clusters::settle(tx, id, 1, &settled, now)).await;
+        assert_eq!(recorded, Ok::<_, podium_db::Error>(false));
+        assert_eq!(app.get(&app.owner, &path(&app, id)).await.ok()["status"], "UPDATING");
+    }
+
+    async fn what_the_loop_records_is_in_the_change_log(app) {
+        let id = app.new_cluster("Main", json!({})).await;
+        let changes = app.rows("changes").await;
+        app.settle_cluster(id, ClusterStatus::Created).await;
+        assert_eq!(app.rows("changes").await, changes + 1);
+    }
+
     async fn of_two_changes_at_once_one_waits(app) {
         let id = made(&app, "Main", json!({})).await;
         let at = path(&app, id);
@@ -96,5 +127,19 @@ on_both_engines! {
         let mut codes: Vec<u16> = answers.iter().map(podium_testkit::Answer::code).collect();
         codes.sort_unstable();
         assert_eq!(codes, [200, 409]);
+    }
+
+    async fn what_the_loop_records_changes_the_hash_of_the_tag_and_not_its_version(app) {
+        let id = app.new_cluster("Main", json!({})).await;
+        let at = path(&app, id);
+        let before = app.get(&app.owner, &at).await.header("etag").to_owned();
+        app.settle_cluster(id, ClusterStatus::Created).await;
+        let read = app.call("GET", &at).by(&app.owner).header("if-none-match", &before).send().await;
+        assert_eq!(read.ok()["status"], "CREATED", "it is sent again");
+        let after = read.header("etag");
+        assert_ne!(after, before);
+        assert_eq!(after.split('-').next(), before.split('-').next());
+        let change = app.call("POST", &at).by(&app.owner).header("if-match", &before);
+        assert_eq!(change.json(&update("Main", json!({}))).send().await.code(), 200, "the version still fits");
     }
 }

@@ -129,4 +129,18 @@ on_both_engines! {
         let changed = app.post(&app.owner, &path(&app, aws), update("Main", egress)).await.ok();
         assert_eq!(changed["isPrivateNetworkEgressEnabled"], true);
     }
+
+    async fn what_a_cluster_was_made_with_never_changes(app) {
+        let id = made(&app, "Main", json!({})).await;
+        let shown = |cluster: &Value| {
+            ["type", "cloudProvider", "region", "vpcSubnetRange"].map(|field| cluster[field].clone())
+        };
+        let before = shown(&app.get(&app.owner, &path(&app, id)).await.ok());
+        let others = json!({
+            "type": "HYBRID", "cloudProvider": "GCP", "region": "eu-west-1", "vpcSubnetRange": "10.0.0.0/16",
+        });
+        let after = app.post(&app.owner, &path(&app, id), update("Main", others)).await.ok();
+        assert_eq!(shown(&after), before);
+        assert_eq!(shown(&app.get(&app.owner, &path(&app, id)).await.ok()), before);
+    }
 }

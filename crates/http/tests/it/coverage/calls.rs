@@ -13,6 +13,7 @@ use super::contract;
 pub(super) const PASSWORD: &str = "planted: the first password";
 /// Another one.
 pub(super) const NEW_PASSWORD: &str = "planted: the second password";
+
 /// A value of a variable that must never be seen again.
 pub(super) const VARIABLE: &str = "planted: the value of a variable";
 
@@ -68,43 +69,44 @@ pub(super) fn fresh(app: &TestApp) -> String {
 
 /// Makes what a call of the operation needs.
 pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
-    let mut made =
-        Made { app, etag: String::new(), member: String::new(), workspace: None, deployment: String::new() };
+    let mut made = Made { app, etag: String::new(), member: String::new(), deployment: None };
     let (mut path, mut on) = (format!("{PREFIX}{}", spec.path), On::Organization);
     for param in spec.path_params {
         let id = made.thing(param).await;
-        match *param {
-            "workspaceId" if spec.permission_is_on("workspace.") => {
-                on = On::Workspace(id.parse().expect("an id"));
-            }
-            "deploymentId" if spec.permission_is_on("deployment.") => {
-                on = On::Deployment {
-                    id: id.parse().expect("an id"),
-                    workspace_id: made.workspace.expect("it is in one"),
-                };
-            }
-            _ => {}
+        if spec.names_workspace() && *param == "workspaceId" {
+            on = On::Workspace(id.parse().expect("an id"));
+        }
+        if let (true, Some((id, workspace_id))) = (spec.names_deployment(), made.deployment) {
+            on = On::Deployment { id, workspace_id };
         }
         path = path.replace(&format!("{{{param}}}"), &id);
+    }
+    if spec.id == "GetDeploymentLogs" {
+        path.push_str("?sources=scheduler");
     }
     if spec.id == "GetClusterOptions" {
         path.push_str("?type=DEDICATED");
     }
     let body = made.body(spec.id).await;
-    if let Some(field) = spec.target_in_body {
-        let id = body.as_ref().and_then(|body| body[field].as_str()).expect("the body names its target");
+    if spec.target_in_body == Some("workspaceId") {
+        let id = body.as_ref().and_then(|body| body["workspaceId"].as_str()).expect("the body names its target");
         on = On::Workspace(id.parse().expect("an id"));
     }
     Prepared { spec, path, body, etag: made.etag, on }
 }
 
-trait PermissionIsOn {
-    fn permission_is_on(&self, prefix: &str) -> bool;
+trait NamesWorkspace {
+    fn names_workspace(&self) -> bool;
+    fn names_deployment(&self) -> bool;
 }
 
-impl PermissionIsOn for Spec {
-    fn permission_is_on(&self, prefix: &str) -> bool {
-        matches!(self.access, Access::Permission(name) if name.starts_with(prefix))
+impl NamesWorkspace for Spec {
+    fn names_workspace(&self) -> bool {
+        matches!(self.access, Access::Permission(name) if name.starts_with("workspace."))
+    }
+
+    fn names_deployment(&self) -> bool {
+        matches!(self.access, Access::Permission(name) if name.starts_with("deployment."))
     }
 }
 
@@ -112,9 +114,8 @@ struct Made<'a> {
     app: &'a TestApp,
     etag: String,
     member: String,
-    /// The workspace of the deployment.
-    workspace: Option<Id>,
-    deployment: String,
+    /// The deployment that was made, and its workspace.
+    deployment: Option<(Id, Id)>,
 }
 
 impl Made<'_> {
@@ -148,21 +149,25 @@ impl Made<'_> {
                 self.read(&format!("/clusters/{id}")).await;
                 id.to_string()
             }
-            "deploymentId" => {
-                let body = self.new_deployment().await;
-                self.deployment = self.post("/deployments", body, "id").await;
-                self.deployment.clone()
-            }
-            "agentTokenId" => {
-                let path = format!("/deployments/{}/agent-tokens", self.deployment);
-                self.post(&path, json!({ "name": name }), "id").await
-            }
             "tokenId" => self.post("/tokens", organization_token(&name), "id").await,
             "roleId" => self.post("/roles", custom_role(&name), "id").await,
             "allowedIpAddressRangeId" => {
                 self.allow_loopback().await;
                 let range = self.range();
                 self.post("/allowed-ip-address-ranges", json!({ "ipAddressRange": range }), "id").await
+            }
+            "deploymentId" => {
+                let (id, _) = self.deployment().await;
+                self.read(&format!("/deployments/{id}")).await;
+                id.to_string()
+            }
+            "agentTokenId" => {
+                let (id, _) = self.deployment.expect("the path names the deployment first");
+                self.post(&format!("/deployments/{id}/agent-tokens"), json!({ "name": name }), "id").await
+            }
+            "environmentObjectId" => {
+                let (_, workspace_id) = self.deployment().await;
+                self.post("/environment-objects", connection(&name, workspace_id), "id").await
             }
             unknown => panic!("calls.rs does not know how to make what `{unknown}` names"),
         }
@@ -189,14 +194,26 @@ impl Made<'_> {
                 "vpcSubnetRange": "172.20.0.0/20",
             }),
             "UpdateCluster" => json!({ "clusterType": "DEDICATED", "name": name, "k8sTags": [] }),
-            "CreateDeployment" => self.new_deployment().await,
-            "UpdateDeployment" => json!({
-                "type": "DEDICATED", "name": name, "workspaceId": self.workspace, "executor": "PLATFORM",
-                "isCicdEnforced": true, "isDagDeployEnabled": true, "isHighAvailability": false,
-                "schedulerSize": "SMALL", "environmentVariables": [variable()],
-            }),
+            "CreateDeployment" => self.new_deployment(&name).await,
+            "UpdateDeployment" => {
+                let (_, workspace_id) = self.deployment.expect("the path names it");
+                json!({
+                    "type": "DEDICATED", "name": name, "workspaceId": workspace_id, "executor": "PLATFORM",
+                    "isCicdEnforced": true, "isDagDeployEnabled": true, "isHighAvailability": false,
+                    "schedulerSize": "SMALL", "environmentVariables": [variable()],
+                })
+            }
             "UpdateDeploymentHibernationOverride" => json!({ "isHibernating": true }),
             "CreateAgentToken" => json!({ "name": name }),
+            "CreateEnvironmentObject" => {
+                let (_, workspace_id) = self.deployment().await;
+                connection(&name, workspace_id)
+            }
+            "UpdateEnvironmentObject" => json!({ "description": name }),
+            "ExcludeLinkingEnvironmentObject" => {
+                let (id, _) = self.deployment.expect("the object's workspace has one");
+                json!({ "scope": "DEPLOYMENT", "scopeEntityId": id })
+            }
             "CreateUserInvite" => {
                 json!({ "inviteeEmail": format!("{name}@podium.test"), "role": "ORGANIZATION_MEMBER" })
             }
@@ -228,14 +245,23 @@ impl Made<'_> {
         })
     }
 
-    /// A deployment that can do everything: it hibernates, and its tasks run elsewhere.
-    async fn new_deployment(&mut self) -> Value {
-        let workspace_id = self.app.workspace(&fresh(self.app)).await;
-        self.workspace = Some(workspace_id);
+    /// A deployment in a workspace of its own, and running.
+    async fn deployment(&mut self) -> (Id, Id) {
+        let body = self.new_deployment(&fresh(self.app)).await;
+        let answer = self.app.post(&self.app.owner, &self.app.path("/deployments"), body).await.ok();
+        let id = |field: &str| answer[field].as_str().and_then(|id| id.parse().ok()).expect("an id");
+        let made = (id("id"), id("workspaceId"));
+        self.app.set_column("deployments", made.0, "status", "'HEALTHY'").await;
+        self.deployment = Some(made);
+        made
+    }
+
+    /// A deployment that can do everything: it may hibernate, and its tasks run elsewhere.
+    async fn new_deployment(&self, name: &str) -> Value {
         json!({
-            "name": fresh(self.app), "workspaceId": workspace_id, "clusterId": self.app.cluster(&[]).await,
-            "executor": "PLATFORM", "isDevelopmentMode": true, "remoteExecution": { "enabled": true },
-            "environmentVariables": [variable()],
+            "name": name, "workspaceId": self.app.workspace(&fresh(self.app)).await,
+            "clusterId": self.app.cluster(&[]).await, "executor": "PLATFORM", "isDevelopmentMode": true,
+            "remoteExecution": { "enabled": true }, "environmentVariables": [variable()],
         })
     }
 
@@ -273,6 +299,13 @@ fn variable() -> Value {
 
 fn organization_token(name: &str) -> Value {
     json!({ "name": name, "scope": "ORGANIZATION", "role": "ORGANIZATION_MEMBER" })
+}
+
+fn connection(key: &str, workspace_id: Id) -> Value {
+    json!({
+        "objectKey": key, "objectType": "CONNECTION", "scope": "WORKSPACE", "scopeEntityId": workspace_id,
+        "connection": { "type": "http", "host": "example.com", "password": PASSWORD },
+    })
 }
 
 fn custom_role(name: &str) -> Value {

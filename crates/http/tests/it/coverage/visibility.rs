@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use podium_api::Id;
 use podium_api::enums::{OrganizationRole, WorkspaceRoleName};
+use podium_domain::environment_objects;
 use podium_domain::roles::{DagRoleName, DeploymentRoleName};
 use podium_domain::tokens::{Verb, may};
 use podium_domain::{Grant, Grants, Held, On, Permission, PermissionSet, Target};
@@ -13,14 +14,19 @@ use podium_testkit::{Actor, Engine, TestApp, run};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::calls::fresh;
 use super::for_all;
 
 const WORKSPACES: usize = 4;
 const DEPLOYMENTS: usize = 2 * WORKSPACES;
-const CUSTOM: [&str; 3] = ["deployment.apiTokens.get", "deployment.logs.get", "deployment.apiTokens.rotate"];
+const CUSTOM: [&str; 4] = [
+    "deployment.apiTokens.get",
+    "deployment.logs.get",
+    "deployment.apiTokens.rotate",
+    "deployment.envObjects.get",
+];
 
 /// What somebody holds, by number of workspace, deployment and role.
 #[derive(Clone, Debug)]
@@ -86,11 +92,14 @@ struct Place<'a> {
     clusters: BTreeMap<Id, Id>,
     /// What each API token belongs to; those that are not here belong to the organization.
     tokens: BTreeMap<String, Target>,
+    /// What each environment object belongs to.
+    objects: BTreeMap<String, Target>,
 }
 
 impl<'a> Place<'a> {
     async fn make(app: &'a TestApp) -> Self {
-        let (mut workspaces, mut deployments, mut tokens) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let (mut workspaces, mut deployments) = (Vec::new(), Vec::new());
+        let (mut tokens, mut objects) = (BTreeMap::new(), BTreeMap::new());
         let mut clusters = BTreeMap::new();
         app.cluster(&[]).await;
         for _ in 0..WORKSPACES {
@@ -99,18 +108,21 @@ impl<'a> Place<'a> {
             clusters.insert(app.cluster(&[workspace_id]).await, workspace_id);
             let token = app.token("ci", "WORKSPACE", workspace_id, "WORKSPACE_MEMBER").await;
             tokens.insert(token.id.to_string(), Target::Workspace(workspace_id));
+            objects.insert(variable(app, "WORKSPACE", workspace_id).await, Target::Workspace(workspace_id));
             for _ in 0..DEPLOYMENTS / WORKSPACES {
                 let id = app.deployment(workspace_id).await;
                 deployments.push((id, workspace_id));
                 let token = app.token("ci", "DEPLOYMENT", id, "DEPLOYMENT_ADMIN").await;
                 tokens.insert(token.id.to_string(), Target::Deployment { id, workspace_id });
+                objects
+                    .insert(variable(app, "DEPLOYMENT", id).await, Target::Deployment { id, workspace_id });
             }
         }
         let mut custom_roles = Vec::new();
         for permission in CUSTOM {
             custom_roles.push(app.custom_role(permission, "DEPLOYMENT", &[permission]).await);
         }
-        Self { app, workspaces, deployments, custom_roles, clusters, tokens }
+        Self { app, workspaces, deployments, custom_roles, clusters, tokens, objects }
     }
 
     fn grants(&self, holding: &Holding) -> Vec<Grant> {
@@ -178,11 +190,12 @@ impl<'a> Place<'a> {
             only.is_none_or(|workspace| grants.on_workspace(*workspace).contains(sees_workspace))
         };
         let workspace_of = |id: &Id| self.deployments.iter().find(|(known, _)| known == id).expect("known").1;
-        let lists: [(&str, &str, Policy<'_>); 7] = [
+        let lists: [(&str, &str, Policy<'_>); 8] = [
             ("/workspaces", "workspaces", &|id| grants.on_workspace(*id).contains(sees_workspace)),
             ("/clusters", "clusters", &sees_cluster),
             ("/deployments", "deployments", &|id| grants.sees_deployment(*id, workspace_of(id))),
             ("/tokens", "tokens", &|id| self.sees_token(&grants, *id)),
+            ("/environment-objects", "environmentObjects", &|id| self.sees_object(&grants, *id)),
             ("/teams", "teams", &|_| holds("organization.teams.get")),
             ("/users", "users", &|_| holds("organization.users.get")),
             ("/roles", "roles", &|_| holds("organization.customRoles.get")),
@@ -203,7 +216,7 @@ impl<'a> Place<'a> {
                 "deployments" => grants.on_deployment(*id, workspace_of(id)).contains(reads_deployment),
                 _ => true,
             };
-            if ["workspaces", "clusters", "deployments", "tokens"].contains(&name) {
+            if ["workspaces", "clusters", "deployments", "tokens", "environmentObjects"].contains(&name) {
                 for id in all {
                     let code = self.app.get(&caller, &format!("{path}/{id}")).await.code();
                     let expected = match (shown.contains(&id), reads(&id)) {
@@ -224,6 +237,11 @@ impl<'a> Place<'a> {
         may(grants, Verb::Get, target).is_ok()
     }
 
+    fn sees_object(&self, grants: &Grants, id: Id) -> bool {
+        let target = self.objects[id.as_str()];
+        environment_objects::may(grants, environment_objects::Verb::Get, target).is_ok()
+    }
+
     /// The ids of a list that is shown whole.
     async fn listed(&self, caller: &Actor, path: &str, name: &str, query: &str) -> Vec<Id> {
         let answer = self.app.get(caller, &format!("{path}?{query}")).await.ok();
@@ -238,6 +256,15 @@ impl<'a> Place<'a> {
         assert_eq!(answer["totalCount"], total, "{path}");
         ids(&answer, name)
     }
+}
+
+/// An environment object, made by the owner.
+async fn variable(app: &TestApp, scope: &str, entity_id: Id) -> String {
+    let body = json!({
+        "objectKey": "KEY", "objectType": "ENVIRONMENT_VARIABLE", "scope": scope, "scopeEntityId": entity_id,
+        "environmentVariable": { "value": "v" },
+    });
+    app.post(&app.owner, &app.path("/environment-objects"), body).await.id()
 }
 
 fn ids(answer: &Value, name: &str) -> Vec<Id> {
