@@ -69,7 +69,8 @@ pub(super) fn fresh(app: &TestApp) -> String {
 
 /// Makes what a call of the operation needs.
 pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
-    let mut made = Made { app, etag: String::new(), member: String::new(), deployment: None };
+    let mut made =
+        Made { app, operation_id: spec.id, etag: String::new(), member: String::new(), deployment: None };
     let (mut path, mut on) = (format!("{PREFIX}{}", spec.path), On::Organization);
     for param in spec.path_params {
         let id = made.thing(param).await;
@@ -89,7 +90,8 @@ pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
     }
     let body = made.body(spec.id).await;
     if spec.target_in_body == Some("workspaceId") {
-        let id = body.as_ref().and_then(|body| body["workspaceId"].as_str()).expect("the body names its target");
+        let id =
+            body.as_ref().and_then(|body| body["workspaceId"].as_str()).expect("the body names its target");
         on = On::Workspace(id.parse().expect("an id"));
     }
     Prepared { spec, path, body, etag: made.etag, on }
@@ -112,6 +114,7 @@ impl NamesWorkspace for Spec {
 
 struct Made<'a> {
     app: &'a TestApp,
+    operation_id: &'static str,
     etag: String,
     member: String,
     /// The deployment that was made, and its workspace.
@@ -127,6 +130,7 @@ impl Made<'_> {
                 self.read("").await;
                 self.app.organization_id.to_string()
             }
+            "deployId" => self.deploy().await,
             "workspaceId" => self.post("/workspaces", json!({ "name": name }), "id").await,
             "teamId" => {
                 self.member = self.app.member(&name).await.id.to_string();
@@ -219,6 +223,9 @@ impl Made<'_> {
             }
             "CreateCustomRole" => custom_role(&name),
             "UpdateCustomRole" => json!({ "name": name, "permissions": ["deployment.logs.get"] }),
+            "CreateDeploy" => json!({ "type": "DAG_ONLY", "description": name }),
+            "UpdateDeploy" | "DeployRollback" => json!({ "description": name }),
+            "FinalizeDeploy" => json!({ "dagTarballVersion": "" }),
             "CreateTeam" | "UpdateTeam" | "CreateWorkspace" | "UpdateApiToken" => json!({ "name": name }),
             "AddTeamMembers" => json!({ "memberIds": [self.app.member(&name).await.id] }),
             "UpdateTeamRoles" | "UpdateUserRoles" => json!({ "organizationRole": "ORGANIZATION_MEMBER" }),
@@ -243,6 +250,23 @@ impl Made<'_> {
             "ChangePassword" => json!({ "currentPassword": "", "newPassword": NEW_PASSWORD }),
             _ => return None,
         })
+    }
+
+    /// A deploy that waits; for a rollback one that was finalized, and another after it.
+    async fn deploy(&mut self) -> String {
+        let (deployment_id, _) = self.deployment.expect("the path names the deployment first");
+        let path = format!("/deployments/{deployment_id}/deploys");
+        let body = json!({ "type": "IMAGE_ONLY" });
+        if self.operation_id != "DeployRollback" {
+            return self.post(&path, body, "id").await;
+        }
+        let (first, second) =
+            (self.post(&path, body.clone(), "id").await, self.post(&path, body, "id").await);
+        for id in [&second, &first, &second] {
+            let finalized = self.post(&format!("{path}/{id}/finalize"), json!({}), "id").await;
+            assert_eq!(&finalized, id);
+        }
+        second
     }
 
     /// A deployment in a workspace of its own, and running.
