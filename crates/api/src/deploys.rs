@@ -1,10 +1,261 @@
-//! Deploys: code on its way to a deployment.
+//! Deploys: code on its way to a deployment, and the uploads that carry it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::enums::GitProvider;
+use crate::enums::{DeployStatus, DeployType, GitProvider};
+use crate::operation::{Nothing, Operation, Permitted};
+use crate::page::{Page, SortKeys};
+use crate::path::{OfDeploy, OfDeployment};
+use crate::reply::{Many, One};
+use crate::subjects::SubjectProfile;
+use crate::{Id, Timestamp};
+
+const TAG: &str = "Deploy";
+
+/// Lists the deploys of a deployment.
+pub const LIST: Operation<Permitted, OfDeployment, ListDeploys, Nothing, Many<DeploysPaginated>> =
+    Operation::get(
+        "ListDeploys",
+        "/organizations/{organizationId}/deployments/{deploymentId}/deploys",
+        "deployment.deploys.get",
+    )
+    .about(TAG, "List deploys");
+/// Creates a deploy.
+pub const CREATE: Operation<Permitted, OfDeployment, Nothing, CreateDeployRequest, One<Deploy>> =
+    Operation::post(
+        "CreateDeploy",
+        "/organizations/{organizationId}/deployments/{deploymentId}/deploys",
+        "deployment.deploys.create",
+    )
+    .about(TAG, "Create a deploy");
+/// Reads a deploy.
+pub const GET: Operation<Permitted, OfDeploy, Nothing, Nothing, One<Deploy>> = Operation::get(
+    "GetDeploy",
+    "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}",
+    "deployment.deploys.get",
+)
+.about(TAG, "Get a deploy");
+/// Changes the description of a deploy.
+pub const UPDATE: Operation<Permitted, OfDeploy, Nothing, UpdateDeployRequest, One<Deploy>> =
+    Operation::post(
+        "UpdateDeploy",
+        "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}",
+        "deployment.deploys.update",
+    )
+    .about(TAG, "Update a deploy");
+/// Puts a deploy into effect; whoever may create deploys may do so with its own.
+pub const FINALIZE: Operation<Permitted, OfDeploy, Nothing, FinalizeDeployRequest, One<Deploy>> =
+    Operation::post(
+        "FinalizeDeploy",
+        "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}/finalize",
+        "deployment.deploys.update",
+    )
+    .or_of_its_maker("deployment.deploys.create")
+    .about(TAG, "Finalize a deploy");
+/// Goes back to a deploy.
+pub const ROLLBACK: Operation<Permitted, OfDeploy, Nothing, DeployRollbackRequest, One<Deploy>> =
+    Operation::post(
+        "DeployRollback",
+        "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}/rollback",
+        "deployment.deploys.update",
+    )
+    .about(TAG, "Roll back to a deploy");
+
+/// How deploys can be sorted.
+#[derive(Debug)]
+pub struct DeploySorts;
+
+impl SortKeys for DeploySorts {
+    const KEYS: &'static [&'static str] = &["createdAt"];
+}
+
+/// Which deploys to list.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ListDeploys {
+    /// The page.
+    #[serde(flatten)]
+    pub page: Page<DeploySorts>,
+}
+
+/// A page of deploys.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeploysPaginated {
+    /// The deploys.
+    pub deploys: Vec<Deploy>,
+    /// The limit in force.
+    pub limit: u32,
+    /// How many were skipped.
+    pub offset: u64,
+    /// How many there are in all.
+    pub total_count: u64,
+}
+
+/// A deploy.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Deploy {
+    /// Its id.
+    pub id: Id,
+    /// The deployment that it is for.
+    pub deployment_id: Id,
+    /// What it carries.
+    #[serde(rename = "type")]
+    pub kind: DeployType,
+    /// How far it has come.
+    pub status: DeployStatus,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Where its image is pushed to.
+    pub image_repository: String,
+    /// The tag of its image, which no other deploy has; of a rollback, the tag that it brings back.
+    pub image_tag: String,
+    /// The runtime of its image.
+    pub platform_runtime_version: Option<String>,
+    /// The version of Apache Airflow in it.
+    pub airflow_version: Option<String>,
+    /// Whether DAGs are deployed apart from images.
+    pub is_dag_deploy_enabled: bool,
+    /// Where its DAGs are uploaded to: in the answer that creates it, and nowhere else.
+    pub dags_upload_url: Option<String>,
+    /// The DAGs that the deployment has had since it was finalized.
+    pub dag_tarball_version: Option<String>,
+    /// Where its bundle is mounted.
+    pub bundle_mount_path: Option<String>,
+    /// Where its bundle is uploaded to: in the answer that creates it, and nowhere else.
+    pub bundle_upload_url: Option<String>,
+    /// The bundles that the deployment has had since it was finalized.
+    pub bundles: Option<Vec<Bundle>>,
+    /// Where its code came from.
+    pub git: Option<DeployGit>,
+    /// The deploy that it brings back.
+    pub rollback_from_id: Option<Id>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Who created it.
+    pub created_by_subject: Option<SubjectProfile>,
+    /// When it was last changed.
+    pub updated_at: Option<Timestamp>,
+    /// Who last changed it.
+    pub updated_by_subject: Option<SubjectProfile>,
+}
+
+/// A bundle of files that is mounted beside the DAGs.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Bundle {
+    /// What it is.
+    pub bundle_type: String,
+    /// Where it is mounted.
+    pub mount_path: String,
+    /// The deploy that brought it.
+    pub deploy_id: Id,
+    /// The version that is to run.
+    pub desired_version: Option<String>,
+    /// The version that runs.
+    pub current_version: Option<String>,
+}
+
+/// A new deploy.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateDeployRequest {
+    /// What it carries.
+    #[serde(rename = "type")]
+    pub kind: DeployType,
+    /// What it is for.
+    #[schemars(length(max = 500))]
+    pub description: Option<String>,
+    /// What the bundle is; of a BUNDLE only.
+    #[schemars(length(max = 128))]
+    pub bundle_type: Option<String>,
+    /// Where the bundle is mounted, as a relative path; of a BUNDLE only.
+    #[schemars(length(max = 500))]
+    pub bundle_mount_path: Option<String>,
+    /// The runtime of the image, where it is another than the deployment's.
+    #[schemars(length(max = 64))]
+    pub platform_runtime_version: Option<String>,
+    /// Where the code came from.
+    pub git: Option<CreateDeployGitRequest>,
+}
+
+/// Where the code of a new deploy came from.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateDeployGitRequest {
+    /// Where the code is kept.
+    pub provider: GitProvider,
+    /// The commit.
+    #[schemars(length(max = 500))]
+    pub commit_sha: String,
+    /// The account that owns the repository; of HOSTED only.
+    #[schemars(length(max = 500))]
+    pub account: Option<String>,
+    /// The repository; of HOSTED only.
+    #[schemars(length(max = 500))]
+    pub repo: Option<String>,
+    /// The branch.
+    #[schemars(length(max = 500))]
+    pub branch: Option<String>,
+    /// The folder in the repository.
+    #[schemars(length(max = 2000))]
+    pub path: Option<String>,
+    /// The URL of the repository; of GENERIC only.
+    #[schemars(length(max = 2000))]
+    pub remote_url: Option<String>,
+    /// The URL of the commit.
+    #[schemars(length(max = 2000))]
+    pub commit_url: Option<String>,
+    /// The commit before it.
+    #[schemars(length(max = 500))]
+    pub before_commit_sha: Option<String>,
+    /// Who wrote it.
+    #[schemars(length(max = 500))]
+    pub author_name: Option<String>,
+    /// The account of who wrote it.
+    #[schemars(length(max = 500))]
+    pub author_username: Option<String>,
+    /// The URL of who wrote it.
+    #[schemars(length(max = 2000))]
+    pub author_url: Option<String>,
+}
+
+/// What to change of a deploy.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct UpdateDeployRequest {
+    /// What it is for.
+    #[schemars(length(max = 500))]
+    pub description: Option<String>,
+}
+
+/// What was uploaded for a deploy.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FinalizeDeployRequest {
+    /// The version of the uploaded DAGs; empty in an IMAGE_ONLY deploy keeps the DAGs.
+    #[schemars(length(max = 64))]
+    pub dag_tarball_version: Option<String>,
+    /// The version of the uploaded bundle; empty removes the bundle at the mount path.
+    #[schemars(length(max = 64))]
+    pub bundle_tarball_version: Option<String>,
+}
+
+/// A rollback.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DeployRollbackRequest {
+    /// What it is for.
+    #[schemars(length(max = 500))]
+    pub description: Option<String>,
+}
 
 /// Where the code of a deploy came from.
 #[skip_serializing_none]

@@ -205,6 +205,17 @@ wire_enum! {
     }
     /// What a hibernation schedule does next.
     HibernationEvent { Hibernate = "HIBERNATE", Wake = "WAKE" }
+    /// What a deploy carries.
+    DeployType {
+        ImageAndDag = "IMAGE_AND_DAG",
+        ImageOnly = "IMAGE_ONLY",
+        DagOnly = "DAG_ONLY",
+        Bundle = "BUNDLE",
+    }
+    /// How far a deploy has come.
+    DeployStatus { Initialized = "INITIALIZED", Deployed = "DEPLOYED", Failed = "FAILED" }
+    /// What an upload is.
+    UploadKind { Dags = "dags", Bundle = "bundle" }
     /// Where the code of a deploy is kept.
     GitProvider { Hosted = "HOSTED", Generic = "GENERIC" }
     /// Whether a domain is proven to be the organization's.

@@ -31,6 +31,7 @@ pub mod teams;
 mod time;
 pub mod tokens;
 pub mod union;
+pub mod uploads;
 pub mod users;
 pub mod workspaces;
 
@@ -65,6 +66,12 @@ pub const OPERATIONS: &[Spec] = &[
     environment_objects::UPDATE.spec,
     environment_objects::DELETE.spec,
     environment_objects::EXCLUDE_LINKING.spec,
+    deploys::LIST.spec,
+    deploys::CREATE.spec,
+    deploys::GET.spec,
+    deploys::UPDATE.spec,
+    deploys::FINALIZE.spec,
+    deploys::ROLLBACK.spec,
     invites::CREATE.spec,
     invites::DELETE.spec,
     invites::CREATE_LINK.spec,

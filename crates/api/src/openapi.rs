@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::operation::{Access, Method, Spec};
 use crate::patch::CLEARABLE;
 use crate::reply::ReplyKind;
-use crate::{ErrorBody, OPERATIONS};
+use crate::{ErrorBody, OPERATIONS, uploads};
 
 /// The prefix of every path.
 pub const PREFIX: &str = "/v1";
@@ -58,6 +58,7 @@ impl Document {
             let item = paths.entry(spec.path).or_insert_with(|| json!({}));
             item[spec.method.as_str().to_lowercase()] = operation(spec, schemas);
         }
+        paths.insert(uploads::PATH.into(), json!({ "put": uploads::document(failure) }));
         paths.sort_keys();
         json!({
             "openapi": "3.1.0",
@@ -203,14 +204,18 @@ fn responses(spec: &Spec, schemas: &OperationSchemas) -> Value {
     }
     responses.insert(status.into(), success);
     for status in spec.statuses() {
-        let mut response = json!({ "description": describe(status) });
-        if status >= 400 {
-            response["content"] =
-                json!({ "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } });
-        }
-        responses.insert(status.to_string(), response);
+        responses.insert(status.to_string(), failure(status));
     }
     responses.into()
+}
+
+fn failure(status: u16) -> Value {
+    let mut response = json!({ "description": describe(status) });
+    if status >= 400 {
+        response["content"] =
+            json!({ "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } });
+    }
+    response
 }
 
 fn header_schema(about: &str) -> Value {

@@ -73,6 +73,8 @@ pub struct Spec {
     pub summary: &'static str,
     /// Who may call it.
     pub access: Access,
+    /// A weaker permission that admits callers to what they made themselves.
+    pub makers_permission: Option<&'static str>,
     /// Whether a call leaves an audit record.
     pub audited: bool,
     /// Whether the reply holds a secret that must not be kept in clear.
@@ -118,6 +120,7 @@ impl<A, P: PathParams, Q: Input, B: Input, R: Reply> Operation<A, P, Q, B, R> {
             tag: "",
             summary: "",
             access,
+            makers_permission: None,
             audited: !matches!(method, Method::Get),
             secret_reply: false,
             live: false,
@@ -179,6 +182,12 @@ impl<P: PathParams, Q: Input, B: Input, R: Reply> Operation<Permitted, P, Q, B, 
     /// A create, an update or an action that needs a permission.
     pub const fn post(id: &'static str, path: &'static str, permission: &'static str) -> Self {
         Self::new(Method::Post, id, path, Access::Permission(permission))
+    }
+
+    /// Says which weaker permission admits callers to what they made themselves; the function sees to that.
+    pub const fn or_of_its_maker(mut self, permission: &'static str) -> Self {
+        self.spec.makers_permission = Some(permission);
+        self
     }
 
     /// A removal that needs a permission.

@@ -29,6 +29,10 @@ pub struct Config {
     pub logs: PathBuf,
     /// How long logs of deployments are kept, in whole days.
     pub log_retention: Duration,
+    /// The directory that uploaded files are kept in.
+    pub files: PathBuf,
+    /// The largest archive that is received, in bytes as it is sent.
+    pub upload_limit: u64,
     /// How to send mail, where there is a way.
     pub mailer: Option<Mailer>,
     /// Whether secrets of environment objects may be shown to those who may change them.
@@ -49,6 +53,8 @@ impl Config {
             shared_infrastructure: true,
             logs: PathBuf::from("podium-data/logs"),
             log_retention: Duration::from_hours(15 * 24),
+            files: PathBuf::from("podium-data/objects"),
+            upload_limit: 1 << 30,
             mailer: None,
             show_secrets: false,
         }

@@ -30,6 +30,7 @@ pub mod authorization;
 pub mod clusters;
 pub mod deployment_logs;
 pub mod deployments;
+pub mod deploys;
 pub mod environment_objects;
 mod facts;
 pub mod invites;
@@ -50,7 +51,9 @@ use arc_swap::ArcSwap;
 use podium_api::{Id, Timestamp};
 use podium_db::Db;
 use podium_logs::LogStore;
+use podium_objects::Uploads;
 use podium_store::landmarks::Landmarks;
+use tokio::sync::Semaphore;
 
 pub use config::Config;
 pub use cx::{Call, Cx, Request};
@@ -75,6 +78,8 @@ impl Deref for App {
 pub struct Shared {
     /// The database.
     pub db: Db,
+    /// Uploaded files.
+    pub objects: Uploads,
     /// Time, ids and randomness.
     pub world: Arc<world::World>,
     /// Settings.
@@ -91,6 +96,7 @@ pub struct Shared {
     pub work_bell: work::WorkBell,
     /// Numbers for the operator.
     pub meters: meters::Meters,
+    pub(crate) uploading: Arc<Semaphore>,
     pub(crate) authorities: Arc<authority::Authorities>,
     pub(crate) running: idempotency::Running,
     pub(crate) refusals: rate_limits::Refusals,

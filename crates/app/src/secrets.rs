@@ -1,7 +1,8 @@
-//! Secrets at rest: AES-256-GCM under one key, bound to the row that they belong to.
+//! Secrets at rest: AES-256-GCM under one key, bound to the row that they belong to. Signatures of what is handed out
+//! and comes back, such as upload URLs: HMAC-SHA256 under a key that is derived from it.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use aws_lc_rs::digest;
+use aws_lc_rs::{digest, hmac};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
@@ -11,8 +12,14 @@ use crate::world::World;
 /// Names the way in which a secret was sealed, so that another can follow.
 const FORMAT: u8 = 1;
 
-/// Seals and opens secrets.
-pub struct Secrets(LessSafeKey);
+/// Names what signatures are for, so that their key is none that anything else is derived to.
+const SIGNATURES: &[u8] = b"podium signatures 1";
+
+/// Seals and opens secrets, signs and verifies what is handed out.
+pub struct Secrets {
+    sealing: LessSafeKey,
+    signing: hmac::Key,
+}
 
 /// A sealed secret cannot be opened: the key is another, or the secret is damaged or belongs elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +37,20 @@ impl Secrets {
             _ => return Err("the secret key must be 32 bytes in base64, or at least 32 characters".into()),
         };
         let key = UnboundKey::new(&AES_256_GCM, &bytes).map_err(|_| "the secret key has a wrong length")?;
-        Ok(Self(LessSafeKey::new(key)))
+        let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &bytes), SIGNATURES);
+        let signing = hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref());
+        Ok(Self { sealing: LessSafeKey::new(key), signing })
+    }
+
+    /// Signs a text for a purpose, in lower-case hexadecimal.
+    pub fn sign(&self, purpose: &str, text: &str) -> String {
+        hex(hmac::sign(&self.signing, &signed(purpose, text)).as_ref())
+    }
+
+    /// Whether a text was signed here for a purpose; takes as long whether it was or not.
+    pub fn verify(&self, purpose: &str, text: &str, signature: &str) -> bool {
+        let signature = unhex(signature).unwrap_or_default();
+        hmac::verify(&self.signing, &signed(purpose, text), &signature).is_ok()
     }
 
     /// A new key, in base64.
@@ -46,7 +66,7 @@ impl Secrets {
         world.fill(&mut nonce);
         let mut sealed = secret.to_vec();
         let tag = self
-            .0
+            .sealing
             .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(owner), &mut sealed)
             .expect("a secret is smaller than the cipher's limit");
         [&[FORMAT], nonce.as_slice(), &sealed, tag.as_ref()].concat()
@@ -59,10 +79,25 @@ impl Secrets {
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| CannotOpen)?;
         let mut secret = Zeroizing::new(rest.to_vec());
         let length =
-            self.0.open_in_place(nonce, Aad::from(owner), &mut secret).map_err(|_| CannotOpen)?.len();
+            self.sealing.open_in_place(nonce, Aad::from(owner), &mut secret).map_err(|_| CannotOpen)?.len();
         secret.truncate(length);
         Ok(secret)
     }
+}
+
+/// What is signed: two texts that cannot be cut another way.
+fn signed(purpose: &str, text: &str) -> Vec<u8> {
+    [purpose.as_bytes(), b"\0", text.as_bytes()].concat()
+}
+
+/// Bytes from hexadecimal; nothing if it is none.
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let byte = |pair: &[u8; 2]| {
+        let digits = pair.iter().all(u8::is_ascii_hexdigit);
+        u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok().filter(|_| digits)
+    };
+    rest.is_empty().then(|| pairs.iter().map(byte).collect())?
 }
 
 /// The SHA-256 of something, in lower-case hexadecimal.
@@ -104,6 +139,23 @@ mod tests {
         assert_eq!(other.open("row", &sealed), Err(CannotOpen));
         assert_eq!(key.open("row", &sealed[..10]), Err(CannotOpen));
         assert!(!sealed.windows(6).any(|window| window == b"secret"));
+    }
+
+    #[test]
+    fn a_signature_fits_its_text_its_purpose_and_its_key() {
+        let world = World::fixed(Timestamp::from_millis(0));
+        let key = Secrets::from_text(&Secrets::new_key(&world)).unwrap();
+        let other = Secrets::from_text(&Secrets::new_key(&world)).unwrap();
+        let signature = key.sign("upload", "text");
+        assert_eq!(signature.len(), 64);
+        assert!(key.verify("upload", "text", &signature));
+        assert!(key.verify("upload", "text", &signature.to_uppercase()));
+        assert!(!key.verify("upload", "texts", &signature));
+        assert!(!key.verify("uploadt", "ext", &signature));
+        assert!(!other.verify("upload", "text", &signature));
+        for wrong in ["", "zz", &signature[2..], &signature[1..], &format!("{signature}00"), "+1"] {
+            assert!(!key.verify("upload", "text", wrong), "{wrong}");
+        }
     }
 
     #[test]

@@ -11,17 +11,19 @@ use podium_api::{Id, Timestamp};
 use podium_db::{Conn, Db, Options, Target, Tx};
 use podium_domain::{Grant, Held, On, Scope, emails, names};
 use podium_logs::LogStore;
+use podium_objects::{Limits, LocalDisk, Uploads};
 use podium_store::credentials::{self, Credential, CredentialKind};
 use podium_store::{
     MIGRATIONS, Stamp, grants, organizations, settings, signing_keys, subjects, users, workspaces,
 };
+use tokio::sync::Semaphore;
 
 use crate::authority::Authorities;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::passwords::Passwords;
 use crate::rate_limits::RateLimits;
-use crate::secrets::{Secrets, hex, sha256_hex};
+use crate::secrets::{Secrets, hex, sha256_hex, unhex};
 use crate::signing::{Claims, Keys};
 use crate::work::WorkBell;
 use crate::world::World;
@@ -29,6 +31,10 @@ use crate::{App, Shared};
 
 const KEY_CHECK: &str = "secret_key_check";
 const FIRST_START: &str = "first_start";
+/// How many uploads are received at once; more are asked to come back.
+const MOST_UPLOADING: usize = 64;
+/// How many times larger an archive may be once it is unpacked.
+const MOST_EXPANSION: u64 = 4;
 
 /// A started application.
 pub struct Started {
@@ -61,8 +67,11 @@ impl App {
         let keys = make_keys(&db, &secrets, &world).await?;
         let logs = LogStore::open(&config.logs, config.log_retention)
             .map_err(|error| Error::Internal(format!("the log store cannot be opened: {error}")))?;
+        let objects = open_objects(&config).await?;
         let app = Self(Arc::new(Shared {
             db,
+            objects,
+            uploading: Arc::new(Semaphore::new(MOST_UPLOADING)),
             secrets,
             keys: ArcSwap::from_pointee(keys),
             logs: Arc::new(logs),
@@ -228,6 +237,22 @@ impl Issued {
     }
 }
 
+/// Opens the directory of files.
+async fn open_objects(config: &Config) -> Result<Uploads> {
+    let (directory, bytes) = (config.files.clone(), config.upload_limit);
+    let opened =
+        tokio::task::spawn_blocking(move || LocalDisk::open(&directory).map_err(|error| (directory, error)));
+    let disk =
+        opened.await.map_err(|error| Error::Internal(error.to_string()))?.map_err(|(directory, error)| {
+            Error::Internal(format!(
+                "the directory {} cannot be used for files: {error}",
+                directory.display()
+            ))
+        })?;
+    let limits = Limits { bytes, unpacked: bytes.saturating_mul(MOST_EXPANSION), ..Limits::default() };
+    Ok(Uploads::new(Arc::new(disk), limits))
+}
+
 /// Refuses to start under another key than the one that the secrets here were sealed with.
 async fn check_key(db: &Db, secrets: &Secrets, world: &World) -> Result<()> {
     let read = || db.read(None, |conn| settings::get(conn, KEY_CHECK));
@@ -260,11 +285,6 @@ async fn make_keys(db: &Db, secrets: &Secrets, world: &World) -> Result<Keys> {
         rows = db.write(None, make).await?;
     }
     Keys::load(&rows, secrets).map_err(Error::Internal)
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes().chunks_exact(2);
-    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
 fn new_organization(id: Id, name: String, stamp: &Stamp) -> Organization {

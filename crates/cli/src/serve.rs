@@ -64,6 +64,9 @@ pub(crate) struct Serve {
     /// Let those who may change environment objects read the secrets in them.
     #[arg(long, env = "PODIUM_ALLOW_SHOW_SECRETS", value_parser = clap::builder::BoolishValueParser::new())]
     allow_show_secrets: bool,
+    /// Largest archive of DAGs or of a bundle that is received, in bytes as it is sent.
+    #[arg(long, env = "PODIUM_UPLOAD_LIMIT", default_value_t = 1 << 30)]
+    upload_limit: u64,
     /// Mail server such as smtps://user:password@mail.example.com; without one invite links are handed out by owners.
     #[arg(long, env = "PODIUM_SMTP_URL", hide_env_values = true, requires = "mail_from")]
     smtp_url: Option<String>,
@@ -126,6 +129,7 @@ impl Serve {
         config.connections = self.database_connections;
         config.log_retention = Duration::from_hours(24 * u64::from(self.log_retention_days));
         config.show_secrets = self.allow_show_secrets;
+        config.upload_limit = self.upload_limit;
         if let (Some(url), Some(from)) = (&self.smtp_url, &self.mail_from) {
             config.mailer = Some(Mailer::new(url, from)?);
         }

@@ -11,6 +11,7 @@ pub mod clusters;
 pub mod custom_roles;
 pub mod deployment_logs;
 pub mod deployments;
+pub mod deploys;
 pub mod emails;
 pub mod environment_objects;
 pub mod grants;

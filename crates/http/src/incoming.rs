@@ -193,7 +193,7 @@ impl Incoming {
     }
 }
 
-fn late(limit: Duration) -> Failure {
+pub(crate) fn late(limit: Duration) -> Failure {
     let message = format!("The body did not arrive within {} s.", limit.as_secs());
     Failure::new(StatusCode::REQUEST_TIMEOUT, message)
 }
@@ -233,7 +233,7 @@ fn decode_nothing<T: Input>() -> Result<T, Vec<FieldError>> {
 }
 
 /// Splits a query string into decoded names and values.
-fn query_pairs(query: &str) -> Vec<(String, String)> {
+pub(crate) fn query_pairs(query: &str) -> Vec<(String, String)> {
     let pair = |pair: &str| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         (unescape(name), unescape(value))

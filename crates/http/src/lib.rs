@@ -16,6 +16,7 @@ mod routes;
 mod serve;
 mod server;
 mod settings;
+mod uploads;
 
 pub use body::Body;
 pub use serve::{Serving, check, serve};

@@ -22,10 +22,11 @@ use crate::body::{self, Body, Unread};
 use crate::cors;
 use crate::errors::Failure;
 use crate::incoming::Incoming;
-use crate::metrics;
+use crate::metrics::{self, Meter};
 use crate::pages::{self, Page};
 use crate::routes::{self, Route};
 use crate::settings::Settings;
+use crate::uploads;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const API_VERSION: &str = "x-api-version";
@@ -45,6 +46,7 @@ struct Shared {
     openapi: Bytes,
     open_connections: AtomicUsize,
     requests: AtomicU64,
+    uploads: Meter,
     seed: u64,
 }
 
@@ -54,6 +56,8 @@ enum Target {
     Operations(Vec<usize>),
     /// A page for people or probes.
     Page(Page),
+    /// Where archives are uploaded to.
+    Uploads,
 }
 
 impl Server {
@@ -76,6 +80,10 @@ impl Server {
                 paths.insert(format!("{prefix}{path}"), target).expect("paths of operations do not collide");
             }
         }
+        for prefix in [PREFIX, ""] {
+            let path = format!("{prefix}{}", podium_api::uploads::PATH);
+            paths.insert(path, Target::Uploads).expect("paths of uploads do not collide");
+        }
         for (path, page) in pages::PATHS {
             paths.insert(*path, Target::Page(*page)).expect("paths of pages do not collide");
         }
@@ -92,6 +100,7 @@ impl Server {
             openapi,
             open_connections: AtomicUsize::new(0),
             requests: AtomicU64::new(0),
+            uploads: Meter::default(),
             seed,
         }))
     }
@@ -169,6 +178,12 @@ impl Server {
         let indices = match found.value {
             Target::Operations(indices) => indices,
             Target::Page(page) => return ("", self.page(*page, &parts, address, request_id).await),
+            Target::Uploads => {
+                let deploy_id = found.params.get("deployId").unwrap_or_default();
+                let response = self.upload(&parts, deploy_id, body, request_id).await;
+                shared.uploads.count(response.status().as_u16(), started.elapsed());
+                return (podium_api::uploads::ID, response);
+            }
         };
         let Some(route) = indices
             .iter()
@@ -192,6 +207,17 @@ impl Server {
         (route.spec.id, response)
     }
 
+    async fn upload(&self, parts: &Parts, deploy_id: &str, body: Unread, request_id: &str) -> Response<Body> {
+        if parts.method != Method::PUT {
+            return method_not_allowed("PUT", request_id);
+        }
+        if let Some(failure) = wrong_version(parts) {
+            return failure.into_response(request_id);
+        }
+        let answer = uploads::receive(&self.0.app, self.settings(), parts, deploy_id, body).await;
+        answer.unwrap_or_else(|failure| failure.into_response(request_id))
+    }
+
     async fn page(&self, page: Page, parts: &Parts, address: IpAddr, request_id: &str) -> Response<Body> {
         if parts.method != Method::GET {
             return method_not_allowed("GET", request_id);
@@ -210,6 +236,7 @@ impl Server {
                     return failure.into_response(request_id);
                 }
                 let meters = shared.routes.iter().map(|route| (route.spec.id, &route.meter));
+                let meters = meters.chain([(podium_api::uploads::ID, &shared.uploads)]);
                 let requests = metrics::render(meters, shared.open_connections.load(Ordering::Relaxed));
                 match shared.app.meter_page().await {
                     Ok(others) => pages::text(requests + &others),

@@ -16,6 +16,8 @@ pub struct Settings {
     pub body_timeout: Duration,
     /// The largest body that is read.
     pub body_limit: usize,
+    /// How long an upload may stand still; how long it takes in all is up to its sender.
+    pub upload_idle_timeout: Duration,
     /// How long requests may finish once the server is told to stop.
     pub drain: Duration,
     /// Proxies whose `X-Forwarded-For` is believed.
@@ -42,6 +44,7 @@ impl Default for Settings {
             header_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(30),
             body_limit: 1024 * 1024,
+            upload_idle_timeout: Duration::from_secs(60),
             drain: Duration::from_secs(20),
             trusted_proxies: Vec::new(),
             cors_origins: Vec::new(),

@@ -16,6 +16,7 @@ pub mod clusters;
 pub mod counters;
 pub mod credentials;
 pub mod deployments;
+pub mod deploys;
 pub mod environment_objects;
 pub mod grants;
 pub mod invites;
@@ -54,6 +55,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(1, "identity"),
     migration!(2, "deployments"),
     migration!(3, "clusters"),
+    migration!(4, "deploys"),
     migration!(5, "environment_objects"),
 ];
 
@@ -70,6 +72,7 @@ pub fn statements() -> Vec<&'static Sql> {
         deployments::STATEMENTS,
         environment_objects::STATEMENTS,
         environment_objects::LINK_STATEMENTS,
+        deploys::STATEMENTS,
         grants::STATEMENTS,
         invites::STATEMENTS,
         kept_answers::STATEMENTS,
@@ -92,6 +95,7 @@ pub fn statements() -> Vec<&'static Sql> {
         clusters::TABLE,
         deployments::TABLE,
         environment_objects::TABLE,
+        deploys::TABLE,
         organizations::TABLE,
         roles::TABLE,
         team_members::TABLE,

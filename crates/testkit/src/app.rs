@@ -38,8 +38,8 @@ pub struct TestApp {
     pub world: Arc<World>,
     /// The database.
     pub database: Arc<Database>,
-    /// Where logs are kept, as long as the application lives.
-    pub logs: Arc<TempDir>,
+    /// The directory of uploaded files.
+    pub files: Arc<TempDir>,
     /// What deployments run on: nothing, and it misbehaves when it is told to.
     pub plane: Arc<Simulated>,
     /// The loops, which work when a test says so.
@@ -58,8 +58,8 @@ impl TestApp {
 
     /// Starts one with other settings.
     pub async fn start_with(engine: Engine, change: impl FnOnce(&mut Config, &mut Settings)) -> Self {
-        let logs = Arc::new(tempfile::tempdir().expect("a temporary directory"));
-        let mut config = config(&logs);
+        let files = Arc::new(tempfile::tempdir().expect("a directory for files"));
+        let mut config = config(&files);
         let mut settings = Settings::default();
         change(&mut config, &mut settings);
         let database = Arc::new(Database::create(engine).await);
@@ -81,14 +81,13 @@ impl TestApp {
         let clock = Arc::clone(&world);
         let plane = Arc::new(Simulated::in_memory(Arc::new(move || clock.now())));
         let loops = loops(&app, &plane);
-        Self { server, app, world, database, logs, plane, loops, organization_id, owner }
+        Self { server, app, world, database, files, plane, loops, organization_id, owner }
     }
 
     /// Another replica on the same database; PostgreSQL only.
     pub async fn replica(&self) -> Self {
         let secrets = Secrets::from_text(KEY).expect("the key is long enough");
-        let logs = Arc::new(tempfile::tempdir().expect("a temporary directory"));
-        let config = config(&logs);
+        let config = config(&self.files);
         let world = Arc::new(World::fixed_from(self.world.now(), REPLICA_IDS));
         let started =
             App::start(self.database.target(), config, secrets, Arc::clone(&world)).await.expect("it starts");
@@ -100,7 +99,7 @@ impl TestApp {
             app: started.app,
             world,
             database: Arc::clone(&self.database),
-            logs,
+            files: Arc::clone(&self.files),
             plane: Arc::clone(&self.plane),
             organization_id: self.organization_id,
             owner: self.owner.clone(),
@@ -153,9 +152,9 @@ fn loops(app: &App, plane: &Arc<Simulated>) -> Loops {
 }
 
 /// Many tests run at once: each takes few connections.
-fn config(logs: &TempDir) -> Config {
-    let logs = logs.path().to_owned();
-    Config { connections: Some(4), logs, ..Config::new("https://podium.test") }
+fn config(files: &TempDir) -> Config {
+    let (logs, objects) = (files.path().join("logs"), files.path().join("objects"));
+    Config { connections: Some(4), logs, files: objects, ..Config::new("https://podium.test") }
 }
 
 /// A call that is being put together.

@@ -7,6 +7,7 @@
 mod actors;
 mod answer;
 mod app;
+mod archives;
 mod clusters;
 mod databases;
 mod deployments;
@@ -15,6 +16,7 @@ mod things;
 pub use actors::Actor;
 pub use answer::Answer;
 pub use app::{Call, START, TestApp};
+pub use archives::{archive, gzip};
 pub use databases::{Database, Engine};
 pub use things::role;
 

@@ -3,7 +3,7 @@
 use podium_api::Id;
 use podium_db::Tx;
 use podium_domain::Scope;
-use podium_store::{agent_tokens, credentials, environment_objects, grants, tokens};
+use podium_store::{agent_tokens, credentials, deploys, environment_objects, grants, tokens};
 
 use crate::cx::Cx;
 use crate::error::Result;
@@ -19,6 +19,6 @@ pub(super) fn remove(cx: &Cx<Scope>, tx: &Tx, id: Id) -> Result<()> {
     }
     grants::delete_deployment(tx, id)?;
     environment_objects::delete_of_deployment(tx, cx.scope(), id)?;
-    //TMP deploys::delete_of_deployment(tx, id)?;
+    deploys::delete_of_deployment(tx, id)?;
     Ok(())
 }

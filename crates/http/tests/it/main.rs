@@ -8,6 +8,7 @@ mod clusters;
 mod coverage;
 mod deployment_logs;
 mod deployments;
+mod deploys;
 mod environment_objects;
 mod invites;
 mod options;

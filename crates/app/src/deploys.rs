@@ -1,0 +1,261 @@
+//! Deploys: created, uploaded for, finalized, and gone back to.
+
+mod expiry;
+mod shown;
+mod uploads;
+
+use podium_api::deploys::{
+    CreateDeployRequest, Deploy, DeployGit, DeployRollbackRequest, DeploysPaginated, FinalizeDeployRequest,
+    ListDeploys, UpdateDeployRequest,
+};
+use podium_api::enums::{DeployStatus, DeploymentStatus};
+use podium_api::path::{OfDeploy, OfDeployment};
+use podium_api::{Id, Many, Nothing, One};
+use podium_db::{Conn, Tx};
+use podium_domain::deploys::{self as rules, Asker, Details, Outcome, Waiting};
+use podium_domain::{Permission, Refusal, Scope, names};
+use podium_store::deployments::{self, DeploymentRow};
+use podium_store::deploys::{self, DeployRow};
+use podium_store::{Paging, Stamp};
+
+use crate::cx::{Call, Cx};
+use crate::error::{Error, Result};
+use shown::Place;
+
+pub use expiry::{Fate, expire};
+pub use uploads::{Part, Receiving, Ticket};
+
+const CREATE: Permission = Permission::known("deployment.deploys.create");
+
+/// Lists the deploys of a deployment.
+pub async fn list(
+    cx: Cx<Scope>,
+    call: Call<OfDeployment, ListDeploys, Nothing>,
+) -> Result<Many<DeploysPaginated>> {
+    let id = call.path.deployment_id;
+    let paging = Paging::from(&call.query.page);
+    let (limit, offset) = (paging.limit, paging.offset);
+    let page = move |cx: &Cx<Scope>, conn: &Conn| {
+        let deployment = find_deployment(conn, cx.scope(), id)?;
+        let place = Place::of(cx, &deployment);
+        let (rows, total) = deploys::list(conn, cx.scope(), id, &paging)?;
+        Ok((rows.into_iter().map(|row| place.show(row)).collect(), total))
+    };
+    let (deploys, total_count) = cx.scan(page).await?;
+    Ok(Many(DeploysPaginated { deploys, limit, offset, total_count }))
+}
+
+/// Creates a deploy, and says where to upload what it carries.
+pub async fn create(
+    cx: Cx<Scope>,
+    call: Call<OfDeployment, Nothing, CreateDeployRequest>,
+) -> Result<One<Deploy>> {
+    let (deployment_id, body) = (call.path.deployment_id, call.body);
+    let (id, image_tag) = (cx.new_id(), new_image_tag(&cx));
+    let stamp = Stamp::new(cx.profile(), cx.now());
+    cx.mutate(move |cx, tx| {
+        deploys::hold_deployment(tx, cx.scope(), deployment_id)?;
+        let deployment = find_deployment(tx, cx.scope(), deployment_id)?;
+        cx.expect_version(deployment.stamp.version)?;
+        rules::may_deploy(asker(cx, &deployment))?;
+        let row = DeployRow {
+            id,
+            organization_id: cx.organization_id(),
+            deployment_id,
+            kind: body.kind,
+            status: DeployStatus::Initialized,
+            image_tag: image_tag.clone(),
+            details: rules::new(&body, &deployment.spec)?,
+            stamp: stamp.clone(),
+        };
+        deploys::insert(tx, &row)?;
+        cx.changed(tx, deploys::KIND, id, stamp.version)?;
+        let urls = uploads::urls(cx.app(), &row);
+        let mut deploy = Place::of(cx, &deployment).show(row);
+        (deploy.dags_upload_url, deploy.bundle_upload_url) = urls;
+        Ok(One { version: stamp.version, body: deploy })
+    })
+    .await
+}
+
+/// Reads a deploy.
+pub async fn get(cx: Cx<Scope>, call: Call<OfDeploy, Nothing, Nothing>) -> Result<One<Deploy>> {
+    cx.read(move |cx, conn| {
+        let (deployment, row) = find(conn, cx.scope(), &call.path)?;
+        Ok(answer(cx, &deployment, row))
+    })
+    .await
+}
+
+/// Changes the description of a deploy.
+pub async fn update(
+    cx: Cx<Scope>,
+    call: Call<OfDeploy, Nothing, UpdateDeployRequest>,
+) -> Result<One<Deploy>> {
+    cx.mutate(move |cx, tx| {
+        let (deployment, mut row) = find(tx, cx.scope(), &call.path)?;
+        cx.expect_version(row.stamp.version)?;
+        if let Some(description) = &call.body.description {
+            row.details.description.clone_from(description);
+        }
+        let row = advance(cx, tx, row)?;
+        Ok(answer(cx, &deployment, row))
+    })
+    .await
+}
+
+/// Puts a deploy into effect: the deployment wants what it carries from now on.
+pub async fn finalize(
+    cx: Cx<Scope>,
+    call: Call<OfDeploy, Nothing, FinalizeDeployRequest>,
+) -> Result<One<Deploy>> {
+    let Call { path, body, .. } = call;
+    let (deployment_id, deploy_id) = (path.deployment_id, path.deploy_id);
+    let finalized = cx
+        .mutate(move |cx, tx| {
+            let (deployment, mut row) = find(tx, cx.scope(), &path)?;
+            is_permitted(cx, &row)?;
+            cx.expect_version(row.stamp.version)?;
+            match rules::status(row.status, row.stamp.created_at, cx.now()) {
+                DeployStatus::Deployed => {
+                    rules::was_finalized_with(&row.details, &body)?;
+                    return Ok(answer(cx, &deployment, row));
+                }
+                DeployStatus::Failed => {
+                    let message =
+                        "The deploy has failed, because it was not finalized in time: create another one.";
+                    return Err(Refusal::invalid(message).into());
+                }
+                DeployStatus::Initialized => {}
+            }
+            rules::may_deploy(asker(cx, &deployment))?;
+            let uploaded = deploys::uploads(tx, row.id)?;
+            let uploaded: Vec<_> = uploaded.iter().map(|upload| (upload.kind, upload.id)).collect();
+            let waiting = Waiting {
+                id: row.id,
+                kind: row.kind,
+                image_tag: &row.image_tag,
+                details: &row.details,
+                uploaded: &uploaded,
+            };
+            let (outcome, versions) = rules::outcome(waiting, &body, &deployment.spec)?;
+            let reason = "A deploy is rolling out.";
+            let deployment = want(cx, tx, deployment, row.id, &outcome, row.details.git.clone(), reason)?;
+            row.status = DeployStatus::Deployed;
+            row.details.outcome = Some(outcome);
+            row.details.finalized_with = Some(versions);
+            let row = advance(cx, tx, row)?;
+            Ok(answer(cx, &deployment, row))
+        })
+        .await?;
+    if let Err(error) = cx.app().objects.discard_all_of(deployment_id, deploy_id).await {
+        tracing::warn!(%error, %deploy_id, "blocks that were staged for a deploy could not be removed");
+    }
+    Ok(finalized)
+}
+
+/// Goes back to a deploy, by a new one that brings back what it left.
+pub async fn rollback(
+    cx: Cx<Scope>,
+    call: Call<OfDeploy, Nothing, DeployRollbackRequest>,
+) -> Result<One<Deploy>> {
+    let Call { path, body, .. } = call;
+    let (id, image_tag) = (cx.new_id(), new_image_tag(&cx));
+    let stamp = Stamp::new(cx.profile(), cx.now());
+    cx.mutate(move |cx, tx| {
+        let (deployment, target) = find(tx, cx.scope(), &path)?;
+        cx.expect_version(target.stamp.version)?;
+        rules::may_deploy(asker(cx, &deployment))?;
+        let status = rules::status(target.status, target.stamp.created_at, cx.now());
+        let current = deployment.spec.release.deploy_id;
+        let outcome = rules::roll_back_to(target.id, status, &target.details, current)?;
+        let reason = "A rollback is rolling out.";
+        let git = target.details.git.clone();
+        let deployment = want(cx, tx, deployment, id, &outcome, git, reason)?;
+        let row = DeployRow {
+            id,
+            image_tag: image_tag.clone(),
+            status: DeployStatus::Deployed,
+            details: Details {
+                description: body.description.clone().unwrap_or_default(),
+                rollback_from_id: Some(target.id),
+                finalized_with: None,
+                outcome: Some(outcome),
+                ..target.details
+            },
+            stamp: stamp.clone(),
+            ..target
+        };
+        deploys::insert(tx, &row)?;
+        cx.changed(tx, deploys::KIND, id, stamp.version)?;
+        Ok(answer(cx, &deployment, row))
+    })
+    .await
+}
+
+/// Who may only create deploys may finalize its own.
+fn is_permitted(cx: &Cx<Scope>, row: &DeployRow) -> Result<()> {
+    if cx.scope().permission() != Some(CREATE) || row.stamp.created_by.id == cx.subject_id() {
+        return Ok(());
+    }
+    let message = "You may finalize the deploys that you created, and this one is somebody else's: the permission \
+        `deployment.deploys.update` is for all of them.";
+    Err(Refusal::Forbidden(message.into()).into())
+}
+
+fn asker(cx: &Cx<Scope>, deployment: &DeploymentRow) -> Asker {
+    Asker {
+        is_api_token: cx.authority().is_api_token(),
+        status: deployment.status,
+        is_hibernating: deployment.status == DeploymentStatus::Hibernating,
+        is_cicd_enforced: deployment.spec.is_cicd_enforced,
+    }
+}
+
+/// Makes the deployment want what came of a deploy.
+fn want(
+    cx: &Cx<Scope>,
+    tx: &Tx,
+    mut deployment: DeploymentRow,
+    deploy_id: Id,
+    outcome: &Outcome,
+    git: Option<DeployGit>,
+    reason: &str,
+) -> Result<DeploymentRow> {
+    rules::apply(&mut deployment.spec, deploy_id, outcome, git);
+    deployment.generation += 1;
+    deployment.status = DeploymentStatus::Deploying;
+    deployment.status_reason = reason.to_owned();
+    deployment.stamp = deployment.stamp.changed(cx.profile(), cx.now());
+    deployments::update(tx, &deployment, &names::fold(&deployment.name))?;
+    cx.changed(tx, deployments::KIND, deployment.id, deployment.stamp.version)?;
+    Ok(deployment)
+}
+
+/// Stores a changed deploy.
+fn advance(cx: &Cx<Scope>, tx: &Tx, mut row: DeployRow) -> Result<DeployRow> {
+    row.stamp = row.stamp.changed(cx.profile(), cx.now());
+    deploys::update(tx, &row)?;
+    cx.changed(tx, deploys::KIND, row.id, row.stamp.version)?;
+    Ok(row)
+}
+
+fn answer(cx: &Cx<Scope>, deployment: &DeploymentRow, row: DeployRow) -> One<Deploy> {
+    One { version: row.stamp.version, body: Place::of(cx, deployment).show(row) }
+}
+
+fn new_image_tag(cx: &Cx<Scope>) -> String {
+    let mut random = [0; 8];
+    cx.app().world.fill(&mut random);
+    rules::image_tag(cx.now(), u64::from_le_bytes(random))
+}
+
+fn find(conn: &Conn, scope: &Scope, path: &OfDeploy) -> Result<(DeploymentRow, DeployRow)> {
+    let deployment = find_deployment(conn, scope, path.deployment_id)?;
+    let row = deploys::get(conn, scope, path.deployment_id, path.deploy_id)?;
+    Ok((deployment, row.ok_or_else(|| Error::from(Refusal::not_found("deploy")))?))
+}
+
+fn find_deployment(conn: &Conn, scope: &Scope, id: Id) -> Result<DeploymentRow> {
+    deployments::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("deployment").into())
+}

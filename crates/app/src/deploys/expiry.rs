@@ -1,0 +1,73 @@
+//! Deploys that nobody finalizes fail after a day: looked at by the loops when that day is over.
+
+use podium_api::enums::DeployStatus;
+use podium_api::{Id, Timestamp};
+use podium_db::{Change, Tx};
+use podium_domain::deploys as rules;
+use podium_objects::Key;
+use podium_store::{changes, deploys};
+
+use crate::App;
+use crate::error::{Error, Result};
+
+/// What became of a deploy that was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is gone, finalized or failed already: there is nothing more to do.
+    Settled,
+    /// It still waits to be finalized; look again then.
+    Waits(Timestamp),
+    /// It has failed now; what was uploaded for it can be removed.
+    Failed {
+        /// The deployment that it was for.
+        deployment_id: Id,
+    },
+}
+
+/// Makes a deploy fail whose time is over.
+pub fn expire(tx: &Tx, id: Id, now: Timestamp) -> Result<Fate> {
+    let Some(row) = deploys::hold(tx, id)? else { return Ok(Fate::Settled) };
+    let created_at = row.stamp.created_at;
+    match (row.status, rules::status(row.status, created_at, now)) {
+        (DeployStatus::Initialized, DeployStatus::Initialized) => {
+            Ok(Fate::Waits(rules::expires_at(created_at)))
+        }
+        (DeployStatus::Initialized, _) if deploys::fail(tx, id)? => {
+            let change = Change {
+                kind: deploys::KIND,
+                id: id.to_string(),
+                organization_id: Some(row.organization_id.to_string()),
+                workspace_id: None,
+                deployment_id: Some(row.deployment_id.to_string()),
+                version: row.stamp.version,
+            };
+            changes::append(tx, now, change)?;
+            Ok(Fate::Failed { deployment_id: row.deployment_id })
+        }
+        _ => Ok(Fate::Settled),
+    }
+}
+
+impl App {
+    /// Looks at a deploy that may have waited long enough; says when to look again, if ever.
+    pub async fn expire_deploy(&self, id: Id, now: Timestamp) -> Result<Option<Timestamp>> {
+        let fate = self.db.write(None, move |tx| expire(tx, id, now)).await?;
+        match fate {
+            Fate::Settled => Ok(None),
+            Fate::Waits(until) => Ok(Some(until)),
+            Fate::Failed { deployment_id } => {
+                self.remove_files(Key::of_deploy(deployment_id, id)).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Removes every file of a deployment that is gone.
+    pub async fn remove_files_of_deployment(&self, id: Id) -> Result<()> {
+        self.remove_files(Key::of_deployment(id)).await
+    }
+
+    async fn remove_files(&self, below: Key) -> Result<()> {
+        self.objects.delete_under(below).await.map_err(|error| Error::Internal(error.to_string()))
+    }
+}

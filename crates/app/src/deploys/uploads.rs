@@ -1,0 +1,218 @@
+//! Uploads: a URL that is its own permission, and what is received under it.
+//!
+//! Nobody signs in here. The signature covers the deploy, the kind, the end and the size, so nothing about a URL can be
+//! changed; and the deploy must still wait to be finalized, before the bytes come and again when they are all there.
+
+use podium_api::enums::UploadKind;
+use podium_api::openapi::PREFIX;
+use podium_api::uploads::PATH;
+use podium_api::{Id, Timestamp};
+use podium_domain::{Refusal, deploys as rules};
+use podium_objects::{BlockId, BlockList, Kept, Key, Refused, Staging, Upload};
+use podium_store::deploys::{self, DeployRow, NewUpload};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::App;
+use crate::error::{Error, Result};
+
+const PURPOSE: &str = "upload";
+/// The largest list of blocks that is read: more than the most blocks with the longest ids.
+const LONGEST_LIST: usize = 512 * 1024;
+
+/// What an upload URL says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// The deploy.
+    pub deploy_id: Id,
+    /// What is uploaded.
+    pub kind: UploadKind,
+    /// When the URL ends, in seconds since the epoch.
+    pub expires: i64,
+    /// The most bytes that are received.
+    pub limit: u64,
+    /// Proof that the URL was made here.
+    pub signature: String,
+}
+
+impl Ticket {
+    fn text(&self) -> String {
+        let Self { deploy_id, kind, expires, limit, .. } = self;
+        format!("{deploy_id}\n{kind}\n{expires}\n{limit}")
+    }
+
+    /// What a URL that was not made here is answered with.
+    pub fn forged() -> Error {
+        let message =
+            "This is no upload URL of this server: use the one that creating the deploy was answered with.";
+        Refusal::Forbidden(message.into()).into()
+    }
+
+    fn check(&self, app: &App, now: Timestamp) -> Result<()> {
+        if !app.secrets.verify(PURPOSE, &self.text(), &self.signature) {
+            return Err(Self::forged());
+        }
+        if self.expires.saturating_mul(1000) <= now.millis() {
+            return Err(Refusal::Forbidden("This upload URL has ended: create another deploy.".into()).into());
+        }
+        Ok(())
+    }
+}
+
+/// The URLs that a new deploy is uploaded to: of its DAGs, and of its bundle.
+pub(super) fn urls(app: &App, row: &DeployRow) -> (Option<String>, Option<String>) {
+    let url = |wanted: UploadKind| {
+        let kind = rules::upload_of(row.kind, row.details.is_dag_deploy_enabled)?;
+        (kind == wanted).then(|| url(app, row, kind))
+    };
+    (url(UploadKind::Dags), url(UploadKind::Bundle))
+}
+
+fn url(app: &App, row: &DeployRow, kind: UploadKind) -> String {
+    let expires = rules::expires_at(row.stamp.created_at).millis().div_euclid(1000);
+    let limit = app.config.upload_limit;
+    let ticket = Ticket { deploy_id: row.id, kind, expires, limit, signature: String::new() };
+    let signature = app.secrets.sign(PURPOSE, &ticket.text());
+    let path = PATH.replace("{deployId}", row.id.as_str());
+    let base = &app.config.public_url;
+    format!("{base}{PREFIX}{path}?kind={kind}&expires={expires}&limit={limit}&signature={signature}")
+}
+
+/// What is sent at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The archive.
+    Whole,
+    /// A block of it, with its id.
+    Block(String),
+    /// The list of its blocks.
+    List,
+}
+
+/// An upload that is being received. Dropped, it leaves nothing.
+pub struct Receiving {
+    app: App,
+    deploy: DeployRow,
+    kind: UploadKind,
+    limit: u64,
+    sink: Sink,
+    _turn: OwnedSemaphorePermit,
+}
+
+enum Sink {
+    Archive { upload: Upload, version: Id },
+    Block(Upload),
+    List(Vec<u8>),
+}
+
+impl App {
+    /// Begins to receive what a ticket admits; `announced` is how many bytes its sender says that there are.
+    pub async fn receive(&self, ticket: &Ticket, part: Part, announced: Option<u64>) -> Result<Receiving> {
+        ticket.check(self, self.world.now())?;
+        let turn = std::sync::Arc::clone(&self.uploading).try_acquire_owned();
+        let turn = turn.map_err(|_| Error::TooMany { retry_after: 1 })?;
+        let id = ticket.deploy_id;
+        let deploy = self.db.read(None, move |conn| deploys::state(conn, id)).await?;
+        let deploy = deploy.ok_or_else(|| Error::from(Refusal::not_found("deploy")))?;
+        rules::may_upload(status(&deploy, self.world.now()), 0)?;
+        if announced.is_some_and(|bytes| bytes > ticket.limit) {
+            return Err(refused(Refused::TooLarge(ticket.limit).into()));
+        }
+        let (kind, limit) = (ticket.kind, ticket.limit);
+        let staging = staging(&deploy, kind);
+        let sink = match part {
+            Part::Whole => {
+                let version = self.world.id();
+                let key = Key::of_upload(deploy.deployment_id, deploy.id, version);
+                Sink::Archive { upload: self.objects.receive(key, limit), version }
+            }
+            Part::Block(block) => {
+                let block = BlockId::parse(&block).map_err(|error| refused(error.into()))?;
+                Sink::Block(self.objects.receive_block(&staging, &block, limit))
+            }
+            Part::List => Sink::List(Vec::new()),
+        };
+        Ok(Receiving { app: self.clone(), deploy, kind, limit, sink, _turn: turn })
+    }
+}
+
+impl Receiving {
+    /// Takes the next bytes.
+    pub async fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        match &mut self.sink {
+            Sink::Archive { upload, .. } | Sink::Block(upload) => upload.push(bytes).await.map_err(refused),
+            Sink::List(list) if list.len() + bytes.len() > LONGEST_LIST => {
+                Err(refused(Refused::BlockList.into()))
+            }
+            Sink::List(list) => {
+                list.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Keeps what was sent; the version of an archive, nothing for a block.
+    pub async fn finish(self) -> Result<Option<Id>> {
+        let Self { app, deploy, kind, limit, sink, _turn } = self;
+        let (kept, version) = match sink {
+            Sink::Block(upload) => {
+                upload.finish().await.map_err(refused)?.settle();
+                return Ok(None);
+            }
+            Sink::Archive { upload, version } => (upload.finish().await.map_err(refused)?, version),
+            Sink::List(list) => {
+                let list = std::str::from_utf8(&list).map_err(|_| Refused::BlockList);
+                let list = list.and_then(BlockList::parse).map_err(|error| refused(error.into()))?;
+                let version = app.world.id();
+                let key = Key::of_upload(deploy.deployment_id, deploy.id, version);
+                let assembled = app.objects.assemble(&staging(&deploy, kind), &list, key, limit).await;
+                (assembled.map_err(refused)?, version)
+            }
+        };
+        record(&app, deploy.id, kind, version, kept).await?;
+        Ok(Some(version))
+    }
+}
+
+/// Records what was kept, unless its deploy takes no uploads any more; then it is removed again.
+async fn record(app: &App, deploy_id: Id, kind: UploadKind, version: Id, kept: Kept) -> Result<()> {
+    let now = app.world.now();
+    let contents = kept.contents;
+    let upload = NewUpload {
+        id: version,
+        kind,
+        sizes: [contents.bytes, contents.unpacked, contents.entries],
+        sha256: kept.sha256.clone(),
+        object_key: kept.key.to_string(),
+        created_at: now,
+    };
+    let recorded = app.db.write(None, move |tx| {
+        let row = deploys::hold(tx, deploy_id)?;
+        let row = row.ok_or_else(|| Error::from(Refusal::not_found("deploy")))?;
+        rules::may_upload(status(&row, now), deploys::uploads(tx, deploy_id)?.len())?;
+        Ok::<_, Error>(deploys::insert_upload(tx, &row, &upload)?)
+    });
+    let recorded = recorded.await;
+    match &recorded {
+        Ok(()) => kept.settle(),
+        Err(_) => kept.discard().await.map_err(refused)?,
+    }
+    recorded
+}
+
+fn status(row: &DeployRow, now: Timestamp) -> podium_api::enums::DeployStatus {
+    rules::status(row.status, row.stamp.created_at, now)
+}
+
+fn staging(deploy: &DeployRow, kind: UploadKind) -> Staging {
+    Staging::new(deploy.deployment_id, deploy.id, kind.as_str())
+}
+
+/// What is wrong with an upload, in words for who sent it.
+fn refused(error: podium_objects::Error) -> Error {
+    match error {
+        podium_objects::Error::Refused(refused) => {
+            Refusal::invalid(format!("The archive was refused: {refused}.")).into()
+        }
+        podium_objects::Error::Store(error) => Error::Internal(format!("the object store failed: {error}")),
+    }
+}

@@ -1,0 +1,179 @@
+//! Deploys: what may be deployed, what must be uploaded for it, and what a deployment wants afterwards.
+//!
+//! A deploy remembers everything that the deployment wanted when it was finalized, so that a rollback can bring it back
+//! without looking at the deploys between.
+
+mod bundles;
+mod create;
+mod finalize;
+mod git;
+mod images;
+
+use std::time::Duration;
+
+use podium_api::deploys::DeployGit;
+use podium_api::enums::{DeployStatus, DeployType, UploadKind};
+use podium_api::{Id, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::deployments::Bundle;
+use crate::refusal::{Refusal, Result};
+
+pub use create::{Asker, may_deploy, new};
+pub use finalize::{Waiting, apply, outcome, roll_back_to, was_finalized_with};
+pub use images::{image_repository, image_tag};
+
+/// How long a deploy waits to be finalized.
+pub const LIFETIME: Duration = Duration::from_hours(24);
+/// How many archives can be uploaded for one deploy.
+pub const MOST_UPLOADS: usize = 20;
+
+/// The wide rest of a deploy, kept as one document. Fields are added with `#[serde(default)]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Details {
+    /// What it is for.
+    pub description: String,
+    /// The runtime that was asked for, where one was.
+    pub asked_runtime: Option<String>,
+    /// The runtime that the deployment had when it was created.
+    pub runtime_version: String,
+    /// Whether DAGs were deployed apart from images then.
+    pub is_dag_deploy_enabled: bool,
+    /// What the bundle is.
+    pub bundle_type: Option<String>,
+    /// Where the bundle is mounted.
+    pub bundle_mount_path: Option<String>,
+    /// Where the code came from.
+    pub git: Option<DeployGit>,
+    /// The deploy that it brings back.
+    pub rollback_from_id: Option<Id>,
+    /// What it was finalized with.
+    pub finalized_with: Option<Versions>,
+    /// What the deployment wanted afterwards.
+    pub outcome: Option<Outcome>,
+}
+
+/// What a deploy is finalized with: nothing was said, or an empty text, or the version of an upload.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Versions {
+    /// Of the DAGs.
+    pub dags: String,
+    /// Of the bundle.
+    pub bundle: String,
+}
+
+/// Everything that a rollback brings back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Outcome {
+    /// The image.
+    pub image_tag: String,
+    /// The runtime.
+    pub runtime_version: String,
+    /// The DAGs.
+    pub dag_version: Option<String>,
+    /// The bundles, by mount path.
+    pub bundles: Vec<Bundle>,
+    /// Whether DAGs are deployed apart from images.
+    pub is_dag_deploy_enabled: bool,
+}
+
+/// What is uploaded for a deploy, if anything is.
+pub const fn upload_of(kind: DeployType, is_dag_deploy_enabled: bool) -> Option<UploadKind> {
+    match kind {
+        DeployType::Bundle => Some(UploadKind::Bundle),
+        DeployType::ImageAndDag | DeployType::DagOnly if is_dag_deploy_enabled => Some(UploadKind::Dags),
+        DeployType::ImageAndDag | DeployType::DagOnly | DeployType::ImageOnly => None,
+    }
+}
+
+/// Whether a deploy brings an image.
+const fn has_image(kind: DeployType) -> bool {
+    matches!(kind, DeployType::ImageAndDag | DeployType::ImageOnly)
+}
+
+/// When a deploy that was created then fails, unless it is finalized before.
+pub fn expires_at(created_at: Timestamp) -> Timestamp {
+    created_at + LIFETIME
+}
+
+/// The status of a deploy: one that nobody finalized in time has failed, whether anybody has noticed yet or not.
+pub fn status(stored: DeployStatus, created_at: Timestamp, now: Timestamp) -> DeployStatus {
+    match stored {
+        DeployStatus::Initialized if expires_at(created_at) <= now => DeployStatus::Failed,
+        stored => stored,
+    }
+}
+
+/// Refuses an upload for a deploy that takes none any more.
+pub fn may_upload(status: DeployStatus, uploads: usize) -> Result<()> {
+    let dead = |why: &str| {
+        Err(Refusal::Forbidden(format!("This upload URL is dead: {why}. Create another deploy.")))
+    };
+    match status {
+        DeployStatus::Deployed => dead("its deploy has been finalized"),
+        DeployStatus::Failed => dead("its deploy has failed"),
+        DeployStatus::Initialized if uploads >= MOST_UPLOADS => {
+            let message = format!("A deploy takes at most {MOST_UPLOADS} uploads: create another deploy.");
+            Err(Refusal::invalid(message))
+        }
+        DeployStatus::Initialized => Ok(()),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod cast;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_uploaded_follows_from_the_type() {
+        use DeployType::{Bundle, DagOnly, ImageAndDag, ImageOnly};
+        let table = [
+            (ImageAndDag, true, Some(UploadKind::Dags)),
+            (DagOnly, true, Some(UploadKind::Dags)),
+            (ImageOnly, true, None),
+            (Bundle, true, Some(UploadKind::Bundle)),
+            (ImageAndDag, false, None),
+            (DagOnly, false, None),
+            (ImageOnly, false, None),
+            (Bundle, false, Some(UploadKind::Bundle)),
+        ];
+        for (kind, enabled, expected) in table {
+            assert_eq!(upload_of(kind, enabled), expected, "{kind} {enabled}");
+        }
+    }
+
+    #[test]
+    fn a_deploy_that_nobody_finalizes_fails_after_a_day() {
+        use DeployStatus::{Deployed, Failed, Initialized};
+        let created = Timestamp::from_millis(1_800_000_000_000);
+        let day = LIFETIME;
+        let table = [
+            (Initialized, Duration::ZERO, Initialized),
+            (Initialized, day - Duration::from_millis(1), Initialized),
+            (Initialized, day, Failed),
+            (Deployed, day * 9, Deployed),
+            (Failed, Duration::ZERO, Failed),
+        ];
+        for (stored, after, expected) in table {
+            assert_eq!(status(stored, created, created + after), expected, "{stored} after {after:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_deploy_that_waits_takes_uploads() {
+        let refused = |status, uploads| may_upload(status, uploads).unwrap_err();
+        assert_eq!(may_upload(DeployStatus::Initialized, MOST_UPLOADS - 1), Ok(()));
+        assert_eq!(refused(DeployStatus::Initialized, MOST_UPLOADS).status(), 400);
+        assert_eq!(
+            refused(DeployStatus::Deployed, 0).message(),
+            "This upload URL is dead: its deploy has been finalized. Create another deploy."
+        );
+        assert_eq!(refused(DeployStatus::Failed, 0).status(), 403);
+    }
+}

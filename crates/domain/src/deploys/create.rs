@@ -1,0 +1,231 @@
+//! What may be deployed, and by whom.
+
+use podium_api::deploys::CreateDeployRequest;
+use podium_api::enums::{DeployType, DeploymentStatus};
+
+use super::{Details, bundles, git, has_image};
+use crate::deployments::Spec;
+use crate::options;
+use crate::refusal::{Fields, Refusal, Result};
+
+/// Who deploys, and to what.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker {
+    /// Whether it is an API token.
+    pub is_api_token: bool,
+    /// What the deployment is doing.
+    pub status: DeploymentStatus,
+    /// Whether the deployment is to hibernate.
+    pub is_hibernating: bool,
+    /// Whether only API tokens make deploys.
+    pub is_cicd_enforced: bool,
+}
+
+/// Refuses deploys that the deployment does not take from anybody now, or from this caller ever.
+pub fn may_deploy(asker: Asker) -> Result<()> {
+    if asker.is_cicd_enforced && !asker.is_api_token {
+        let message = "This deployment takes deploys from API tokens only: deploy from your pipeline, or switch \
+            `isCicdEnforced` off.";
+        return Err(Refusal::Forbidden(message.into()));
+    }
+    if asker.status == DeploymentStatus::Creating {
+        let message =
+            "The deployment is still being made and takes no deploys: try again once its status is HEALTHY.";
+        return Err(Refusal::invalid(message));
+    }
+    if asker.is_hibernating || asker.status == DeploymentStatus::Hibernating {
+        let message = "The deployment is hibernating: wake it first, with `{\"isHibernating\": false}` to its \
+            `hibernation-override`, and deploy once it is HEALTHY.";
+        return Err(Refusal::invalid(message));
+    }
+    Ok(())
+}
+
+/// Checks a new deploy.
+pub fn new(asked: &CreateDeployRequest, spec: &Spec) -> Result<Details> {
+    let mut fields = Fields::new();
+    let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    if !spec.is_dag_deploy_enabled && matches!(asked.kind, DeployType::DagOnly | DeployType::ImageOnly) {
+        let message = format!(
+            "must be IMAGE_AND_DAG or BUNDLE: DAG deploys are off, so {} would leave image and DAGs apart",
+            asked.kind
+        );
+        fields.push("type", "notAllowed", message);
+    }
+    let (bundle_type, bundle_mount_path) = (text(&asked.bundle_type), text(&asked.bundle_mount_path));
+    check_bundle(&mut fields, asked.kind, bundle_type.as_deref(), bundle_mount_path.as_deref(), spec);
+    let asked_runtime = text(&asked.platform_runtime_version);
+    if let Some(runtime) = &asked_runtime
+        && let Err((code, message)) = may_move(spec, runtime, asked.kind)
+    {
+        fields.push("platformRuntimeVersion", code, message);
+    }
+    let git = asked.git.as_ref().map(|asked| git::git(&mut fields, asked));
+    fields.into_result()?;
+    Ok(Details {
+        description: asked.description.clone().unwrap_or_default(),
+        runtime_version: spec.runtime_version.clone(),
+        asked_runtime,
+        is_dag_deploy_enabled: spec.is_dag_deploy_enabled,
+        bundle_type,
+        bundle_mount_path,
+        git,
+        rollback_from_id: None,
+        finalized_with: None,
+        outcome: None,
+    })
+}
+
+fn check_bundle(
+    fields: &mut Fields,
+    kind: DeployType,
+    bundle_type: Option<&str>,
+    path: Option<&str>,
+    spec: &Spec,
+) {
+    let given = [("bundleType", bundle_type), ("bundleMountPath", path)];
+    if kind != DeployType::Bundle {
+        for (name, _) in given.iter().filter(|(_, value)| value.is_some()) {
+            fields.push(*name, "notAllowed", format!("belongs to a BUNDLE and must be empty in {kind}"));
+        }
+        return;
+    }
+    for (name, _) in given.iter().filter(|(_, value)| value.is_none_or(|text| text.trim().is_empty())) {
+        fields.push(*name, "required", "is required in a BUNDLE");
+    }
+    let Some(path) = path.filter(|path| !path.trim().is_empty()) else { return };
+    if let Some(wrong) = bundles::wrong_mount_path(path) {
+        fields.push("bundleMountPath", "format", wrong);
+    } else if let Some(other) = bundles::in_the_way(&spec.release.bundles, path) {
+        let message = format!("must not lie inside or around the bundle at `{}`", other.mount_path);
+        fields.push("bundleMountPath", "collides", message);
+    }
+}
+
+/// Refuses a runtime that the deployment cannot move to by a deploy.
+pub(super) fn may_move(
+    spec: &Spec,
+    to: &str,
+    kind: DeployType,
+) -> std::result::Result<(), (&'static str, String)> {
+    let current = &spec.runtime_version;
+    if to == current {
+        return Ok(());
+    }
+    if !has_image(kind) {
+        let message = format!("changes with an image: {kind} runs on the deployment's {current}");
+        return Err(("notAllowed", message));
+    }
+    let Some(known) = options::runtime(to) else {
+        return Err(("unknown", "is no runtime: the deployment options list those that there are".into()));
+    };
+    let older = current.parse::<options::Version>().is_ok_and(|current| known.version < current);
+    if older {
+        let message = format!("must not be older than the deployment's {current}: only a rollback goes back");
+        return Err(("downgrade", message));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deploys::cast::{bundle, request, spec, wrong};
+
+    #[test]
+    fn a_deployment_says_who_deploys_and_when() {
+        let open = Asker {
+            is_api_token: false,
+            status: DeploymentStatus::Healthy,
+            is_hibernating: false,
+            is_cicd_enforced: false,
+        };
+        let status = |asker| may_deploy(asker).map_or_else(|refusal| refusal.status(), |()| 200);
+        let table = [
+            (open, 200),
+            (Asker { status: DeploymentStatus::Deploying, ..open }, 200),
+            (Asker { status: DeploymentStatus::Unhealthy, ..open }, 200),
+            (Asker { status: DeploymentStatus::Unknown, ..open }, 200),
+            (Asker { status: DeploymentStatus::Creating, ..open }, 400),
+            (Asker { status: DeploymentStatus::Hibernating, ..open }, 400),
+            (Asker { is_hibernating: true, ..open }, 400),
+            (Asker { is_cicd_enforced: true, ..open }, 403),
+            (Asker { is_cicd_enforced: true, status: DeploymentStatus::Creating, ..open }, 403),
+            (Asker { is_cicd_enforced: true, is_api_token: true, ..open }, 200),
+        ];
+        for (asker, expected) in table {
+            assert_eq!(status(asker), expected, "{asker:?}");
+        }
+        let asleep = may_deploy(Asker { is_hibernating: true, ..open }).unwrap_err();
+        assert!(asleep.message().contains("hibernation-override"), "{}", asleep.message());
+    }
+
+    #[test]
+    fn types_take_what_belongs_to_them() {
+        use DeployType::{Bundle, DagOnly, ImageAndDag, ImageOnly};
+        let mut taken = spec();
+        taken.release.bundles = vec![bundle("dbt", "1")];
+        let some = |text: &str| Some(text.to_owned());
+        let table: [(_, _, _, &[&str]); 12] = [
+            (ImageAndDag, None, None, &[]),
+            (DagOnly, some(""), some(""), &[]),
+            (ImageOnly, some("dbt"), None, &["bundleType: notAllowed"]),
+            (DagOnly, some("dbt"), some("x"), &["bundleType: notAllowed", "bundleMountPath: notAllowed"]),
+            (Bundle, some("dbt"), some("models"), &[]),
+            (Bundle, some("dbt"), some("dbt"), &[]),
+            (Bundle, None, some(""), &["bundleType: required", "bundleMountPath: required"]),
+            (Bundle, some(" "), some("a"), &["bundleType: required"]),
+            (Bundle, some("dbt"), some("/a"), &["bundleMountPath: format"]),
+            (Bundle, some("dbt"), some("a/../b"), &["bundleMountPath: format"]),
+            (Bundle, some("dbt"), some("dbt/models"), &["bundleMountPath: collides"]),
+            (Bundle, some("dbt"), some(" "), &["bundleMountPath: required"]),
+        ];
+        for (kind, bundle_type, bundle_mount_path, expected) in table {
+            let asked = CreateDeployRequest { bundle_type, bundle_mount_path, ..request(kind) };
+            assert_eq!(wrong(new(&asked, &taken)), expected, "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn without_dag_deploys_image_and_dags_stay_together() {
+        use DeployType::{Bundle, DagOnly, ImageAndDag, ImageOnly};
+        let off = Spec { is_dag_deploy_enabled: false, ..spec() };
+        for (kind, expected) in [
+            (ImageAndDag, vec![]),
+            (ImageOnly, vec!["type: notAllowed"]),
+            (DagOnly, vec!["type: notAllowed"]),
+        ] {
+            assert_eq!(wrong(new(&request(kind), &off)), expected, "{kind}");
+        }
+        let bundle = CreateDeployRequest {
+            bundle_type: Some("dbt".into()),
+            bundle_mount_path: Some("dbt".into()),
+            ..request(Bundle)
+        };
+        assert!(!new(&bundle, &off).unwrap().is_dag_deploy_enabled);
+    }
+
+    #[test]
+    fn a_runtime_is_known_and_never_older() {
+        let on = Spec { runtime_version: "3.1.0".into(), ..spec() };
+        let table: [(_, _, &[&str]); 7] = [
+            (DeployType::ImageAndDag, "3.1.0", &[]),
+            (DeployType::ImageOnly, "3.3.2", &[]),
+            (DeployType::ImageOnly, "3.0.0", &["platformRuntimeVersion: downgrade"]),
+            (DeployType::ImageOnly, "9.9.9", &["platformRuntimeVersion: unknown"]),
+            (DeployType::ImageOnly, "newest", &["platformRuntimeVersion: unknown"]),
+            (DeployType::DagOnly, "3.1.0", &[]),
+            (DeployType::DagOnly, "3.3.2", &["platformRuntimeVersion: notAllowed"]),
+        ];
+        for (kind, runtime, expected) in table {
+            let platform_runtime_version = Some(runtime.to_owned());
+            let asked = CreateDeployRequest { platform_runtime_version, ..request(kind) };
+            assert_eq!(wrong(new(&asked, &on)), expected, "{kind} {runtime}");
+        }
+        let none = CreateDeployRequest {
+            platform_runtime_version: Some(String::new()),
+            ..request(DeployType::DagOnly)
+        };
+        assert_eq!(new(&none, &on).unwrap().asked_runtime, None);
+    }
+}

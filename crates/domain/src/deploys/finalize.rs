@@ -1,0 +1,204 @@
+//! What a deploy makes of a deployment, and what a rollback brings back.
+
+use podium_api::Id;
+use podium_api::deploys::{DeployGit, FinalizeDeployRequest};
+use podium_api::enums::{DeployStatus, DeployType, UploadKind};
+
+use super::{Details, Outcome, Versions, bundles, create, has_image};
+use crate::deployments::{Bundle, Spec};
+use crate::refusal::{Fields, Refusal, Result};
+
+/// A deploy that is to be finalized.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting<'a> {
+    /// Its id.
+    pub id: Id,
+    /// What it carries.
+    pub kind: DeployType,
+    /// Its image.
+    pub image_tag: &'a str,
+    /// The rest of it.
+    pub details: &'a Details,
+    /// What was uploaded for it: kinds and versions.
+    pub uploaded: &'a [(UploadKind, Id)],
+}
+
+/// Whether a deploy that was finalized is asked for the same again; refused if it is asked for something else.
+pub fn was_finalized_with(details: &Details, asked: &FinalizeDeployRequest) -> Result<()> {
+    if details.finalized_with.as_ref() == Some(&versions(asked)) {
+        return Ok(());
+    }
+    let message = "The deploy has been finalized already, with other versions: create another deploy.";
+    Err(Refusal::invalid(message))
+}
+
+/// What is wanted of the deployment once the deploy is finalized; and what it was finalized with.
+pub fn outcome(
+    waiting: Waiting<'_>,
+    asked: &FinalizeDeployRequest,
+    spec: &Spec,
+) -> Result<(Outcome, Versions)> {
+    let mut fields = Fields::new();
+    let release = &spec.release;
+    let dag_version = dags(&mut fields, waiting, asked, spec);
+    let bundles = match waiting.kind {
+        DeployType::Bundle => bundle(&mut fields, waiting, asked, &release.bundles),
+        _ => {
+            must_be_empty(
+                &mut fields,
+                "bundleTarballVersion",
+                asked.bundle_tarball_version.as_deref(),
+                "a BUNDLE",
+            );
+            release.bundles.clone()
+        }
+    };
+    let runtime = waiting.details.asked_runtime.as_ref().unwrap_or(&spec.runtime_version);
+    if let Err((_, message)) = create::may_move(spec, runtime, waiting.kind) {
+        // The deployment has moved on since the deploy was created.
+        return Err(Refusal::invalid(format!("The runtime {runtime} of the deploy {message}.")));
+    }
+    fields.into_result()?;
+    let image_tag = if has_image(waiting.kind) { waiting.image_tag } else { &release.image_tag };
+    let outcome = Outcome {
+        image_tag: image_tag.to_owned(),
+        runtime_version: runtime.clone(),
+        dag_version,
+        bundles,
+        is_dag_deploy_enabled: spec.is_dag_deploy_enabled,
+    };
+    Ok((outcome, versions(asked)))
+}
+
+fn dags(
+    fields: &mut Fields,
+    waiting: Waiting<'_>,
+    asked: &FinalizeDeployRequest,
+    spec: &Spec,
+) -> Option<String> {
+    const FIELD: &str = "dagTarballVersion";
+    let given = asked.dag_tarball_version.as_deref().filter(|version| !version.is_empty());
+    let current = &spec.release.dag_version;
+    match (waiting.kind, spec.is_dag_deploy_enabled) {
+        (DeployType::ImageOnly | DeployType::DagOnly, false) => {
+            fields.push(
+                "type",
+                "notAllowed",
+                format!("is {}, and DAG deploys are off: create another deploy", waiting.kind),
+            );
+            None
+        }
+        // The DAGs are in the image.
+        (DeployType::ImageAndDag, false) => {
+            must_be_empty(fields, FIELD, given, "deployments whose DAG deploys are on");
+            None
+        }
+        (DeployType::ImageAndDag | DeployType::DagOnly, true) => {
+            uploaded(fields, FIELD, waiting, UploadKind::Dags, given)
+        }
+        (DeployType::ImageOnly, true) => {
+            if given.is_some() && given != current.as_deref() {
+                fields.push(
+                    FIELD,
+                    "unknown",
+                    "must be empty: IMAGE_ONLY keeps the DAGs that the deployment has",
+                );
+            }
+            current.clone()
+        }
+        (DeployType::Bundle, _) => {
+            must_be_empty(fields, FIELD, given, "deploys with DAGs");
+            current.clone()
+        }
+    }
+}
+
+fn bundle(
+    fields: &mut Fields,
+    waiting: Waiting<'_>,
+    asked: &FinalizeDeployRequest,
+    current: &[Bundle],
+) -> Vec<Bundle> {
+    const FIELD: &str = "bundleTarballVersion";
+    let mount_path = waiting.details.bundle_mount_path.clone().unwrap_or_default();
+    if asked.bundle_tarball_version.as_deref() == Some("") {
+        return bundles::without(current, &mount_path);
+    }
+    let version =
+        uploaded(fields, FIELD, waiting, UploadKind::Bundle, asked.bundle_tarball_version.as_deref());
+    if let Some(other) = bundles::in_the_way(current, &mount_path) {
+        let message = format!(
+            "is mounted at `{mount_path}`, which lies inside or around the bundle at `{}`",
+            other.mount_path
+        );
+        fields.push(FIELD, "collides", message);
+    }
+    let bundle = Bundle {
+        mount_path,
+        bundle_type: waiting.details.bundle_type.clone().unwrap_or_default(),
+        version: version.unwrap_or_default(),
+        deploy_id: waiting.id,
+    };
+    bundles::with(current, bundle)
+}
+
+/// The version of something that was uploaded for the deploy.
+fn uploaded(
+    fields: &mut Fields,
+    field: &str,
+    waiting: Waiting<'_>,
+    kind: UploadKind,
+    given: Option<&str>,
+) -> Option<String> {
+    let Some(given) = given else {
+        let message =
+            format!("is required in {}: the version that the upload was answered with", waiting.kind);
+        fields.push(field, "required", message);
+        return None;
+    };
+    let known = waiting.uploaded.iter().any(|(of, version)| *of == kind && version.as_str() == given);
+    if !known {
+        fields.push(field, "unknown", "is no version that was uploaded for this deploy");
+    }
+    known.then(|| given.to_owned())
+}
+
+fn must_be_empty(fields: &mut Fields, field: &str, given: Option<&str>, of: &str) {
+    if given.is_some_and(|version| !version.is_empty()) {
+        fields.push(field, "notAllowed", format!("must be empty: it belongs to {of}"));
+    }
+}
+
+fn versions(asked: &FinalizeDeployRequest) -> Versions {
+    let text = |version: &Option<String>| version.clone().unwrap_or_default();
+    Versions { dags: text(&asked.dag_tarball_version), bundle: text(&asked.bundle_tarball_version) }
+}
+
+/// What a rollback to a deploy brings back.
+pub fn roll_back_to(id: Id, status: DeployStatus, details: &Details, current: Option<Id>) -> Result<Outcome> {
+    if current == Some(id) {
+        return Err(Refusal::invalid("The deploy is the current one: there is nothing to go back to."));
+    }
+    match (status, &details.outcome) {
+        (DeployStatus::Deployed, Some(outcome)) => Ok(outcome.clone()),
+        (status, _) => Err(Refusal::invalid(format!(
+            "The deploy is {status}: only a deploy that is DEPLOYED can be gone back to."
+        ))),
+    }
+}
+
+/// Makes a deployment want what came of a deploy, and nothing else.
+pub fn apply(spec: &mut Spec, deploy_id: Id, outcome: &Outcome, git: Option<DeployGit>) {
+    let Outcome { image_tag, runtime_version, dag_version, bundles, is_dag_deploy_enabled } = outcome.clone();
+    spec.runtime_version = runtime_version;
+    spec.is_dag_deploy_enabled = is_dag_deploy_enabled;
+    let release = &mut spec.release;
+    release.deploy_id = Some(deploy_id);
+    release.image_tag = image_tag;
+    release.dag_version = dag_version;
+    release.bundles = bundles;
+    release.git = git;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+use DeployType::{Bundle as BundleType, DagOnly, ImageAndDag, ImageOnly};
+use podium_api::deploys::CreateDeployRequest;
+use podium_api::enums::GitProvider;
+
+use super::*;
+use crate::deploys::cast::{bundle, id, request, spec, wrong};
+
+/// A deployment that runs something.
+fn running() -> Spec {
+    let mut spec = spec();
+    spec.release.image_tag = "old".into();
+    spec.release.dag_version = Some(id(90).to_string());
+    spec.release.bundles = vec![bundle("dbt", "old"), bundle("soda", "old")];
+    spec
+}
+
+fn details(kind: DeployType, runtime: Option<&str>) -> Details {
+    let is_bundle = kind == BundleType;
+    let asked = CreateDeployRequest {
+        bundle_type: is_bundle.then(|| "dbt".into()),
+        bundle_mount_path: is_bundle.then(|| "dbt".into()),
+        platform_runtime_version: runtime.map(str::to_owned),
+        ..request(kind)
+    };
+    create::new(&asked, &running()).unwrap()
+}
+
+fn asked(dags: Option<&str>, bundle: Option<&str>) -> FinalizeDeployRequest {
+    FinalizeDeployRequest {
+        dag_tarball_version: dags.map(str::to_owned),
+        bundle_tarball_version: bundle.map(str::to_owned),
+    }
+}
+
+fn finalize(kind: DeployType, asked: &FinalizeDeployRequest, spec: &Spec) -> Result<Outcome> {
+    let details = details(kind, None);
+    let uploaded = [(UploadKind::Dags, id(1)), (UploadKind::Bundle, id(2))];
+    let waiting = Waiting { id: id(9), kind, image_tag: "new", details: &details, uploaded: &uploaded };
+    outcome(waiting, asked, spec).map(|(outcome, _)| outcome)
+}
+
+#[test]
+fn each_type_takes_the_versions_that_belong_to_it() {
+    let (dags, bundle, kept) = (id(1).to_string(), id(2).to_string(), id(90).to_string());
+    let (dags, bundle, kept) = (Some(dags.as_str()), Some(bundle.as_str()), Some(kept.as_str()));
+    let table: [(_, _, _, &[&str]); 22] = [
+        (ImageAndDag, dags, None, &[]),
+        (ImageAndDag, dags, Some(""), &[]),
+        (ImageAndDag, None, None, &["dagTarballVersion: required"]),
+        (ImageAndDag, Some(""), None, &["dagTarballVersion: required"]),
+        (ImageAndDag, bundle, None, &["dagTarballVersion: unknown"]),
+        (ImageAndDag, kept, None, &["dagTarballVersion: unknown"]),
+        (ImageAndDag, None, bundle, &["dagTarballVersion: required", "bundleTarballVersion: notAllowed"]),
+        (DagOnly, dags, None, &[]),
+        (DagOnly, Some(""), None, &["dagTarballVersion: required"]),
+        (DagOnly, Some("nonsense"), None, &["dagTarballVersion: unknown"]),
+        (ImageOnly, None, None, &[]),
+        (ImageOnly, Some(""), None, &[]),
+        (ImageOnly, kept, None, &[]),
+        (ImageOnly, dags, None, &["dagTarballVersion: unknown"]),
+        (ImageOnly, None, bundle, &["bundleTarballVersion: notAllowed"]),
+        (BundleType, None, bundle, &[]),
+        (BundleType, Some(""), bundle, &[]),
+        (BundleType, None, Some(""), &[]),
+        (BundleType, None, None, &["bundleTarballVersion: required"]),
+        (BundleType, None, dags, &["bundleTarballVersion: unknown"]),
+        (BundleType, dags, bundle, &["dagTarballVersion: notAllowed"]),
+        (BundleType, dags, None, &["dagTarballVersion: notAllowed", "bundleTarballVersion: required"]),
+    ];
+    for (kind, dags, bundle, expected) in table {
+        let asked = asked(dags, bundle);
+        assert_eq!(wrong(finalize(kind, &asked, &running())), expected, "{kind} {asked:?}");
+    }
+}
+
+#[test]
+fn without_dag_deploys_the_dags_come_in_the_image() {
+    let off = Spec { is_dag_deploy_enabled: false, ..running() };
+    let dags = id(1).to_string();
+    let table: [(_, _, &[&str]); 4] = [
+        (ImageAndDag, None, &[]),
+        (ImageAndDag, Some(dags.as_str()), &["dagTarballVersion: notAllowed"]),
+        (DagOnly, Some(dags.as_str()), &["type: notAllowed"]),
+        (ImageOnly, None, &["type: notAllowed"]),
+    ];
+    for (kind, dags, expected) in table {
+        assert_eq!(wrong(finalize(kind, &asked(dags, None), &off)), expected, "{kind} {dags:?}");
+    }
+    let outcome = finalize(ImageAndDag, &asked(None, None), &off).unwrap();
+    assert_eq!((outcome.dag_version, outcome.is_dag_deploy_enabled), (None, false));
+}
+
+#[test]
+fn each_type_changes_what_it_carries_and_keeps_the_rest() {
+    let before = running();
+    let unchanged = Outcome {
+        image_tag: "old".into(),
+        runtime_version: "3.1.0".into(),
+        dag_version: Some(id(90).to_string()),
+        bundles: before.release.bundles.clone(),
+        is_dag_deploy_enabled: true,
+    };
+    let dags = id(1).to_string();
+    let bundle_version = id(2).to_string();
+    let new_bundle = Bundle { version: bundle_version.clone(), deploy_id: id(9), ..bundle("dbt", "") };
+    let table = [
+        (
+            ImageAndDag,
+            asked(Some(&dags), None),
+            Outcome { image_tag: "new".into(), dag_version: Some(dags.clone()), ..unchanged.clone() },
+        ),
+        (DagOnly, asked(Some(&dags), None), Outcome { dag_version: Some(dags.clone()), ..unchanged.clone() }),
+        (ImageOnly, asked(Some(""), None), Outcome { image_tag: "new".into(), ..unchanged.clone() }),
+        (
+            BundleType,
+            asked(None, Some(&bundle_version)),
+            Outcome { bundles: vec![new_bundle, bundle("soda", "old")], ..unchanged.clone() },
+        ),
+        (
+            BundleType,
+            asked(None, Some("")),
+            Outcome { bundles: vec![bundle("soda", "old")], ..unchanged.clone() },
+        ),
+    ];
+    for (kind, asked, expected) in table {
+        assert_eq!(finalize(kind, &asked, &before), Ok(expected), "{kind} {asked:?}");
+    }
+}
+
+#[test]
+fn a_runtime_is_compared_with_the_one_of_the_moment() {
+    let finalize = |runtime: Option<&str>, now: &str| {
+        let details = details(ImageOnly, runtime);
+        let waiting =
+            Waiting { id: id(9), kind: ImageOnly, image_tag: "new", details: &details, uploaded: &[] };
+        let spec = Spec { runtime_version: now.into(), ..running() };
+        outcome(waiting, &asked(None, None), &spec).map(|(outcome, _)| outcome.runtime_version)
+    };
+    assert_eq!(finalize(None, "3.1.0").as_deref(), Ok("3.1.0"));
+    assert_eq!(finalize(None, "3.3.2").as_deref(), Ok("3.3.2"), "one that asked for none keeps the newest");
+    assert_eq!(finalize(Some("3.2.0"), "3.1.0").as_deref(), Ok("3.2.0"));
+    let refused = finalize(Some("3.2.0"), "3.3.2").unwrap_err();
+    assert_eq!(
+        refused.message(),
+        "The runtime 3.2.0 of the deploy must not be older than the deployment's 3.3.2: only a rollback goes back."
+    );
+}
+
+#[test]
+fn a_bundle_that_came_in_the_way_since_is_refused() {
+    let mut spec = running();
+    spec.release.bundles = vec![bundle("dbt/core", "other")];
+    let version = id(2).to_string();
+    let refused = finalize(BundleType, &asked(None, Some(&version)), &spec);
+    assert_eq!(wrong(refused), ["bundleTarballVersion: collides"]);
+}
+
+#[test]
+fn finalizing_again_is_for_the_same_versions() {
+    let mut details = details(DagOnly, None);
+    let (one, other) = (asked(Some("1"), None), asked(Some("2"), None));
+    assert!(was_finalized_with(&details, &one).is_err());
+    details.finalized_with = Some(versions(&one));
+    assert_eq!(was_finalized_with(&details, &one), Ok(()));
+    assert_eq!(was_finalized_with(&details, &asked(Some("1"), Some(""))), Ok(()));
+    assert_eq!(was_finalized_with(&details, &other).unwrap_err().status(), 400);
+}
+
+#[test]
+fn only_what_was_deployed_is_gone_back_to() {
+    let outcome = finalize(ImageOnly, &asked(None, None), &running()).unwrap();
+    let mut details = details(ImageOnly, None);
+    let refused = |result: Result<Outcome>| result.unwrap_err().message();
+    for status in [DeployStatus::Initialized, DeployStatus::Failed] {
+        let message = refused(roll_back_to(id(9), status, &details, None));
+        assert_eq!(
+            message,
+            format!("The deploy is {status}: only a deploy that is DEPLOYED can be gone back to.")
+        );
+    }
+    details.outcome = Some(outcome.clone());
+    assert_eq!(roll_back_to(id(9), DeployStatus::Deployed, &details, Some(id(8))), Ok(outcome));
+    let current = roll_back_to(id(9), DeployStatus::Deployed, &details, Some(id(9)));
+    assert_eq!(refused(current), "The deploy is the current one: there is nothing to go back to.");
+}
+
+#[test]
+fn a_rollback_brings_back_what_was_deployed_and_nothing_else() {
+    let git = DeployGit {
+        provider: GitProvider::Generic,
+        commit_sha: "4f1c".into(),
+        account: None,
+        repo: None,
+        branch: None,
+        path: None,
+        remote_url: Some("https://git.example.com/dags.git".into()),
+        commit_url: None,
+        before_commit_sha: None,
+        author_name: None,
+        author_username: None,
+        author_url: None,
+    };
+    let outcome = Outcome {
+        image_tag: "then".into(),
+        runtime_version: "3.0.0".into(),
+        dag_version: None,
+        bundles: vec![bundle("then", "1")],
+        is_dag_deploy_enabled: false,
+    };
+    let mut after = running();
+    apply(&mut after, id(5), &outcome, Some(git.clone()));
+    let mut expected = running();
+    expected.runtime_version = "3.0.0".into();
+    expected.is_dag_deploy_enabled = false;
+    expected.release.deploy_id = Some(id(5));
+    expected.release.image_tag = "then".into();
+    expected.release.dag_version = None;
+    expected.release.bundles = vec![bundle("then", "1")];
+    expected.release.git = Some(git);
+    assert_eq!(after, expected);
+}

@@ -1,0 +1,256 @@
+//! Creating, reading, listing and describing deploys.
+
+use std::time::Duration;
+
+use podium_api::enums::DeploymentStatus;
+use podium_domain::deployments::Bundle;
+use podium_testkit::on_both_engines;
+use serde_json::{Value, json};
+
+use super::{Place, id};
+
+on_both_engines! {
+    async fn a_deploy_is_created_with_an_image_tag_and_an_upload_url(app) {
+        let place = Place::new(&app).await;
+        let body = json!({
+            "type": "IMAGE_AND_DAG",
+            "description": "The first",
+            "git": {
+                "provider": "HOSTED", "commitSha": "4f1c", "account": "ada", "repo": "dags", "branch": "main",
+                "remoteUrl": "", "authorName": "Ada",
+            },
+        });
+        let deploy = place.create_as(&app.owner, body).await.ok();
+        insta::assert_json_snapshot!(deploy, @r#"
+        {
+          "id": "cmywpiww00007000000000000",
+          "deploymentId": "cmywpiww00006000000000000",
+          "type": "IMAGE_AND_DAG",
+          "status": "INITIALIZED",
+          "description": "The first",
+          "imageRepository": "podium.test/bare-cmywpiww00006000000000000",
+          "imageTag": "deploy-2027-01-15t08-00-00-jipcl6u3",
+          "platformRuntimeVersion": "3.3.2",
+          "airflowVersion": "3.3.2",
+          "isDagDeployEnabled": true,
+          "dagsUploadUrl": "https://podium.test/v1/uploads/cmywpiww00007000000000000?kind=dags&expires=1800086400&limit=1073741824&signature=f460dec90bdb5a2ed0d92a7dff0cd078218c56100ec7e2d836fcfe9078c9c880",
+          "bundles": [],
+          "git": {
+            "provider": "HOSTED",
+            "commitSha": "4f1c",
+            "account": "ada",
+            "repo": "dags",
+            "branch": "main",
+            "authorName": "Ada"
+          },
+          "createdAt": "2027-01-15T08:00:00.000Z",
+          "createdBySubject": {
+            "id": "cmywpiww00001000000000000",
+            "subjectType": "USER",
+            "username": "owner@localhost",
+            "fullName": "Owner",
+            "avatarUrl": ""
+          },
+          "updatedAt": "2027-01-15T08:00:00.000Z",
+          "updatedBySubject": {
+            "id": "cmywpiww00001000000000000",
+            "subjectType": "USER",
+            "username": "owner@localhost",
+            "fullName": "Owner",
+            "avatarUrl": ""
+          }
+        }
+        "#);
+        assert_eq!(place.get(&deploy).await, without_urls(&deploy));
+        assert_eq!(place.state().await.status, DeploymentStatus::Healthy, "nothing rolls out yet");
+    }
+
+    async fn each_type_has_the_urls_that_it_needs(app) {
+        let place = Place::new(&app).await;
+        let urls = |deploy: &Value| {
+            ["dagsUploadUrl", "bundleUploadUrl"].map(|name| deploy[name].is_string())
+        };
+        for (kind, expected) in [
+            ("IMAGE_AND_DAG", [true, false]),
+            ("DAG_ONLY", [true, false]),
+            ("IMAGE_ONLY", [false, false]),
+            ("BUNDLE", [false, true]),
+        ] {
+            let deploy = place.create(kind).await;
+            assert_eq!(urls(&deploy), expected, "{kind}");
+            assert_eq!((&deploy["type"], &deploy["status"]), (&json!(kind), &json!("INITIALIZED")));
+        }
+    }
+
+    async fn image_tags_are_unique(app) {
+        let place = Place::new(&app).await;
+        let mut tags = Vec::new();
+        for _ in 0..5 {
+            tags.push(place.create("IMAGE_ONLY").await["imageTag"].as_str().unwrap().to_owned());
+        }
+        tags.sort();
+        tags.dedup();
+        assert_eq!(tags.len(), 5);
+        assert!(tags.iter().all(|tag| tag.starts_with("deploy-2027-01-15t08-00-00-")), "{tags:?}");
+    }
+
+    async fn every_wrong_field_is_named(app) {
+        let place = Place::new(&app).await;
+        let git = |git: Value| json!({ "type": "DAG_ONLY", "git": git });
+        for (body, wrong) in [
+            (json!({}), vec!["type: required"]),
+            (json!({ "type": "EVERYTHING" }), vec!["type: enum"]),
+            (json!({ "type": "DAG_ONLY", "description": "x".repeat(501) }), vec!["description: maxLength"]),
+            (json!({ "type": "BUNDLE" }), vec!["bundleType: required", "bundleMountPath: required"]),
+            (
+                json!({ "type": "BUNDLE", "bundleType": "dbt", "bundleMountPath": "/dbt" }),
+                vec!["bundleMountPath: format"],
+            ),
+            (
+                json!({ "type": "BUNDLE", "bundleType": "dbt", "bundleMountPath": "a/../b" }),
+                vec!["bundleMountPath: format"],
+            ),
+            (json!({ "type": "DAG_ONLY", "bundleType": "dbt" }), vec!["bundleType: notAllowed"]),
+            (git(json!({})), vec!["git.provider: required", "git.commitSha: required"]),
+            (git(json!({ "provider": "HOSTED", "commitSha": "" })), vec![
+                "git.commitSha: required", "git.account: required", "git.repo: required",
+            ]),
+            (
+                git(json!({
+                    "provider": "HOSTED", "commitSha": "1", "account": "a", "repo": "b", "remoteUrl": "https://x.test",
+                })),
+                vec!["git.remoteUrl: notAllowed"],
+            ),
+            (git(json!({ "provider": "GENERIC", "commitSha": "1" })), vec!["git.remoteUrl: required"]),
+            (
+                git(json!({
+                    "provider": "GENERIC", "commitSha": "1", "remoteUrl": "https://x.test", "account": "a", "repo": "b",
+                })),
+                vec!["git.account: notAllowed", "git.repo: notAllowed"],
+            ),
+            (
+                json!({ "type": "DAG_ONLY", "platformRuntimeVersion": "3.1.0" }),
+                vec!["platformRuntimeVersion: notAllowed"],
+            ),
+            (
+                json!({ "type": "IMAGE_ONLY", "platformRuntimeVersion": "3.1.0" }),
+                vec!["platformRuntimeVersion: downgrade"],
+            ),
+            (
+                json!({ "type": "IMAGE_ONLY", "platformRuntimeVersion": "9.9.9" }),
+                vec!["platformRuntimeVersion: unknown"],
+            ),
+        ] {
+            let answer = place.create_as(&app.owner, body.clone()).await;
+            assert_eq!(answer.wrong_fields(), wrong, "{body}");
+        }
+        let empty = json!({
+            "type": "DAG_ONLY", "description": null, "bundleType": "", "bundleMountPath": "", "git": null,
+            "platformRuntimeVersion": "",
+        });
+        place.create_as(&app.owner, empty).await.ok();
+    }
+
+    async fn a_bundle_does_not_lie_inside_another(app) {
+        let place = Place::new(&app).await;
+        let deploy_id = app.world.id();
+        place.change(move |row| {
+            let [mount_path, bundle_type, version] = ["dbt", "dbt", "1"].map(str::to_owned);
+            row.spec.release.bundles = vec![Bundle { mount_path, bundle_type, version, deploy_id }];
+        }).await;
+        let body = json!({ "type": "BUNDLE", "bundleType": "dbt", "bundleMountPath": "dbt/models" });
+        let answer = place.create_as(&app.owner, body).await;
+        assert_eq!(answer.wrong_fields(), ["bundleMountPath: collides"]);
+    }
+
+    async fn without_dag_deploys_there_is_no_dag_upload(app) {
+        let place = Place::new(&app).await;
+        place.change(|row| row.spec.is_dag_deploy_enabled = false).await;
+        for kind in ["DAG_ONLY", "IMAGE_ONLY"] {
+            let answer = place.create_as(&app.owner, json!({ "type": kind })).await;
+            assert_eq!(answer.wrong_fields(), ["type: notAllowed"], "{kind}");
+        }
+        let deploy = place.create("IMAGE_AND_DAG").await;
+        assert_eq!((&deploy["isDagDeployEnabled"], &deploy["dagsUploadUrl"]), (&json!(false), &Value::Null));
+        assert!(place.create("BUNDLE").await["bundleUploadUrl"].is_string());
+    }
+
+    async fn a_hibernating_deployment_says_how_to_wake_it(app) {
+        let place = Place::new(&app).await;
+        place.change(|row| row.status = DeploymentStatus::Hibernating).await;
+        let message = place.create_as(&app.owner, json!({ "type": "DAG_ONLY" })).await.refused(400);
+        assert_eq!(
+            message,
+            "The deployment is hibernating: wake it first, with `{\"isHibernating\": false}` to its \
+             `hibernation-override`, and deploy once it is HEALTHY."
+        );
+    }
+
+    async fn a_deployment_that_is_being_made_takes_no_deploy(app) {
+        let place = Place::new(&app).await;
+        place.change(|row| row.status = DeploymentStatus::Creating).await;
+        let message = place.create_as(&app.owner, json!({ "type": "DAG_ONLY" })).await.refused(400);
+        assert!(message.contains("still being made"), "{message}");
+    }
+
+    async fn deploys_are_listed_newest_first(app) {
+        let place = Place::new(&app).await;
+        let other = app.deployment(app.workspace("Other").await).await;
+        app.post(&app.owner, &app.path(&format!("/deployments/{other}/deploys")), json!({ "type": "DAG_ONLY" }))
+            .await
+            .ok();
+        let mut made = Vec::new();
+        for _ in 0..3 {
+            made.push(place.create("DAG_ONLY").await);
+            app.advance(Duration::from_secs(1));
+        }
+        made.reverse();
+        let ids = |list: &Value| -> Vec<String> {
+            list["deploys"].as_array().unwrap().iter().map(|deploy| id(deploy).to_owned()).collect()
+        };
+        let list = app.get(&app.owner, &place.path("")).await.ok();
+        assert_eq!(ids(&list), made.iter().map(|deploy| id(deploy).to_owned()).collect::<Vec<_>>());
+        assert_eq!((&list["totalCount"], &list["limit"]), (&json!(3), &json!(20)));
+        assert_eq!(list["deploys"][0], without_urls(&made[0]), "a list shows no upload URLs");
+        let second = app.get(&app.owner, &place.path("?offset=1&limit=1")).await.ok();
+        assert_eq!(ids(&second), [id(&made[1])]);
+    }
+
+    async fn only_the_description_is_updated(app) {
+        let place = Place::new(&app).await;
+        let deploy = place.create("DAG_ONLY").await;
+        app.advance(Duration::from_secs(1));
+        let path = place.path(&format!("/{}", id(&deploy)));
+        let body = json!({ "description": "Better", "type": "BUNDLE", "status": "DEPLOYED" });
+        let changed = app.post(&app.owner, &path, body).await.ok();
+        let mut expected = without_urls(&deploy);
+        expected["description"] = "Better".into();
+        expected["updatedAt"] = "2027-01-15T08:00:01.000Z".into();
+        assert_eq!(changed, expected);
+        assert_eq!(app.post(&app.owner, &path, json!({})).await.ok()["description"], "Better");
+        let cleared = app.post(&app.owner, &path, json!({ "description": "" })).await.ok();
+        assert_eq!(cleared["description"], "");
+        assert_eq!(place.get(&deploy).await, cleared);
+        let nowhere = place.path(&format!("/{}", app.world.id()));
+        for answer in [app.get(&app.owner, &nowhere).await, app.post(&app.owner, &nowhere, json!({})).await] {
+            assert_eq!(answer.refused(404), "There is no such deploy, or you may not see it.");
+        }
+    }
+
+    async fn a_deploy_is_found_below_its_own_deployment_only(app) {
+        let place = Place::new(&app).await;
+        let deploy = place.create("DAG_ONLY").await;
+        let other = app.deployment(app.workspace("Other").await).await;
+        for rest in ["", "/finalize", "/rollback"] {
+            let path = app.path(&format!("/deployments/{other}/deploys/{}{rest}", id(&deploy)));
+            app.post(&app.owner, &path, json!({})).await.refused(404);
+        }
+    }
+}
+
+fn without_urls(deploy: &Value) -> Value {
+    let mut deploy = deploy.clone();
+    let fields = deploy.as_object_mut().expect("a deploy is an object");
+    fields.retain(|name, _| !name.ends_with("UploadUrl"));
+    deploy
+}

@@ -1,0 +1,91 @@
+//! Deploys that nobody finalizes, and deployments that are gone.
+
+use std::time::Duration;
+
+use podium_api::Id;
+use podium_app::deploys::{Fate, expire};
+use podium_domain::Scope;
+use podium_store::{deployments, deploys, work};
+use podium_testkit::{TestApp, archive, on_both_engines};
+use serde_json::{Value, json};
+
+use super::{Place, files, id, put, url};
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// What the loop makes of a deploy.
+async fn fate(app: &TestApp, deploy: &Value) -> Fate {
+    let (id, now): (Id, _) = (id(deploy).parse().unwrap(), app.world.now());
+    app.app.db.write(None, move |tx| expire(tx, id, now)).await.expect("it can be looked at")
+}
+
+on_both_engines! {
+    async fn a_deploy_that_nobody_finalizes_for_a_day_has_failed(app) {
+        let place = Place::new(&app).await;
+        let deploy = place.create("DAG_ONLY").await;
+        let version = place.upload(url(&deploy)).await;
+        let second = Duration::from_secs(1);
+        app.advance(DAY - second - second);
+        assert_eq!(place.get(&deploy).await["status"], "INITIALIZED");
+        app.advance(second + second);
+        assert_eq!(place.get(&deploy).await["status"], "FAILED", "whether anybody has noticed or not");
+        let message = place.finalize(&deploy, json!({ "dagTarballVersion": version })).await.refused(400);
+        assert_eq!(message, "The deploy has failed, because it was not finalized in time: create another one.");
+        let list = app.get(&app.owner, &place.path("")).await.ok();
+        assert_eq!(list["deploys"][0]["status"], "FAILED");
+    }
+
+    async fn the_loop_fails_it_when_its_time_is_over_and_removes_its_files(app) {
+        let place = Place::new(&app).await;
+        let deploy = place.create("DAG_ONLY").await;
+        place.upload(url(&deploy)).await;
+        let deploy_id: Id = id(&deploy).parse().unwrap();
+        let due = app.world.now() + DAY;
+        let next = app.app.db.read(None, |conn| work::next_due(conn, podium_store::deploys::KIND)).await;
+        assert_eq!(next.unwrap(), Some(due), "the loop is told when to look");
+        assert_eq!(fate(&app, &deploy).await, Fate::Waits(due));
+        assert_eq!(app.app.expire_deploy(deploy_id, app.world.now()).await.unwrap(), Some(due));
+        assert_eq!((files(&app).len(), app.rows("uploads").await), (1, 1));
+        let etag = app.get(&app.owner, &place.path(&format!("/{deploy_id}"))).await.header("etag").to_owned();
+        app.advance(DAY);
+        assert_eq!(app.app.expire_deploy(deploy_id, app.world.now()).await.unwrap(), None);
+        assert_eq!((files(&app), app.rows("uploads").await), (vec![], 0));
+        let failed = app.get(&app.owner, &place.path(&format!("/{deploy_id}"))).await;
+        assert_eq!(failed.ok()["status"], "FAILED");
+        let version = |etag: &str| etag.split('-').next().unwrap().to_owned();
+        assert_eq!(version(failed.header("etag")), version(&etag), "only callers advance a version");
+        assert_eq!(fate(&app, &deploy).await, Fate::Settled);
+        assert_eq!(fate(&app, &json!({ "id": app.world.id() })).await, Fate::Settled);
+    }
+
+    async fn a_deploy_that_was_finalized_never_fails(app) {
+        let place = Place::new(&app).await;
+        let deploy = place.deploy("DAG_ONLY").await;
+        app.advance(DAY * 2);
+        assert_eq!(fate(&app, &deploy).await, Fate::Settled);
+        assert_eq!(place.get(&deploy).await["status"], "DEPLOYED");
+        assert_eq!(files(&app).len(), 1);
+    }
+
+    async fn what_belongs_to_a_deployment_goes_with_it(app) {
+        let place = Place::new(&app).await;
+        place.deploy("DAG_ONLY").await;
+        let waiting = place.create("BUNDLE").await;
+        place.upload(url(&waiting)).await;
+        let (id, scope, now) = (place.id, Scope::for_server(app.organization_id), app.world.now());
+        let version = place.state().await.stamp.version;
+        let deleted = app.app.db.write(None, move |tx| {
+            deployments::delete(tx, &scope, id, version, now)?;
+            deploys::delete_of_deployment(tx, id)
+        });
+        deleted.await.unwrap();
+        assert_eq!((app.rows("deploys").await, app.rows("uploads").await), (0, 0));
+        let pending = app.app.db.read(None, |conn| work::pending(conn, None, 9)).await.unwrap();
+        assert_eq!(pending.iter().map(|work| work.kind.as_str()).collect::<Vec<_>>(), ["deployments"]);
+        let dead = put(&app, url(&waiting), archive(&[("a", b"")])).await;
+        assert_eq!(dead.refused(404), "There is no such deploy, or you may not see it.");
+        assert_eq!(files(&app).len(), 2, "files are removed by the loop");
+        app.app.remove_files_of_deployment(id).await.unwrap();
+        assert_eq!(files(&app), [""; 0]);
+    }
+}

@@ -1,0 +1,159 @@
+//! Archives that arrive in blocks: each is staged under its id, then a list says in which order they are the archive.
+//!
+//! The names and the list are those of the Azure Blob protocol (`comp=block`, `comp=blocklist`), so that its clients
+//! work. What is staged is bounded in number and size, and is never read before the list has come.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use podium_api::Id;
+
+use crate::error::Refused;
+use crate::key::Key;
+
+/// How many blocks an archive can be sent in.
+pub(crate) const MOST_BLOCKS: usize = 2_000;
+const LONGEST_ID: usize = 64;
+
+/// Where the blocks of one archive are staged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Staging(Key);
+
+impl Staging {
+    /// For an upload of a deploy; `kind` tells its uploads apart and is one word of letters.
+    pub fn new(deployment_id: Id, deploy_id: Id, kind: &'static str) -> Self {
+        debug_assert!(kind.bytes().all(|byte| byte.is_ascii_lowercase()));
+        Self(Key::of_staging(deployment_id, deploy_id).below(kind))
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.0
+    }
+
+    pub(crate) fn block(&self, id: &BlockId) -> Key {
+        self.0.below(&id.word())
+    }
+}
+
+/// The id of a block, unique in its archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockId(pub(crate) Vec<u8>);
+
+impl BlockId {
+    /// From base64.
+    pub fn parse(text: &str) -> Result<Self, Refused> {
+        let bytes = STANDARD.decode(text).map_err(|_| Refused::BlockId)?;
+        if (1..=LONGEST_ID).contains(&bytes.len()) { Ok(Self(bytes)) } else { Err(Refused::BlockId) }
+    }
+
+    /// As the client wrote it.
+    pub(crate) fn shown(&self) -> String {
+        STANDARD.encode(&self.0)
+    }
+
+    fn word(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// The blocks of an archive in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockList(pub(crate) Vec<BlockId>);
+
+impl BlockList {
+    /// Reads `<BlockList><Latest>id</Latest>…</BlockList>`.
+    pub fn parse(xml: &str) -> Result<Self, Refused> {
+        let mut rest = skip(xml.trim_start_matches('\u{feff}'));
+        if let Some(after) = rest.strip_prefix("<?xml") {
+            rest = skip(after.split_once("?>").ok_or(Refused::BlockList)?.1);
+        }
+        if let Some(after) = rest.strip_prefix("<BlockList/>").or_else(|| rest.strip_prefix("<BlockList />"))
+        {
+            return if skip(after).is_empty() { Ok(Self(Vec::new())) } else { Err(Refused::BlockList) };
+        }
+        rest = skip(rest.strip_prefix("<BlockList>").ok_or(Refused::BlockList)?);
+        let mut ids = Vec::new();
+        loop {
+            if let Some(after) = rest.strip_prefix("</BlockList>") {
+                return if skip(after).is_empty() { Ok(Self(ids)) } else { Err(Refused::BlockList) };
+            }
+            if ids.len() == MOST_BLOCKS {
+                return Err(Refused::TooManyBlocks(MOST_BLOCKS));
+            }
+            // All blocks are uncommitted here: an archive is committed once and as a whole.
+            let (id, after) =
+                element(rest, "Latest").or_else(|| element(rest, "Uncommitted")).ok_or(Refused::BlockList)?;
+            ids.push(BlockId::parse(id.trim())?);
+            rest = skip(after);
+        }
+    }
+}
+
+/// The text of the element that comes first, and what follows it.
+fn element<'t>(text: &'t str, name: &str) -> Option<(&'t str, &'t str)> {
+    let inner = text.strip_prefix('<')?.strip_prefix(name)?.strip_prefix('>')?;
+    let (content, after) = inner.split_once("</")?;
+    Some((content, after.strip_prefix(name)?.strip_prefix('>')?))
+}
+
+/// What follows white space and comments.
+fn skip(text: &str) -> &str {
+    let text = text.trim_start();
+    match text.strip_prefix("<!--").and_then(|comment| comment.split_once("-->")) {
+        Some((_, after)) => skip(after),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(list: &str) -> Result<Vec<String>, Refused> {
+        BlockList::parse(list).map(|list| list.0.iter().map(BlockId::shown).collect())
+    }
+
+    #[test]
+    fn lists_of_blocks_are_read() {
+        let list = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<BlockList>\n  <Latest>YQ==</Latest>\n\
+            <!-- then --><Uncommitted>++//</Uncommitted><Latest> Yg== </Latest></BlockList>\n";
+        assert_eq!(shown(list).unwrap(), ["YQ==", "++//", "Yg=="]);
+        assert_eq!(shown("<BlockList></BlockList>").unwrap(), [""; 0]);
+        assert_eq!(shown("<BlockList />").unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn other_lists_are_refused() {
+        for list in [
+            "",
+            "<BlockList>",
+            "<BlockList><Latest>YQ==</BlockList>",
+            "<BlockList><Latest>YQ==</Uncommitted></BlockList>",
+            "<BlockList><Committed>YQ==</Committed></BlockList>",
+            "<BlockList></BlockList><BlockList></BlockList>",
+            "<BlockList><!-- </BlockList>",
+            "<!DOCTYPE a [<!ENTITY b \"c\">]><BlockList></BlockList>",
+            "{\"BlockList\": []}",
+        ] {
+            assert_eq!(shown(list), Err(Refused::BlockList), "{list}");
+        }
+        for id in ["", "a", "a b=", "YQ", "&amp;"] {
+            assert_eq!(
+                shown(&format!("<BlockList><Latest>{id}</Latest></BlockList>")),
+                Err(Refused::BlockId),
+                "{id}"
+            );
+        }
+        let many = "<Latest>YQ==</Latest>".repeat(MOST_BLOCKS + 1);
+        let many = format!("<BlockList>{many}</BlockList>");
+        assert_eq!(shown(&many), Err(Refused::TooManyBlocks(MOST_BLOCKS)));
+    }
+
+    #[test]
+    fn block_ids_are_short() {
+        assert!(BlockId::parse(&STANDARD.encode([7; 64])).is_ok());
+        assert_eq!(BlockId::parse(&STANDARD.encode([7; 65])), Err(Refused::BlockId));
+        let (deployment_id, deploy_id) = (Id::from_parts(0, 1, 0), Id::from_parts(0, 2, 0));
+        let block = Staging::new(deployment_id, deploy_id, "dags").block(&BlockId::parse("++//").unwrap());
+        assert_eq!(block.as_str(), format!("deployments/{deployment_id}/{deploy_id}/staged/dags/fbefff"));
+    }
+}

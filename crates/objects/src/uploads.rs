@@ -1,0 +1,323 @@
+//! Uploads: bytes that arrive on an async task, checked and written on threads that may block.
+//!
+//! An upload holds no thread while it waits for its sender: what has arrived is handed over in batches. Dropped at any
+//! point it leaves nothing, and what was kept is removed again unless its keeper says that it is known.
+
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::io::{Read as _, Write as _};
+use std::sync::Arc;
+
+use aws_lc_rs::digest;
+use podium_api::Id;
+use tokio::task::spawn_blocking;
+
+use crate::archive::{Checker, Contents};
+use crate::blocks::{BlockId, BlockList, MOST_BLOCKS, Staging};
+use crate::error::{Error, Refused, Result};
+use crate::key::Key;
+use crate::limits::Limits;
+use crate::store::{Draft, ObjectStore, Reader};
+
+/// How much is gathered before a thread is asked to look at it.
+const BATCH: usize = 256 * 1024;
+
+/// Where archives are received, and read and removed again.
+#[derive(Clone)]
+pub struct Uploads {
+    store: Arc<dyn ObjectStore>,
+    limits: Limits,
+}
+
+impl Uploads {
+    /// Archives in a store, within limits.
+    pub fn new(store: Arc<dyn ObjectStore>, limits: Limits) -> Self {
+        Self { store, limits }
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Begins to receive an archive of at most so many bytes.
+    pub fn receive(&self, key: Key, most: u64) -> Upload {
+        let limits = Limits { bytes: most.min(self.limits.bytes), ..self.limits };
+        Upload::new(Arc::clone(&self.store), key, Check::Archive(Box::new(Checker::new(limits))))
+    }
+
+    /// Begins to receive one block of an archive of at most so many bytes.
+    pub fn receive_block(&self, staging: &Staging, id: &BlockId, most: u64) -> Upload {
+        let most = most.min(self.limits.bytes);
+        let check = Check::Block { staging: staging.clone(), most, bytes: 0 };
+        Upload::new(Arc::clone(&self.store), staging.block(id), check)
+    }
+
+    /// Puts staged blocks together to an archive, checked like one that arrives whole.
+    pub async fn assemble(&self, staging: &Staging, list: &BlockList, key: Key, most: u64) -> Result<Kept> {
+        let (store, prefix) = (Arc::clone(&self.store), staging.key().clone());
+        let staged = blocking(move || Ok(store.list(&prefix)?)).await?;
+        for id in &list.0 {
+            let key = staging.block(id);
+            if !staged.iter().any(|(word, _)| key.as_str().ends_with(&format!("/{word}"))) {
+                return Err(Refused::UnknownBlock(id.shown()).into());
+            }
+        }
+        let archive = self.assembled(staging, list, key, most).await;
+        // Whatever came of it, the blocks have served: of a bad archive nothing is kept.
+        if !matches!(archive, Err(Error::Store(_))) {
+            self.discard(staging).await?;
+        }
+        archive
+    }
+
+    async fn assembled(&self, staging: &Staging, list: &BlockList, key: Key, most: u64) -> Result<Kept> {
+        let mut upload = self.receive(key, most);
+        for id in &list.0 {
+            let (store, key, id) = (Arc::clone(&self.store), staging.block(id), id.shown());
+            upload
+                .step(move |work| {
+                    let mut block = store.open(&key)?.ok_or(Refused::UnknownBlock(id))?;
+                    let mut buffer = vec![0; BATCH];
+                    loop {
+                        match block.read(&mut buffer)? {
+                            0 => return Ok(()),
+                            count => work.write(&buffer[..count])?,
+                        }
+                    }
+                })
+                .await?;
+        }
+        upload.finish().await
+    }
+
+    /// Removes the blocks that are staged for an archive.
+    pub async fn discard(&self, staging: &Staging) -> Result<()> {
+        self.delete_under(staging.key().clone()).await
+    }
+
+    /// Removes everything that is staged for a deploy.
+    pub async fn discard_all_of(&self, deployment_id: Id, deploy_id: Id) -> Result<()> {
+        self.delete_under(Key::of_staging(deployment_id, deploy_id)).await
+    }
+
+    /// Opens an object to be read on a thread that may block; nothing if there is none.
+    pub async fn open(&self, key: Key) -> Result<Option<Reader>> {
+        let store = Arc::clone(&self.store);
+        blocking(move || Ok(store.open(&key)?)).await
+    }
+
+    /// Removes the object with this key and every object below it.
+    pub async fn delete_under(&self, prefix: Key) -> Result<()> {
+        let store = Arc::clone(&self.store);
+        blocking(move || Ok(store.delete_under(&prefix)?)).await
+    }
+}
+
+/// Bytes on their way into the store.
+#[must_use = "an upload that is dropped leaves nothing"]
+pub struct Upload {
+    work: Option<Box<Work>>,
+    waiting: Vec<u8>,
+}
+
+struct Work {
+    store: Arc<dyn ObjectStore>,
+    key: Key,
+    check: Check,
+    draft: Option<Box<dyn Draft>>,
+    sha256: digest::Context,
+}
+
+enum Check {
+    Archive(Box<Checker>),
+    Block { staging: Staging, most: u64, bytes: u64 },
+}
+
+impl Upload {
+    fn new(store: Arc<dyn ObjectStore>, key: Key, check: Check) -> Self {
+        let sha256 = digest::Context::new(&digest::SHA256);
+        let work = Work { store, key, check, draft: None, sha256 };
+        Self { work: Some(Box::new(work)), waiting: Vec::new() }
+    }
+
+    /// Takes the next bytes. After an error there is nothing more to send.
+    pub async fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        self.waiting.extend_from_slice(bytes);
+        if self.waiting.len() < BATCH { Ok(()) } else { self.hand_over().await }
+    }
+
+    /// Keeps what was sent, if it passes as a whole.
+    pub async fn finish(mut self) -> Result<Kept> {
+        self.hand_over().await?;
+        let work = self.work.take().ok_or_else(ended)?;
+        blocking(move || work.keep()).await
+    }
+
+    async fn hand_over(&mut self) -> Result<()> {
+        let batch = std::mem::take(&mut self.waiting);
+        let mut batch = self
+            .step(move |work| {
+                work.write(&batch)?;
+                Ok(batch)
+            })
+            .await?;
+        batch.clear();
+        self.waiting = batch;
+        Ok(())
+    }
+
+    /// Does a part of the work where it may block. After an error, or if this is dropped, there is no more work.
+    fn step<T: Send + 'static>(
+        &mut self,
+        part: impl FnOnce(&mut Work) -> Result<T> + Send + 'static,
+    ) -> impl Future<Output = Result<T>> + Send {
+        let work = self.work.take();
+        async move {
+            let Some(mut work) = work else { return Err(ended()) };
+            let (work, done) = blocking(move || {
+                let done = part(&mut work)?;
+                Ok((work, done))
+            })
+            .await?;
+            self.work = Some(work);
+            Ok(done)
+        }
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        let work = self.work.take();
+        if work.as_ref().is_some_and(|work| work.draft.is_some()) {
+            where_it_may_block(move || drop(work));
+        }
+    }
+}
+
+impl Work {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        match &mut self.check {
+            Check::Archive(checker) => checker.push(bytes)?,
+            Check::Block { most, bytes: so_far, .. } => {
+                *so_far += bytes.len() as u64;
+                if *so_far > *most {
+                    return Err(Refused::TooLarge(*most).into());
+                }
+            }
+        }
+        self.sha256.update(bytes);
+        let draft = match &mut self.draft {
+            Some(draft) => draft,
+            none => none.insert(self.store.draft()?),
+        };
+        Ok(draft.write_all(bytes)?)
+    }
+
+    fn keep(mut self) -> Result<Kept> {
+        // Whatever is empty has no draft yet.
+        self.write(&[])?;
+        let Self { store, key, check, draft, sha256 } = self;
+        let draft = draft.ok_or_else(ended)?;
+        let (contents, block) = match check {
+            Check::Archive(checker) => (checker.finish()?, None),
+            Check::Block { staging, most, bytes } => {
+                (Contents { bytes, unpacked: bytes, entries: 0 }, Some((staging, most)))
+            }
+        };
+        draft.keep(&key)?;
+        let sha256 = sha256.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let removal = Removal { store: Arc::clone(&store), key: key.clone(), is_off: false };
+        let kept = Kept { key, contents, sha256, removal: Some(removal) };
+        if let Some((staging, most)) = block {
+            all_blocks_fit(&*store, &staging, most)?;
+        }
+        Ok(kept)
+    }
+}
+
+/// Counted once the block is among them, so that blocks which arrive together are counted together.
+fn all_blocks_fit(store: &dyn ObjectStore, staging: &Staging, most: u64) -> Result<()> {
+    let staged = store.list(staging.key())?;
+    if staged.len() > MOST_BLOCKS {
+        return Err(Refused::TooManyBlocks(MOST_BLOCKS).into());
+    }
+    let total: u64 = staged.iter().map(|(_, size)| size).sum();
+    if total > most { Err(Refused::TooLarge(most).into()) } else { Ok(()) }
+}
+
+/// An object that passed and is in the store. Dropped, it is removed again.
+#[must_use = "what is kept is removed again unless it is settled"]
+pub struct Kept {
+    /// Its key.
+    pub key: Key,
+    /// What it holds.
+    pub contents: Contents,
+    /// The SHA-256 of its bytes as they were sent, in lower-case hexadecimal.
+    pub sha256: String,
+    removal: Option<Removal>,
+}
+
+impl Kept {
+    /// Says that the object is known and stays.
+    pub fn settle(mut self) {
+        if let Some(removal) = &mut self.removal {
+            removal.is_off = true;
+        }
+    }
+
+    /// Removes the object again.
+    pub async fn discard(mut self) -> Result<()> {
+        let removal = self.removal.take();
+        blocking(move || {
+            drop(removal);
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let removal = self.removal.take();
+        if removal.as_ref().is_some_and(|removal| !removal.is_off) {
+            where_it_may_block(move || drop(removal));
+        }
+    }
+}
+
+/// Removes an object when it is dropped: also by a runtime that shuts down and runs nothing any more.
+struct Removal {
+    store: Arc<dyn ObjectStore>,
+    key: Key,
+    is_off: bool,
+}
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        if !self.is_off
+            && let Err(error) = self.store.delete_under(&self.key)
+        {
+            tracing::warn!(%error, key = %self.key, "an object that nobody knows could not be removed");
+        }
+    }
+}
+
+/// Runs something on a thread that may block.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    spawn_blocking(work).await.unwrap_or_else(|error| Err(std::io::Error::other(error).into()))
+}
+
+/// The same for something that nobody waits for; without a runtime every thread may block.
+fn where_it_may_block(work: impl FnOnce() + Send + 'static) {
+    match tokio::runtime::Handle::try_current() {
+        Ok(runtime) => drop(runtime.spawn_blocking(work)),
+        Err(_) => work(),
+    }
+}
+
+fn ended() -> Error {
+    std::io::Error::other("an upload was continued after its end").into()
+}

@@ -1,0 +1,266 @@
+//! Deploys, and what was uploaded for them.
+
+use podium_api::enums::{DeployStatus, DeployType, UploadKind};
+use podium_api::{Id, Timestamp};
+use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_domain::Scope;
+use podium_domain::deploys::{Details, expires_at};
+
+use crate::columns::{Columns, document};
+use crate::listing::{Filter, Paging, Table, Total};
+use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+use crate::work;
+
+/// The kind of their changes and their work: to fail where nobody finalizes them.
+pub const KIND: &str = "deploys";
+
+macro_rules! columns {
+    () => {
+        concat!(
+            "t.id, t.organization_id, t.deployment_id, t.type, t.status, t.image_tag, t.details, ",
+            stamp_columns!()
+        )
+    };
+}
+
+const DEPLOYMENT: &str = "t.deployment_id = {}";
+const ORGANIZATION: &str = "t.organization_id = {}";
+
+pub(crate) const TABLE: Table = Table {
+    name: "deploys",
+    key: "id",
+    on: "t.id = page.key",
+    columns: columns!(),
+    joins: stamp_joins!(),
+    sorts: &[("createdAt", "created_at")],
+    filters: &[DEPLOYMENT, ORGANIZATION],
+};
+
+statements! {
+    GET = concat!("SELECT ", columns!(), " FROM deploys t", stamp_joins!(),
+        " WHERE t.id = $1 AND t.deployment_id = $2 AND t.organization_id = $3");
+    STATE = concat!("SELECT ", columns!(), " FROM deploys t", stamp_joins!(), " WHERE t.id = $1");
+    INSERT = "INSERT INTO deploys (id, organization_id, deployment_id, type, status, image_tag, details, version, \
+        created_at, created_by, updated_at, updated_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+    UPDATE = "UPDATE deploys SET status = $4, details = $5, version = version + 1, updated_at = $6, updated_by = $7 \
+        WHERE id = $1 AND organization_id = $2 AND version = $3 AND status IN ($4, 'INITIALIZED')";
+    LOCK = "UPDATE deploys SET version = version WHERE id = $1";
+    LOCK_DEPLOYMENT = "UPDATE deployments SET version = version WHERE id = $1 AND organization_id = $2";
+    FAIL = "UPDATE deploys SET status = 'FAILED' WHERE id = $1 AND status = 'INITIALIZED'";
+    DELETE_OF_DEPLOYMENT = "DELETE FROM deploys WHERE deployment_id = $1";
+    FORGET_WORK = "DELETE FROM work WHERE kind = 'deploys' AND id IN \
+        (SELECT id FROM deploys WHERE deployment_id = $1)";
+    UPLOADS = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE deploy_id = $1 ORDER BY id";
+    UPLOAD = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE id = $1 AND deployment_id = $2";
+    INSERT_UPLOAD = "INSERT INTO uploads (id, deployment_id, deploy_id, kind, bytes, unpacked, entries, sha256, \
+        object_key, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    DELETE_UPLOADS = "DELETE FROM uploads WHERE deploy_id = $1";
+    DELETE_UPLOADS_OF_DEPLOYMENT = "DELETE FROM uploads WHERE deployment_id = $1";
+}
+
+/// A deploy as it is stored.
+#[derive(Clone, Debug)]
+pub struct DeployRow {
+    /// Its id.
+    pub id: Id,
+    /// Its organization.
+    pub organization_id: Id,
+    /// The deployment that it is for.
+    pub deployment_id: Id,
+    /// What it carries.
+    pub kind: DeployType,
+    /// How far it has come, as far as anybody has noticed.
+    pub status: DeployStatus,
+    /// Its image.
+    pub image_tag: String,
+    /// The rest of it.
+    pub details: Details,
+    /// Who made it and changed it.
+    pub stamp: Stamp,
+}
+
+/// Something that was uploaded for a deploy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UploadRow {
+    /// Its version.
+    pub id: Id,
+    /// What it is.
+    pub kind: UploadKind,
+    /// How large it is.
+    pub bytes: i64,
+    /// The SHA-256 of it.
+    pub sha256: String,
+    /// Where it is kept.
+    pub object_key: String,
+}
+
+/// Something that has just been uploaded.
+#[derive(Clone, Debug)]
+pub struct NewUpload {
+    /// Its version.
+    pub id: Id,
+    /// What it is.
+    pub kind: UploadKind,
+    /// How large it is, unpacked how large it is, and how many entries it has.
+    pub sizes: [u64; 3],
+    /// The SHA-256 of it.
+    pub sha256: String,
+    /// Where it is kept.
+    pub object_key: String,
+    /// When it was uploaded.
+    pub created_at: Timestamp,
+}
+
+/// Reads a page of a deployment's deploys, and how many there are.
+pub fn list(conn: &Conn, scope: &Scope, deployment_id: Id, paging: &Paging) -> Result<(Vec<DeployRow>, u64)> {
+    let mut filter = Filter::new(DEPLOYMENT, deployment_id.as_str());
+    filter.and(ORGANIZATION, Some(scope.organization()));
+    TABLE.page(conn, filter, paging, Total::Count, read)
+}
+
+/// Reads a deploy.
+pub fn get(conn: &Conn, scope: &Scope, deployment_id: Id, id: Id) -> Result<Option<DeployRow>> {
+    conn.query_opt(&GET, params![id.as_str(), deployment_id.as_str(), scope.organization()], read)
+}
+
+/// Reads a deploy for the loops and for uploads, which belong to no caller.
+pub fn state(conn: &Conn, id: Id) -> Result<Option<DeployRow>> {
+    conn.query_opt(&STATE, params![id.as_str()], read)
+}
+
+/// Holds a deployment until the end of the transaction, so that it is not deleted meanwhile.
+pub fn hold_deployment(tx: &Tx, scope: &Scope, deployment_id: Id) -> Result<()> {
+    tx.execute(&LOCK_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])?;
+    Ok(())
+}
+
+/// Reads a deploy and holds it until the end of the transaction.
+pub fn hold(tx: &Tx, id: Id) -> Result<Option<DeployRow>> {
+    tx.execute(&LOCK, params![id.as_str()])?;
+    state(tx, id)
+}
+
+/// Adds a deploy; one that waits is looked at again when its time is over.
+pub fn insert(tx: &Tx, row: &DeployRow) -> Result<()> {
+    let stamp = &row.stamp;
+    tx.execute(
+        &INSERT,
+        params![
+            row.id.as_str(),
+            row.organization_id.as_str(),
+            row.deployment_id.as_str(),
+            row.kind.as_str(),
+            row.status.as_str(),
+            &row.image_tag,
+            &document(&row.details)?,
+            stamp.version,
+            stamp.created_at.millis(),
+            stamp.created_by.id.as_str(),
+            stamp.updated_at.millis(),
+            stamp.updated_by.id.as_str(),
+        ],
+    )?;
+    match row.status {
+        DeployStatus::Initialized => {
+            work::enqueue(tx, KIND, row.id, expires_at(stamp.created_at), stamp.created_at)
+        }
+        DeployStatus::Deployed | DeployStatus::Failed => Ok(()),
+    }
+}
+
+/// Replaces a deploy whose version is still the one before its stamp's; one that no longer waits is left alone.
+pub fn update(tx: &Tx, row: &DeployRow) -> Result<()> {
+    let stamp = &row.stamp;
+    let rows = tx.execute(
+        &UPDATE,
+        params![
+            row.id.as_str(),
+            row.organization_id.as_str(),
+            stamp.version - 1,
+            row.status.as_str(),
+            &document(&row.details)?,
+            stamp.updated_at.millis(),
+            stamp.updated_by.id.as_str(),
+        ],
+    )?;
+    if rows != 1 {
+        return Err(Error::Lost);
+    }
+    if row.status != DeployStatus::Initialized {
+        work::forget(tx, KIND, row.id)?;
+    }
+    Ok(())
+}
+
+/// Makes a deploy that still waits fail, and forgets what was uploaded for it; says whether it did.
+pub fn fail(tx: &Tx, id: Id) -> Result<bool> {
+    if tx.execute(&FAIL, params![id.as_str()])? != 1 {
+        return Ok(false);
+    }
+    tx.execute(&DELETE_UPLOADS, params![id.as_str()])?;
+    Ok(true)
+}
+
+/// Removes the deploys of a deployment, with all that was uploaded; the objects are removed afterwards.
+pub fn delete_of_deployment(tx: &Tx, deployment_id: Id) -> Result<()> {
+    let id = deployment_id.as_str();
+    tx.execute(&FORGET_WORK, params![id])?;
+    // In this order: whoever adds an upload holds its deploy.
+    tx.execute(&DELETE_OF_DEPLOYMENT, params![id])?;
+    tx.execute(&DELETE_UPLOADS_OF_DEPLOYMENT, params![id])?;
+    Ok(())
+}
+
+/// What was uploaded for a deploy.
+pub fn uploads(conn: &Conn, deploy_id: Id) -> Result<Vec<UploadRow>> {
+    conn.query(&UPLOADS, params![deploy_id.as_str()], read_upload)
+}
+
+/// What was uploaded for a deployment as this version.
+pub fn upload(conn: &Conn, deployment_id: Id, version: &str) -> Result<Option<UploadRow>> {
+    conn.query_opt(&UPLOAD, params![version, deployment_id.as_str()], read_upload)
+}
+
+/// Adds what was uploaded for a deploy.
+pub fn insert_upload(tx: &Tx, deploy: &DeployRow, upload: &NewUpload) -> Result<()> {
+    let [bytes, unpacked, entries] = upload.sizes.map(u64::cast_signed);
+    tx.execute(
+        &INSERT_UPLOAD,
+        params![
+            upload.id.as_str(),
+            deploy.deployment_id.as_str(),
+            deploy.id.as_str(),
+            upload.kind.as_str(),
+            bytes,
+            unpacked,
+            entries,
+            &upload.sha256,
+            &upload.object_key,
+            upload.created_at.millis(),
+        ],
+    )?;
+    Ok(())
+}
+
+fn read(row: &Row<'_>) -> Result<DeployRow> {
+    Ok(DeployRow {
+        id: row.id(0)?,
+        organization_id: row.id(1)?,
+        deployment_id: row.id(2)?,
+        kind: row.word(3)?,
+        status: row.word(4)?,
+        image_tag: row.get(5)?,
+        details: row.document(6)?,
+        stamp: Stamp::read(row, 7)?,
+    })
+}
+
+fn read_upload(row: &Row<'_>) -> Result<UploadRow> {
+    Ok(UploadRow {
+        id: row.id(0)?,
+        kind: row.word(1)?,
+        bytes: row.get(2)?,
+        sha256: row.get(3)?,
+        object_key: row.get(4)?,
+    })
+}
