@@ -34,20 +34,22 @@ on_both_engines! {
         assert_eq!(exceptions, BTreeMap::new(), "these are exceptions to nothing");
     }
 
-    async fn a_workspace_is_unknown_to_members_who_hold_nothing_in_it(app) {
+    async fn a_place_is_unknown_to_members_who_hold_nothing_in_it(app) {
         let member = app.member("plain").await;
         let mut walked = 0;
         for spec in OPERATIONS {
             let prepared = prepare(&app, spec).await;
-            if prepared.on == On::Organization {
-                continue;
-            }
+            let place = match prepared.on {
+                On::Workspace(_) => "workspace",
+                On::Deployment { .. } => "deployment",
+                _ => continue,
+            };
             let answer = prepared.send(prepared.call(&app).by(&member)).await;
             let message = answer.refused(404);
-            assert_eq!(message, "There is no such workspace, or you may not see it.", "{}", spec.id);
+            assert_eq!(message, format!("There is no such {place}, or you may not see it."), "{}", spec.id);
             walked += 1;
         }
-        assert_eq!(walked, 3);
+        assert_eq!(walked, 9);
     }
 
     async fn a_stranger_cannot_tell_what_is_from_what_is_not(app) {

@@ -2,7 +2,7 @@
 
 use podium_api::enums::OrganizationRole;
 use podium_api::openapi::PREFIX;
-use podium_api::{Access, Spec};
+use podium_api::{Access, Id, Spec};
 use podium_domain::{On, Permission};
 use podium_testkit::{Actor, Answer, Call, TestApp};
 use serde_json::{Value, json};
@@ -66,7 +66,8 @@ pub(super) fn fresh(app: &TestApp) -> String {
 
 /// Makes what a call of the operation needs.
 pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
-    let mut made = Made { app, etag: String::new(), member: String::new() };
+    let mut made =
+        Made { app, operation_id: spec.id, etag: String::new(), member: String::new(), deployment: None };
     let (mut path, mut on) = (format!("{PREFIX}{}", spec.path), On::Organization);
     for param in spec.path_params {
         let id = made.thing(param).await;
@@ -74,6 +75,9 @@ pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
             on = On::Workspace(id.parse().expect("an id"));
         }
         path = path.replace(&format!("{{{param}}}"), &id);
+    }
+    if let Some((id, workspace_id)) = made.deployment {
+        on = On::Deployment { id, workspace_id };
     }
     let body = made.body(spec.id).await;
     Prepared { spec, path, body, etag: made.etag, on }
@@ -91,8 +95,10 @@ impl NamesWorkspace for Spec {
 
 struct Made<'a> {
     app: &'a TestApp,
+    operation_id: &'static str,
     etag: String,
     member: String,
+    deployment: Option<(Id, Id)>,
 }
 
 impl Made<'_> {
@@ -104,6 +110,14 @@ impl Made<'_> {
                 self.read("").await;
                 self.app.organization_id.to_string()
             }
+            "deploymentId" => {
+                let workspace_id = self.app.workspace(&name).await;
+                let id = self.app.deployment(workspace_id).await;
+                self.deployment = Some((id, workspace_id));
+                self.etag = "\"1-0\"".to_owned();
+                id.to_string()
+            }
+            "deployId" => self.deploy().await,
             "workspaceId" => self.post("/workspaces", json!({ "name": name }), "id").await,
             "teamId" => {
                 self.member = self.app.member(&name).await.id.to_string();
@@ -152,6 +166,9 @@ impl Made<'_> {
             }
             "CreateCustomRole" => custom_role(&name),
             "UpdateCustomRole" => json!({ "name": name, "permissions": ["deployment.logs.get"] }),
+            "CreateDeploy" => json!({ "type": "DAG_ONLY", "description": name }),
+            "UpdateDeploy" | "DeployRollback" => json!({ "description": name }),
+            "FinalizeDeploy" => json!({ "dagTarballVersion": "" }),
             "CreateTeam" | "UpdateTeam" | "CreateWorkspace" | "UpdateApiToken" => json!({ "name": name }),
             "AddTeamMembers" => json!({ "memberIds": [self.app.member(&name).await.id] }),
             "UpdateTeamRoles" | "UpdateUserRoles" => json!({ "organizationRole": "ORGANIZATION_MEMBER" }),
@@ -176,6 +193,23 @@ impl Made<'_> {
             "ChangePassword" => json!({ "currentPassword": "", "newPassword": NEW_PASSWORD }),
             _ => return None,
         })
+    }
+
+    /// A deploy that waits; for a rollback one that was finalized, and another after it.
+    async fn deploy(&mut self) -> String {
+        let (deployment_id, _) = self.deployment.expect("the path names the deployment first");
+        let path = format!("/deployments/{deployment_id}/deploys");
+        let body = json!({ "type": "IMAGE_ONLY" });
+        if self.operation_id != "DeployRollback" {
+            return self.post(&path, body, "id").await;
+        }
+        let (first, second) =
+            (self.post(&path, body.clone(), "id").await, self.post(&path, body, "id").await);
+        for id in [&second, &first, &second] {
+            let finalized = self.post(&format!("{path}/{id}/finalize"), json!({}), "id").await;
+            assert_eq!(&finalized, id);
+        }
+        second
     }
 
     async fn read(&mut self, path: &str) {

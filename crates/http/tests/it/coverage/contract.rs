@@ -69,7 +69,7 @@ fn every_operation_is_described_once_under_its_own_id() {
     }
     let described = DOCUMENT["paths"].as_object().expect("paths").values();
     let count: usize = described.map(|path| path.as_object().expect("methods").len()).sum();
-    assert_eq!(count, OPERATIONS.len());
+    assert_eq!(count, OPERATIONS.len() + 1, "uploads are described too, and are no operation");
 }
 
 #[test]
