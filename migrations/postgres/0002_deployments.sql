@@ -40,4 +40,26 @@ CREATE TABLE work (
     holder TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (kind, id)
 );
-CREATE INDEX work_due ON work (due_at);
+CREATE INDEX work_due ON work (kind, due_at);
+
+-- What remote workers call with: one deployment's own tokens, which open its agent endpoints and nothing else.
+CREATE TABLE agent_tokens (
+    id TEXT COLLATE "C" PRIMARY KEY,
+    organization_id TEXT COLLATE "C" NOT NULL,
+    deployment_id TEXT COLLATE "C" NOT NULL,
+    name TEXT COLLATE "C" NOT NULL,
+    name_key TEXT COLLATE "C" NOT NULL,
+    description TEXT COLLATE "C" NOT NULL,
+    short_token TEXT COLLATE "C" NOT NULL,
+    expiry_period_in_days BIGINT,
+    start_at BIGINT NOT NULL,
+    end_at BIGINT,
+    last_used_at BIGINT,
+    version BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    created_by TEXT COLLATE "C" NOT NULL,
+    updated_at BIGINT NOT NULL,
+    updated_by TEXT COLLATE "C" NOT NULL
+);
+CREATE UNIQUE INDEX agent_tokens_name ON agent_tokens (deployment_id, name_key);
+CREATE INDEX agent_tokens_by_created ON agent_tokens (deployment_id, created_at, id);

@@ -8,6 +8,7 @@
 mod bench;
 mod contract;
 mod keeper;
+mod mutate;
 mod outcome;
 mod postgres;
 mod probe;
@@ -35,6 +36,7 @@ Usage: cargo xtask <command>
   schemathesis               only that part of the tests
   bench [--million]          the release program against a bare handler, as ratios; with --million also the start on
                              a database of a million rows
+  mutate                     break ten rules on purpose, one at a time: the tests must notice each
   help                       this text
 ";
 
@@ -59,6 +61,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["tidy"] => tidy::run(),
         ["bench"] => bench::run(false),
         ["bench", "--million"] => bench::run(true),
+        ["mutate"] => mutate::run(),
         ["schemathesis"] => schemathesis::alone(),
         [] | ["help" | "--help" | "-h", ..] => {
             print!("{HELP}");

@@ -1,11 +1,85 @@
 //! Clusters: where deployments run that do not share infrastructure.
 
+mod requests;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::enums::{CloudProvider, ClusterStatus, ClusterType, HealthValue};
+use crate::operation::{Nothing, Operation, Permitted};
+use crate::page::{Page, SortKeys};
+use crate::path::{InOrganization, OfCluster};
+use crate::reply::{Many, One};
+use crate::union::OneOf;
 use crate::{Id, Timestamp};
+
+pub use requests::{
+    CreateClusterRequest, CreateNodePoolRequest, UpdateClusterRequest, UpdateNodePoolRequest,
+};
+
+const TAG: &str = "Cluster";
+
+/// Lists the clusters that the caller may see.
+pub const LIST: Operation<Permitted, InOrganization, ListClusters, Nothing, Many<ClustersPaginated>> =
+    Operation::get("ListClusters", "/organizations/{organizationId}/clusters", "organization.clusters.get")
+        .about(TAG, "List clusters");
+/// Creates a cluster.
+pub const CREATE: Operation<Permitted, InOrganization, Nothing, OneOf<CreateClusterRequest>, One<Cluster>> =
+    Operation::post(
+        "CreateCluster",
+        "/organizations/{organizationId}/clusters",
+        "organization.clusters.create",
+    )
+    .about(TAG, "Create a cluster")
+    .also(&[409, 412]);
+/// Reads a cluster.
+pub const GET: Operation<Permitted, OfCluster, Nothing, Nothing, One<Cluster>> = Operation::get(
+    "GetCluster",
+    "/organizations/{organizationId}/clusters/{clusterId}",
+    "organization.clusters.get",
+)
+.about(TAG, "Get a cluster");
+/// Changes a cluster.
+pub const UPDATE: Operation<Permitted, OfCluster, Nothing, OneOf<UpdateClusterRequest>, One<Cluster>> =
+    Operation::post(
+        "UpdateCluster",
+        "/organizations/{organizationId}/clusters/{clusterId}",
+        "organization.clusters.update",
+    )
+    .about(TAG, "Update a cluster")
+    .also(&[409, 412]);
+/// Deletes a cluster that no deployment runs on.
+pub const DELETE: Operation<Permitted, OfCluster, Nothing, Nothing, Nothing> = Operation::delete(
+    "DeleteCluster",
+    "/organizations/{organizationId}/clusters/{clusterId}",
+    "organization.clusters.delete",
+)
+.about(TAG, "Delete a cluster")
+.also(&[409, 412]);
+
+/// How clusters can be sorted.
+#[derive(Debug)]
+pub struct ClusterSorts;
+
+impl SortKeys for ClusterSorts {
+    const KEYS: &'static [&'static str] = &["name", "createdAt", "updatedAt"];
+}
+
+/// Which clusters to list.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListClusters {
+    /// Only those with one of these names.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// Only those of this provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<CloudProvider>,
+    /// The page.
+    #[serde(flatten)]
+    pub page: Page<ClusterSorts>,
+}
 
 /// A cluster.
 #[skip_serializing_none]
@@ -111,7 +185,6 @@ pub struct NodePool {
     /// The machine of its nodes.
     pub node_instance_type: String,
     /// Machines of workers that fit on a node.
-    #[serde(default)]
     pub supported_platform_machines: Vec<String>,
     /// When it was created.
     pub created_at: Timestamp,
@@ -137,7 +210,6 @@ pub struct ClusterHealthStatus {
     /// In one word.
     pub value: HealthValue,
     /// What is wrong.
-    #[serde(default)]
     pub details: Vec<ClusterHealthStatusDetail>,
 }
 
@@ -168,7 +240,7 @@ pub struct ClusterHealthStatusDetail {
 #[serde(rename_all = "camelCase")]
 pub struct ClusterMetadata {
     /// Addresses that its traffic comes from.
-    #[serde(rename = "externalIPs", default)]
+    #[serde(rename = "externalIPs")]
     pub external_ips: Vec<String>,
     /// The address of its name server.
     pub kube_dns_ip: Option<String>,
@@ -188,155 +260,4 @@ pub struct ClustersPaginated {
     pub offset: u64,
     /// How many there are in all.
     pub total_count: u64,
-}
-
-/// A new cluster, of any provider.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CreateClusterRequest {
-    /// Its provider.
-    pub cloud_provider: CloudProvider,
-    /// Its name, unique in the organization.
-    #[schemars(length(min = 1, max = 128))]
-    pub name: String,
-    /// Its region at the provider.
-    #[schemars(length(max = 100))]
-    pub region: String,
-    /// Who it is run by and for.
-    pub r#type: ClusterType,
-    /// The range of its network.
-    #[schemars(length(max = 100))]
-    pub vpc_subnet_range: String,
-    /// The machine of its databases; HYBRID needs one.
-    #[schemars(length(max = 100))]
-    pub db_instance_type: Option<String>,
-    /// The region that stands by; DEDICATED only.
-    #[schemars(length(max = 100))]
-    pub dr_region: Option<String>,
-    /// The range of the network in the region that stands by; as `vpcSubnetRange` unless given.
-    #[schemars(length(max = 100))]
-    pub dr_vpc_subnet_range: Option<String>,
-    /// Another range of the network in the region that stands by.
-    #[schemars(length(max = 100))]
-    pub dr_secondary_vpc_cidr: Option<String>,
-    /// The range of pods in the region that stands by; as `podSubnetRange` unless given.
-    #[schemars(length(max = 100))]
-    pub dr_pod_subnet_range: Option<String>,
-    /// The range of services in the region that stands by; as `serviceSubnetRange` unless given.
-    #[schemars(length(max = 100))]
-    pub dr_service_subnet_range: Option<String>,
-    /// The range of the service peering in the region that stands by; as `servicePeeringRange` unless given.
-    #[schemars(length(max = 100))]
-    pub dr_service_peering_range: Option<String>,
-    /// Whether copies reach the region that stands by within a guaranteed time.
-    pub enable_replication_time_control: Option<bool>,
-    /// Whether traffic leaves by a private network.
-    pub is_private_network_egress_enabled: Option<bool>,
-    /// Tags of everything that it consists of.
-    #[schemars(length(max = 1000))]
-    pub k8s_tags: Option<Vec<ClusterK8sTag>>,
-    /// Pools of nodes; HYBRID needs some.
-    #[schemars(length(max = 1000))]
-    pub node_pools: Option<Vec<CreateNodePoolRequest>>,
-    /// The account at the provider; HYBRID needs one.
-    #[schemars(length(max = 256))]
-    pub provider_account: Option<String>,
-    /// The tenant at the provider; HYBRID needs one.
-    #[schemars(length(max = 256))]
-    pub tenant_id: Option<String>,
-    /// The range of its pods.
-    #[schemars(length(max = 100))]
-    pub pod_subnet_range: Option<String>,
-    /// The range of its services.
-    #[schemars(length(max = 100))]
-    pub service_subnet_range: Option<String>,
-    /// The range of its service peering.
-    #[schemars(length(max = 100))]
-    pub service_peering_range: Option<String>,
-    /// Another range of its network.
-    #[schemars(length(max = 100))]
-    pub secondary_vpc_cidr: Option<String>,
-    /// The only workspaces that it takes deployments of; none means all.
-    #[schemars(length(max = 1000))]
-    pub workspace_ids: Option<Vec<Id>>,
-}
-
-/// A new pool of nodes.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CreateNodePoolRequest {
-    /// Its name, unique in the cluster.
-    pub name: String,
-    /// The machine of its nodes.
-    pub node_instance_type: String,
-    /// How many nodes it has at the most.
-    pub max_node_count: i64,
-    /// Whether it runs what names no pool; exactly one does.
-    pub is_default: Option<bool>,
-}
-
-/// New settings of a cluster, of either type.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct UpdateClusterRequest {
-    /// The type that it has.
-    pub cluster_type: Option<ClusterType>,
-    /// Its name, unique in the organization.
-    #[schemars(length(min = 1, max = 128))]
-    pub name: Option<String>,
-    /// Tags of everything that it consists of.
-    #[schemars(length(max = 1000))]
-    pub k8s_tags: Option<Vec<ClusterK8sTag>>,
-    /// The machine of its databases.
-    #[schemars(length(max = 100))]
-    pub db_instance_type: Option<String>,
-    /// Whether another region stands by; `true` needs a `drRegion`.
-    pub enable_dr: Option<bool>,
-    /// The region that stands by, set when it begins to.
-    #[schemars(length(max = 100))]
-    pub dr_region: Option<String>,
-    /// The range of the network there.
-    #[schemars(length(max = 100))]
-    pub dr_vpc_subnet_range: Option<String>,
-    /// The range of pods there.
-    #[schemars(length(max = 100))]
-    pub dr_pod_subnet_range: Option<String>,
-    /// The range of services there.
-    #[schemars(length(max = 100))]
-    pub dr_service_subnet_range: Option<String>,
-    /// The range of the service peering there.
-    #[schemars(length(max = 100))]
-    pub dr_service_peering_range: Option<String>,
-    /// Whether copies reach the region that stands by within a guaranteed time.
-    pub enable_replication_time_control: Option<bool>,
-    /// `true` moves all deployments to the region that stands by, `false` moves them back; changes nothing else.
-    pub is_failed_over: Option<bool>,
-    /// Whether traffic leaves by a private network; AWS only.
-    pub is_private_network_egress_enabled: Option<bool>,
-    /// All pools of nodes: those with a known id or name are changed, others added, missing ones removed.
-    #[schemars(length(max = 1000))]
-    pub node_pools: Option<Vec<UpdateNodePoolRequest>>,
-    /// The only workspaces that it takes deployments of; none means all.
-    #[schemars(length(max = 1000))]
-    pub workspace_ids: Option<Vec<Id>>,
-}
-
-/// A pool of nodes, changed or new.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct UpdateNodePoolRequest {
-    /// Its id, where it has one.
-    pub id: Option<Id>,
-    /// Its name, unique in the cluster.
-    pub name: String,
-    /// The machine of its nodes.
-    pub node_instance_type: String,
-    /// How many nodes it has at the most.
-    pub max_node_count: i64,
-    /// Whether it runs what names no pool; exactly one does.
-    pub is_default: Option<bool>,
 }

@@ -33,6 +33,8 @@ pub enum Check {
     List { items: Box<Check>, min: Option<u64>, max: Option<u64>, may_be_empty: bool },
     /// An object.
     Object(Vec<Field>),
+    /// An object with members of any names, all of one kind.
+    Map(Box<Check>),
     /// An object whose tag says which of several it is.
     Union { tag: String, variants: Vec<(String, Vec<Field>)> },
 }
@@ -107,6 +109,9 @@ impl Check {
                 max: number("maxItems"),
                 may_be_empty: schema[MAY_BE_EMPTY] == true,
             },
+            Some("object") if schema["additionalProperties"].is_object() => {
+                Self::Map(Box::new(Self::compile(&schema["additionalProperties"], schemas)))
+            }
             Some("object") => Self::Object(fields(schema, schemas)),
             _ => Self::Anything,
         };
@@ -227,6 +232,12 @@ impl Check {
                     field.visit(object, path, errors);
                 }
             }
+            (Self::Map(values), Value::Object(object)) => {
+                object.retain(|_, value| !value.is_null());
+                for (name, value) in object {
+                    values.visit(value, &format!("{path}.{name}"), errors);
+                }
+            }
             (Self::Union { tag, variants }, Value::Object(object)) => {
                 union::visit(tag, variants, object, path, errors);
             }
@@ -243,7 +254,7 @@ impl Check {
             Self::Integer { .. } => "a whole number",
             Self::Boolean => "true or false",
             Self::List { .. } => "an array",
-            Self::Object(_) | Self::Union { .. } => "an object",
+            Self::Object(_) | Self::Map(_) | Self::Union { .. } => "an object",
         }
     }
 
@@ -268,6 +279,12 @@ impl Check {
                 });
                 Some(Value::Object(shown.collect()))
             }
+            (Self::Map(values), Value::Object(object)) => {
+                let shown = object
+                    .iter()
+                    .filter_map(|(name, value)| Some((name.clone(), values.without_secrets(value)?)));
+                Some(Value::Object(shown.collect()))
+            }
             (Self::Union { variants, .. }, Value::Object(object)) => {
                 let shown = object.iter().filter_map(|(name, value)| {
                     let field = variants.iter().flat_map(|(_, fields)| fields).find(|f| f.name == *name)?;
@@ -275,7 +292,7 @@ impl Check {
                 });
                 Some(Value::Object(shown.collect()))
             }
-            (Self::Object(_) | Self::Union { .. } | Self::List { .. }, _) => None,
+            (Self::Object(_) | Self::Map(_) | Self::Union { .. } | Self::List { .. }, _) => None,
             _ => Some(value.clone()),
         }
     }

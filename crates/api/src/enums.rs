@@ -154,6 +154,30 @@ wire_enum! {
         EnterpriseBusinessCritical = "ENTERPRISE_BUSINESS_CRITICAL",
         PartnerEnterprise = "PARTNER_ENTERPRISE",
     }
+    /// Components of a deployment that write logs.
+    LogSource {
+        Scheduler = "scheduler",
+        Webserver = "webserver",
+        Triggerer = "triggerer",
+        Worker = "worker",
+        DagProcessor = "dag-processor",
+        ApiServer = "apiserver",
+    }
+    /// What an environment object is.
+    EnvironmentObjectType {
+        Connection = "CONNECTION",
+        EnvironmentVariable = "ENVIRONMENT_VARIABLE",
+        AirflowVariable = "AIRFLOW_VARIABLE",
+        MetricsExport = "METRICS_EXPORT",
+    }
+    /// What an environment object belongs to.
+    EnvironmentObjectScope { Workspace = "WORKSPACE", Deployment = "DEPLOYMENT" }
+    /// What an environment object can be linked to.
+    LinkScope { Deployment = "DEPLOYMENT" }
+    /// How metrics are sent.
+    ExporterType { Prometheus = "PROMETHEUS" }
+    /// How the sender of metrics proves itself.
+    MetricsAuthType { Basic = "BASIC", AuthToken = "AUTH_TOKEN", SigV4 = "SIGV4" }
     /// Where a deployment runs: shared infrastructure, a dedicated cluster, or one of the customer's own.
     DeploymentType { Dedicated = "DEDICATED", Hybrid = "HYBRID", Standard = "STANDARD" }
     /// What a deployment is doing.

@@ -3,14 +3,17 @@
 //! Compiles alone and knows no HTTP library, no database and no async. Everything that speaks of an operation (the
 //! router, the OpenAPI document, the client, the tests) starts from the constants here.
 
+pub mod agent_tokens;
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
 pub mod clusters;
 pub mod decode;
+pub mod deployment_logs;
 pub mod deployments;
 pub mod deploys;
 pub mod enums;
+pub mod environment_objects;
 mod error;
 mod id;
 pub mod invites;
@@ -51,12 +54,24 @@ pub const OPERATIONS: &[Spec] = &[
     allowed_ip_address_ranges::DELETE.spec,
     allowed_ip_address_ranges::BULK_CREATE.spec,
     allowed_ip_address_ranges::BULK_DELETE.spec,
+    clusters::LIST.spec,
+    clusters::CREATE.spec,
+    clusters::GET.spec,
+    clusters::UPDATE.spec,
+    clusters::DELETE.spec,
+    deployment_logs::GET.spec,
     deploys::LIST.spec,
     deploys::CREATE.spec,
     deploys::GET.spec,
     deploys::UPDATE.spec,
     deploys::FINALIZE.spec,
     deploys::ROLLBACK.spec,
+    environment_objects::LIST.spec,
+    environment_objects::CREATE.spec,
+    environment_objects::GET.spec,
+    environment_objects::UPDATE.spec,
+    environment_objects::DELETE.spec,
+    environment_objects::EXCLUDE_LINKING.spec,
     invites::CREATE.spec,
     invites::DELETE.spec,
     invites::CREATE_LINK.spec,
@@ -94,6 +109,17 @@ pub const OPERATIONS: &[Spec] = &[
     workspaces::GET.spec,
     workspaces::UPDATE.spec,
     workspaces::DELETE.spec,
+    deployments::LIST.spec,
+    deployments::CREATE.spec,
+    deployments::GET.spec,
+    deployments::UPDATE.spec,
+    deployments::DELETE.spec,
+    deployments::OVERRIDE_HIBERNATION.spec,
+    deployments::END_HIBERNATION_OVERRIDE.spec,
+    agent_tokens::LIST.spec,
+    agent_tokens::CREATE.spec,
+    agent_tokens::GET.spec,
+    agent_tokens::DELETE.spec,
     auth::ACCEPT_INVITE.spec,
     auth::SIGN_IN.spec,
     auth::RENEW.spec,

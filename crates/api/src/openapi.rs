@@ -231,7 +231,7 @@ fn describe(status: u16) -> &'static str {
         404 => "There is no such thing, or the caller may not see it.",
         408 => "The request did not arrive in time.",
         409 => "The request is at odds with what is there.",
-        412 => "The resource has changed since the given ETag.",
+        412 => "The resource has changed since the given ETag, or is not in a state that allows this.",
         413 => "The body is too large.",
         415 => "The body is not JSON.",
         429 => "Too many requests; try again after `Retry-After` seconds.",

@@ -79,6 +79,8 @@ pub struct Spec {
     pub audited: bool,
     /// Whether the reply holds a secret that must not be kept in clear.
     pub secret_reply: bool,
+    /// Whether the reply is never given again from memory: it depends on more than the database, or may hold secrets.
+    pub live: bool,
     /// The field of the body that names the target of the permission, where the path does not.
     pub target_in_body: Option<&'static str>,
     /// Statuses it can answer beyond those that follow from its access and types.
@@ -121,6 +123,7 @@ impl<A, P: PathParams, Q: Input, B: Input, R: Reply> Operation<A, P, Q, B, R> {
             makers_permission: None,
             audited: !matches!(method, Method::Get),
             secret_reply: false,
+            live: false,
             target_in_body: None,
             also: &[],
             reply_kind: R::KIND,
@@ -154,6 +157,12 @@ impl<A, P: PathParams, Q: Input, B: Input, R: Reply> Operation<A, P, Q, B, R> {
     /// Says that the reply holds a secret.
     pub const fn secret_reply(mut self) -> Self {
         self.spec.secret_reply = true;
+        self
+    }
+
+    /// Says that the reply depends on more than the database, or may hold secrets.
+    pub const fn live(mut self) -> Self {
+        self.spec.live = true;
         self
     }
 

@@ -101,13 +101,10 @@ pub struct ProviderRegion {
     /// Its name at the provider.
     pub name: String,
     /// Where it is.
-    #[serde(default)]
     pub location: String,
     /// Whether it takes no new clusters.
-    #[serde(default)]
     pub limited: bool,
     /// Machines that it does not have.
-    #[serde(default)]
     pub banned_instances: Vec<String>,
 }
 
@@ -140,7 +137,6 @@ pub struct DeploymentOptions {
     /// Bounds of task pods and of all of them together.
     pub resource_quotas: ResourceQuotaOptions,
     /// Identities that the deployment could take on.
-    #[serde(default)]
     pub workload_identity_options: Vec<WorkloadIdentityOption>,
 }
 

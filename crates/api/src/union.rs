@@ -53,7 +53,8 @@ impl<T: Union> JsonSchema for OneOf<T> {
         let all = T::json_schema(generator).to_value();
         let (mut options, mut mapping) = (Vec::new(), Map::new());
         for variant in T::VARIANTS {
-            let schema = variant.narrow(all.clone(), T::TAG, generator);
+            let words: Vec<&str> = T::VARIANTS.iter().map(|variant| variant.word).collect();
+            let schema = variant.narrow(all.clone(), (T::TAG, &words), generator);
             generator.definitions_mut().insert(variant.name.into(), schema);
             let reference = format!("#/components/schemas/{}", variant.name);
             options.push(json!({ "$ref": reference }));
@@ -66,7 +67,7 @@ impl<T: Union> JsonSchema for OneOf<T> {
 
 impl Variant {
     /// The schema of all variants, brought down to this one.
-    fn narrow(&self, schema: Value, tag: &str, generator: &mut SchemaGenerator) -> Value {
+    fn narrow(&self, schema: Value, (tag, words): (&str, &[&str]), generator: &mut SchemaGenerator) -> Value {
         let mut schema = narrow(schema, self.without, self.required);
         if let Some(fields) = schema["properties"].as_object_mut() {
             for (name, schema) in (self.fields)(generator) {
@@ -74,8 +75,6 @@ impl Variant {
             }
             if let Some(tag) = fields.get_mut(tag) {
                 let about = tag.get("description").cloned().unwrap_or_default();
-                let word = tag.get("enum").is_none().then(|| json!([self.word]));
-                let words = word.unwrap_or_else(|| tag["enum"].clone());
                 *tag = json!({ "type": "string", "enum": words, "const": self.word, "description": about });
             }
         }

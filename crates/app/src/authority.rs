@@ -177,6 +177,13 @@ impl App {
         if claims.exp.is_some_and(|end| end <= now.millis().div_euclid(1000)) {
             return unauthenticated(Unauthenticated::Expired);
         }
+        let credential = move |conn: &Conn| credentials::by_hash(conn, &hex(&key.0));
+        let is_agent = self.db.read(None, credential).await?;
+        if is_agent.is_some_and(|credential| credential.kind == CredentialKind::AgentToken) {
+            let message =
+                "This is an agent token: it opens the agent endpoints of its deployment and nothing else.";
+            return Err(Refusal::Forbidden(message.into()).into());
+        }
         let authority = self.db.read(None, move |conn| read_authority(conn, key, generation)).await?;
         authority.map_or_else(|| unauthenticated(Unauthenticated::Revoked), Ok)
     }
@@ -227,6 +234,7 @@ fn read_member(
     let grants = match credential.kind {
         CredentialKind::ApiToken => Grants::for_token(grants),
         CredentialKind::Session => Grants::new(grants),
+        CredentialKind::AgentToken => return Ok(None),
     };
     let ranges = stored_ranges::all(conn, organization_id)?;
     let ranges = ranges.iter().filter_map(|range| range.parse().ok()).collect();

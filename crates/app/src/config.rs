@@ -27,8 +27,16 @@ pub struct Config {
     pub files: PathBuf,
     /// The largest archive that is received, in bytes as it is sent.
     pub upload_limit: u64,
+    /// Whether deployments may run on the server's own infrastructure.
+    pub shared_infrastructure: bool,
+    /// Where logs of deployments are kept.
+    pub logs: PathBuf,
+    /// How long logs of deployments are kept, in whole days.
+    pub log_retention: Duration,
     /// How to send mail, where there is a way.
     pub mailer: Option<Mailer>,
+    /// Whether secrets of environment objects may be shown to those who may change them.
+    pub show_secrets: bool,
 }
 
 impl Config {
@@ -44,7 +52,11 @@ impl Config {
             audit_retention: Duration::from_hours(90 * 24),
             files: PathBuf::from("podium-data/objects"),
             upload_limit: 1 << 30,
+            shared_infrastructure: true,
+            logs: PathBuf::from("podium-data/logs"),
+            log_retention: Duration::from_hours(15 * 24),
             mailer: None,
+            show_secrets: false,
         }
     }
 }

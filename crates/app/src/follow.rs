@@ -1,4 +1,5 @@
-//! Follows the change log where other replicas write it: what they changed is forgotten here.
+//! Follows the change log where other replicas write it: what they changed is forgotten here, and the loops of this
+//! process are woken, because what they changed may have brought work.
 //!
 //! Only a courtesy that keeps memory fresh. Truth is checked in each request's own round trip.
 
@@ -18,7 +19,9 @@ pub async fn run(app: App) {
     let mut position = None;
     loop {
         let woken = tokio::time::timeout(POLL, app.db.wait_for_wake());
-        let _ = woken.await;
+        if woken.await.is_ok() {
+            app.work_bell.ring();
+        }
         match step(&app, position).await {
             Ok(reached) => position = Some(reached),
             Err(error) => {

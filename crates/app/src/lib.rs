@@ -12,6 +12,7 @@ pub mod follow;
 pub mod idempotency;
 pub mod mail;
 pub mod maintenance;
+pub mod meters;
 mod passwords;
 mod rate_limits;
 pub mod secrets;
@@ -19,12 +20,18 @@ mod signing;
 pub mod start;
 mod throttle;
 pub mod visit;
+pub mod work;
 pub mod world;
 
+pub mod agent_tokens;
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
+pub mod clusters;
+pub mod deployment_logs;
+pub mod deployments;
 pub mod deploys;
+pub mod environment_objects;
 mod facts;
 pub mod invites;
 pub mod options;
@@ -43,6 +50,7 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 use podium_api::{Id, Timestamp};
 use podium_db::Db;
+use podium_logs::LogStore;
 use podium_objects::Uploads;
 use podium_store::landmarks::Landmarks;
 use tokio::sync::Semaphore;
@@ -80,9 +88,15 @@ pub struct Shared {
     pub secrets: secrets::Secrets,
     /// The keys that sign tokens.
     pub keys: ArcSwap<Keys>,
+    /// Logs of deployments.
+    pub logs: Arc<LogStore>,
     /// How often subjects may call.
     pub rate_limits: RateLimits,
     pub(crate) uploading: Arc<Semaphore>,
+    /// Wakes the loops of this process.
+    pub work_bell: work::WorkBell,
+    /// Numbers for the operator.
+    pub meters: meters::Meters,
     pub(crate) authorities: Arc<authority::Authorities>,
     pub(crate) running: idempotency::Running,
     pub(crate) refusals: rate_limits::Refusals,

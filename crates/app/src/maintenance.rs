@@ -38,6 +38,9 @@ pub async fn once(app: &App) -> Result<()> {
     drop_all(app, move |tx| Ok(audit::prune(tx, now - audit_retention, AT_ONCE)?)).await?;
     app.db.write(None, move |tx| signing_keys::drop_unused(tx, now - RETIRED_KEYS_KEPT_FOR)).await?;
     app.reload_keys().await?;
+    if let Err(error) = app.logs.expire(now).await {
+        tracing::warn!(%error, "old logs could not be dropped; it is tried again in a minute");
+    }
     app.rate_limits.tidy();
     app.refusals.tidy();
     Ok(())

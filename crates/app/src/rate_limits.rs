@@ -83,3 +83,32 @@ impl Refusals {
         self.0.retain_recent();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u64) -> Id {
+        Id::from_parts(0, 0, number)
+    }
+
+    #[test]
+    fn a_subject_may_make_ten_seconds_worth_of_calls_of_each_kind_at_once() {
+        let limits = RateLimits::new(Some(Rates::default()));
+        for (method, burst) in [(Method::Get, 250), (Method::Post, 100), (Method::Delete, 50)] {
+            let passed = (0..100_000).take_while(|_| limits.count(id(1), method).is_ok()).count();
+            assert!((burst..2 * burst).contains(&passed), "{method:?}: {passed}");
+            assert!(limits.count(id(2), method).is_ok(), "another subject is counted by itself");
+        }
+        let replica = RateLimits::new(Some(Rates::default()));
+        assert!(replica.count(id(1), Method::Delete).is_ok(), "another replica counts by itself");
+    }
+
+    #[test]
+    fn refused_calls_leave_so_many_records_and_no_more() {
+        let refusals = Refusals::default();
+        let recorded = (0..10_000).filter(|_| refusals.allow(id(1))).count();
+        assert!((100..10_000).contains(&recorded), "{recorded}");
+        assert!(refusals.allow(id(2)));
+    }
+}

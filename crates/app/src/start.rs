@@ -10,6 +10,7 @@ use podium_api::workspaces::Workspace;
 use podium_api::{Id, Timestamp};
 use podium_db::{Conn, Db, Options, Target, Tx};
 use podium_domain::{Grant, Held, On, Scope, emails, names};
+use podium_logs::LogStore;
 use podium_objects::{Limits, LocalDisk, Uploads};
 use podium_store::credentials::{self, Credential, CredentialKind};
 use podium_store::{
@@ -24,6 +25,7 @@ use crate::passwords::Passwords;
 use crate::rate_limits::RateLimits;
 use crate::secrets::{Secrets, hex, sha256_hex, unhex};
 use crate::signing::{Claims, Keys};
+use crate::work::WorkBell;
 use crate::world::World;
 use crate::{App, Shared};
 
@@ -53,20 +55,29 @@ impl App {
         let authorities = Arc::new(Authorities::default());
         let mut options = Options::new(target);
         options.connections = config.connections.unwrap_or(options.connections);
-        let follower = Arc::clone(&authorities);
-        options.on_commit = Arc::new(move |changes| follower.committed(changes));
+        let work_bell = WorkBell::default();
+        let (follower, bell) = (Arc::clone(&authorities), work_bell.clone());
+        options.on_commit = Arc::new(move |changes| {
+            follower.committed(changes);
+            bell.committed(changes);
+        });
         let db = Db::open(options).await?;
         db.migrate(MIGRATIONS).await?;
         check_key(&db, &secrets, &world).await?;
         let keys = make_keys(&db, &secrets, &world).await?;
         let objects = open_objects(&config).await?;
+        let logs = LogStore::open(&config.logs, config.log_retention)
+            .map_err(|error| Error::Internal(format!("the log store cannot be opened: {error}")))?;
         let app = Self(Arc::new(Shared {
             db,
             objects,
             uploading: Arc::new(Semaphore::new(MOST_UPLOADING)),
             secrets,
             keys: ArcSwap::from_pointee(keys),
+            logs: Arc::new(logs),
             authorities,
+            work_bell,
+            meters: Default::default(),
             rate_limits: RateLimits::new(config.rates),
             running: Default::default(),
             refusals: Default::default(),

@@ -10,7 +10,8 @@ use podium_api::{Id, Many, Nothing, One};
 use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, Scope, names};
 use podium_store::{
-    Paging, Stamp, clusters, credentials, deployments, grants, organizations, roles, tokens, workspaces,
+    Paging, Stamp, clusters, credentials, deployments, environment_objects, grants, organizations, roles,
+    tokens, workspaces,
 };
 
 use crate::cx::{Call, Cx};
@@ -123,7 +124,7 @@ pub async fn update(
     .await
 }
 
-/// Deletes an empty workspace, with its tokens and roles.
+/// Deletes an empty workspace, with its tokens, roles and environment objects.
 pub async fn delete(cx: Cx<Scope>, call: Call<OfWorkspace, Nothing, Nothing>) -> Result<Nothing> {
     let id = call.path.workspace_id;
     cx.mutate(move |cx, tx| {
@@ -146,6 +147,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfWorkspace, Nothing, Nothing>) ->
         roles::forget_workspace(tx, id)?;
         clusters::forget_workspace(tx, id)?;
         workspaces::delete(tx, cx.scope(), id, version)?;
+        environment_objects::delete_of_workspace(tx, cx.scope(), id)?;
         cx.changed(tx, workspaces::KIND, id, version + 1)?;
         Ok(Nothing)
     })
@@ -199,6 +201,7 @@ fn check_defaults(workspace: &Workspace) -> Result<()> {
 
 fn check_cluster(tx: &Tx, scope: &Scope, workspace: &Workspace) -> Result<()> {
     let Some(cluster_id) = workspace.default_cluster_id else { return Ok(()) };
+    clusters::lock(tx, scope, cluster_id)?;
     if clusters::admits(tx, scope, cluster_id, workspace.id)? == Some(true) {
         return Ok(());
     }

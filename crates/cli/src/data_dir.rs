@@ -11,6 +11,8 @@ use podium_app::world::World;
 pub(crate) const DATABASE: &str = "podium.db";
 /// The directory of uploaded files.
 pub(crate) const OBJECTS: &str = "objects";
+/// The directory of deployments' logs.
+pub(crate) const LOGS: &str = "logs";
 const SECRET_KEY: &str = "secret-key";
 const OWNER_TOKEN: &str = "owner-token";
 

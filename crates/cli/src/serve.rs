@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use ipnet::IpNet;
@@ -60,6 +61,12 @@ pub(crate) struct Serve {
     /// Largest archive of DAGs or of a bundle that is received, in bytes as it is sent.
     #[arg(long, env = "PODIUM_UPLOAD_LIMIT", default_value_t = 1 << 30)]
     upload_limit: u64,
+    /// Days for which logs of deployments are kept.
+    #[arg(long, env = "PODIUM_LOG_RETENTION_DAYS", default_value = "15", value_parser = clap::value_parser!(u32).range(1..))]
+    log_retention_days: u32,
+    /// Let those who may change environment objects read the secrets in them.
+    #[arg(long, env = "PODIUM_ALLOW_SHOW_SECRETS", value_parser = clap::builder::BoolishValueParser::new())]
+    allow_show_secrets: bool,
     /// Mail server such as smtps://user:password@mail.example.com; without one invite links are handed out by owners.
     #[arg(long, env = "PODIUM_SMTP_URL", hide_env_values = true, requires = "mail_from")]
     smtp_url: Option<String>,
@@ -121,6 +128,8 @@ impl Serve {
         config.rates = self.rate_limits;
         config.connections = self.database_connections;
         config.upload_limit = self.upload_limit;
+        config.log_retention = Duration::from_hours(24 * u64::from(self.log_retention_days));
+        config.show_secrets = self.allow_show_secrets;
         if let (Some(url), Some(from)) = (&self.smtp_url, &self.mail_from) {
             config.mailer = Some(Mailer::new(url, from)?);
         }
@@ -144,4 +153,28 @@ async fn finish(app: &App) {
         tracing::warn!(%error, "the last uses of tokens could not be written down");
     }
     app.db.close().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        serve: Serve,
+    }
+
+    #[test]
+    fn the_public_url_is_the_one_that_is_set_and_else_the_address() {
+        let public_url = |arguments: &[&str]| {
+            let serve = Typed::parse_from(["podium"].iter().chain(arguments)).serve;
+            serve.config(([127, 0, 0, 1], 8080).into()).unwrap().public_url
+        };
+        assert_eq!(public_url(&[]), "http://127.0.0.1:8080");
+        let set = ["--public-url", "https://podium.example.com/"];
+        assert_eq!(public_url(&set), "https://podium.example.com");
+    }
 }

@@ -9,7 +9,7 @@ use podium_app::world::World;
 use podium_app::{App, Config};
 use podium_db::Target;
 
-use crate::data_dir::{DATABASE, DataDir, OBJECTS};
+use crate::data_dir::{DATABASE, DataDir, LOGS, OBJECTS};
 
 /// Where an installation is.
 #[derive(Args)]
@@ -27,10 +27,10 @@ pub(crate) struct Installation {
 
 impl Installation {
     /// Opens the installation, and makes it where there is none; then the owner's token is shown.
-    pub(crate) async fn open(&self, mut config: Config) -> Result<App, String> {
+    pub(crate) async fn open(&self, config: Config) -> Result<App, String> {
+        let config = Config { files: self.data_dir.join(OBJECTS), logs: self.data_dir.join(LOGS), ..config };
         let world = Arc::new(World::machine());
         let data_dir = DataDir::open(&self.data_dir)?;
-        config.files = self.data_dir.join(OBJECTS);
         let target = self.target();
         let key = match (&self.secret_key, &target) {
             (Some(key), _) => key.clone(),

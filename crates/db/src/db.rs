@@ -36,6 +36,23 @@ impl Db {
         Ok(db)
     }
 
+    /// Opens a database to look at it: also while another process writes the same file, and nothing can be written.
+    pub async fn view(target: Target) -> Result<Self> {
+        match target {
+            Target::Sqlite(path) => {
+                let open = move || sqlite::Pool::view(&path);
+                let pool = tokio::task::spawn_blocking(open).await.map_err(Error::other)??;
+                Ok(Self(Pool::Sqlite(Arc::new(pool))))
+            }
+            target => Self::open(Options { connections: 1, ..Options::new(target) }).await,
+        }
+    }
+
+    /// Whether other processes may write too. Where none does, what is held was held by a process that has ended.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.0, Pool::Postgres(_))
+    }
+
     /// Which engine this is: for diagnostics, never for decisions.
     pub fn engine(&self) -> Engine {
         match &self.0 {

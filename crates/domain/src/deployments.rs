@@ -1,7 +1,19 @@
-//! Deployments: what is wanted of one, what may be asked of it, and what follows.
+//! Deployments: where one runs, what may be asked of it, and what is wanted of it.
 
+#[cfg(test)]
+mod cast;
+pub mod hibernation;
+pub mod namespaces;
+pub mod place;
+pub mod plan;
+pub mod queues;
+mod resources;
+pub mod settings;
 pub mod spec;
+pub mod variables;
 
+pub use plan::plan;
+pub use settings::{Facts, Means, NodePool, Placed, Wanted, create, misplaced, update};
 pub use spec::{
     Bundle, EnvironmentVariable, Hibernation, HibernationOverride, Queue, Release, RemoteExecution, Running,
     RunningBundle, Secret, Spec,

@@ -7,10 +7,13 @@
 pub mod allowed_ip_address_ranges;
 pub mod assignable;
 pub mod authorize;
+pub mod clusters;
 pub mod custom_roles;
+pub mod deployment_logs;
 pub mod deployments;
 pub mod deploys;
 pub mod emails;
+pub mod environment_objects;
 pub mod grants;
 pub mod groups;
 pub mod last_owner;

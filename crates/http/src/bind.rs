@@ -336,7 +336,8 @@ where
         return Err(Error::STALE.into());
     }
     let known = incoming.parts.headers.get(IF_NONE_MATCH).filter(|_| spec.method == Method::Get).cloned();
-    let generation = incoming.app.db.generation().filter(|_| spec.method == Method::Get && admitted.is_ok());
+    let may_remember = spec.method == Method::Get && !spec.live && admitted.is_ok();
+    let generation = incoming.app.db.generation().filter(|_| may_remember);
     let token_id = authority.credential.token_id;
     if let Some(generation) = generation
         && let Some(answer) = env.answers.find(incoming.question(token_id), generation, incoming.now)

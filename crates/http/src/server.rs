@@ -237,7 +237,15 @@ impl Server {
                 }
                 let meters = shared.routes.iter().map(|route| (route.spec.id, &route.meter));
                 let meters = meters.chain([(podium_api::uploads::ID, &shared.uploads)]);
-                pages::text(metrics::render(meters, shared.open_connections.load(Ordering::Relaxed)))
+                let requests = metrics::render(meters, shared.open_connections.load(Ordering::Relaxed));
+                match shared.app.meter_page().await {
+                    Ok(others) => pages::text(requests + &others),
+                    Err(error) => {
+                        // Numbers are wanted most when the database is away.
+                        tracing::warn!(%error, "some numbers cannot be read");
+                        pages::text(requests)
+                    }
+                }
             }
             Page::Docs => pages::docs(),
             Page::DocsScript => pages::docs_script(),

@@ -1,14 +1,176 @@
-//! Clusters, as far as workspaces refer to them.
+//! Clusters: their columns, the document of what their owners have chosen, and what is known of them.
 
-use podium_api::Id;
-use podium_db::{Conn, Result, Tx, params, statements};
-use podium_domain::Scope;
+use std::collections::{BTreeMap, BTreeSet};
+
+use podium_api::clusters::{Cluster, ClusterDetails};
+use podium_api::enums::{CloudProvider, ClusterStatus};
+use podium_api::{Id, One, Timestamp};
+use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
+use podium_domain::clusters::plan::{Desired, Settled};
+use podium_domain::options;
+use podium_domain::{Reach, Scope};
+
+use crate::columns::{Columns, document};
+use crate::listing::{Filter, Paging, Table, Total, reached};
+use crate::{changes, counters, deployments, work};
+
+/// The kind of their counter, their changes and their work.
+pub const KIND: &str = "clusters";
+
+macro_rules! columns {
+    () => {
+        "t.id, t.organization_id, t.name, t.cluster_type, t.cloud_provider, t.region, t.details, t.wants_failed_over, \
+         t.generation, t.status, t.status_reason, t.is_failed_over, t.health, t.metadata, t.observed_generation, \
+         t.version, t.created_at, t.updated_at"
+    };
+}
+
+macro_rules! visible {
+    ($ids:literal) => {
+        concat!(
+            "(NOT EXISTS (SELECT 1 FROM cluster_workspaces w WHERE w.cluster_id = t.id) \
+             OR EXISTS (SELECT 1 FROM cluster_workspaces w WHERE w.cluster_id = t.id AND w.workspace_id IN (",
+            $ids,
+            "[])))"
+        )
+    };
+}
+
+const ORGANIZATION: &str = "t.organization_id = {}";
+const VISIBLE: &str = visible!("{}");
+const NAMES: &str = "t.name_key IN ({}[])";
+const PROVIDER: &str = "t.cloud_provider = {}";
+
+pub(crate) const TABLE: Table = Table {
+    name: "clusters",
+    key: "id",
+    on: "t.id = page.key",
+    columns: columns!(),
+    joins: "",
+    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
+    filters: &[ORGANIZATION, VISIBLE, NAMES, PROVIDER],
+};
 
 statements! {
+    GET = concat!("SELECT ", columns!(), " FROM clusters t WHERE t.id = $1 AND t.organization_id = $2");
+    GET_VISIBLE = concat!("SELECT ", columns!(), " FROM clusters t WHERE t.id = $1 AND t.organization_id = $2 AND ", visible!("$3"));
+    STATE = concat!("SELECT ", columns!(), " FROM clusters t WHERE t.id = $1");
+    FIRST_TWO = "SELECT id FROM clusters WHERE organization_id = $1 ORDER BY created_at, id LIMIT 2";
+    NAMES_FOR = "SELECT c.name FROM clusters c WHERE c.organization_id = $1 AND (NOT EXISTS \
+        (SELECT 1 FROM cluster_workspaces w WHERE w.cluster_id = c.id) OR EXISTS \
+        (SELECT 1 FROM cluster_workspaces w WHERE w.cluster_id = c.id AND w.workspace_id = $2)) \
+        ORDER BY c.name_key LIMIT 20";
+    WORKSPACES = "SELECT cluster_id, workspace_id FROM cluster_workspaces WHERE cluster_id IN ($1[]) \
+        ORDER BY cluster_id, workspace_id";
     ADMITS = "SELECT (NOT EXISTS (SELECT 1 FROM cluster_workspaces w WHERE w.cluster_id = c.id)) \
         OR EXISTS (SELECT 1 FROM cluster_workspaces w WHERE w.cluster_id = c.id AND w.workspace_id = $3) \
         FROM clusters c WHERE c.id = $1 AND c.organization_id = $2";
+    LOCK = "UPDATE clusters SET version = version WHERE id = $1 AND organization_id = $2";
+    INSERT = "INSERT INTO clusters (id, organization_id, name, name_key, cluster_type, cloud_provider, region, details, \
+        wants_failed_over, generation, status, status_reason, is_failed_over, health, metadata, observed_generation, \
+        version, created_at, updated_at) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, FALSE, 1, $9, '', FALSE, $10, $11, 0, 1, $12, $12)";
+    UPDATE = "UPDATE clusters SET name = $4, name_key = $5, details = $6, wants_failed_over = $7, status = $8, \
+        status_reason = '', generation = generation + 1, version = version + 1, updated_at = $9 \
+        WHERE id = $1 AND organization_id = $2 AND version = $3";
+    SETTLE = "UPDATE clusters SET status = $3, status_reason = $4, is_failed_over = $5, health = $6, metadata = $7, \
+        observed_generation = $2 WHERE id = $1 AND generation = $2";
+    MOVED = "SELECT organization_id, version, is_failed_over FROM clusters WHERE id = $1 AND generation = $2";
+    DELETE = "DELETE FROM clusters WHERE id = $1 AND organization_id = $2 AND version = $3";
+    CLEAR_WORKSPACES = "DELETE FROM cluster_workspaces WHERE cluster_id = $1";
+    ADD_WORKSPACE = "INSERT INTO cluster_workspaces (cluster_id, workspace_id) VALUES ($1, $2)";
     LEAVE = "DELETE FROM cluster_workspaces WHERE workspace_id = $1";
+    COUNT_DEPLOYMENTS = "SELECT COUNT(*) FROM deployments WHERE cluster_id = $1";
+    DEPLOYMENTS = "SELECT id FROM deployments WHERE cluster_id = $1 ORDER BY id";
+    IN_USE_BY = "SELECT DISTINCT workspace_id FROM deployments WHERE cluster_id = $1";
+}
+
+/// Which clusters to list.
+pub struct Listed<'a> {
+    /// The workspaces that the caller may see: a cluster for others only is not shown.
+    pub reach: &'a Reach,
+    /// Only those with one of these folded names, where there are any.
+    pub name_keys: &'a [String],
+    /// Only those of this provider.
+    pub provider: Option<CloudProvider>,
+}
+
+/// A cluster as its loop sees it.
+#[derive(Clone, Debug)]
+pub struct ClusterState {
+    /// Its organization.
+    pub organization_id: Id,
+    /// The cluster.
+    pub cluster: Cluster,
+    /// Advanced by every change of what is wanted.
+    pub generation: i64,
+    /// The generation that the status speaks of.
+    pub observed_generation: i64,
+    /// Whether its deployments are to run in the other region.
+    pub wants_failed_over: bool,
+    /// Why it is in its state.
+    pub status_reason: String,
+}
+
+impl ClusterState {
+    /// What is wanted, as the plan takes it.
+    pub fn desired(&self) -> Desired {
+        Desired {
+            status: self.cluster.status,
+            generation: self.generation,
+            wants_failed_over: self.wants_failed_over,
+            is_failed_over: self.cluster.is_failed_over,
+            reason: self.status_reason.clone(),
+            health: self.cluster.health_status.clone(),
+            metadata: self.cluster.metadata.clone(),
+        }
+    }
+}
+
+/// Reads a page of clusters, and how many there are.
+pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) -> Result<(Vec<Cluster>, u64)> {
+    let organization_id = scope.organization_id();
+    let reach = reached(listed.reach);
+    let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
+    filter.and(VISIBLE, reach.as_deref());
+    filter.and(NAMES, Some(listed.name_keys).filter(|keys| !keys.is_empty()));
+    filter.and(PROVIDER, listed.provider.map(CloudProvider::as_str));
+    let total = Total::Counter(organization_id.as_str(), KIND);
+    let (mut clusters, total) = TABLE.page(conn, filter, paging, total, |row| Ok(read(row)?.cluster))?;
+    fill_workspaces(conn, clusters.iter_mut())?;
+    Ok((clusters, total))
+}
+
+/// Reads a cluster.
+pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<One<Cluster>>> {
+    let found = conn.query_opt(&GET, params![id.as_str(), scope.organization()], read_one)?;
+    filled(conn, found)
+}
+
+/// Reads a cluster that takes one of these workspaces.
+pub fn get_visible(conn: &Conn, scope: &Scope, reach: &Reach, id: Id) -> Result<Option<One<Cluster>>> {
+    let Some(workspaces) = reached(reach) else { return get(conn, scope, id) };
+    let params = params![id.as_str(), scope.organization(), &workspaces];
+    let found = conn.query_opt(&GET_VISIBLE, params, read_one)?;
+    filled(conn, found)
+}
+
+/// Reads a cluster for its loop, which looks at all organizations.
+pub fn state(conn: &Conn, id: Id) -> Result<Option<ClusterState>> {
+    let mut found = conn.query_opt(&STATE, params![id.as_str()], read)?;
+    fill_workspaces(conn, found.iter_mut().map(|state| &mut state.cluster))?;
+    Ok(found)
+}
+
+/// The only cluster of the organization; none where there are several.
+pub fn only(conn: &Conn, scope: &Scope) -> Result<Option<Id>> {
+    let ids = conn.query(&FIRST_TWO, params![scope.organization()], |row| row.id(0))?;
+    Ok(if let [only] = ids.as_slice() { Some(*only) } else { None })
+}
+
+/// Names of some clusters that take deployments of a workspace.
+pub fn names_for(conn: &Conn, scope: &Scope, workspace_id: Id) -> Result<Vec<String>> {
+    conn.query(&NAMES_FOR, params![scope.organization(), workspace_id.as_str()], |row| row.get(0))
 }
 
 /// Whether a cluster takes deployments of a workspace; `None` where there is no such cluster.
@@ -17,8 +179,195 @@ pub fn admits(conn: &Conn, scope: &Scope, id: Id, workspace_id: Id) -> Result<Op
     conn.query_opt(&ADMITS, params, |row| row.get(0))
 }
 
+/// Keeps everybody else from changing or removing a cluster until the transaction ends; says whether there is one.
+///
+/// Goes first where something comes to depend on the cluster, or where what depends on it is counted.
+pub fn lock(tx: &Tx, scope: &Scope, id: Id) -> Result<bool> {
+    Ok(tx.execute(&LOCK, params![id.as_str(), scope.organization()])? == 1)
+}
+
+/// How many deployments run on a cluster.
+pub fn count_deployments(conn: &Conn, id: Id) -> Result<i64> {
+    conn.query_one(&COUNT_DEPLOYMENTS, params![id.as_str()], |row| row.get(0))
+}
+
+/// The workspaces that have deployments on a cluster.
+pub fn in_use_by(conn: &Conn, id: Id) -> Result<BTreeSet<Id>> {
+    let ids = conn.query(&IN_USE_BY, params![id.as_str()], |row| row.id(0))?;
+    Ok(ids.into_iter().collect())
+}
+
+/// Adds a cluster, and asks its loop to look at it.
+pub fn insert(tx: &Tx, cluster: &Cluster, name_key: &str) -> Result<()> {
+    tx.execute(
+        &INSERT,
+        params![
+            cluster.id.as_str(),
+            cluster.organization_id.as_str(),
+            &cluster.name,
+            name_key,
+            cluster.r#type.as_str(),
+            cluster.cloud_provider.as_str(),
+            &cluster.region,
+            &document(&cluster.details)?,
+            cluster.status.as_str(),
+            &document(&cluster.health_status)?,
+            &document(&cluster.metadata)?,
+            cluster.created_at.millis(),
+        ],
+    )?;
+    add_workspaces(tx, cluster)?;
+    counters::add(tx, cluster.organization_id, KIND, cluster.id, 1, 0)?;
+    work::enqueue(tx, KIND, cluster.id, cluster.created_at, cluster.created_at)
+}
+
+/// Replaces a cluster of this version, and asks its loop to look at it.
+pub fn update(
+    tx: &Tx,
+    cluster: &Cluster,
+    name_key: &str,
+    wants_failed_over: bool,
+    version: i64,
+) -> Result<()> {
+    let rows = tx.execute(
+        &UPDATE,
+        params![
+            cluster.id.as_str(),
+            cluster.organization_id.as_str(),
+            version,
+            &cluster.name,
+            name_key,
+            &document(&cluster.details)?,
+            wants_failed_over,
+            cluster.status.as_str(),
+            cluster.updated_at.millis(),
+        ],
+    )?;
+    if rows != 1 {
+        return Err(Error::Lost);
+    }
+    tx.execute(&CLEAR_WORKSPACES, params![cluster.id.as_str()])?;
+    add_workspaces(tx, cluster)?;
+    work::enqueue(tx, KIND, cluster.id, cluster.updated_at, cluster.updated_at)
+}
+
+/// Records what its loop saw, unless something else is wanted by now; says whether it did.
+///
+/// Deployments of a cluster that has just moved to its other region, or back, are rolled out there.
+pub fn settle(tx: &Tx, id: Id, generation: i64, settled: &Settled, now: Timestamp) -> Result<bool> {
+    let before = tx.query_opt(&MOVED, params![id.as_str(), generation], |row| {
+        Ok((row.id(0)?, row.get::<i64>(1)?, row.get::<bool>(2)?))
+    })?;
+    let Some((organization_id, version, was_failed_over)) = before else { return Ok(false) };
+    let (health, metadata) = (document(&settled.health)?, document(&settled.metadata)?);
+    let params = params![
+        id.as_str(),
+        generation,
+        settled.status.as_str(),
+        &settled.reason,
+        settled.is_failed_over,
+        &health,
+        &metadata,
+    ];
+    if tx.execute(&SETTLE, params)? != 1 {
+        return Ok(false);
+    }
+    if settled.is_failed_over != was_failed_over {
+        let moved = tx.query(&DEPLOYMENTS, params![id.as_str()], |row| row.id(0))?;
+        let reason = "The cluster has changed its region: the deployment is rolled out there.";
+        deployments::roll_out(tx, &Scope::for_server(organization_id), &moved, reason, now)?;
+    }
+    let change = Change {
+        kind: KIND,
+        id: id.to_string(),
+        organization_id: Some(organization_id.to_string()),
+        workspace_id: None,
+        deployment_id: None,
+        version,
+    };
+    changes::append(tx, now, change)?;
+    Ok(true)
+}
+
+/// Removes a cluster of this version, and asks its loop to clean up after it.
+pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64, now: Timestamp) -> Result<()> {
+    let organization_id = scope.organization_id();
+    if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
+        return Err(Error::Lost);
+    }
+    tx.execute(&CLEAR_WORKSPACES, params![id.as_str()])?;
+    counters::add(tx, organization_id, KIND, id, -1, 1)?;
+    work::enqueue(tx, KIND, id, now, now)
+}
+
 /// Takes a workspace off every cluster's list.
 pub fn forget_workspace(tx: &Tx, workspace_id: Id) -> Result<()> {
     tx.execute(&LEAVE, params![workspace_id.as_str()])?;
     Ok(())
+}
+
+fn add_workspaces(tx: &Tx, cluster: &Cluster) -> Result<()> {
+    for workspace_id in &cluster.workspace_ids {
+        tx.execute(&ADD_WORKSPACE, params![cluster.id.as_str(), workspace_id.as_str()])?;
+    }
+    Ok(())
+}
+
+fn filled(conn: &Conn, mut found: Option<One<Cluster>>) -> Result<Option<One<Cluster>>> {
+    fill_workspaces(conn, found.iter_mut().map(|one| &mut one.body))?;
+    Ok(found)
+}
+
+fn fill_workspaces<'a>(conn: &Conn, clusters: impl Iterator<Item = &'a mut Cluster>) -> Result<()> {
+    let clusters: Vec<&mut Cluster> = clusters.collect();
+    if clusters.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<&str> = clusters.iter().map(|cluster| cluster.id.as_str()).collect();
+    let mut by_cluster = BTreeMap::<Id, Vec<Id>>::new();
+    conn.query(&WORKSPACES, params![&ids], |row| {
+        by_cluster.entry(row.id(0)?).or_default().push(row.id(1)?);
+        Ok(())
+    })?;
+    for cluster in clusters {
+        cluster.workspace_ids = by_cluster.remove(&cluster.id).unwrap_or_default();
+    }
+    Ok(())
+}
+
+fn read_one(row: &Row<'_>) -> Result<One<Cluster>> {
+    Ok(One { version: row.get(15)?, body: read(row)?.cluster })
+}
+
+/// Reads a cluster without its workspaces.
+fn read(row: &Row<'_>) -> Result<ClusterState> {
+    let (organization_id, cloud_provider, region) = (row.id(1)?, row.word(4)?, row.text(5)?);
+    let status: ClusterStatus = row.word(9)?;
+    let details: ClusterDetails = row.document(6)?;
+    let cluster = Cluster {
+        id: row.id(0)?,
+        name: row.get(2)?,
+        organization_id,
+        r#type: row.word(3)?,
+        cloud_provider,
+        region: region.to_owned(),
+        status,
+        health_status: row.document(12)?,
+        is_failed_over: row.get(11)?,
+        failover_in_progress: status == ClusterStatus::FailingOver,
+        is_limited: options::region(cloud_provider, region).is_some_and(|region| region.limited),
+        workspace_ids: Vec::new(),
+        metadata: row.document(13)?,
+        created_at: row.time(16)?,
+        updated_at: row.time(17)?,
+        details,
+    };
+    Ok(ClusterState {
+        organization_id,
+        cluster,
+        wants_failed_over: row.get(7)?,
+        generation: row.get(8)?,
+        status_reason: row.get(10)?,
+        observed_generation: row.get(14)?,
+    })
 }

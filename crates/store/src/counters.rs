@@ -1,7 +1,7 @@
 //! Totals of lists, kept beside the rows that they count.
 
-use podium_api::Id;
-use podium_db::{Conn, Result, Tx, params, statements};
+use podium_api::{Id, Timestamp};
+use podium_db::{Conn, Result, Sql, Tx, params, statements};
 
 /// Writers of one organization that can count at the same time without waiting for each other.
 const SHARDS: i64 = 8;
@@ -12,6 +12,22 @@ statements! {
         SET total = counters.total + excluded.total, disorder = counters.disorder + excluded.disorder";
     READ = "SELECT total, disorder FROM counters WHERE organization_id = $1 AND kind = $2";
 }
+
+/// Counts a new row of a list that is sorted by `created_at`; out of order where a newer row is there already.
+macro_rules! count_new {
+    ($table:literal) => {
+        concat!(
+            "INSERT INTO counters (organization_id, kind, shard, total, disorder) VALUES ($1, '",
+            $table,
+            "', $2, 1, CASE WHEN EXISTS (SELECT 1 FROM ",
+            $table,
+            " WHERE organization_id = $1 AND (created_at, id) > ($3, $4)) THEN 1 ELSE 0 END) \
+             ON CONFLICT (organization_id, kind, shard) DO UPDATE \
+             SET total = counters.total + excluded.total, disorder = counters.disorder + excluded.disorder"
+        )
+    };
+}
+pub(crate) use count_new;
 
 /// A total, and how often older rows have moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +44,13 @@ pub fn add(tx: &Tx, organization_id: Id, kind: &'static str, id: Id, rows: i64, 
     Ok(())
 }
 
-pub(crate) fn shard(id: Id) -> i64 {
+/// Counts a row that was added; `sql` is the table's [`count_new`].
+pub(crate) fn added(tx: &Tx, sql: &Sql, organization_id: Id, id: Id, created_at: Timestamp) -> Result<()> {
+    tx.execute(sql, params![organization_id.as_str(), shard(id), created_at.millis(), id.as_str()])?;
+    Ok(())
+}
+
+fn shard(id: Id) -> i64 {
     i64::from(id.as_str().as_bytes()[24]) % SHARDS
 }
 

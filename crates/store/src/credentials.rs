@@ -24,6 +24,8 @@ pub enum CredentialKind {
     Session,
     /// An API token.
     ApiToken,
+    /// An agent token.
+    AgentToken,
 }
 
 impl CredentialKind {
@@ -31,6 +33,7 @@ impl CredentialKind {
         match self {
             Self::Session => "SESSION",
             Self::ApiToken => "API_TOKEN",
+            Self::AgentToken => "AGENT_TOKEN",
         }
     }
 }
@@ -42,6 +45,7 @@ impl std::str::FromStr for CredentialKind {
         match text {
             "SESSION" => Ok(Self::Session),
             "API_TOKEN" => Ok(Self::ApiToken),
+            "AGENT_TOKEN" => Ok(Self::AgentToken),
             _ => Err(()),
         }
     }

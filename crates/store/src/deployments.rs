@@ -1,5 +1,6 @@
 //! Deployments: their columns, the document of what is wanted and the document of what runs.
 
+use podium_api::clusters::{ClusterDetails, ClusterMetadata};
 use podium_api::enums::DeploymentStatus;
 use podium_api::{Id, Timestamp};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
@@ -7,9 +8,11 @@ use podium_domain::deployments::{Running, Spec};
 use podium_domain::{DeploymentReach, Scope};
 
 use crate::columns::{Columns, document};
-use crate::listing::{Filter, Paging, Table, Total};
+use crate::counters::{self, count_new};
+use crate::landmarks::{self, Landmarks};
+use crate::listing::{Filter, Paging, Table};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
-use crate::{counters, work};
+use crate::work;
 
 /// The kind of their counter, their changes and their work.
 pub const KIND: &str = "deployments";
@@ -18,7 +21,8 @@ macro_rules! columns {
     () => {
         concat!(
             "t.id, t.organization_id, t.workspace_id, w.name, t.cluster_id, t.name, t.namespace, t.spec, \
-             t.generation, t.status, t.status_reason, t.observed, t.observed_generation, ",
+             t.generation, t.status, t.status_reason, t.observed, t.observed_generation, \
+             cl.name, cl.is_failed_over, cl.details, cl.metadata, ",
             stamp_columns!()
         )
     };
@@ -26,7 +30,10 @@ macro_rules! columns {
 
 macro_rules! joins {
     () => {
-        concat!(" LEFT JOIN workspaces w ON w.id = t.workspace_id", stamp_joins!())
+        concat!(
+            " LEFT JOIN workspaces w ON w.id = t.workspace_id LEFT JOIN clusters cl ON cl.id = t.cluster_id",
+            stamp_joins!()
+        )
     };
 }
 
@@ -55,6 +62,8 @@ statements! {
     INSERT = "INSERT INTO deployments (id, organization_id, workspace_id, cluster_id, name, name_key, namespace, spec, \
         generation, status, status_reason, observed, observed_generation, version, created_at, created_by, updated_at, \
         updated_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
+    COUNT_NEW = count_new!("deployments");
+    NAMESPACES = "SELECT namespace FROM deployments WHERE namespace IN ($1[])";
     UPDATE = "UPDATE deployments SET workspace_id = $4, name = $5, name_key = $6, spec = $7, generation = $8, \
         status = $9, status_reason = $10, version = version + 1, updated_at = $11, updated_by = $12 \
         WHERE id = $1 AND organization_id = $2 AND version = $3";
@@ -64,6 +73,7 @@ statements! {
         status = CASE WHEN status = 'CREATING' THEN status ELSE 'DEPLOYING' END, \
         status_reason = CASE WHEN status = 'CREATING' THEN status_reason ELSE $3 END \
         WHERE id IN ($1[]) AND organization_id = $2 RETURNING id";
+    OVERTAKE = "UPDATE deployments SET generation = $2 + 1 WHERE id = $1 AND generation <= $2";
     IN_WORKSPACE = "SELECT id FROM deployments WHERE workspace_id = $1 AND organization_id = $2";
     DELETE = "DELETE FROM deployments WHERE id = $1 AND organization_id = $2 AND version = $3";
 }
@@ -81,6 +91,8 @@ pub struct DeploymentRow {
     pub workspace_name: Option<String>,
     /// The cluster that it runs on.
     pub cluster_id: Option<Id>,
+    /// What is shown of that cluster.
+    pub cluster: Option<OnCluster>,
     /// Its name.
     pub name: String,
     /// Its name in the data plane.
@@ -101,6 +113,19 @@ pub struct DeploymentRow {
     pub stamp: Stamp,
 }
 
+/// What a deployment shows of its cluster.
+#[derive(Clone, Debug)]
+pub struct OnCluster {
+    /// Its name.
+    pub name: String,
+    /// Whether it runs in its other region.
+    pub is_failed_over: bool,
+    /// What its owners have chosen.
+    pub details: ClusterDetails,
+    /// What is known of it.
+    pub metadata: ClusterMetadata,
+}
+
 /// Which deployments to list.
 pub struct Listed<'a> {
     /// Those that the caller may see.
@@ -113,17 +138,16 @@ pub struct Listed<'a> {
     pub workspace_ids: &'a [String],
 }
 
-/// Reads a page of deployments, and how many there are.
+/// Reads a page of deployments, and how many there are; `None` where that takes a long walk and `walk_far` is false.
 pub fn list(
     conn: &Conn,
     scope: &Scope,
     listed: &Listed<'_>,
     paging: &Paging,
-) -> Result<(Vec<DeploymentRow>, u64)> {
+    landmarks: &Landmarks,
+    walk_far: bool,
+) -> Result<Option<(Vec<DeploymentRow>, u64)>> {
     let mut filter = Filter::new(ORGANIZATION, scope.organization());
-    let given =
-        |values: &'_ [String]| Some(values).filter(|values| !values.is_empty()).map(<[String]>::to_vec);
-    let (ids, names, workspaces) = (given(listed.ids), given(listed.name_keys), given(listed.workspace_ids));
     let texts = |ids: &[Id]| ids.iter().map(Id::to_string).collect::<Vec<_>>();
     let reached = match listed.reach {
         DeploymentReach::All => None,
@@ -132,10 +156,16 @@ pub fn list(
     if let Some((workspaces, deployments)) = &reached {
         filter.and_either(REACHED, workspaces, deployments);
     }
-    filter.and(IDS, ids.as_deref());
-    filter.and(NAMES, names.as_deref());
-    filter.and(WORKSPACES, workspaces.as_deref());
-    TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), read)
+    filter.and(IDS, Some(listed.ids).filter(|ids| !ids.is_empty()));
+    filter.and(NAMES, Some(listed.name_keys).filter(|keys| !keys.is_empty()));
+    filter.and(WORKSPACES, Some(listed.workspace_ids).filter(|ids| !ids.is_empty()));
+    landmarks::list(conn, (&TABLE, KIND), scope.organization_id(), filter, paging, landmarks, walk_far, read)
+}
+
+/// The first of these names in the data plane that no deployment has.
+pub fn free_namespace(conn: &Conn, candidates: &[String]) -> Result<Option<String>> {
+    let taken: Vec<String> = conn.query(&NAMESPACES, params![candidates], |row| row.get(0))?;
+    Ok(candidates.iter().find(|name| !taken.contains(name)).cloned())
 }
 
 /// Reads a deployment.
@@ -195,7 +225,7 @@ pub fn insert(tx: &Tx, row: &DeploymentRow, name_key: &str) -> Result<()> {
             stamp.updated_by.id.as_str(),
         ],
     )?;
-    counters::add(tx, row.organization_id, KIND, row.id, 1, 0)?;
+    counters::added(tx, &COUNT_NEW, row.organization_id, row.id, stamp.created_at)?;
     work::enqueue(tx, KIND, row.id, stamp.updated_at, stamp.updated_at)
 }
 
@@ -251,6 +281,11 @@ pub fn record(tx: &Tx, id: Id, seen: &Seen<'_>) -> Result<bool> {
     Ok(tx.execute(&RECORD, params)? == 1)
 }
 
+/// Advances what is wanted beyond a generation that the data plane has seen.
+pub fn overtake(tx: &Tx, id: Id, generation: i64) -> Result<u64> {
+    tx.execute(&OVERTAKE, params![id.as_str(), generation])
+}
+
 /// Removes a deployment of this version, and asks the loops to clean up after it.
 pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64, now: Timestamp) -> Result<()> {
     if tx.execute(&DELETE, params![id.as_str(), scope.organization(), version])? != 1 {
@@ -267,6 +302,7 @@ fn read(row: &Row<'_>) -> Result<DeploymentRow> {
         workspace_id: row.id(2)?,
         workspace_name: row.get(3)?,
         cluster_id: row.id_opt(4)?,
+        cluster: row.get::<Option<String>>(13)?.map(|name| on_cluster(row, name)).transpose()?,
         name: row.get(5)?,
         namespace: row.get(6)?,
         spec: row.document(7)?,
@@ -275,6 +311,15 @@ fn read(row: &Row<'_>) -> Result<DeploymentRow> {
         status_reason: row.get(10)?,
         observed: row.document(11)?,
         observed_generation: row.get(12)?,
-        stamp: Stamp::read(row, 13)?,
+        stamp: Stamp::read(row, 17)?,
+    })
+}
+
+fn on_cluster(row: &Row<'_>, name: String) -> Result<OnCluster> {
+    Ok(OnCluster {
+        name,
+        is_failed_over: row.get(14)?,
+        details: row.document(15)?,
+        metadata: row.document(16)?,
     })
 }

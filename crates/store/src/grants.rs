@@ -23,6 +23,10 @@ statements! {
     INSERT = "INSERT INTO grants (organization_id, subject_id, subject_type, scope_type, entity_id, deployment_id, workspace_id, \
         role, custom_role_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     DELETE_SUBJECT = "DELETE FROM grants WHERE organization_id = $1 AND subject_id = $2";
+    DELETE_DEPLOYMENT = "DELETE FROM grants WHERE deployment_id = $1";
+    LEAVE_WORKSPACE = "DELETE FROM grants WHERE deployment_id = $1 AND subject_id NOT IN \
+        (SELECT id FROM api_tokens WHERE deployment_id = $1 AND organization_id = $2)";
+    MOVE_DEPLOYMENT = "UPDATE grants SET workspace_id = $2 WHERE deployment_id = $1";
     DELETE_WORKSPACE = "DELETE FROM grants WHERE workspace_id = $1";
     HOLDERS = "SELECT DISTINCT g.subject_id, g.subject_type, COALESCE(s.username, s.api_token_name, t.name, g.subject_id) \
         FROM grants g LEFT JOIN subjects s ON s.id = g.subject_id LEFT JOIN teams t ON t.id = g.subject_id \
@@ -123,6 +127,19 @@ pub fn insert(tx: &Tx, scope: &Scope, kind: Subject, subject_id: Id, grant: &Gra
 /// Removes everything that a subject itself holds in an organization.
 pub fn delete_subject(tx: &Tx, scope: &Scope, subject_id: Id) -> Result<()> {
     tx.execute(&DELETE_SUBJECT, params![scope.organization(), subject_id.as_str()])?;
+    Ok(())
+}
+
+/// Removes every role on a deployment and its DAGs.
+pub fn delete_deployment(tx: &Tx, deployment_id: Id) -> Result<()> {
+    tx.execute(&DELETE_DEPLOYMENT, params![deployment_id.as_str()])?;
+    Ok(())
+}
+
+/// Moves a deployment to another workspace: only its own tokens keep their roles on it.
+pub fn leave_workspace(tx: &Tx, scope: &Scope, deployment_id: Id, workspace_id: Id) -> Result<()> {
+    tx.execute(&LEAVE_WORKSPACE, params![deployment_id.as_str(), scope.organization()])?;
+    tx.execute(&MOVE_DEPLOYMENT, params![deployment_id.as_str(), workspace_id.as_str()])?;
     Ok(())
 }
 

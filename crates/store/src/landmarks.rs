@@ -15,7 +15,7 @@ use podium_db::{Conn, Result, Row, Sql, params};
 
 use crate::columns::Columns;
 use crate::counters;
-use crate::listing::{Paging, Table};
+use crate::listing::{Filter, Paging, Table, Total};
 
 const STEP: i64 = 256;
 const NEWEST: i64 = 2 * STEP;
@@ -56,8 +56,32 @@ impl Landmarks {
     }
 }
 
+/// Reads a page of a list and the total; `None` where that takes a long walk and `walk_far` is false.
+#[expect(clippy::too_many_arguments, reason = "each is a different part of one question")]
+pub(crate) fn list<T>(
+    conn: &Conn,
+    (table, kind): (&Table, &'static str),
+    organization_id: Id,
+    filter: Filter<'_>,
+    paging: &Paging,
+    landmarks: &Landmarks,
+    walk_far: bool,
+    mut read: impl FnMut(&Row<'_>) -> Result<T>,
+) -> Result<Option<(Vec<T>, u64)>> {
+    if !filter.is_narrowed() && paging.sorts.is_empty() {
+        match page(conn, table, kind, organization_id, paging, landmarks, walk_far, &mut read)? {
+            Way::Known(rows, total) => return Ok(Some((rows, total))),
+            Way::Long => return Ok(None),
+            Way::Near => {}
+        }
+    } else if !walk_far {
+        return Ok(None);
+    }
+    table.page(conn, filter, paging, Total::Counter(organization_id.as_str(), kind), read).map(Some)
+}
+
 /// What is known of the way to a page.
-pub(crate) enum Way<T> {
+enum Way<T> {
     /// It is near enough to be walked to.
     Near,
     /// Its landmark has to be found first, by a walk that may be long.
@@ -68,7 +92,7 @@ pub(crate) enum Way<T> {
 
 /// Reads a page in default order by its landmark; looks for an unknown one only where `walk_far` allows it.
 #[expect(clippy::too_many_arguments, reason = "each is a different part of one question")]
-pub(crate) fn page<T>(
+fn page<T>(
     conn: &Conn,
     table: &Table,
     kind: &'static str,

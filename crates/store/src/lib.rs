@@ -8,6 +8,7 @@ mod columns;
 mod listing;
 mod stamp;
 
+pub mod agent_tokens;
 pub mod allowed_ip_address_ranges;
 pub mod audit;
 pub mod changes;
@@ -16,6 +17,7 @@ pub mod counters;
 pub mod credentials;
 pub mod deployments;
 pub mod deploys;
+pub mod environment_objects;
 pub mod grants;
 pub mod invites;
 pub mod kept_answers;
@@ -49,12 +51,18 @@ macro_rules! migration {
 }
 
 /// The migrations, oldest first.
-pub const MIGRATIONS: &[Migration] =
-    &[migration!(1, "identity"), migration!(2, "deployments"), migration!(4, "deploys")];
+pub const MIGRATIONS: &[Migration] = &[
+    migration!(1, "identity"),
+    migration!(2, "deployments"),
+    migration!(3, "clusters"),
+    migration!(4, "deploys"),
+    migration!(5, "environment_objects"),
+];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all.
 pub fn statements() -> Vec<&'static Sql> {
     let fixed = [
+        agent_tokens::STATEMENTS,
         allowed_ip_address_ranges::STATEMENTS,
         audit::STATEMENTS,
         changes::STATEMENTS,
@@ -63,6 +71,8 @@ pub fn statements() -> Vec<&'static Sql> {
         credentials::STATEMENTS,
         deployments::STATEMENTS,
         deploys::STATEMENTS,
+        environment_objects::STATEMENTS,
+        environment_objects::LINK_STATEMENTS,
         grants::STATEMENTS,
         invites::STATEMENTS,
         kept_answers::STATEMENTS,
@@ -80,9 +90,12 @@ pub fn statements() -> Vec<&'static Sql> {
         workspaces::STATEMENTS,
     ];
     let shapes = [
+        agent_tokens::TABLE,
         allowed_ip_address_ranges::TABLE,
+        clusters::TABLE,
         deployments::TABLE,
         deploys::TABLE,
+        environment_objects::TABLE,
         organizations::TABLE,
         roles::TABLE,
         team_members::TABLE,

@@ -70,6 +70,11 @@ impl<'a> Filter<'a> {
         }
     }
 
+    /// Whether it leaves out any row of the organization.
+    pub(crate) fn is_narrowed(&self) -> bool {
+        self.narrowed
+    }
+
     /// Also a condition with two parameters.
     pub(crate) fn and_either(
         &mut self,

@@ -47,6 +47,7 @@ statements! {
         should_enforce_dedicated_clusters = $7, allow_enhanced_support_access = $8, has_ai_features_disabled = $9, \
         version = version + 1, updated_at = $10, updated_by = $11 WHERE id = $1 AND version = $2";
     ADVANCE = "UPDATE organizations SET authorization_epoch = authorization_epoch + 1 WHERE id = $1";
+    LOCK = "UPDATE organizations SET authorization_epoch = authorization_epoch WHERE id = $1";
     EPOCH = "SELECT authorization_epoch FROM organizations WHERE id = $1";
     NAME = "SELECT name FROM organizations WHERE id = $1";
     FIRST = "SELECT id FROM organizations ORDER BY created_at, id LIMIT 1";
@@ -120,6 +121,12 @@ pub fn update(tx: &Tx, organization: &Organization, name_key: &str, stamp: &Stam
 /// transactions of one organization wait for each other.
 pub fn advance_epoch(tx: &Tx, organization_id: Id) -> Result<()> {
     tx.execute(&ADVANCE, params![organization_id.as_str()])?;
+    Ok(())
+}
+
+/// Keeps rights in the organization, and what depends on them, from changing until the transaction ends.
+pub fn lock(tx: &Tx, scope: &Scope) -> Result<()> {
+    tx.execute(&LOCK, params![scope.organization()])?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use podium_api::enums::TokenKind;
 use podium_api::tokens::ApiToken;
 use podium_api::{Id, One, Timestamp};
-use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_db::{Conn, Error, Result, Row, Sql, Tx, params, statements};
 use podium_domain::{DeploymentReach, Reach, Scope};
 
 use crate::columns::Columns;
@@ -67,6 +67,8 @@ statements! {
         WHERE id = $1 AND organization_id = $2 AND version = $3";
     DELETE = "DELETE FROM api_tokens WHERE id = $1 AND organization_id = $2 AND version = $3";
     OF_WORKSPACE = "SELECT id FROM api_tokens WHERE workspace_id = $1 AND organization_id = $2";
+    OF_DEPLOYMENT = "SELECT id FROM api_tokens WHERE deployment_id = $1 AND organization_id = $2";
+    MOVE_DEPLOYMENT = "UPDATE api_tokens SET workspace_id = $3 WHERE deployment_id = $1 AND organization_id = $2";
     DELETE_BY_ID = "DELETE FROM api_tokens WHERE id = $1 AND organization_id = $2";
     USED = "UPDATE api_tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)";
 }
@@ -237,9 +239,25 @@ pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
 
 /// Removes every token of a workspace and its deployments; says which.
 pub fn delete_of_workspace(tx: &Tx, scope: &Scope, workspace_id: Id) -> Result<Vec<Id>> {
+    delete_of(tx, scope, &OF_WORKSPACE, workspace_id)
+}
+
+/// Removes every token of a deployment; says which.
+pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: Id) -> Result<Vec<Id>> {
+    delete_of(tx, scope, &OF_DEPLOYMENT, deployment_id)
+}
+
+/// Moves the tokens of a deployment to another workspace.
+pub fn move_deployment(tx: &Tx, scope: &Scope, deployment_id: Id, workspace_id: Id) -> Result<()> {
+    let params = params![deployment_id.as_str(), scope.organization(), workspace_id.as_str()];
+    tx.execute(&MOVE_DEPLOYMENT, params)?;
+    Ok(())
+}
+
+fn delete_of(tx: &Tx, scope: &Scope, of: &Sql, entity_id: Id) -> Result<Vec<Id>> {
     let organization_id = scope.organization_id();
-    let params = params![workspace_id.as_str(), organization_id.as_str()];
-    let ids = tx.query(&OF_WORKSPACE, params, |row| row.id(0))?;
+    let params = params![entity_id.as_str(), organization_id.as_str()];
+    let ids = tx.query(of, params, |row| row.id(0))?;
     for id in &ids {
         tx.execute(&DELETE_BY_ID, params![id.as_str(), organization_id.as_str()])?;
         counters::add(tx, organization_id, KIND, *id, -1, 1)?;

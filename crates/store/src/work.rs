@@ -1,7 +1,9 @@
 //! Work for the loops: which things to look at, and when. Written in the transaction that causes it.
 //!
-//! A row names a thing, never what to do with it. Whoever works on it holds it until its lease ends; asking again
-//! meanwhile is remembered by the signal, so that nothing asked for is ever forgotten.
+//! A row names a thing, never what to do with it. Whoever works on it holds it until its lease ends, which is when the
+//! row is due again. Asking while it is held advances its signal; whoever holds it then finds another signal than it
+//! claimed and leaves the row behind, due at once. So nothing that was asked for is forgotten, and nobody waits for a
+//! row that somebody else works on.
 
 use podium_api::{Id, Timestamp};
 use podium_db::{Change, Conn, Result, Row, Tx, params, statements};
@@ -11,24 +13,58 @@ use crate::columns::Columns;
 /// The kind of the announcement that there is work.
 pub const KIND: &str = "work";
 
+/// What asking again does to a row: it is due no later than before, and counts as new unless somebody works on it.
+macro_rules! asked_again {
+    () => {
+        " ON CONFLICT (kind, id) DO UPDATE SET signal = work.signal + 1, \
+          due_at = CASE WHEN work.holder = '' AND excluded.due_at < work.due_at THEN excluded.due_at ELSE work.due_at END, \
+          since = CASE WHEN excluded.since < work.since THEN excluded.since ELSE work.since END, \
+          attempts = CASE WHEN work.holder = '' THEN 0 ELSE work.attempts END"
+    };
+}
+
+macro_rules! pending_columns {
+    () => {
+        "SELECT kind, id, due_at, since, attempts, reason, holder FROM work"
+    };
+}
+
 statements! {
-    ENQUEUE = "INSERT INTO work (kind, id, due_at, since, signal, attempts, reason, holder) \
-        VALUES ($1, $2, $3, $4, 1, 0, '', '') ON CONFLICT (kind, id) DO UPDATE SET signal = work.signal + 1, \
-        due_at = CASE WHEN work.holder = '' AND excluded.due_at < work.due_at THEN excluded.due_at ELSE work.due_at END";
-    CLAIM = "UPDATE work SET holder = $1, due_at = $2, attempts = attempts + 1 WHERE (kind, id) IN \
-        (SELECT kind, id FROM work WHERE due_at <= $3 ORDER BY due_at LIMIT $4 SKIPLOCKED) \
-        RETURNING kind, id, signal, attempts, since";
+    ENQUEUE = concat!(
+        "INSERT INTO work (kind, id, due_at, since, signal, attempts, reason, holder) \
+         VALUES ($1, $2, $3, $4, 1, 0, '', '')",
+        asked_again!()
+    );
+    ENQUEUE_DEPLOYMENTS = concat!(
+        "INSERT INTO work (kind, id, due_at, since, signal, attempts, reason, holder) \
+         SELECT $1, id, $2, $2, 1, 0, '', '' FROM deployments WHERE 1 = 1",
+        asked_again!()
+    );
+    ENQUEUE_CLUSTERS = concat!(
+        "INSERT INTO work (kind, id, due_at, since, signal, attempts, reason, holder) \
+         SELECT $1, id, $2, $2, 1, 0, '', '' FROM clusters WHERE 1 = 1",
+        asked_again!()
+    );
+    CLAIM = "WITH picked AS MATERIALIZED (SELECT kind, id FROM work WHERE kind = $1 AND due_at <= $2 \
+        ORDER BY due_at LIMIT $3 SKIPLOCKED) \
+        UPDATE work SET holder = $4, due_at = $5, attempts = work.attempts + 1 FROM picked \
+        WHERE work.kind = picked.kind AND work.id = picked.id \
+        RETURNING work.kind, work.id, work.signal, work.attempts, work.since";
     SETTLE = "DELETE FROM work WHERE kind = $1 AND id = $2 AND holder = $3 AND signal = $4";
-    AGAIN = "UPDATE work SET holder = '', due_at = CASE WHEN signal = $4 THEN $5 ELSE $6 END, \
-        attempts = CASE WHEN signal = $4 THEN $7 ELSE 0 END, reason = $8 \
+    LEAVE = "UPDATE work SET holder = '', due_at = $4, since = $4, attempts = 0, reason = '' \
         WHERE kind = $1 AND id = $2 AND holder = $3";
-    RELEASE = "UPDATE work SET holder = '', due_at = $2 WHERE holder = $1";
+    RETURN = "UPDATE work SET holder = '', due_at = $5, since = $6, attempts = $7, reason = $8 \
+        WHERE kind = $1 AND id = $2 AND holder = $3 AND signal = $4";
+    RELEASE = "UPDATE work SET holder = '', due_at = $2, attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END \
+        WHERE holder = $1";
     RELEASE_ALL = "UPDATE work SET holder = '', due_at = $1 WHERE holder <> ''";
     FORGET = "DELETE FROM work WHERE kind = $1 AND id = $2";
-    NEXT_DUE = "SELECT due_at FROM work ORDER BY due_at LIMIT 1";
-    PENDING = "SELECT kind, id, due_at, since, attempts, reason, holder FROM work ORDER BY due_at LIMIT $1";
+    NEXT_DUE = "SELECT due_at FROM work WHERE kind = $1 ORDER BY due_at LIMIT 1";
+    PENDING = concat!(pending_columns!(), " ORDER BY due_at, kind, id LIMIT $1");
+    PENDING_OF = concat!(pending_columns!(), " WHERE kind = $2 ORDER BY due_at, id LIMIT $1");
     COUNT = "SELECT kind, COUNT(*), SUM(CASE WHEN due_at <= $1 THEN 1 ELSE 0 END), \
-        SUM(CASE WHEN attempts > 1 THEN 1 ELSE 0 END) FROM work GROUP BY kind ORDER BY kind";
+        SUM(CASE WHEN holder <> '' THEN 1 ELSE 0 END), SUM(CASE WHEN attempts > 1 THEN 1 ELSE 0 END), \
+        MIN(CASE WHEN due_at <= $1 THEN due_at END) FROM work GROUP BY kind ORDER BY kind";
 }
 
 /// Work that somebody holds.
@@ -44,6 +80,19 @@ pub struct Claim {
     pub attempts: i64,
     /// Since when it has been asked for.
     pub since: Timestamp,
+}
+
+/// How held work is put back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// When it is due.
+    pub due_at: Timestamp,
+    /// Since when it has been asked for.
+    pub since: Timestamp,
+    /// How often it was tried.
+    pub attempts: i64,
+    /// Why it is not settled.
+    pub reason: String,
 }
 
 /// Work as an operator sees it.
@@ -72,29 +121,48 @@ pub struct Backlog {
     pub kind: String,
     /// All of it.
     pub pending: i64,
-    /// What is due already.
+    /// What is due and nobody works on.
     pub due: i64,
+    /// What somebody works on.
+    pub held: i64,
     /// What has been tried more than once.
     pub retried: i64,
+    /// Since when the oldest of what is due has been.
+    pub oldest_due_at: Option<Timestamp>,
 }
 
 /// Asks the loops to look at a thing when it is time.
 pub fn enqueue(tx: &Tx, kind: &'static str, id: Id, due_at: Timestamp, now: Timestamp) -> Result<()> {
-    tx.execute(&ENQUEUE, params![kind, id.as_str(), due_at.millis(), now.millis()])?;
-    announce(tx, id);
+    let since = due_at.max(now);
+    tx.execute(&ENQUEUE, params![kind, id.as_str(), due_at.millis(), since.millis()])?;
+    announce(tx, id.to_string());
     Ok(())
 }
 
-/// Tells this process that there is work.
-pub(crate) fn announce(tx: &Tx, id: Id) {
+/// Asks the loops to look at every deployment and every cluster; says how many that are.
+pub fn enqueue_everything(tx: &Tx, now: Timestamp) -> Result<u64> {
+    let clusters = tx.execute(&ENQUEUE_CLUSTERS, params![crate::clusters::KIND, now.millis()])?;
+    let deployments = tx.execute(&ENQUEUE_DEPLOYMENTS, params![crate::deployments::KIND, now.millis()])?;
+    announce(tx, String::new());
+    Ok(clusters + deployments)
+}
+
+/// Tells this process, and the other replicas, that there is work.
+fn announce(tx: &Tx, id: String) {
     let (organization_id, workspace_id, deployment_id) = (None, None, None);
-    let id = id.to_string();
     tx.announce(Change { kind: KIND, id, organization_id, workspace_id, deployment_id, version: 0 });
 }
 
-/// Takes some of what is due, until the lease ends.
-pub fn claim(tx: &Tx, holder: &str, lease_ends: Timestamp, now: Timestamp, limit: u32) -> Result<Vec<Claim>> {
-    tx.query(&CLAIM, params![holder, lease_ends.millis(), now.millis(), limit], |row| {
+/// Takes some of what is due of a kind, the longest due first, until the lease ends.
+pub fn claim(
+    tx: &Tx,
+    kind: &str,
+    holder: &str,
+    lease_ends: Timestamp,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<Claim>> {
+    tx.query(&CLAIM, params![kind, now.millis(), limit, holder, lease_ends.millis()], |row| {
         Ok(Claim {
             kind: row.get(0)?,
             id: row.id(1)?,
@@ -105,31 +173,41 @@ pub fn claim(tx: &Tx, holder: &str, lease_ends: Timestamp, now: Timestamp, limit
     })
 }
 
-/// Forgets work that is done, unless it was asked for again meanwhile; says whether it is gone.
-pub fn settle(tx: &Tx, holder: &str, claim: &Claim) -> Result<bool> {
-    Ok(tx.execute(&SETTLE, params![&claim.kind, claim.id.as_str(), holder, claim.signal])? == 1)
+/// Forgets work that is done, or leaves it due now where it was asked for again; says whether it was still held.
+pub fn settle(tx: &Tx, holder: &str, claim: &Claim, now: Timestamp) -> Result<bool> {
+    if tx.execute(&SETTLE, params![&claim.kind, claim.id.as_str(), holder, claim.signal])? == 1 {
+        return Ok(true);
+    }
+    leave(tx, holder, claim, now)
 }
 
-/// Puts work back: due at `due_at`, or now where it was asked for again meanwhile.
-pub fn again(
-    tx: &Tx,
-    holder: &str,
-    claim: &Claim,
-    due_at: Timestamp,
-    now: Timestamp,
-    attempts: i64,
-    reason: &str,
-) -> Result<()> {
-    let (due_at, now) = (due_at.millis(), now.millis());
+/// Puts work back, or leaves it due now where it was asked for again; says whether it was still held.
+pub fn again(tx: &Tx, holder: &str, claim: &Claim, again: &Again, now: Timestamp) -> Result<bool> {
+    let (due_at, since) = (again.due_at.millis(), again.since.millis());
     let id = claim.id.as_str();
-    tx.execute(&AGAIN, params![&claim.kind, id, holder, claim.signal, due_at, now, attempts, reason])?;
-    announce(tx, claim.id);
-    Ok(())
+    let rows = tx.execute(
+        &RETURN,
+        params![&claim.kind, id, holder, claim.signal, due_at, since, again.attempts, &again.reason],
+    )?;
+    if rows == 0 {
+        return leave(tx, holder, claim, now);
+    }
+    announce(tx, claim.id.to_string());
+    Ok(true)
 }
 
-/// Lets go of everything that a holder holds.
+/// Leaves work that was asked for again while it was held: it is new, and due now.
+fn leave(tx: &Tx, holder: &str, claim: &Claim, now: Timestamp) -> Result<bool> {
+    let rows = tx.execute(&LEAVE, params![&claim.kind, claim.id.as_str(), holder, now.millis()])?;
+    announce(tx, claim.id.to_string());
+    Ok(rows == 1)
+}
+
+/// Lets go of everything that a holder holds, as if it had never been tried.
 pub fn release(tx: &Tx, holder: &str, now: Timestamp) -> Result<u64> {
-    tx.execute(&RELEASE, params![holder, now.millis()])
+    let rows = tx.execute(&RELEASE, params![holder, now.millis()])?;
+    announce(tx, String::new());
+    Ok(rows)
 }
 
 /// Lets go of everything that anybody holds: for the start of the only process.
@@ -142,20 +220,30 @@ pub fn forget(tx: &Tx, kind: &str, id: Id) -> Result<u64> {
     tx.execute(&FORGET, params![kind, id.as_str()])
 }
 
-/// When the next work is due, or the next lease ends.
-pub fn next_due(conn: &Conn) -> Result<Option<Timestamp>> {
-    conn.query_opt(&NEXT_DUE, &[], |row| row.time(0))
+/// When the next work of a kind is due, or its next lease ends.
+pub fn next_due(conn: &Conn, kind: &str) -> Result<Option<Timestamp>> {
+    conn.query_opt(&NEXT_DUE, params![kind], |row| row.time(0))
 }
 
-/// What is pending and why, the most urgent first.
-pub fn pending(conn: &Conn, limit: u32) -> Result<Vec<Pending>> {
-    conn.query(&PENDING, params![limit], read)
+/// What is pending and why, the most urgent first; of all kinds, or of one.
+pub fn pending(conn: &Conn, kind: Option<&str>, limit: u32) -> Result<Vec<Pending>> {
+    match kind {
+        Some(kind) => conn.query(&PENDING_OF, params![limit, kind], read),
+        None => conn.query(&PENDING, params![limit], read),
+    }
 }
 
 /// How much is pending.
 pub fn backlog(conn: &Conn, now: Timestamp) -> Result<Vec<Backlog>> {
     conn.query(&COUNT, params![now.millis()], |row| {
-        Ok(Backlog { kind: row.get(0)?, pending: row.get(1)?, due: row.get(2)?, retried: row.get(3)? })
+        Ok(Backlog {
+            kind: row.get(0)?,
+            pending: row.get(1)?,
+            due: row.get(2)?,
+            held: row.get(3)?,
+            retried: row.get(4)?,
+            oldest_due_at: row.time_opt(5)?,
+        })
     })
 }
 

@@ -7,9 +7,9 @@ use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::{Reach, Scope};
 
 use crate::columns::Columns;
-use crate::counters;
-use crate::landmarks::{self, Landmarks, Way};
-use crate::listing::{Filter, Paging, Table, Total, reached};
+use crate::counters::{self, count_new};
+use crate::landmarks::{self, Landmarks};
+use crate::listing::{Filter, Paging, Table, reached};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 
 /// The kind of their counter and their changes.
@@ -50,15 +50,13 @@ statements! {
     INSERT = "INSERT INTO workspaces (id, organization_id, name, name_key, description, cicd_enforced_default, \
         default_cluster_id, default_cloud_provider, default_region, version, created_at, created_by, updated_at, updated_by) \
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
-    COUNT_INSERT = "INSERT INTO counters (organization_id, kind, shard, total, disorder) \
-        VALUES ($1, 'workspaces', $2, 1, \
-        CASE WHEN EXISTS (SELECT 1 FROM workspaces WHERE organization_id = $1 AND (created_at, id) > ($3, $4)) THEN 1 ELSE 0 END) \
-        ON CONFLICT (organization_id, kind, shard) DO UPDATE \
-        SET total = counters.total + excluded.total, disorder = counters.disorder + excluded.disorder";
+    COUNT_NEW = count_new!("workspaces");
     UPDATE = "UPDATE workspaces SET name = $4, name_key = $5, description = $6, cicd_enforced_default = $7, \
         default_cluster_id = $8, default_cloud_provider = $9, default_region = $10, version = version + 1, \
         updated_at = $11, updated_by = $12 WHERE id = $1 AND organization_id = $2 AND version = $3";
     DELETE = "DELETE FROM workspaces WHERE id = $1 AND organization_id = $2 AND version = $3";
+    LOSE_CLUSTER = "UPDATE workspaces SET default_cluster_id = NULL \
+        WHERE default_cluster_id = $1 AND organization_id = $2 AND id NOT IN ($3[]) RETURNING id, version";
     EXIST = "SELECT id FROM workspaces WHERE id IN ($1[]) AND organization_id = $2";
 }
 
@@ -83,21 +81,11 @@ pub fn list(
 ) -> Result<Option<(Vec<Workspace>, u64)>> {
     let organization_id = scope.organization_id();
     let reach = reached(listed.reach);
-    let everything = reach.is_none() && listed.ids.is_empty() && listed.name_keys.is_empty();
-    if everything && paging.sorts.is_empty() {
-        match landmarks::page(conn, &TABLE, KIND, organization_id, paging, landmarks, walk_far, read)? {
-            Way::Known(workspaces, total) => return Ok(Some((workspaces, total))),
-            Way::Long => return Ok(None),
-            Way::Near => {}
-        }
-    } else if !walk_far {
-        return Ok(None);
-    }
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
     filter.and(IDS, reach.as_deref());
     filter.and(IDS, Some(listed.ids).filter(|ids| !ids.is_empty()));
     filter.and(NAMES, Some(listed.name_keys).filter(|keys| !keys.is_empty()));
-    TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read).map(Some)
+    landmarks::list(conn, (&TABLE, KIND), organization_id, filter, paging, landmarks, walk_far, read)
 }
 
 /// Reads a workspace.
@@ -134,12 +122,7 @@ pub fn insert(tx: &Tx, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> 
             stamp.updated_by.id.as_str(),
         ],
     )?;
-    let (organization, id) = (workspace.organization_id.as_str(), workspace.id);
-    tx.execute(
-        &COUNT_INSERT,
-        params![organization, counters::shard(id), stamp.created_at.millis(), id.as_str()],
-    )?;
-    Ok(())
+    counters::added(tx, &COUNT_NEW, workspace.organization_id, workspace.id, stamp.created_at)
 }
 
 /// Replaces a workspace whose version is still the one before `stamp`'s.
@@ -171,6 +154,13 @@ pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
         return Err(Error::Lost);
     }
     counters::add(tx, organization_id, KIND, id, -1, 1)
+}
+
+/// Takes a cluster from all workspaces that new deployments of go there, but for these; says which, with versions.
+pub fn lose_cluster(tx: &Tx, scope: &Scope, cluster_id: Id, keep: &[Id]) -> Result<Vec<(Id, i64)>> {
+    let keep: Vec<&str> = keep.iter().map(Id::as_str).collect();
+    let params = params![cluster_id.as_str(), scope.organization(), &keep];
+    tx.query(&LOSE_CLUSTER, params, |row| Ok((row.id(0)?, row.get(1)?)))
 }
 
 fn read(row: &Row<'_>) -> Result<Workspace> {

@@ -11,7 +11,10 @@ use podium_api::{Id, Timestamp};
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
 use podium_app::{App, Config};
+use podium_dataplane::DataPlane;
+use podium_dataplane::simulated::Simulated;
 use podium_http::{Server, Settings};
+use podium_reconcile::{Loops, Options};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -37,6 +40,12 @@ pub struct TestApp {
     pub database: Arc<Database>,
     /// The directory of uploaded files.
     pub files: Arc<TempDir>,
+    /// Where logs are kept, as long as the application lives.
+    pub logs: Arc<TempDir>,
+    /// What deployments run on: nothing, and it misbehaves when it is told to.
+    pub plane: Arc<Simulated>,
+    /// The loops, which work when a test says so.
+    pub loops: Loops,
     /// The organization of the first start.
     pub organization_id: Id,
     /// Its owner.
@@ -52,7 +61,8 @@ impl TestApp {
     /// Starts one with other settings.
     pub async fn start_with(engine: Engine, change: impl FnOnce(&mut Config, &mut Settings)) -> Self {
         let files = Arc::new(tempfile::tempdir().expect("a directory for files"));
-        let mut config = config(&files);
+        let logs = Arc::new(tempfile::tempdir().expect("a temporary directory"));
+        let mut config = config(&logs, &files);
         let mut settings = Settings::default();
         change(&mut config, &mut settings);
         let database = Arc::new(Database::create(engine).await);
@@ -71,13 +81,17 @@ impl TestApp {
             .expect("it reads")
             .expect("there is one");
         let server = Server::new(app.clone(), settings);
-        Self { server, app, world, database, files, organization_id, owner }
+        let clock = Arc::clone(&world);
+        let plane = Arc::new(Simulated::in_memory(Arc::new(move || clock.now())));
+        let loops = loops(&app, &plane);
+        Self { server, app, world, database, files, logs, plane, loops, organization_id, owner }
     }
 
     /// Another replica on the same database; PostgreSQL only.
     pub async fn replica(&self) -> Self {
         let secrets = Secrets::from_text(KEY).expect("the key is long enough");
-        let config = config(&self.files);
+        let logs = Arc::new(tempfile::tempdir().expect("a temporary directory"));
+        let config = config(&logs, &self.files);
         let world = Arc::new(World::fixed_from(self.world.now(), REPLICA_IDS));
         let started =
             App::start(self.database.target(), config, secrets, Arc::clone(&world)).await.expect("it starts");
@@ -85,10 +99,13 @@ impl TestApp {
         let server = Server::new(started.app.clone(), Settings::default());
         Self {
             server,
+            loops: loops(&started.app, &self.plane),
             app: started.app,
             world,
             database: Arc::clone(&self.database),
             files: Arc::clone(&self.files),
+            logs,
+            plane: Arc::clone(&self.plane),
             organization_id: self.organization_id,
             owner: self.owner.clone(),
         }
@@ -133,10 +150,16 @@ impl TestApp {
     }
 }
 
+/// The loops of an application on a plane, not started.
+fn loops(app: &App, plane: &Arc<Simulated>) -> Loops {
+    let plane: Arc<dyn DataPlane> = Arc::<Simulated>::clone(plane);
+    Loops::new(app, &plane, Options::default())
+}
+
 /// Many tests run at once: each takes few connections.
-fn config(files: &TempDir) -> Config {
-    let files = files.path().to_owned();
-    Config { connections: Some(4), files, ..Config::new("https://podium.test") }
+fn config(logs: &TempDir, files: &TempDir) -> Config {
+    let (logs, files) = (logs.path().to_owned(), files.path().to_owned());
+    Config { connections: Some(4), logs, files, ..Config::new("https://podium.test") }
 }
 
 /// A call that is being put together.

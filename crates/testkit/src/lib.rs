@@ -8,7 +8,9 @@ mod actors;
 mod answer;
 mod app;
 mod archives;
+mod clusters;
 mod databases;
+mod deployments;
 mod things;
 
 pub use actors::Actor;

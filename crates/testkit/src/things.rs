@@ -62,27 +62,17 @@ impl TestApp {
         id
     }
 
-    /// A cluster that takes these workspaces only, or all where there are none, as bare rows.
-    pub async fn cluster(&self, workspaces: &[Id]) -> Id {
-        let id = self.world.id();
-        let mut statements = vec![format!(
-            "INSERT INTO clusters (id, organization_id) VALUES ('{id}', '{}')",
-            self.organization_id
-        )];
-        statements.extend(workspaces.iter().map(|workspace_id| {
-            format!(
-                "INSERT INTO cluster_workspaces (cluster_id, workspace_id) VALUES ('{id}', '{workspace_id}')"
-            )
-        }));
-        for statement in statements {
-            self.execute(&statement).await;
-        }
-        id
-    }
-
     /// Sets a column of a row behind the application's back; `value` is written as in SQL.
     pub async fn set_column(&self, table: &str, id: Id, column: &str, value: &str) {
         self.execute(&format!("UPDATE {table} SET {column} = {value} WHERE id = '{id}'")).await;
+    }
+
+    /// A column of a row, as text.
+    pub async fn column(&self, table: &str, id: Id, column: &str) -> String {
+        let sql = Sql::owned(format!("SELECT CAST({column} AS TEXT) FROM {table} WHERE id = '{id}'"));
+        let read: podium_db::Result<String> =
+            self.app.db.read(None, move |conn| conn.query_one(&sql, &[], |row| row.get(0))).await;
+        read.unwrap_or_else(|error| panic!("{table}.{column}: {error}"))
     }
 
     /// Runs a statement behind the application's back.
@@ -130,7 +120,7 @@ impl TestApp {
 }
 
 /// A deployment that is healthy and wants nothing.
-fn bare(id: Id, organization_id: Id, workspace_id: Id, stamp: Stamp) -> DeploymentRow {
+pub(crate) fn bare(id: Id, organization_id: Id, workspace_id: Id, stamp: Stamp) -> DeploymentRow {
     let spec = Spec {
         kind: DeploymentType::Standard,
         description: String::new(),
@@ -171,6 +161,7 @@ fn bare(id: Id, organization_id: Id, workspace_id: Id, stamp: Stamp) -> Deployme
         workspace_id,
         workspace_name: None,
         cluster_id: None,
+        cluster: None,
         name: id.to_string(),
         namespace: format!("bare-{id}"),
         spec,

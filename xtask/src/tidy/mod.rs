@@ -8,6 +8,7 @@ mod documents;
 mod files;
 mod migrations;
 mod packages;
+mod rules;
 mod source;
 mod tree;
 mod vocabulary;
@@ -51,6 +52,7 @@ const RULES: &[Rule] = &[
     files::names,
     files::module_docs,
     migrations::same_names,
+    rules::rules_are_pinned,
     documents::links_resolve,
 ];
 

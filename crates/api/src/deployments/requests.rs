@@ -39,6 +39,7 @@ pub struct CreateDeploymentRequest {
     /// The size of its scheduler.
     pub scheduler_size: Option<SchedulerSize>,
     /// The size and number of its schedulers.
+    #[serde(default)]
     #[schemars(schema_with = "new_instance_spec")]
     pub scheduler: Option<InstanceSpecRequest>,
     /// Whether its components run more than once.
@@ -50,6 +51,7 @@ pub struct CreateDeploymentRequest {
     /// Whether DAGs are deployed apart from images.
     pub is_dag_deploy_enabled: Option<bool>,
     /// Its worker queues.
+    #[serde(default)]
     #[schemars(schema_with = "machine_queues")]
     pub worker_queues: Option<Vec<WorkerQueueRequest>>,
     /// CPU of a task's pod.
@@ -101,6 +103,7 @@ pub struct UpdateDeploymentRequest {
     /// The size of its scheduler.
     pub scheduler_size: Option<SchedulerSize>,
     /// The size and number of its schedulers.
+    #[serde(default)]
     #[schemars(schema_with = "instance_spec")]
     pub scheduler: Option<InstanceSpecRequest>,
     /// Whether its components run more than once.
@@ -112,6 +115,7 @@ pub struct UpdateDeploymentRequest {
     /// Whether DAGs are deployed apart from images.
     pub is_dag_deploy_enabled: bool,
     /// Its worker queues: a known id, else a known name, changes that queue; the missing are deleted.
+    #[serde(default)]
     #[schemars(schema_with = "queues")]
     pub worker_queues: Option<Vec<WorkerQueueRequest>>,
     /// CPU of a task's pod.

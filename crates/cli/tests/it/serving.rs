@@ -81,6 +81,32 @@ fn large_answers_are_compressed_where_that_is_accepted() {
 }
 
 #[test]
+fn tags_are_those_of_the_uncompressed_body_and_exports_are_compressed_too() {
+    let installation = Installation::new();
+    let program = installation.serve(&[]);
+    let token = installation.read("owner-token");
+    let organization = program.organization(&token);
+    let ask = |path: &str, head: &str| {
+        let head = format!("Authorization: Bearer {token}\r\n{head}Connection: close\r\n");
+        exchange(program.connect(), &request("GET", path, &head, None))
+    };
+    let gzip = "Accept-Encoding: gzip\r\n";
+    let (plain, compressed) = (ask(&organization, ""), ask(&organization, gzip));
+    assert_eq!(compressed.header("content-encoding"), Some("gzip"));
+    assert!(plain.header("etag").is_some());
+    assert_eq!(compressed.header("etag"), plain.header("etag"));
+
+    let workspace = json!({ "name": "Data" });
+    program.call("POST", &format!("{organization}/workspaces"), &token, Some(&workspace)).json();
+    let log = format!("{organization}/audit-logs");
+    let (plain, compressed) = (ask(&log, ""), ask(&log, gzip));
+    assert_eq!((plain.status, plain.header("content-encoding")), (200, None));
+    assert!(plain.body.starts_with(b"{"));
+    assert_eq!((compressed.status, compressed.header("content-encoding")), (200, Some("gzip")));
+    assert!(compressed.body.starts_with(&[0x1f, 0x8b]));
+}
+
+#[test]
 fn heads_have_a_limit() {
     let installation = Installation::new();
     let program = installation.serve(&[]);

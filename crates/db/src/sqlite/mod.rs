@@ -52,6 +52,21 @@ impl Pool {
         })
     }
 
+    /// Opens an existing file to read it, whoever writes it; what is to be written is refused.
+    pub(crate) fn view(path: &Path) -> Result<Self> {
+        let path = std::path::absolute(path).map_err(Error::unavailable)?;
+        let (jobs, _) = Queue::new(1);
+        jobs.close();
+        Ok(Self {
+            readers: Readers::open(path.clone(), 1)?,
+            scanners: Arc::new(Readers::open(path, 1)?),
+            scans: Arc::new(Semaphore::new(1)),
+            jobs,
+            commits: Arc::default(),
+            writer: Mutex::new(None),
+        })
+    }
+
     /// Runs a read on the calling thread.
     pub(crate) fn read<T, E: Fault>(&self, mut work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
         let conn = self.readers.take()?;

@@ -24,6 +24,23 @@ async fn a_second_opener_is_refused() {
 }
 
 #[tokio::test]
+async fn what_another_process_writes_can_be_looked_at() {
+    let bed = Bed::sqlite().await;
+    let view = Db::view(bed.target.clone()).await.unwrap();
+    assert_eq!(count(&view).await, 0);
+    bed.db.write(None, |tx| insert(tx, "a", 1)).await.unwrap();
+    assert_eq!((count(&view).await, number(&view, "a").await), (1, Some(1)));
+    let refused = view.write(None, |tx| insert(tx, "b", 1)).await;
+    assert!(matches!(refused, Err(Error::Unavailable(_))));
+    view.close().await;
+    bed.db.close().await;
+    let view = Db::view(bed.target.clone()).await.unwrap();
+    assert_eq!(number(&view, "a").await, Some(1), "also when nobody writes");
+    let missing = Db::view(Target::Sqlite("/nowhere/podium.db".into())).await;
+    assert!(matches!(missing, Err(Error::Unavailable(_))), "nothing is made");
+}
+
+#[tokio::test]
 async fn closing_folds_the_log_into_the_file() {
     let bed = Bed::sqlite().await;
     bed.db.write(None, |tx| insert(tx, "a", 1)).await.unwrap();

@@ -97,7 +97,10 @@ mod tests {
             ("FAILING_OVER", "409", "409", "409"),
             ("FAILOVER_FAILED", "412", "FAILING_OVER", "gone"),
         ];
-        assert_eq!(table.map(|row| row.0), *ClusterStatus::ALL.iter().map(|s| s.as_str()).collect::<Vec<_>>());
+        assert_eq!(
+            table.map(|row| row.0),
+            *ClusterStatus::ALL.iter().map(|s| s.as_str()).collect::<Vec<_>>()
+        );
         for (status, update, fail_over, delete) in table {
             let status: ClusterStatus = status.parse().unwrap();
             let go = |event| match after(status, event) {

@@ -108,7 +108,7 @@ pub struct EnvironmentVariable {
 pub struct Secret(pub String);
 
 /// Where tasks run, when that is elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RemoteExecution {
     /// Addresses that agents may call from; none means any.
@@ -128,8 +128,6 @@ pub struct Hibernation {
     /// What outranks them.
     #[serde(rename = "override")]
     pub override_: Option<HibernationOverride>,
-    /// When the schedules were last set: events before that do not count.
-    pub since: Option<Timestamp>,
 }
 
 /// What outranks the schedules.

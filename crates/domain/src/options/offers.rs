@@ -116,10 +116,10 @@ fn range(bounds: Bounds<u32>) -> Range {
 }
 
 fn resources(resources: &Resources) -> ResourceOption {
-    ResourceOption { cpu: amounts(resources.cpu), memory: amounts(resources.memory()) }
+    ResourceOption { cpu: amounts(&resources.cpu), memory: amounts(&resources.memory()) }
 }
 
-fn amounts<T: ToString>(bounds: Bounds<T>) -> ResourceRange {
+fn amounts<T: ToString>(bounds: &Bounds<T>) -> ResourceRange {
     ResourceRange {
         floor: bounds.floor.to_string(),
         default: bounds.default.to_string(),

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use podium_api::enums::CloudProvider;
 use podium_api::options::{ProviderInstanceType, ProviderRegion};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// How many nodes a pool can have at the most.
 pub struct NodeCounts {
@@ -33,6 +33,7 @@ pub struct Provider {
     /// Networks to suggest.
     pub ranges: Ranges,
     /// Its regions.
+    #[serde(deserialize_with = "regions")]
     pub regions: Vec<ProviderRegion>,
     /// Machines of nodes.
     pub node_instances: Vec<ProviderInstanceType>,
@@ -51,6 +52,26 @@ pub struct Ranges {
     pub service: Option<String>,
     /// The peering of services.
     pub peering: Option<String>,
+}
+
+/// A region as the data file says it.
+#[derive(Deserialize)]
+struct Region {
+    name: String,
+    location: String,
+    #[serde(default)]
+    limited: bool,
+}
+
+fn regions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ProviderRegion>, D::Error> {
+    let regions = Vec::<Region>::deserialize(deserializer)?;
+    let region = |Region { name, location, limited }| ProviderRegion {
+        name,
+        location,
+        limited,
+        banned_instances: Vec::new(),
+    };
+    Ok(regions.into_iter().map(region).collect())
 }
 
 impl Provider {

@@ -19,6 +19,15 @@ on_both_engines! {
         assert_eq!(ready.refused(503), "The database is away: try again in a few seconds.");
         assert_eq!(ready.header("retry-after"), "5");
     }
+
+    async fn an_operation_without_the_database_says_when_to_try_again(app) {
+        app.app.db.close().await;
+        for path in [app.path("/teams"), "/v1/users/self".to_owned()] {
+            let answer = app.get(&app.owner, &path).await;
+            assert_eq!(answer.refused(503), "The database is away: try again in a few seconds.", "{path}");
+            assert_eq!(answer.header("retry-after"), "5");
+        }
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use podium_api::enums::ClusterStatus;
 use podium_testkit::{Engine, TestApp, block_on, on_both_engines};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -35,10 +36,11 @@ on_both_engines! {
 }
 
 /// Path, name of the list, and body of what can be created and deleted.
-const KINDS: [(&str, &str); 6] = [
+const KINDS: [(&str, &str); 7] = [
     ("/workspaces", "workspaces"),
     ("/teams", "teams"),
     ("/roles", "roles"),
+    ("/clusters", "clusters"),
     ("/tokens", "tokens"),
     ("/allowed-ip-address-ranges", "allowedIpAddressRanges"),
     ("/invites", "users"),
@@ -55,6 +57,10 @@ async fn run_through(app: &TestApp, steps: Vec<(usize, bool, prop::sample::Index
         } else {
             let made = app.post(&app.owner, &app.path(path), body(app, kind)).await.ok();
             let id = if path == "/invites" { &made["inviteId"] } else { &made["id"] };
+            if path == "/clusters" {
+                let id = id.as_str().and_then(|id| id.parse().ok()).expect("an id");
+                app.settle_cluster(id, ClusterStatus::Created).await;
+            }
             ids.push(id.as_str().expect("an id").to_owned());
         }
         for (path, name) in KINDS {
@@ -68,6 +74,10 @@ async fn run_through(app: &TestApp, steps: Vec<(usize, bool, prop::sample::Index
 fn body(app: &TestApp, kind: usize) -> Value {
     let name = app.world.id().to_string();
     match KINDS[kind].0 {
+        "/clusters" => json!({
+            "cloudProvider": "AWS", "name": name, "region": "us-east-1", "type": "DEDICATED",
+            "vpcSubnetRange": "172.20.0.0/20",
+        }),
         "/roles" => json!({ "name": name, "scopeType": "DAG", "permissions": ["dag.airflow.dag.get"] }),
         "/tokens" => json!({ "name": name, "scope": "ORGANIZATION", "role": "ORGANIZATION_MEMBER" }),
         "/allowed-ip-address-ranges" => {

@@ -169,4 +169,16 @@ on_both_engines! {
         assert_eq!(create("D").await, 404);
         assert_eq!(app.get(&ada, "/v1/organizations").await.ok()["totalCount"], 0);
     }
+
+    async fn a_public_operation_ignores_an_idempotency_key(app) {
+        person(&app, "ada").await;
+        let ask = async |password: &str, key: &str| {
+            let body = json!({ "username": "ada@podium.test", "password": password });
+            app.call("POST", "/v1/auth/sign-in").header("idempotency-key", key).json(&body).send().await
+        };
+        let (first, second) = (ask(PASSWORD, "k").await.ok(), ask(PASSWORD, "k").await.ok());
+        assert_ne!(first["token"], second["token"], "each call counts by itself");
+        assert_eq!(ask("wrong horse battery", "k").await.refused(401), WRONG);
+        assert_eq!(ask(PASSWORD, &"k".repeat(256)).await.code(), 200);
+    }
 }

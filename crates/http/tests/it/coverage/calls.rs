@@ -1,6 +1,6 @@
 //! A minimal valid call of every operation, on real things that are made for it.
 
-use podium_api::enums::OrganizationRole;
+use podium_api::enums::{ClusterStatus, OrganizationRole};
 use podium_api::openapi::PREFIX;
 use podium_api::{Access, Id, Spec};
 use podium_domain::{On, Permission};
@@ -74,10 +74,16 @@ pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
         if spec.names_workspace() && *param == "workspaceId" {
             on = On::Workspace(id.parse().expect("an id"));
         }
+        if let (true, Some((id, workspace_id))) = (spec.names_deployment(), made.deployment) {
+            on = On::Deployment { id, workspace_id };
+        }
         path = path.replace(&format!("{{{param}}}"), &id);
     }
-    if let Some((id, workspace_id)) = made.deployment {
-        on = On::Deployment { id, workspace_id };
+    if spec.id == "GetDeploymentLogs" {
+        path.push_str("?sources=scheduler");
+    }
+    if spec.id == "GetClusterOptions" {
+        path.push_str("?type=DEDICATED");
     }
     let body = made.body(spec.id).await;
     Prepared { spec, path, body, etag: made.etag, on }
@@ -85,11 +91,16 @@ pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
 
 trait NamesWorkspace {
     fn names_workspace(&self) -> bool;
+    fn names_deployment(&self) -> bool;
 }
 
 impl NamesWorkspace for Spec {
     fn names_workspace(&self) -> bool {
         matches!(self.access, Access::Permission(name) if name.starts_with("workspace."))
+    }
+
+    fn names_deployment(&self) -> bool {
+        matches!(self.access, Access::Permission(name) if name.starts_with("deployment."))
     }
 }
 
@@ -98,6 +109,7 @@ struct Made<'a> {
     operation_id: &'static str,
     etag: String,
     member: String,
+    /// The deployment that was made, and its workspace.
     deployment: Option<(Id, Id)>,
 }
 
@@ -109,13 +121,6 @@ impl Made<'_> {
             "organizationId" => {
                 self.read("").await;
                 self.app.organization_id.to_string()
-            }
-            "deploymentId" => {
-                let workspace_id = self.app.workspace(&name).await;
-                let id = self.app.deployment(workspace_id).await;
-                self.deployment = Some((id, workspace_id));
-                self.etag = "\"1-0\"".to_owned();
-                id.to_string()
             }
             "deployId" => self.deploy().await,
             "workspaceId" => self.post("/workspaces", json!({ "name": name }), "id").await,
@@ -134,12 +139,27 @@ impl Made<'_> {
                 let body = json!({ "inviteeEmail": email, "role": "ORGANIZATION_MEMBER" });
                 self.post("/invites", body, "inviteId").await
             }
+            "clusterId" => {
+                let id = self.app.new_cluster(&name, json!({})).await;
+                self.app.settle_cluster(id, ClusterStatus::Created).await;
+                self.read(&format!("/clusters/{id}")).await;
+                id.to_string()
+            }
             "tokenId" => self.post("/tokens", organization_token(&name), "id").await,
             "roleId" => self.post("/roles", custom_role(&name), "id").await,
             "allowedIpAddressRangeId" => {
                 self.allow_loopback().await;
                 let range = self.range();
                 self.post("/allowed-ip-address-ranges", json!({ "ipAddressRange": range }), "id").await
+            }
+            "deploymentId" => {
+                let (id, _) = self.deployment().await;
+                self.read(&format!("/deployments/{id}")).await;
+                id.to_string()
+            }
+            "environmentObjectId" => {
+                let (_, workspace_id) = self.deployment().await;
+                self.post("/environment-objects", connection(&name, workspace_id), "id").await
             }
             unknown => panic!("calls.rs does not know how to make what `{unknown}` names"),
         }
@@ -160,6 +180,20 @@ impl Made<'_> {
             }
             "BulkDeleteAllowedIpAddressRanges" => {
                 json!({ "allowedIpAddressRangeIds": [self.thing("allowedIpAddressRangeId").await] })
+            }
+            "CreateCluster" => json!({
+                "cloudProvider": "AWS", "name": name, "region": "us-east-1", "type": "DEDICATED",
+                "vpcSubnetRange": "172.20.0.0/20",
+            }),
+            "UpdateCluster" => json!({ "clusterType": "DEDICATED", "name": name, "k8sTags": [] }),
+            "CreateEnvironmentObject" => {
+                let (_, workspace_id) = self.deployment().await;
+                connection(&name, workspace_id)
+            }
+            "UpdateEnvironmentObject" => json!({ "description": name }),
+            "ExcludeLinkingEnvironmentObject" => {
+                let (id, _) = self.deployment.expect("the object's workspace has one");
+                json!({ "scope": "DEPLOYMENT", "scopeEntityId": id })
             }
             "CreateUserInvite" => {
                 json!({ "inviteeEmail": format!("{name}@podium.test"), "role": "ORGANIZATION_MEMBER" })
@@ -212,6 +246,14 @@ impl Made<'_> {
         second
     }
 
+    /// A deployment in a workspace of its own.
+    async fn deployment(&mut self) -> (Id, Id) {
+        let workspace_id = self.app.workspace(&fresh(self.app)).await;
+        let made = (self.app.deployment(workspace_id).await, workspace_id);
+        self.deployment = Some(made);
+        made
+    }
+
     async fn read(&mut self, path: &str) {
         let answer = self.app.get(&self.app.owner, &self.app.path(path)).await;
         answer.ok();
@@ -242,6 +284,13 @@ impl Made<'_> {
 
 fn organization_token(name: &str) -> Value {
     json!({ "name": name, "scope": "ORGANIZATION", "role": "ORGANIZATION_MEMBER" })
+}
+
+fn connection(key: &str, workspace_id: Id) -> Value {
+    json!({
+        "objectKey": key, "objectType": "CONNECTION", "scope": "WORKSPACE", "scopeEntityId": workspace_id,
+        "connection": { "type": "http", "host": "example.com", "password": PASSWORD },
+    })
 }
 
 fn custom_role(name: &str) -> Value {

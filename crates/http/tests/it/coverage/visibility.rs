@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use podium_api::Id;
 use podium_api::enums::{OrganizationRole, WorkspaceRoleName};
+use podium_domain::environment_objects;
 use podium_domain::roles::{DagRoleName, DeploymentRoleName};
 use podium_domain::tokens::{Verb, may};
 use podium_domain::{Grant, Grants, Held, On, Permission, PermissionSet, Target};
@@ -13,14 +14,19 @@ use podium_testkit::{Actor, Engine, TestApp, run};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::calls::fresh;
 use super::for_all;
 
 const WORKSPACES: usize = 4;
 const DEPLOYMENTS: usize = 2 * WORKSPACES;
-const CUSTOM: [&str; 3] = ["deployment.apiTokens.get", "deployment.logs.get", "deployment.apiTokens.rotate"];
+const CUSTOM: [&str; 4] = [
+    "deployment.apiTokens.get",
+    "deployment.logs.get",
+    "deployment.apiTokens.rotate",
+    "deployment.envObjects.get",
+];
 
 /// What somebody holds, by number of workspace, deployment and role.
 #[derive(Clone, Debug)]
@@ -82,30 +88,41 @@ struct Place<'a> {
     workspaces: Vec<Id>,
     deployments: Vec<(Id, Id)>,
     custom_roles: Vec<Id>,
+    /// The only workspace that each cluster takes; those that are not here take all.
+    clusters: BTreeMap<Id, Id>,
     /// What each API token belongs to; those that are not here belong to the organization.
     tokens: BTreeMap<String, Target>,
+    /// What each environment object belongs to.
+    objects: BTreeMap<String, Target>,
 }
 
 impl<'a> Place<'a> {
     async fn make(app: &'a TestApp) -> Self {
-        let (mut workspaces, mut deployments, mut tokens) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let (mut workspaces, mut deployments) = (Vec::new(), Vec::new());
+        let (mut tokens, mut objects) = (BTreeMap::new(), BTreeMap::new());
+        let mut clusters = BTreeMap::new();
+        app.cluster(&[]).await;
         for _ in 0..WORKSPACES {
             let workspace_id = app.workspace(&fresh(app)).await;
             workspaces.push(workspace_id);
+            clusters.insert(app.cluster(&[workspace_id]).await, workspace_id);
             let token = app.token("ci", "WORKSPACE", workspace_id, "WORKSPACE_MEMBER").await;
             tokens.insert(token.id.to_string(), Target::Workspace(workspace_id));
+            objects.insert(variable(app, "WORKSPACE", workspace_id).await, Target::Workspace(workspace_id));
             for _ in 0..DEPLOYMENTS / WORKSPACES {
                 let id = app.deployment(workspace_id).await;
                 deployments.push((id, workspace_id));
                 let token = app.token("ci", "DEPLOYMENT", id, "DEPLOYMENT_ADMIN").await;
                 tokens.insert(token.id.to_string(), Target::Deployment { id, workspace_id });
+                objects
+                    .insert(variable(app, "DEPLOYMENT", id).await, Target::Deployment { id, workspace_id });
             }
         }
         let mut custom_roles = Vec::new();
         for permission in CUSTOM {
             custom_roles.push(app.custom_role(permission, "DEPLOYMENT", &[permission]).await);
         }
-        Self { app, workspaces, deployments, custom_roles, tokens }
+        Self { app, workspaces, deployments, custom_roles, clusters, tokens, objects }
     }
 
     fn grants(&self, holding: &Holding) -> Vec<Grant> {
@@ -167,9 +184,15 @@ impl<'a> Place<'a> {
         let (caller, grants) = self.caller(&case).await;
         let holds = |name: &str| grants.on_organization().contains(Permission::named(name).unwrap());
         let sees_workspace = Permission::known("workspace.get");
-        let lists: [(&str, &str, Policy<'_>); 5] = [
+        let sees_cluster = |id: &Id| {
+            let only = self.clusters.get(id);
+            only.is_none_or(|workspace| grants.on_workspace(*workspace).contains(sees_workspace))
+        };
+        let lists: [(&str, &str, Policy<'_>); 7] = [
             ("/workspaces", "workspaces", &|id| grants.on_workspace(*id).contains(sees_workspace)),
+            ("/clusters", "clusters", &sees_cluster),
             ("/tokens", "tokens", &|id| self.sees_token(&grants, *id)),
+            ("/environment-objects", "environmentObjects", &|id| self.sees_object(&grants, *id)),
             ("/teams", "teams", &|_| holds("organization.teams.get")),
             ("/users", "users", &|_| holds("organization.users.get")),
             ("/roles", "roles", &|_| holds("organization.customRoles.get")),
@@ -186,7 +209,7 @@ impl<'a> Place<'a> {
                 in_pages.extend(self.listed_of(&caller, &path, name, &page, shown.len()).await);
             }
             assert_eq!(in_pages, shown, "{path} in pages of {}", case.page);
-            if ["workspaces", "tokens"].contains(&name) {
+            if ["workspaces", "clusters", "tokens", "environmentObjects"].contains(&name) {
                 for id in all {
                     let code = self.app.get(&caller, &format!("{path}/{id}")).await.code();
                     assert_eq!(code, if shown.contains(&id) { 200 } else { 404 }, "{path}/{id}");
@@ -200,6 +223,11 @@ impl<'a> Place<'a> {
     fn sees_token(&self, grants: &Grants, id: Id) -> bool {
         let target = self.tokens.get(id.as_str()).copied().unwrap_or(Target::Organization);
         may(grants, Verb::Get, target).is_ok()
+    }
+
+    fn sees_object(&self, grants: &Grants, id: Id) -> bool {
+        let target = self.objects[id.as_str()];
+        environment_objects::may(grants, environment_objects::Verb::Get, target).is_ok()
     }
 
     /// The ids of a list that is shown whole.
@@ -216,6 +244,15 @@ impl<'a> Place<'a> {
         assert_eq!(answer["totalCount"], total, "{path}");
         ids(&answer, name)
     }
+}
+
+/// An environment object, made by the owner.
+async fn variable(app: &TestApp, scope: &str, entity_id: Id) -> String {
+    let body = json!({
+        "objectKey": "KEY", "objectType": "ENVIRONMENT_VARIABLE", "scope": scope, "scopeEntityId": entity_id,
+        "environmentVariable": { "value": "v" },
+    });
+    app.post(&app.owner, &app.path("/environment-objects"), body).await.id()
 }
 
 fn ids(answer: &Value, name: &str) -> Vec<Id> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use podium_app::maintenance;
 use podium_testkit::{TestApp, on_both_engines};
 use serde_json::{Value, json};
 
@@ -134,5 +135,25 @@ on_both_engines! {
         let record: Value = serde_json::from_str(&log.text()).unwrap();
         assert_eq!((&record["statusCode"], &record["organizationId"]), (&json!(404), &own));
         assert_eq!(app.get(&stranger, &app.path("/audit-logs")).await.code(), 404);
+    }
+
+    async fn records_are_kept_for_ninety_days(app) {
+        app.workspace("old").await;
+        let all = "startDate=2027-01-15T08:00:00Z";
+        app.advance(90 * 24 * HOUR);
+        maintenance::once(&app.app).await.unwrap();
+        assert_eq!(exported(&app, all).await, ["old"]);
+        app.advance(Duration::from_millis(1));
+        maintenance::once(&app.app).await.unwrap();
+        assert_eq!(exported(&app, all).await, Vec::<String>::new());
+    }
+
+    async fn an_effect_and_its_record_are_made_together_or_not_at_all(app) {
+        app.execute("ALTER TABLE audit_records RENAME TO lost_records").await;
+        app.post(&app.owner, &app.path("/workspaces"), json!({ "name": "Data" })).await.refused(500);
+        app.execute("ALTER TABLE lost_records RENAME TO audit_records").await;
+        assert_eq!(app.get(&app.owner, &app.path("/workspaces")).await.ok()["totalCount"], 1);
+        app.workspace("Data").await;
+        assert_eq!(exported(&app, "").await, ["Data"]);
     }
 }

@@ -136,4 +136,12 @@ on_both_engines! {
         }
         assert_eq!(total(&app, &app.owner, "/tokens").await, 0);
     }
+
+    async fn a_use_is_not_written_down_by_the_request_itself(app) {
+        let token = app.token("ci", "ORGANIZATION", app.organization_id, "ORGANIZATION_MEMBER").await;
+        app.get(&token, &app.path("")).await.ok();
+        let read = app.get(&app.owner, &path(&app, token.id)).await.ok();
+        assert_eq!(read["lastUsedAt"], Value::Null);
+        assert_eq!(last_used(&app, &token).await, "2027-01-15T08:00:00.000Z");
+    }
 }

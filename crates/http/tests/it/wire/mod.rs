@@ -84,4 +84,13 @@ on_both_engines! {
         assert_eq!(ask(&foreign).await, ask(app.world.id().as_str()).await);
         assert_eq!(ask(&foreign).await, ask("nonsense").await);
     }
+
+    async fn without_if_match_the_last_write_wins(app) {
+        let at = app.path(&format!("/workspaces/{}", app.workspace("Data").await));
+        for description in ["first", "second"] {
+            let body = json!({ "name": "Data", "description": description, "cicdEnforcedDefault": false });
+            app.post(&app.owner, &at, body).await.ok();
+        }
+        assert_eq!(app.get(&app.owner, &at).await.ok()["description"], "second");
+    }
 }

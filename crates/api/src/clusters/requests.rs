@@ -1,0 +1,239 @@
+//! Requests to create and change clusters: a variant for each provider, and for each type.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use super::ClusterK8sTag;
+use crate::Id;
+use crate::enums::{CloudProvider, ClusterType};
+use crate::union::{Union, Variant, no_fields};
+
+/// A new cluster, of any provider.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateClusterRequest {
+    /// Its provider.
+    pub cloud_provider: CloudProvider,
+    /// Its name, unique in the organization.
+    #[schemars(length(min = 1, max = 128))]
+    pub name: String,
+    /// Its region at the provider.
+    #[schemars(length(max = 100))]
+    pub region: String,
+    /// Who it is run by and for.
+    pub r#type: ClusterType,
+    /// The range of its network.
+    #[schemars(length(max = 100))]
+    pub vpc_subnet_range: String,
+    /// The machine of its databases; HYBRID needs one.
+    #[schemars(length(max = 100))]
+    pub db_instance_type: Option<String>,
+    /// The region that stands by; DEDICATED only.
+    #[schemars(length(max = 100))]
+    pub dr_region: Option<String>,
+    /// The range of the network in the region that stands by; as `vpcSubnetRange` unless given.
+    #[schemars(length(max = 100))]
+    pub dr_vpc_subnet_range: Option<String>,
+    /// Another range of the network in the region that stands by.
+    #[schemars(length(max = 100))]
+    pub dr_secondary_vpc_cidr: Option<String>,
+    /// The range of pods in the region that stands by; as `podSubnetRange` unless given.
+    #[schemars(length(max = 100))]
+    pub dr_pod_subnet_range: Option<String>,
+    /// The range of services in the region that stands by; as `serviceSubnetRange` unless given.
+    #[schemars(length(max = 100))]
+    pub dr_service_subnet_range: Option<String>,
+    /// The range of the service peering in the region that stands by; as `servicePeeringRange` unless given.
+    #[schemars(length(max = 100))]
+    pub dr_service_peering_range: Option<String>,
+    /// Whether copies reach the region that stands by within a guaranteed time.
+    pub enable_replication_time_control: Option<bool>,
+    /// Whether traffic leaves by a private network.
+    pub is_private_network_egress_enabled: Option<bool>,
+    /// Tags of everything that it consists of.
+    #[schemars(length(max = 1000))]
+    pub k8s_tags: Option<Vec<ClusterK8sTag>>,
+    /// Pools of nodes; HYBRID needs some.
+    #[schemars(length(max = 1000))]
+    pub node_pools: Option<Vec<CreateNodePoolRequest>>,
+    /// The account at the provider; HYBRID needs one.
+    #[schemars(length(max = 256))]
+    pub provider_account: Option<String>,
+    /// The tenant at the provider; HYBRID needs one.
+    #[schemars(length(max = 256))]
+    pub tenant_id: Option<String>,
+    /// The range of its pods.
+    #[schemars(length(max = 100))]
+    pub pod_subnet_range: Option<String>,
+    /// The range of its services.
+    #[schemars(length(max = 100))]
+    pub service_subnet_range: Option<String>,
+    /// The range of its service peering.
+    #[schemars(length(max = 100))]
+    pub service_peering_range: Option<String>,
+    /// Another range of its network.
+    #[schemars(length(max = 100))]
+    pub secondary_vpc_cidr: Option<String>,
+    /// The only workspaces that it takes deployments of; none means all.
+    #[schemars(length(max = 1000))]
+    pub workspace_ids: Option<Vec<Id>>,
+}
+
+/// A new pool of nodes.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateNodePoolRequest {
+    /// Its name, unique in the cluster.
+    pub name: String,
+    /// The machine of its nodes.
+    pub node_instance_type: String,
+    /// How many nodes it has at the most.
+    pub max_node_count: i64,
+    /// Whether it runs what names no pool; exactly one does.
+    pub is_default: Option<bool>,
+}
+
+/// New settings of a cluster, of either type.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateClusterRequest {
+    /// The type that it has.
+    pub cluster_type: Option<ClusterType>,
+    /// Its name, unique in the organization.
+    #[schemars(length(min = 1, max = 128))]
+    pub name: Option<String>,
+    /// Tags of everything that it consists of.
+    #[schemars(length(max = 1000))]
+    pub k8s_tags: Option<Vec<ClusterK8sTag>>,
+    /// The machine of its databases.
+    #[schemars(length(max = 100))]
+    pub db_instance_type: Option<String>,
+    /// Whether another region stands by; `true` needs a `drRegion`.
+    pub enable_dr: Option<bool>,
+    /// The region that stands by, set when it begins to.
+    #[schemars(length(max = 100))]
+    pub dr_region: Option<String>,
+    /// The range of the network there.
+    #[schemars(length(max = 100))]
+    pub dr_vpc_subnet_range: Option<String>,
+    /// The range of pods there.
+    #[schemars(length(max = 100))]
+    pub dr_pod_subnet_range: Option<String>,
+    /// The range of services there.
+    #[schemars(length(max = 100))]
+    pub dr_service_subnet_range: Option<String>,
+    /// The range of the service peering there.
+    #[schemars(length(max = 100))]
+    pub dr_service_peering_range: Option<String>,
+    /// Whether copies reach the region that stands by within a guaranteed time.
+    pub enable_replication_time_control: Option<bool>,
+    /// `true` moves all deployments to the region that stands by, `false` moves them back; changes nothing else.
+    pub is_failed_over: Option<bool>,
+    /// Whether traffic leaves by a private network; AWS only.
+    pub is_private_network_egress_enabled: Option<bool>,
+    /// All pools of nodes: those with a known id or name are changed, others added, missing ones removed.
+    #[schemars(length(max = 1000))]
+    pub node_pools: Option<Vec<UpdateNodePoolRequest>>,
+    /// The only workspaces that it takes deployments of; none means all.
+    #[schemars(length(max = 1000))]
+    pub workspace_ids: Option<Vec<Id>>,
+}
+
+/// A pool of nodes, changed or new.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateNodePoolRequest {
+    /// Its id, where it has one.
+    pub id: Option<Id>,
+    /// Its name, unique in the cluster.
+    pub name: String,
+    /// The machine of its nodes.
+    pub node_instance_type: String,
+    /// How many nodes it has at the most.
+    pub max_node_count: i64,
+    /// Whether it runs what names no pool; exactly one does.
+    pub is_default: Option<bool>,
+}
+
+impl Union for CreateClusterRequest {
+    const TAG: &'static str = "cloudProvider";
+    const VARIANTS: &'static [Variant] = &[
+        Variant {
+            word: "AWS",
+            name: "CreateAwsClusterRequest",
+            without: &[
+                "tenantId",
+                "podSubnetRange",
+                "serviceSubnetRange",
+                "servicePeeringRange",
+                "drPodSubnetRange",
+                "drServiceSubnetRange",
+                "drServicePeeringRange",
+            ],
+            required: &[],
+            fields: no_fields,
+        },
+        Variant {
+            word: "AZURE",
+            name: "CreateAzureClusterRequest",
+            without: &[
+                "podSubnetRange",
+                "serviceSubnetRange",
+                "servicePeeringRange",
+                "drPodSubnetRange",
+                "drServiceSubnetRange",
+                "drServicePeeringRange",
+                "secondaryVpcCidr",
+                "isPrivateNetworkEgressEnabled",
+            ],
+            required: &[],
+            fields: no_fields,
+        },
+        Variant {
+            word: "GCP",
+            name: "CreateGcpClusterRequest",
+            without: &["tenantId", "secondaryVpcCidr", "isPrivateNetworkEgressEnabled"],
+            required: &["podSubnetRange", "serviceSubnetRange", "servicePeeringRange"],
+            fields: no_fields,
+        },
+    ];
+}
+
+impl Union for UpdateClusterRequest {
+    const TAG: &'static str = "clusterType";
+    const VARIANTS: &'static [Variant] = &[
+        Variant {
+            word: "DEDICATED",
+            name: "UpdateDedicatedClusterRequest",
+            without: &[],
+            required: &["k8sTags", "name"],
+            fields: no_fields,
+        },
+        Variant {
+            word: "HYBRID",
+            name: "UpdateHybridClusterRequest",
+            without: &[
+                "name",
+                "k8sTags",
+                "dbInstanceType",
+                "enableDr",
+                "drRegion",
+                "drVpcSubnetRange",
+                "drPodSubnetRange",
+                "drServiceSubnetRange",
+                "drServicePeeringRange",
+                "enableReplicationTimeControl",
+                "isFailedOver",
+                "isPrivateNetworkEgressEnabled",
+                "nodePools",
+            ],
+            required: &["clusterType"],
+            fields: no_fields,
+        },
+    ];
+}

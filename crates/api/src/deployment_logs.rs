@@ -1,0 +1,101 @@
+//! Logs of a deployment.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::enums::LogSource;
+use crate::operation::{Nothing, Operation, Permitted};
+use crate::path::OfDeployment;
+use crate::reply::Many;
+use crate::{Id, Timestamp};
+
+/// Searches the logs of a deployment.
+pub const GET: Operation<Permitted, OfDeployment, GetDeploymentLogs, Nothing, Many<DeploymentLog>> =
+    Operation::get(
+        "GetDeploymentLogs",
+        "/organizations/{organizationId}/deployments/{deploymentId}/logs",
+        "deployment.logs.get",
+    )
+    .about("Deployment", "Get a deployment's logs")
+    .live();
+
+/// What to look for.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GetDeploymentLogs {
+    /// The components whose lines are wanted.
+    #[schemars(length(min = 1))]
+    pub sources: Vec<LogSource>,
+    /// How many lines to return at the most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1))]
+    pub limit: u64,
+    /// How many lines to skip.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    pub offset: u64,
+    /// The window: so many seconds until now. Without meaning where `startDate` and `endDate` are given.
+    #[serde(default = "default_range")]
+    #[schemars(range(min = 60))]
+    pub range: u64,
+    /// How many lines the whole search finds at the most.
+    #[serde(default = "default_max_num_results")]
+    #[schemars(range(min = 1))]
+    pub max_num_results: u64,
+    /// The search that this is another page of.
+    pub search_id: Option<String>,
+    /// What the lines must say: all of its words, words that begin like those with a `*` at their end, and everything
+    /// in double quotes, without regard to case.
+    pub search_text: Option<String>,
+    /// The window: from when. Goes with `endDate`.
+    pub start_date: Option<Timestamp>,
+    /// The window: until before when. Goes with `startDate`.
+    pub end_date: Option<Timestamp>,
+}
+
+fn default_limit() -> u64 {
+    500
+}
+
+fn default_range() -> u64 {
+    3600
+}
+
+fn default_max_num_results() -> u64 {
+    10_000
+}
+
+/// A page of what a search found, newest first.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeploymentLog {
+    /// The lines.
+    pub results: Vec<DeploymentLogEntry>,
+    /// How many lines are on this page.
+    #[schemars(range(min = 0))]
+    pub result_count: u64,
+    /// Names the search: with it further pages show what the first one saw.
+    pub search_id: Id,
+    /// How many lines were asked for.
+    #[schemars(range(min = 1))]
+    pub limit: u64,
+    /// How many were skipped.
+    #[schemars(range(min = 0))]
+    pub offset: u64,
+    /// How many the whole search finds at the most.
+    #[schemars(range(min = 0))]
+    pub max_num_results: u64,
+}
+
+/// A line of a log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeploymentLogEntry {
+    /// What was written.
+    pub raw: String,
+    /// Who wrote it.
+    pub source: LogSource,
+    /// When: milliseconds since the epoch.
+    pub timestamp: i64,
+}

@@ -1,0 +1,98 @@
+//! Links: how an object of a workspace reaches its deployments, and what it is for each of them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use super::bodies::{
+    ConnectionOverrides, EnvironmentObjectVariableOverrides, MetricsExportSettings, VariableValue,
+};
+use crate::Id;
+use crate::enums::LinkScope;
+
+/// A link to a new object.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateEnvironmentObjectLinkRequest {
+    /// What is linked.
+    pub scope: LinkScope,
+    /// The deployment that is linked.
+    pub scope_entity_id: Id,
+    /// What is different there.
+    pub overrides: Option<OverridesRequest>,
+}
+
+/// A link to an object that is changed.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateEnvironmentObjectLinkRequest {
+    /// What is linked.
+    pub scope: LinkScope,
+    /// The deployment that is linked.
+    pub scope_entity_id: Id,
+    /// What is different there; what is absent is kept.
+    pub overrides: Option<UpdateEnvironmentObjectOverridesRequest>,
+}
+
+/// What is different for one deployment, in the one body that fits the object's type.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "CreateEnvironmentObjectOverridesRequest")]
+pub struct OverridesRequest {
+    /// Of a connection.
+    pub connection: Option<ConnectionOverrides>,
+    /// Of an environment variable.
+    pub environment_variable: Option<VariableValue>,
+    /// Of an Airflow variable.
+    pub airflow_variable: Option<VariableValue>,
+    /// Of a metrics export.
+    pub metrics_export: Option<MetricsExportSettings>,
+}
+
+/// Changes to what is different for one deployment.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateEnvironmentObjectOverridesRequest {
+    /// What is different.
+    #[serde(flatten)]
+    pub set: OverridesRequest,
+    /// Names of fields that are different no more, as in `setFields`.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    pub unset_fields: Vec<String>,
+}
+
+/// A link, as it is shown.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvironmentObjectLink {
+    /// What is linked.
+    pub scope: LinkScope,
+    /// The deployment that is linked.
+    pub scope_entity_id: Id,
+    /// Names of the fields that are different there; members of maps as `map.member`.
+    pub set_fields: Vec<String>,
+    /// What is different of a connection; secrets are empty.
+    pub connection_overrides: Option<ConnectionOverrides>,
+    /// What is different of an environment variable.
+    pub environment_variable_overrides: Option<EnvironmentObjectVariableOverrides>,
+    /// What is different of an Airflow variable.
+    pub airflow_variable_overrides: Option<EnvironmentObjectVariableOverrides>,
+    /// What is different of a metrics export; secrets are empty.
+    pub metrics_export_overrides: Option<MetricsExportSettings>,
+}
+
+/// A deployment that an object is kept from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExcludeLinkEnvironmentObjectRequest {
+    /// What it is kept from.
+    pub scope: LinkScope,
+    /// The deployment that it is kept from.
+    pub scope_entity_id: Id,
+}

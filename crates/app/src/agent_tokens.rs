@@ -1,0 +1,110 @@
+//! Agent tokens.
+
+use std::time::Duration;
+
+use podium_api::agent_tokens::{CreateAgentTokenRequest, ListAgentTokens};
+use podium_api::enums::{TokenKind, TokenScope};
+use podium_api::path::{OfAgentToken, OfDeployment};
+use podium_api::tokens::{ApiToken, ApiTokensPaginated};
+use podium_api::{Many, Nothing, One};
+use podium_domain::tokens::MAX_NAME;
+use podium_domain::{Refusal, Scope, names};
+use podium_store::credentials::{Credential, CredentialKind};
+use podium_store::{Paging, Stamp, agent_tokens, credentials};
+
+use crate::cx::{Call, Cx};
+use crate::deployments;
+use crate::error::{Result, Taken};
+
+/// Lists the agent tokens of a deployment.
+pub async fn list(
+    cx: Cx<Scope>,
+    call: Call<OfDeployment, ListAgentTokens, Nothing>,
+) -> Result<Many<ApiTokensPaginated>> {
+    let paging = Paging::from(&call.query.page);
+    let (limit, offset) = (paging.limit, paging.offset);
+    let id = call.path.deployment_id;
+    let page = cx.scan(move |cx, conn| Ok(agent_tokens::list(conn, cx.scope(), id, &paging)?));
+    let (tokens, total_count) = page.await?;
+    Ok(Many(ApiTokensPaginated { tokens, limit, offset, total_count }))
+}
+
+/// Creates an agent token; its value is in the reply, and nowhere else.
+pub async fn create(
+    cx: Cx<Scope>,
+    call: Call<OfDeployment, Nothing, CreateAgentTokenRequest>,
+) -> Result<One<ApiToken>> {
+    let (deployment_id, body) = (call.path.deployment_id, call.body);
+    let name = names::name("name", &body.name, MAX_NAME)?;
+    let id = cx.new_id();
+    let period = body.token_expiry_period_in_days;
+    let credential = Credential {
+        kind: CredentialKind::AgentToken,
+        token_id: id,
+        subject_id: id,
+        organization_id: Some(cx.organization_id()),
+        expires_at: period.map(|days| cx.now() + Duration::from_hours(24 * u64::from(days))),
+    };
+    let place = format!("deploymentId:{deployment_id}");
+    let issued = cx.app().issue(credential, Some(vec![place]), cx.now());
+    cx.mutate(move |cx, tx| {
+        let deployment = deployments::find(tx, cx.scope(), deployment_id)?;
+        if deployment.spec.remote_execution.is_none() {
+            let message = "The deployment has no remote execution: enable `remoteExecution` first.";
+            return Err(Refusal::invalid(message).into());
+        }
+        let stamp = Stamp::new(cx.profile(), cx.now());
+        let token = ApiToken {
+            id,
+            name: name.text.clone(),
+            description: body.description.clone().unwrap_or_default(),
+            scope: TokenScope::Deployment,
+            kind: TokenKind::Standard,
+            roles: Some(Vec::new()),
+            token: Some(issued.value.clone()),
+            short_token: issued.short(),
+            start_at: cx.now(),
+            end_at: issued.credential.expires_at,
+            expiry_period_in_days: period,
+            last_rotated_at: None,
+            last_used_at: None,
+            created_at: stamp.created_at,
+            created_by: Some(stamp.created_by.clone()),
+            updated_at: stamp.updated_at,
+            updated_by: Some(stamp.updated_by.clone()),
+        };
+        let taken = || {
+            format!("The deployment has an agent token named `{}` already: choose another name.", token.name)
+        };
+        agent_tokens::insert(tx, cx.scope(), deployment_id, &token, &name.key, &stamp).or_taken(taken)?;
+        issued.store(tx)?;
+        cx.changed(tx, agent_tokens::KIND, id, stamp.version)?;
+        Ok(One { version: stamp.version, body: token })
+    })
+    .await
+}
+
+/// Reads an agent token.
+pub async fn get(cx: Cx<Scope>, call: Call<OfAgentToken, Nothing, Nothing>) -> Result<One<ApiToken>> {
+    let path = call.path;
+    cx.read(move |cx, conn| {
+        let found = agent_tokens::get(conn, cx.scope(), path.deployment_id, path.agent_token_id)?;
+        found.ok_or_else(|| Refusal::not_found("agent token").into())
+    })
+    .await
+}
+
+/// Deletes an agent token: it stops working at once.
+pub async fn delete(cx: Cx<Scope>, call: Call<OfAgentToken, Nothing, Nothing>) -> Result<Nothing> {
+    let path = call.path;
+    cx.mutate(move |cx, tx| {
+        let found = agent_tokens::get(tx, cx.scope(), path.deployment_id, path.agent_token_id)?;
+        let One { version, body } = found.ok_or_else(|| Refusal::not_found("agent token"))?;
+        cx.expect_version(version)?;
+        credentials::delete(tx, body.id)?;
+        agent_tokens::delete(tx, cx.scope(), body.id, version)?;
+        cx.changed(tx, agent_tokens::KIND, body.id, version + 1)?;
+        Ok(Nothing)
+    })
+    .await
+}

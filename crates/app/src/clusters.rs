@@ -1,0 +1,184 @@
+//! Clusters.
+
+use std::collections::BTreeSet;
+
+use podium_api::clusters::{
+    Cluster, ClusterHealthStatus, ClusterMetadata, ClustersPaginated, CreateClusterRequest, ListClusters,
+    UpdateClusterRequest,
+};
+use podium_api::enums::ClusterStatus;
+use podium_api::path::{InOrganization, OfCluster};
+use podium_api::union::OneOf;
+use podium_api::{Id, Many, Nothing, One};
+use podium_db::{Conn, Tx};
+use podium_domain::clusters::states::{self, Event};
+use podium_domain::clusters::{self as rules, Definition, Facts};
+use podium_domain::{Refusal, Scope, names};
+use podium_store::{Paging, clusters, organizations, workspaces};
+
+use crate::cx::{Call, Cx};
+use crate::error::{Result, Taken};
+
+/// Lists the clusters that the caller may see.
+pub async fn list(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, ListClusters, Nothing>,
+) -> Result<Many<ClustersPaginated>> {
+    let paging = Paging::from(&call.query.page);
+    let (limit, offset) = (paging.limit, paging.offset);
+    let provider = call.query.provider;
+    let name_keys: Vec<String> = call.query.names.iter().map(|name| names::fold(name)).collect();
+    let page = move |cx: &Cx<Scope>, conn: &Conn| {
+        let reach = cx.grants().visible_workspaces();
+        let listed = clusters::Listed { reach: &reach, name_keys: &name_keys, provider };
+        Ok(clusters::list(conn, cx.scope(), &listed, &paging)?)
+    };
+    let (clusters, total_count) = cx.scan(page).await?;
+    Ok(Many(ClustersPaginated { clusters, limit, offset, total_count }))
+}
+
+/// Creates a cluster.
+pub async fn create(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, Nothing, OneOf<CreateClusterRequest>>,
+) -> Result<One<Cluster>> {
+    let OneOf(body) = call.body;
+    let id = cx.new_id();
+    let pool_ids: Vec<Id> = body.node_pools.iter().flatten().map(|_| cx.new_id()).collect();
+    cx.mutate(move |cx, tx| {
+        organizations::lock(tx, cx.scope())?;
+        let facts = Facts {
+            cluster_id: id,
+            pool_ids: &pool_ids,
+            workspaces: &known_workspaces(tx, cx.scope(), body.workspace_ids.as_deref())?,
+            in_use_by: &BTreeSet::new(),
+            now: cx.now(),
+        };
+        let Definition { name, details, workspace_ids } = rules::create(&body, &facts)?;
+        let cluster = Cluster {
+            id,
+            name: name.text,
+            organization_id: cx.organization_id(),
+            r#type: body.r#type,
+            cloud_provider: body.cloud_provider,
+            region: body.region.trim().to_owned(),
+            status: states::FIRST,
+            health_status: ClusterHealthStatus::default(),
+            is_failed_over: false,
+            failover_in_progress: false,
+            is_limited: false,
+            workspace_ids,
+            metadata: ClusterMetadata::default(),
+            created_at: cx.now(),
+            updated_at: cx.now(),
+            details,
+        };
+        clusters::insert(tx, &cluster, &name.key).or_taken(|| taken(&cluster.name))?;
+        cx.changed(tx, clusters::KIND, id, 1)?;
+        Ok(One { version: 1, body: cluster })
+    })
+    .await
+}
+
+/// Reads a cluster.
+pub async fn get(cx: Cx<Scope>, call: Call<OfCluster, Nothing, Nothing>) -> Result<One<Cluster>> {
+    cx.read(move |cx, conn| find(conn, cx, call.path.cluster_id)).await
+}
+
+/// Changes a cluster, or moves its deployments to the region that stands by or back.
+pub async fn update(
+    cx: Cx<Scope>,
+    call: Call<OfCluster, Nothing, OneOf<UpdateClusterRequest>>,
+) -> Result<One<Cluster>> {
+    let OneOf(body) = call.body;
+    let id = call.path.cluster_id;
+    let pool_ids: Vec<Id> = body.node_pools.iter().flatten().map(|_| cx.new_id()).collect();
+    cx.mutate(move |cx, tx| {
+        organizations::lock(tx, cx.scope())?;
+        let One { version, body: stored } = find_to_change(tx, cx, id)?;
+        let event = rules::event(&stored, &body);
+        let status = states::after(stored.status, event)?.unwrap_or(stored.status);
+        let facts = Facts {
+            cluster_id: id,
+            pool_ids: &pool_ids,
+            workspaces: &known_workspaces(tx, cx.scope(), body.workspace_ids.as_deref())?,
+            in_use_by: &clusters::in_use_by(tx, id)?,
+            now: cx.now(),
+        };
+        let Definition { name, details, workspace_ids } = rules::update(&stored, &body, &facts)?;
+        let wants_failed_over = if let Event::FailOver(to) = event { to } else { stored.is_failed_over };
+        let cluster = Cluster {
+            name: name.text,
+            status,
+            failover_in_progress: status == ClusterStatus::FailingOver,
+            workspace_ids,
+            updated_at: cx.now().max(stored.updated_at),
+            details,
+            ..stored
+        };
+        clusters::update(tx, &cluster, &name.key, wants_failed_over, version)
+            .or_taken(|| taken(&cluster.name))?;
+        if !cluster.workspace_ids.is_empty() {
+            leave_defaults(tx, cx, id, &cluster.workspace_ids)?;
+        }
+        cx.changed(tx, clusters::KIND, id, version + 1)?;
+        Ok(One { version: version + 1, body: cluster })
+    })
+    .await
+}
+
+/// Deletes a cluster that no deployment runs on.
+pub async fn delete(cx: Cx<Scope>, call: Call<OfCluster, Nothing, Nothing>) -> Result<Nothing> {
+    let id = call.path.cluster_id;
+    cx.mutate(move |cx, tx| {
+        organizations::lock(tx, cx.scope())?;
+        let One { version, body: stored } = find_to_change(tx, cx, id)?;
+        states::after(stored.status, Event::Delete)?;
+        let left = clusters::count_deployments(tx, id)?;
+        if left > 0 {
+            let deployments =
+                if left == 1 { "1 deployment runs" } else { &format!("{left} deployments run") };
+            let message = format!("{deployments} on the cluster: delete what is left first.");
+            return Err(Refusal::Conflict(message).into());
+        }
+        leave_defaults(tx, cx, id, &[])?;
+        clusters::delete(tx, cx.scope(), id, version, cx.now())?;
+        cx.changed(tx, clusters::KIND, id, version + 1)?;
+        Ok(Nothing)
+    })
+    .await
+}
+
+/// A cluster that the caller may see.
+fn find(conn: &Conn, cx: &Cx<Scope>, id: Id) -> Result<One<Cluster>> {
+    let reach = cx.grants().visible_workspaces();
+    let found = clusters::get_visible(conn, cx.scope(), &reach, id)?;
+    found.ok_or_else(|| Refusal::not_found("cluster").into())
+}
+
+/// A cluster of the version that the caller expects, which nobody else changes meanwhile.
+fn find_to_change(tx: &Tx, cx: &Cx<Scope>, id: Id) -> Result<One<Cluster>> {
+    clusters::lock(tx, cx.scope(), id)?;
+    let found = find(tx, cx, id)?;
+    cx.expect_version(found.version)?;
+    Ok(found)
+}
+
+/// Takes the cluster from workspaces that had it as their default and that it does not take any more.
+fn leave_defaults(tx: &Tx, cx: &Cx<Scope>, id: Id, keep: &[Id]) -> Result<()> {
+    for (workspace_id, version) in workspaces::lose_cluster(tx, cx.scope(), id, keep)? {
+        cx.changed(tx, workspaces::KIND, workspace_id, version)?;
+    }
+    Ok(())
+}
+
+fn known_workspaces(conn: &Conn, scope: &Scope, ids: Option<&[Id]>) -> Result<BTreeSet<Id>> {
+    match ids.unwrap_or_default() {
+        [] => Ok(BTreeSet::new()),
+        ids => Ok(workspaces::exist(conn, scope, ids)?.into_iter().collect()),
+    }
+}
+
+fn taken(name: &str) -> String {
+    format!("There is a cluster named `{name}` already: choose another name.")
+}

@@ -1,0 +1,58 @@
+//! Logs of deployments.
+
+use podium_api::deployment_logs::{DeploymentLog, DeploymentLogEntry, GetDeploymentLogs};
+use podium_api::path::OfDeployment;
+use podium_api::{Many, Nothing};
+use podium_domain::{Refusal, Scope, deployment_logs as rules};
+use podium_logs::{Entry, Page, Query, Search};
+use podium_store::deployments;
+
+use crate::cx::{Call, Cx};
+use crate::error::{Error, Result};
+
+/// Searches the logs of a deployment; further pages of a search see what its first one saw.
+pub async fn get(
+    cx: Cx<Scope>,
+    call: Call<OfDeployment, GetDeploymentLogs, Nothing>,
+) -> Result<Many<DeploymentLog>> {
+    let (deployment_id, query) = (call.path.deployment_id, call.query);
+    let window = rules::window(&query, cx.now())?;
+    let found = cx.read(move |cx, conn| Ok(deployments::get(conn, cx.scope(), deployment_id)?)).await?;
+    let deployment = found.ok_or_else(|| Refusal::not_found("deployment"))?;
+    let logs = &cx.app().logs;
+    let named = query.search_id.as_ref().and_then(|id| id.parse().ok());
+    let resumed = named.and_then(|id| logs.resume(id, cx.subject_id(), deployment_id, cx.now()));
+    let snapshot = match resumed {
+        Some(snapshot) => snapshot,
+        None => {
+            let search = Search {
+                deployment_id,
+                window,
+                sources: rules::present(&query.sources, &deployment.spec.runtime_version),
+                query: Query::parse(query.search_text.as_deref().unwrap_or_default()),
+                max_results: query.max_num_results,
+            };
+            logs.snapshot(cx.new_id(), cx.subject_id(), search, cx.now()).await.map_err(unreadable)?
+        }
+    };
+    let search_id = snapshot.id;
+    let page = Page { offset: query.offset, limit: query.limit };
+    let entries = logs.page(snapshot, page).await.map_err(unreadable)?;
+    Ok(Many(DeploymentLog {
+        result_count: entries.len() as u64,
+        results: entries.into_iter().map(on_the_wire).collect(),
+        search_id,
+        limit: query.limit,
+        offset: query.offset,
+        max_num_results: query.max_num_results,
+    }))
+}
+
+fn on_the_wire(entry: Entry) -> DeploymentLogEntry {
+    DeploymentLogEntry { raw: entry.text, source: entry.source, timestamp: entry.timestamp.millis() }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is made for map_err")]
+fn unreadable(error: std::io::Error) -> Error {
+    Error::Internal(format!("logs cannot be read: {error}"))
+}

@@ -1,0 +1,285 @@
+//! Deployments. What is wanted is written here; a loop makes it true.
+
+mod hibernation;
+mod removal;
+mod shown;
+mod variables;
+
+use std::sync::Arc;
+
+use podium_api::clusters::Cluster;
+use podium_api::deployments::{
+    CreateDeploymentRequest, Deployment, DeploymentsPaginated, ListDeployments, UpdateDeploymentRequest,
+};
+use podium_api::enums::{DeploymentStatus, DeploymentType};
+use podium_api::path::{InOrganization, OfDeployment};
+use podium_api::union::OneOf;
+use podium_api::{Id, Many, Nothing, One};
+use podium_db::{Conn, Tx};
+use podium_domain::deployments::place::{self, Place, Surroundings};
+use podium_domain::deployments::{
+    self as rules, Facts, Means, NodePool, Placed, Running, Secret, Wanted, namespaces,
+};
+use podium_domain::{Permission, Refusal, Scope, Target, names};
+use podium_store::deployments::{self, DeploymentRow};
+use podium_store::{Paging, Stamp, clusters, environment_objects, grants, organizations, tokens, workspaces};
+
+use crate::cx::{Call, Cx};
+use crate::error::{Error, Result, Taken};
+
+pub use hibernation::{end_hibernation_override, override_hibernation};
+pub use variables::open_variables;
+
+const SHORT_PAGE: u32 = 100;
+/// How many names in the data plane are tried before a collision is given up on.
+const NAMESPACES: usize = 8;
+const CREATE: Permission = Permission::known("workspace.deployments.create");
+
+/// Lists the deployments that the caller may see.
+pub async fn list(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, ListDeployments, Nothing>,
+) -> Result<Many<DeploymentsPaginated>> {
+    let paging = Paging::from(&call.query.page);
+    let (limit, offset) = (paging.limit, paging.offset);
+    let given = |mut values: Vec<String>| {
+        values.retain(|value| !value.is_empty());
+        values
+    };
+    let name_keys: Vec<String> = given(call.query.names).iter().map(|name| names::fold(name)).collect();
+    let ids = given(call.query.deployment_ids);
+    let workspace_ids = given(call.query.workspace_ids);
+    let listing = Arc::new((paging, ids, name_keys, workspace_ids));
+    let page = |walk_far| {
+        let listing = Arc::clone(&listing);
+        move |cx: &Cx<Scope>, conn: &Conn| {
+            let (paging, ids, name_keys, workspace_ids) = &*listing;
+            let reach = cx.grants().visible_deployments();
+            let listed = deployments::Listed { reach: &reach, ids, name_keys, workspace_ids };
+            Ok(deployments::list(conn, cx.scope(), &listed, paging, &cx.app().landmarks, walk_far)?)
+        }
+    };
+    let near = if limit <= SHORT_PAGE { cx.page(page(false)).await? } else { None };
+    let found = match near {
+        Some(found) => Some(found),
+        None => cx.scan(page(true)).await?,
+    };
+    let (rows, total_count) = found.unwrap_or_default();
+    let deployments = rows.iter().map(|row| shown::deployment(&cx, row)).collect();
+    Ok(Many(DeploymentsPaginated { deployments, limit, offset, total_count }))
+}
+
+/// Creates a deployment; its workspace is where the caller was admitted.
+pub async fn create(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, Nothing, OneOf<CreateDeploymentRequest>>,
+) -> Result<One<Deployment>> {
+    let body = call.body.0;
+    let id = cx.new_id();
+    let candidates: Vec<String> = (0..NAMESPACES).map(|_| namespaces::namespace(random(&cx))).collect();
+    cx.mutate(move |cx, tx| {
+        let workspace = workspaces::get(tx, cx.scope(), body.workspace_id)?;
+        let workspace = workspace.ok_or_else(|| Refusal::not_found("workspace"))?.body;
+        let seal = |key: &str, value: &str| variables::seal(cx.app(), id, key, value);
+        let mut new_id = || cx.new_id();
+        let mut means = means(cx, &mut new_id, &seal);
+        let placed = match placed(cx, tx, &body, &workspace) {
+            Err(Error::Refused(refusal)) => return Err(rules::misplaced(&body, refusal, &mut means).into()),
+            placed => placed?,
+        };
+        let (kind, cluster) = (placed.kind, placed.cluster);
+        let (cloud_provider, region) = match (placed.place, &cluster) {
+            (Place::Region(provider, region), _) => (Some(provider), Some(region)),
+            (_, Some(cluster)) => (Some(cluster.cloud_provider), Some(cluster.region.clone())),
+            (_, None) => (None, None),
+        };
+        let placed = Placed { cloud_provider, region, is_cicd_enforced: workspace.cicd_enforced_default };
+        let Wanted { name, spec } = rules::create(&body, placed, &facts(kind, cluster.as_ref()), &mut means)?;
+        let row = DeploymentRow {
+            id,
+            organization_id: cx.organization_id(),
+            workspace_id: workspace.id,
+            workspace_name: Some(workspace.name),
+            cluster_id: cluster.as_ref().map(|cluster| cluster.id),
+            cluster: cluster.map(shown::on_cluster),
+            name: name.text,
+            namespace: deployments::free_namespace(tx, &candidates)?
+                .ok_or_else(|| Error::Internal("no free name in the data plane was found".into()))?,
+            spec,
+            generation: 1,
+            status: DeploymentStatus::Creating,
+            status_reason: "It is being created.".into(),
+            observed: Running::default(),
+            observed_generation: 0,
+            stamp: Stamp::new(cx.profile(), cx.now()),
+        };
+        deployments::insert(tx, &row, &name.key).or_taken(|| taken(&row.name))?;
+        cx.changed(tx, deployments::KIND, id, row.stamp.version)?;
+        Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
+    })
+    .await
+}
+
+/// Reads a deployment.
+pub async fn get(cx: Cx<Scope>, call: Call<OfDeployment, Nothing, Nothing>) -> Result<One<Deployment>> {
+    let id = call.path.deployment_id;
+    let row = cx.read(move |cx, conn| find(conn, cx.scope(), id)).await?;
+    Ok(One { version: row.stamp.version, body: shown::deployment(&cx, &row) })
+}
+
+/// Changes a deployment, and moves it to another workspace where the request names one.
+pub async fn update(
+    cx: Cx<Scope>,
+    call: Call<OfDeployment, Nothing, OneOf<UpdateDeploymentRequest>>,
+) -> Result<One<Deployment>> {
+    let (id, body) = (call.path.deployment_id, call.body.0);
+    cx.mutate(move |cx, tx| {
+        let moves = cx.scope().target() != Target::Deployment { id, workspace_id: body.workspace_id };
+        if moves {
+            cx.rights_change(tx)?;
+        }
+        let stored = find(tx, cx.scope(), id)?;
+        if moves {
+            cx.require(CREATE, Target::Workspace(body.workspace_id))?;
+        }
+        cx.expect_version(stored.stamp.version)?;
+        let cluster = match stored.cluster_id {
+            Some(cluster_id) => clusters::get(tx, cx.scope(), cluster_id)?.map(|one| one.body),
+            None => None,
+        };
+        let facts = facts(stored.spec.kind, cluster.as_ref());
+        let seal = |key: &str, value: &str| variables::seal(cx.app(), id, key, value);
+        let mut new_id = || cx.new_id();
+        let Wanted { name, spec } =
+            rules::update(&body, stored.spec.clone(), &facts, &mut means(cx, &mut new_id, &seal))?;
+        let mut row = DeploymentRow { spec, name: name.text, ..changed(cx, stored) };
+        if moves {
+            move_to(cx, tx, &mut row, body.workspace_id)?;
+        }
+        deployments::update(tx, &row, &name.key).or_taken(|| taken(&row.name))?;
+        cx.changed(tx, deployments::KIND, id, row.stamp.version)?;
+        Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
+    })
+    .await
+}
+
+/// Deletes a deployment with everything that belongs to it; the data plane is cleaned up after.
+pub async fn delete(cx: Cx<Scope>, call: Call<OfDeployment, Nothing, Nothing>) -> Result<Nothing> {
+    let id = call.path.deployment_id;
+    cx.mutate(move |cx, tx| {
+        cx.rights_change(tx)?;
+        let row = find(tx, cx.scope(), id)?;
+        cx.expect_version(row.stamp.version)?;
+        removal::remove(cx, tx, id)?;
+        deployments::delete(tx, cx.scope(), id, row.stamp.version, cx.now())?;
+        cx.changed(tx, deployments::KIND, id, row.stamp.version + 1)?;
+        Ok(Nothing)
+    })
+    .await
+}
+
+/// Reads a deployment that must be there.
+pub(crate) fn find(conn: &Conn, scope: &Scope, id: Id) -> Result<DeploymentRow> {
+    deployments::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("deployment").into())
+}
+
+/// The deployment after a caller's change, which is to be rolled out.
+pub(crate) fn changed(cx: &Cx<Scope>, stored: DeploymentRow) -> DeploymentRow {
+    let is_new = stored.status == DeploymentStatus::Creating;
+    let (status, status_reason) = if is_new {
+        (stored.status, stored.status_reason)
+    } else {
+        (DeploymentStatus::Deploying, "A change is being rolled out.".into())
+    };
+    DeploymentRow {
+        generation: stored.generation + 1,
+        status,
+        status_reason,
+        stamp: stored.stamp.changed(cx.profile(), cx.now()),
+        ..stored
+    }
+}
+
+/// Where a new deployment goes.
+struct Destination {
+    place: Place,
+    kind: DeploymentType,
+    cluster: Option<Cluster>,
+}
+
+/// Decides where a new deployment goes.
+fn placed(
+    cx: &Cx<Scope>,
+    tx: &Tx,
+    body: &CreateDeploymentRequest,
+    workspace: &podium_api::workspaces::Workspace,
+) -> Result<Destination> {
+    let organization =
+        organizations::get(tx, cx.scope())?.ok_or_else(|| Refusal::not_found("organization"))?;
+    let admits = |id| Ok::<_, Error>(clusters::admits(tx, cx.scope(), id, workspace.id)?.unwrap_or_default());
+    let around = Surroundings {
+        workspace,
+        only_cluster: match clusters::only(tx, cx.scope())? {
+            Some(id) if admits(id)? => Some(id),
+            _ => None,
+        },
+        has_shared_infrastructure: cx.app().config.shared_infrastructure,
+        only_dedicated: organization.body.should_enforce_dedicated_clusters,
+        cluster_names: &clusters::names_for(tx, cx.scope(), workspace.id)?,
+    };
+    let place = place::choose(body, &around)?;
+    let Place::Cluster(cluster_id) = place else {
+        return Ok(Destination { place, kind: DeploymentType::Standard, cluster: None });
+    };
+    clusters::lock(tx, cx.scope(), cluster_id)?;
+    let admits = admits(cluster_id)?;
+    let cluster = clusters::get(tx, cx.scope(), cluster_id)?.map(|one| one.body);
+    let kind = place::on_cluster(body.kind, cluster.as_ref().map(|cluster| (cluster, admits)))?;
+    Ok(Destination { place, kind, cluster })
+}
+
+/// Moves a deployment: roles given in the old workspace and links of its environment objects are dropped.
+fn move_to(cx: &Cx<Scope>, tx: &Tx, row: &mut DeploymentRow, workspace_id: Id) -> Result<()> {
+    let workspace = workspaces::get(tx, cx.scope(), workspace_id)?;
+    let workspace = workspace.ok_or_else(|| Refusal::not_found("workspace"))?.body;
+    if let Some(cluster_id) = row.cluster_id {
+        clusters::lock(tx, cx.scope(), cluster_id)?;
+        if clusters::admits(tx, cx.scope(), cluster_id, workspace_id)? != Some(true) {
+            let message = "the deployment's cluster does not take this workspace";
+            return Err(Refusal::field("workspaceId", "notAdmitted", message).into());
+        }
+    }
+    environment_objects::leave_workspace(tx, row.id)?;
+    grants::leave_workspace(tx, cx.scope(), row.id, workspace_id)?;
+    tokens::move_deployment(tx, cx.scope(), row.id, workspace_id)?;
+    row.workspace_id = workspace_id;
+    row.workspace_name = Some(workspace.name);
+    Ok(())
+}
+
+fn facts(kind: DeploymentType, cluster: Option<&Cluster>) -> Facts {
+    let pools = cluster.map(|cluster| cluster.details.node_pools.as_slice()).unwrap_or_default();
+    Facts {
+        kind,
+        node_pools: pools.iter().map(|pool| NodePool { id: pool.id, is_default: pool.is_default }).collect(),
+        is_dr_enabled: cluster.is_some_and(|cluster| cluster.details.is_dr_enabled),
+    }
+}
+
+fn means<'a>(
+    cx: &'a Cx<Scope>,
+    new_id: &'a mut dyn FnMut() -> Id,
+    seal: &'a dyn Fn(&str, &str) -> Secret,
+) -> Means<'a> {
+    Means { now: cx.now(), new_id, seal }
+}
+
+fn random(cx: &Cx<Scope>) -> u64 {
+    let mut bytes = [0; 8];
+    cx.app().world.fill(&mut bytes);
+    u64::from_le_bytes(bytes)
+}
+
+fn taken(name: &str) -> String {
+    format!("The workspace has a deployment named `{name}` already: choose another name.")
+}

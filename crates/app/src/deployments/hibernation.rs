@@ -1,0 +1,86 @@
+//! The override that outranks a deployment's hibernation schedules.
+
+use podium_api::deployments::{DeploymentHibernationOverride, OverrideDeploymentHibernationBody};
+use podium_api::path::OfDeployment;
+use podium_api::{Nothing, One, Patch, Timestamp};
+use podium_db::Tx;
+use podium_domain::deployments::{HibernationOverride, hibernation};
+use podium_domain::{Refusal, Scope, names};
+use podium_store::deployments::{self, DeploymentRow};
+
+use super::{changed, find};
+use crate::cx::{Call, Cx};
+use crate::error::Result;
+
+/// Overrides the schedules of a deployment; `null` goes back to them.
+pub async fn override_hibernation(
+    cx: Cx<Scope>,
+    call: Call<OfDeployment, Nothing, OverrideDeploymentHibernationBody>,
+) -> Result<One<DeploymentHibernationOverride>> {
+    let (id, body) = (call.path.deployment_id, call.body);
+    let wanted = match body.is_hibernating {
+        Patch::Set(is_hibernating) => {
+            hibernation::check_until("overrideUntil", body.override_until, cx.now())?;
+            Some(HibernationOverride { is_hibernating, until: body.override_until })
+        }
+        Patch::Keep | Patch::Clear => None,
+    };
+    cx.mutate(move |cx, tx| {
+        let stored = find(tx, cx.scope(), id)?;
+        cx.expect_version(stored.stamp.version)?;
+        if !stored.spec.is_development_mode {
+            let message = "Only deployments in development mode hibernate, and this one is not.";
+            return Err(Refusal::invalid(message).into());
+        }
+        let row = set(cx, tx, stored, wanted)?;
+        let body = shown(wanted, cx.now()).unwrap_or(DeploymentHibernationOverride {
+            is_active: Some(false),
+            is_hibernating: None,
+            override_until: None,
+        });
+        Ok(One { version: row.stamp.version, body })
+    })
+    .await
+}
+
+/// Goes back to the schedules of a deployment; there need not be an override.
+pub async fn end_hibernation_override(
+    cx: Cx<Scope>,
+    call: Call<OfDeployment, Nothing, Nothing>,
+) -> Result<Nothing> {
+    let id = call.path.deployment_id;
+    cx.mutate(move |cx, tx| {
+        let stored = find(tx, cx.scope(), id)?;
+        cx.expect_version(stored.stamp.version)?;
+        if stored.spec.hibernation.override_.is_some() {
+            set(cx, tx, stored, None)?;
+        }
+        Ok(Nothing)
+    })
+    .await
+}
+
+/// An override as it is shown.
+pub(super) fn shown(
+    stored: Option<HibernationOverride>,
+    now: Timestamp,
+) -> Option<DeploymentHibernationOverride> {
+    stored.map(|HibernationOverride { is_hibernating, until }| DeploymentHibernationOverride {
+        is_active: Some(until.is_none_or(|until| until > now)),
+        is_hibernating: Some(is_hibernating),
+        override_until: until,
+    })
+}
+
+fn set(
+    cx: &Cx<Scope>,
+    tx: &Tx,
+    stored: DeploymentRow,
+    wanted: Option<HibernationOverride>,
+) -> Result<DeploymentRow> {
+    let mut row = changed(cx, stored);
+    row.spec.hibernation.override_ = wanted;
+    deployments::update(tx, &row, &names::fold(&row.name))?;
+    cx.changed(tx, deployments::KIND, row.id, row.stamp.version)?;
+    Ok(row)
+}

@@ -1,0 +1,25 @@
+//! What goes with a deployment: its tokens, roles, environment objects and deploys.
+
+use podium_api::Id;
+use podium_db::Tx;
+use podium_domain::Scope;
+use podium_store::{agent_tokens, credentials, deploys, environment_objects, grants, tokens};
+
+use crate::cx::Cx;
+use crate::error::Result;
+
+/// Removes everything that belongs to a deployment.
+pub(super) fn remove(cx: &Cx<Scope>, tx: &Tx, id: Id) -> Result<()> {
+    for token_id in tokens::delete_of_deployment(tx, cx.scope(), id)? {
+        credentials::delete(tx, token_id)?;
+        grants::delete_subject(tx, cx.scope(), token_id)?;
+    }
+    for token_id in agent_tokens::delete_of_deployment(tx, cx.scope(), id)? {
+        credentials::delete(tx, token_id)?;
+    }
+    grants::delete_deployment(tx, id)?;
+    environment_objects::delete_of_deployment(tx, cx.scope(), id)?;
+    deploys::hold_deployment(tx, cx.scope(), id)?;
+    deploys::delete_of_deployment(tx, id)?;
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! Environment objects.
+
+mod lists;
+mod sealing;
+
+use std::collections::BTreeSet;
+
+use podium_api::enums::EnvironmentObjectScope;
+use podium_api::environment_objects::links::ExcludeLinkEnvironmentObjectRequest;
+use podium_api::environment_objects::{
+    CreateEnvironmentObject, CreateEnvironmentObjectRequest, EnvironmentObject,
+    UpdateEnvironmentObjectRequest,
+};
+use podium_api::path::{InOrganization, OfEnvironmentObject};
+use podium_api::{Blank, Id, Nothing, One};
+use podium_db::{Conn, Tx};
+use podium_domain::environment_objects::change::affected;
+use podium_domain::environment_objects::{self as rules, Object, Verb, show};
+use podium_domain::{Refusal, Scope, Target};
+use podium_store::environment_objects::{self as objects, ObjectRow};
+use podium_store::{Stamp, deployments};
+
+use crate::cx::{Call, Cx};
+use crate::error::{Result, Taken};
+
+pub use lists::{list, resolved_for};
+
+/// Creates an object.
+pub async fn create(
+    cx: Cx<Scope>,
+    call: Call<InOrganization, Nothing, CreateEnvironmentObjectRequest>,
+) -> Result<One<CreateEnvironmentObject>> {
+    let (id, body) = (cx.new_id(), call.body);
+    let mentions = rules::mentions(&body);
+    cx.mutate(move |cx, tx| {
+        let workspace_id = hold_home(cx, tx, &body)?;
+        let neighbours = hold_neighbours(cx, tx, workspace_id, &mentions)?;
+        let (key, object) = rules::create(&body, &neighbours)?;
+        let row = ObjectRow {
+            id,
+            entity_id: body.scope_entity_id,
+            workspace_id,
+            key: key.text,
+            sealed: sealing::seal(cx.app(), id, &object)?,
+            object: object.hidden(),
+            stamp: Stamp::new(cx.profile(), cx.now()),
+        };
+        objects::insert(tx, cx.scope(), &row, &key.unique).or_taken(|| taken(&row))?;
+        roll_out(cx, tx, &row, None, Some(&object))?;
+        cx.changed(tx, objects::KIND, id, row.stamp.version)?;
+        Ok(One { version: row.stamp.version, body: CreateEnvironmentObject { id } })
+    })
+    .await
+}
+
+/// Reads an object.
+pub async fn get(
+    cx: Cx<Scope>,
+    call: Call<OfEnvironmentObject, Nothing, Nothing>,
+) -> Result<One<EnvironmentObject>> {
+    let id = call.path.environment_object_id;
+    cx.page(move |cx, conn| Ok(shown(&find(cx, conn, id, Verb::Get)?))).await
+}
+
+/// Changes an object: what is absent is kept.
+pub async fn update(
+    cx: Cx<Scope>,
+    call: Call<OfEnvironmentObject, Nothing, UpdateEnvironmentObjectRequest>,
+) -> Result<One<EnvironmentObject>> {
+    let (id, body) = (call.path.environment_object_id, call.body);
+    let mentions = rules::mentions(&body);
+    cx.mutate(move |cx, tx| {
+        let row = find(cx, tx, id, Verb::Update)?;
+        cx.expect_version(row.stamp.version)?;
+        let neighbours = hold_neighbours(cx, tx, row.workspace_id, &mentions)?;
+        let before = sealing::open(cx.app(), &row)?;
+        let after = rules::update(before.clone(), &body, &neighbours)?;
+        Ok(shown(&store(cx, tx, row, &before, &after)?))
+    })
+    .await
+}
+
+/// Deletes an object.
+pub async fn delete(cx: Cx<Scope>, call: Call<OfEnvironmentObject, Nothing, Nothing>) -> Result<Nothing> {
+    let id = call.path.environment_object_id;
+    cx.mutate(move |cx, tx| {
+        let row = find(cx, tx, id, Verb::Delete)?;
+        let version = row.stamp.version;
+        cx.expect_version(version)?;
+        objects::delete(tx, cx.scope(), id, version)?;
+        roll_out(cx, tx, &row, Some(&sealing::open(cx.app(), &row)?), None)?;
+        cx.changed(tx, objects::KIND, id, version + 1)?;
+        Ok(Nothing)
+    })
+    .await
+}
+
+/// Keeps an object from a deployment, and drops a link that there was.
+pub async fn exclude_linking(
+    cx: Cx<Scope>,
+    call: Call<OfEnvironmentObject, Nothing, ExcludeLinkEnvironmentObjectRequest>,
+) -> Result<Blank> {
+    let (id, deployment_id) = (call.path.environment_object_id, call.body.scope_entity_id);
+    cx.mutate(move |cx, tx| {
+        let row = find(cx, tx, id, Verb::Update)?;
+        cx.expect_version(row.stamp.version)?;
+        let before = sealing::open(cx.app(), &row)?;
+        let mut after = before.clone();
+        let is_new = after.exclude(deployment_id)?;
+        if !hold_neighbours(cx, tx, row.workspace_id, &[deployment_id])?.contains(&deployment_id) {
+            let message =
+                format!("must be the id of a deployment of the object's workspace; {deployment_id} is none");
+            return Err(Refusal::field("scopeEntityId", "unknown", message).into());
+        }
+        if is_new {
+            store(cx, tx, row, &before, &after)?;
+        }
+        Ok(Blank)
+    })
+    .await
+}
+
+/// An object that the caller may do this to.
+fn find(cx: &Cx<Scope>, conn: &Conn, id: Id, verb: Verb) -> Result<ObjectRow> {
+    let row = objects::get(conn, cx.scope(), id)?.ok_or_else(|| Refusal::not_found("environment object"))?;
+    rules::may(cx.grants(), verb, row.belongs_to())?;
+    Ok(row)
+}
+
+/// Stores an object after a change, and rolls it out to those who are given something else by it.
+fn store(cx: &Cx<Scope>, tx: &Tx, row: ObjectRow, before: &Object, after: &Object) -> Result<ObjectRow> {
+    let row = ObjectRow {
+        sealed: sealing::seal(cx.app(), row.id, after)?,
+        object: after.hidden(),
+        stamp: row.stamp.changed(cx.profile(), cx.now()),
+        ..row
+    };
+    objects::update(tx, cx.scope(), &row)?;
+    roll_out(cx, tx, &row, Some(before), Some(after))?;
+    cx.changed(tx, objects::KIND, row.id, row.stamp.version)?;
+    Ok(row)
+}
+
+/// Where a new object is to belong: it is there, the caller may make objects there, and it stays until the unit ends.
+fn hold_home(cx: &Cx<Scope>, tx: &Tx, body: &CreateEnvironmentObjectRequest) -> Result<Id> {
+    let id = body.scope_entity_id;
+    let (target, workspace_id) = match body.scope {
+        EnvironmentObjectScope::Workspace => (Target::Workspace(id), id),
+        EnvironmentObjectScope::Deployment => {
+            let found = objects::hold_deployments(tx, cx.scope(), &[id])?;
+            let Some((_, workspace_id)) = found.first() else {
+                return Err(Refusal::not_found("deployment").into());
+            };
+            (Target::Deployment { id, workspace_id: *workspace_id }, *workspace_id)
+        }
+    };
+    cx.require(Verb::Create.permission(target), target)?;
+    if body.scope == EnvironmentObjectScope::Workspace && !objects::hold_workspace(tx, cx.scope(), id)? {
+        return Err(target.unseen().into());
+    }
+    Ok(workspace_id)
+}
+
+/// Those of the deployments that are of a workspace; they stay there until the unit ends.
+fn hold_neighbours(cx: &Cx<Scope>, tx: &Tx, workspace_id: Id, ids: &[Id]) -> Result<BTreeSet<Id>> {
+    let found = objects::hold_deployments(tx, cx.scope(), ids)?;
+    Ok(found.into_iter().filter(|(_, home)| *home == workspace_id).map(|(id, _)| id).collect())
+}
+
+fn roll_out(
+    cx: &Cx<Scope>,
+    tx: &Tx,
+    row: &ObjectRow,
+    before: Option<&Object>,
+    after: Option<&Object>,
+) -> Result<()> {
+    let candidates = match row.object.scope {
+        EnvironmentObjectScope::Deployment => vec![row.entity_id],
+        EnvironmentObjectScope::Workspace => deployments::of_workspace(tx, cx.scope(), row.entity_id)?,
+    };
+    let affected = affected(before, after, &candidates);
+    if affected.is_empty() {
+        return Ok(());
+    }
+    let reason = format!("Rolling out a change of the environment object `{}`.", row.key);
+    Ok(deployments::roll_out(tx, cx.scope(), &affected, &reason, cx.now())?)
+}
+
+/// An object as its readers see it.
+fn shown(row: &ObjectRow) -> One<EnvironmentObject> {
+    let body = show::object(&row.key, row.entity_id, &row.object, &row.object.values);
+    One { version: row.stamp.version, body: stamped(body, row) }
+}
+
+fn stamped(object: EnvironmentObject, row: &ObjectRow) -> EnvironmentObject {
+    EnvironmentObject {
+        id: Some(row.id),
+        created_at: Some(row.stamp.created_at),
+        created_by: Some(row.stamp.created_by.clone()),
+        updated_at: Some(row.stamp.updated_at),
+        updated_by: Some(row.stamp.updated_by.clone()),
+        ..object
+    }
+}
+
+fn taken(row: &ObjectRow) -> String {
+    let object_type = row.object.object_type;
+    format!("There is a {object_type} with the key `{}` there already: choose another key.", row.key)
+}

@@ -1,0 +1,62 @@
+//! The work of the loops, as far as the application takes part: it wakes them when there is some, and counts it.
+//!
+//! Who does the work is not known here.
+
+use std::sync::Arc;
+
+use podium_db::Change;
+use podium_store::work;
+use tokio::sync::Notify;
+
+use crate::App;
+use crate::error::Result;
+use crate::meters::Page;
+
+/// Wakes the loops of this process.
+#[derive(Clone, Default)]
+pub struct WorkBell(Arc<Notify>);
+
+impl WorkBell {
+    /// Says that there may be work.
+    pub fn ring(&self) {
+        self.0.notify_one();
+    }
+
+    /// Resolves when the bell was rung since the last time; several rings may come as one. For one waiter.
+    pub async fn heard(&self) {
+        self.0.notified().await;
+    }
+
+    /// Rings where committed changes bring work.
+    pub(crate) fn committed(&self, changes: &[Change]) {
+        if changes.iter().any(|change| change.kind == work::KIND) {
+            self.ring();
+        }
+    }
+}
+
+/// Writes how much work there is.
+pub(crate) async fn measure(app: &App, page: &mut Page) -> Result<()> {
+    let now = app.world.now();
+    let backlog = app.db.scan(None, move |conn| work::backlog(conn, now)).await?;
+    type Number = fn(&work::Backlog) -> i64;
+    let numbers: [(&str, &str, Number); 4] = [
+        ("podium_work_pending", "Things that the loops will look at, now or at a set time.", |b| b.pending),
+        ("podium_work_due", "Things that are due and that nobody looks at yet.", |b| b.due),
+        ("podium_work_held", "Things that a loop is looking at.", |b| b.held),
+        ("podium_work_retried", "Things that were tried before and are not settled.", |b| b.retried),
+    ];
+    for (name, about, number) in numbers {
+        page.gauge(name, about);
+        for backlog in &backlog {
+            page.line(name, &[("kind", &backlog.kind)], number(backlog));
+        }
+    }
+    let name = "podium_work_oldest_due_seconds";
+    page.gauge(name, "How long the oldest of what is due has been waiting.");
+    for backlog in &backlog {
+        let waiting = backlog.oldest_due_at.map_or(0, |due_at| now.millis() - due_at.millis());
+        page.line(name, &[("kind", &backlog.kind)], waiting as f64 / 1000.0);
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! What a plane says by itself: that something is worth looking at, never what became of it.
+
+use podium_api::Id;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+
+/// How many changes may wait for a listener; one that is slower looks at everything instead.
+const WAITING: usize = 4096;
+
+/// Something to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// An environment.
+    Environment(Id),
+    /// A cluster.
+    Cluster(Id),
+    /// Nobody knows what: look at all of it.
+    Everything,
+}
+
+/// Where a plane says what changed.
+#[derive(Clone, Debug)]
+pub struct News(broadcast::Sender<Changed>);
+
+impl Default for News {
+    fn default() -> Self {
+        Self(broadcast::Sender::new(WAITING))
+    }
+}
+
+impl News {
+    /// Tells whoever listens.
+    pub fn tell(&self, changed: Changed) {
+        // Nobody listens: then somebody will look at the start.
+        let _ = self.0.send(changed);
+    }
+
+    /// Listens from now on.
+    pub fn listen(&self) -> Changes {
+        Changes(self.0.subscribe())
+    }
+}
+
+/// Hears what changed.
+#[derive(Debug)]
+pub struct Changes(broadcast::Receiver<Changed>);
+
+impl Changes {
+    /// The next change; `None` once the plane is gone.
+    pub async fn next(&mut self) -> Option<Changed> {
+        match self.0.recv().await {
+            Ok(changed) => Some(changed),
+            Err(RecvError::Lagged(_)) => Some(Changed::Everything),
+            Err(RecvError::Closed) => None,
+        }
+    }
+
+    /// The next change, if there is one already.
+    pub fn try_next(&mut self) -> Option<Changed> {
+        match self.0.try_recv() {
+            Ok(changed) => Some(changed),
+            Err(TryRecvError::Lagged(_)) => Some(Changed::Everything),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_too_slow_looks_at_everything() {
+        let news = News::default();
+        let mut changes = news.listen();
+        let id = Id::from_parts(1, 2, 3);
+        news.tell(Changed::Cluster(id));
+        assert_eq!(changes.try_next(), Some(Changed::Cluster(id)));
+        assert_eq!(changes.try_next(), None);
+        for _ in 0..=WAITING {
+            news.tell(Changed::Environment(id));
+        }
+        assert_eq!(changes.try_next(), Some(Changed::Everything));
+        assert_eq!(changes.try_next(), Some(Changed::Environment(id)));
+    }
+}

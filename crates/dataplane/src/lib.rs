@@ -1,0 +1,56 @@
+//! What deployments run on: one interface, and the planes behind it.
+//!
+//! A plane is told what is wanted and shows what is there. It decides nothing about deployments: what follows from what
+//! it shows is `podium-domain`'s to say, when to look is the loops'. It does not know the database, and nothing that it
+//! keeps is needed to rebuild it: everything can be applied again.
+
+mod changes;
+mod clusters;
+mod environment;
+mod fault;
+mod hidden;
+pub mod simulated;
+
+use std::pin::Pin;
+
+use podium_api::Id;
+
+pub use changes::{Changed, Changes, News};
+pub use clusters::{Cluster, ObservedCluster};
+pub use environment::{Environment, Identity, Objects, Setting};
+pub use fault::Fault;
+pub use hidden::Hidden;
+pub use podium_domain::clusters::plan::Progress;
+pub use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
+
+/// What a plane answers, some time.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
+
+/// What environments and clusters run on.
+///
+/// Every call answers soon and may be repeated: it takes note of what is wanted, and the work goes on behind it.
+/// `observe` shows how far it got. A call may be cut off and may take effect nevertheless, so whoever calls looks again.
+pub trait DataPlane: Send + Sync {
+    /// Makes an environment as described. One of an older generation than was applied before changes nothing: it comes
+    /// from somebody who was overtaken.
+    fn apply<'a>(&'a self, environment: &'a Environment) -> Answer<'a, ()>;
+
+    /// Shows an environment; `None` where nothing is left of it.
+    fn observe(&self, id: Id) -> Answer<'_, Option<Observed>>;
+
+    /// Removes an environment and everything that it kept; one that is not there is removed already.
+    fn remove(&self, id: Id) -> Answer<'_, ()>;
+
+    /// Makes a cluster as described.
+    fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> Answer<'a, ()>;
+
+    /// Shows a cluster; `None` where nothing is left of it.
+    fn observe_cluster(&self, id: Id) -> Answer<'_, Option<ObservedCluster>>;
+
+    /// Removes a cluster; one that is not there is removed already.
+    fn remove_cluster(&self, id: Id) -> Answer<'_, ()>;
+
+    /// What changes by itself from now on. A plane that cannot say what changed while nobody listened begins with
+    /// [`Changed::Everything`].
+    fn changes(&self) -> Changes;
+}

@@ -1,0 +1,318 @@
+//! A plane that runs nothing: for demonstrations, and for tests that need a plane to misbehave.
+//!
+//! Everything it is asked for is done at once, unless its [`Script`] says otherwise. It keeps what it must show in
+//! memory, or in small files so that a restart finds it again, and never a secret. Time is the clock it is given.
+
+mod lines;
+mod script;
+mod shelf;
+
+use std::future::pending;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use podium_api::clusters::{ClusterHealthStatus, ClusterMetadata};
+use podium_api::enums::{Executor, HealthValue};
+use podium_api::{Id, Timestamp};
+use podium_domain::clusters::plan::Progress;
+use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
+use podium_domain::deployments::{Running, RunningBundle};
+use serde::{Deserialize, Serialize};
+
+pub use self::lines::{LogLine, LogSink};
+pub use self::script::{Call, Entry, Script, Upset};
+use self::shelf::Shelf;
+use crate::{
+    Answer, Changes, Cluster, DataPlane, Environment, Fault, News, ObservedCluster,
+};
+
+/// Where the time comes from.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// A plane that runs nothing.
+pub struct Simulated {
+    environments: Shelf<KeptEnvironment>,
+    clusters: Shelf<KeptCluster>,
+    script: Script,
+    news: News,
+    clock: Clock,
+    logs: LogSink,
+}
+
+/// What is kept of an environment: what it takes to show it, and nothing secret.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct KeptEnvironment {
+    namespace: String,
+    generation: i64,
+    is_hibernating: bool,
+    components: Vec<String>,
+    before: Running,
+    after: Running,
+    ready_at: i64,
+    gone_at: Option<i64>,
+    is_announced: bool,
+}
+
+/// What is kept of a cluster.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct KeptCluster {
+    generation: i64,
+    region: String,
+    ready_at: i64,
+    gone_at: Option<i64>,
+}
+
+impl Simulated {
+    /// A plane that is gone with the process.
+    pub fn in_memory(clock: Clock) -> Self {
+        Self::new(Shelf::memory(), Shelf::memory(), clock)
+    }
+
+    /// A plane that is kept in a directory. Several processes may share one.
+    pub fn kept_in(directory: impl Into<PathBuf>, clock: Clock) -> std::io::Result<Self> {
+        let directory = directory.into();
+        let environments = Shelf::files(directory.join("environments"))?;
+        Ok(Self::new(environments, Shelf::files(directory.join("clusters"))?, clock))
+    }
+
+    fn new(environments: Shelf<KeptEnvironment>, clusters: Shelf<KeptCluster>, clock: Clock) -> Self {
+        let news = News::default();
+        let script = Script::new(news.clone());
+        Self { environments, clusters, script, news, clock, logs: Arc::new(|_| {}) }
+    }
+
+    /// The same plane, whose components write their logs here.
+    pub fn logging_to(mut self, logs: LogSink) -> Self {
+        self.logs = logs;
+        self
+    }
+
+    /// What goes wrong, and what was asked.
+    pub fn script(&self) -> &Script {
+        &self.script
+    }
+
+    /// The environments that are there, in order.
+    pub fn environments(&self) -> Vec<Id> {
+        self.environments.ids()
+    }
+
+    /// The clusters that are there, in order.
+    pub fn clusters(&self) -> Vec<Id> {
+        self.clusters.ids()
+    }
+
+    /// Asks the script what happens to a call, and does its effect or not.
+    async fn perform<T>(
+        &self,
+        call: Call,
+        id: Id,
+        generation: Option<i64>,
+        effect: impl FnOnce() -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        match self.script.begin(call, id, generation)? {
+            None => effect(),
+            Some(Upset::Fail(fault)) => Err(fault),
+            Some(Upset::LoseAnswer) => {
+                effect()?;
+                Err(Fault::Unreachable("the answer was lost".into()))
+            }
+            Some(Upset::Hang) => {
+                effect()?;
+                pending().await
+            }
+        }
+    }
+
+    fn put(&self, environment: &Environment) -> Result<(), Fault> {
+        let kept = self.environments.get(environment.id)?;
+        let is_same = |kept: &KeptEnvironment| {
+            kept.generation == environment.generation && kept.is_hibernating == environment.is_hibernating
+        };
+        if kept.as_ref().is_some_and(|kept| is_same(kept) || kept.generation > environment.generation) {
+            return Ok(());
+        }
+        let now = (self.clock)();
+        let before = match &kept {
+            Some(kept) if now.millis() >= kept.ready_at => kept.after.clone(),
+            Some(kept) => kept.before.clone(),
+            None => Running::default(),
+        };
+        let takes = self.script.rollout_time();
+        let next = KeptEnvironment {
+            namespace: environment.namespace.clone(),
+            generation: environment.generation,
+            is_hibernating: environment.is_hibernating,
+            components: if environment.is_hibernating { Vec::new() } else { components(environment) },
+            before,
+            after: running(environment),
+            ready_at: (now + takes).millis(),
+            gone_at: None,
+            is_announced: takes.is_zero(),
+        };
+        let stopped = kept.map(|kept| kept.components).unwrap_or_default();
+        let mut said = lines::stopping(environment.id, &stopped, now);
+        said.extend(lines::starting(environment.id, &next.components, &next.after, now));
+        if next.is_announced {
+            said.extend(lines::started(environment.id, &next.components, &next.namespace, now));
+        }
+        self.environments.put(environment.id, &next)?;
+        self.say(said);
+        Ok(())
+    }
+
+    fn show(&self, id: Id) -> Result<Option<Observed>, Fault> {
+        let Some(mut kept) = self.environments.get(id)? else { return Ok(None) };
+        let now = (self.clock)();
+        if kept.gone_at.is_some_and(|gone_at| now.millis() >= gone_at) {
+            self.environments.remove(id)?;
+            return Ok(None);
+        }
+        let is_ready = now.millis() >= kept.ready_at && kept.gone_at.is_none();
+        if is_ready && !kept.is_announced {
+            kept.is_announced = true;
+            self.environments.put(id, &kept)?;
+            self.say(lines::started(id, &kept.components, &kept.namespace, now));
+        }
+        let health = |name: &str| match (is_ready, self.script.health(id, name)) {
+            (_, Some(health)) => health,
+            (true, None) => Health::Up,
+            (false, None) => Health::Down("it is starting".into()),
+        };
+        let component = |name: &String| Component { name: name.clone(), health: health(name) };
+        let waits_until = kept.gone_at.unwrap_or(kept.ready_at);
+        Ok(Some(Observed {
+            generation: kept.generation,
+            is_hibernating: kept.is_hibernating,
+            rollout: if is_ready { Rollout::Done } else { Rollout::Underway },
+            components: kept.components.iter().map(component).collect(),
+            running: if is_ready { kept.after } else { kept.before },
+            look_again_at: (!is_ready).then(|| Timestamp::from_millis(waits_until)),
+        }))
+    }
+
+    fn take(&self, id: Id) -> Result<(), Fault> {
+        let Some(mut kept) = self.environments.get(id)? else { return Ok(()) };
+        let takes = self.script.removal_time();
+        if takes.is_zero() {
+            return self.environments.remove(id);
+        }
+        kept.gone_at.get_or_insert(((self.clock)() + takes).millis());
+        self.environments.put(id, &kept)
+    }
+
+    fn put_cluster(&self, wanted: &Cluster) -> Result<(), Fault> {
+        let id = wanted.cluster.id;
+        if self.clusters.get(id)?.is_some_and(|kept| kept.generation >= wanted.generation) {
+            return Ok(());
+        }
+        let region = wanted.region().to_owned();
+        let ready_at = ((self.clock)() + self.script.rollout_time()).millis();
+        let kept = KeptCluster { generation: wanted.generation, region, ready_at, gone_at: None };
+        self.clusters.put(id, &kept)
+    }
+
+    fn show_cluster(&self, id: Id) -> Result<Option<ObservedCluster>, Fault> {
+        let Some(kept) = self.clusters.get(id)? else { return Ok(None) };
+        let now = (self.clock)().millis();
+        if kept.gone_at.is_some_and(|gone_at| now >= gone_at) {
+            self.clusters.remove(id)?;
+            return Ok(None);
+        }
+        let progress = match self.script.cluster_progress(id) {
+            Some(progress) => progress,
+            None if now >= kept.ready_at && kept.gone_at.is_none() => {
+                Progress::Ready(ClusterHealthStatus { value: HealthValue::Healthy, details: Vec::new() })
+            }
+            None => Progress::Working,
+        };
+        let metadata = ClusterMetadata {
+            external_ips: vec!["192.0.2.10".into(), "192.0.2.11".into()],
+            kube_dns_ip: Some("172.20.0.10".into()),
+            oidc_issuer_url: Some(format!("https://oidc.{}.simulated.invalid/id/{id}", kept.region)),
+        };
+        Ok(Some(ObservedCluster { generation: kept.generation, progress, metadata }))
+    }
+
+    fn take_cluster(&self, id: Id) -> Result<(), Fault> {
+        let Some(mut kept) = self.clusters.get(id)? else { return Ok(()) };
+        let takes = self.script.removal_time();
+        if takes.is_zero() {
+            return self.clusters.remove(id);
+        }
+        kept.gone_at.get_or_insert(((self.clock)() + takes).millis());
+        self.clusters.put(id, &kept)
+    }
+
+    fn say(&self, lines: Vec<LogLine>) {
+        if !lines.is_empty() {
+            (self.logs)(lines);
+        }
+    }
+}
+
+impl DataPlane for Simulated {
+    fn apply<'a>(&'a self, environment: &'a Environment) -> Answer<'a, ()> {
+        let (id, generation) = (environment.id, Some(environment.generation));
+        Box::pin(self.perform(Call::Apply, id, generation, || self.put(environment)))
+    }
+
+    fn observe(&self, id: Id) -> Answer<'_, Option<Observed>> {
+        Box::pin(self.perform(Call::Observe, id, None, move || self.show(id)))
+    }
+
+    fn remove(&self, id: Id) -> Answer<'_, ()> {
+        Box::pin(self.perform(Call::Remove, id, None, move || self.take(id)))
+    }
+
+    fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> Answer<'a, ()> {
+        let (id, generation) = (cluster.cluster.id, Some(cluster.generation));
+        Box::pin(self.perform(Call::ApplyCluster, id, generation, || self.put_cluster(cluster)))
+    }
+
+    fn observe_cluster(&self, id: Id) -> Answer<'_, Option<ObservedCluster>> {
+        Box::pin(self.perform(Call::ObserveCluster, id, None, move || self.show_cluster(id)))
+    }
+
+    fn remove_cluster(&self, id: Id) -> Answer<'_, ()> {
+        Box::pin(self.perform(Call::RemoveCluster, id, None, move || self.take_cluster(id)))
+    }
+
+    fn changes(&self) -> Changes {
+        self.news.listen()
+    }
+}
+
+/// What an environment consists of, named as its logs are.
+fn components(environment: &Environment) -> Vec<String> {
+    let major = environment.runtime_version.split('.').next().and_then(|number| number.parse::<u32>().ok());
+    let mut names = match major {
+        Some(..3) => vec!["scheduler", "triggerer", "webserver"],
+        _ => vec!["apiserver", "dag-processor", "scheduler", "triggerer"],
+    };
+    // Tasks of the others run in pods of their own, or elsewhere.
+    if environment.executor != Executor::Kubernetes && environment.remote_execution.is_none() {
+        names.push("worker");
+    }
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// What runs once an environment is up.
+fn running(environment: &Environment) -> Running {
+    let release = &environment.release;
+    let bundle = |bundle: &podium_domain::deployments::Bundle| RunningBundle {
+        mount_path: bundle.mount_path.clone(),
+        version: bundle.version.clone(),
+    };
+    Running {
+        image_tag: Some(release.image_tag.clone()),
+        runtime_version: Some(environment.runtime_version.clone()),
+        dag_version: release.dag_version.clone(),
+        bundles: release.bundles.iter().map(bundle).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

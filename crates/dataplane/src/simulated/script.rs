@@ -1,0 +1,210 @@
+//! What the simulated plane does wrong, and what it was asked: set by tests while it runs.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use podium_api::Id;
+use podium_domain::clusters::plan::Progress;
+use podium_domain::deployments::plan::Health;
+
+use crate::{Changed, Fault, News};
+
+/// A call to the plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Call {
+    Apply,
+    Observe,
+    Remove,
+    ApplyCluster,
+    ObserveCluster,
+    RemoveCluster,
+}
+
+/// What happens to a call instead of what should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Upset {
+    /// Nothing is done, and this is the answer.
+    Fail(Fault),
+    /// It is done, and nobody hears of it.
+    LoseAnswer,
+    /// It is done, and there is never an answer.
+    Hang,
+}
+
+/// A call that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The call.
+    pub call: Call,
+    /// What it was about.
+    pub id: Id,
+    /// The generation that it was to apply.
+    pub generation: Option<i64>,
+}
+
+/// What the plane does wrong; clones share it.
+#[derive(Clone)]
+pub struct Script {
+    inner: Arc<Mutex<Inner>>,
+    news: News,
+}
+
+#[derive(Default)]
+struct Inner {
+    rollout: Duration,
+    removal: Duration,
+    upsets: Vec<Planned>,
+    silent: Silence,
+    health: HashMap<(Id, String), Health>,
+    flaps: HashMap<(Id, String), u32>,
+    clusters: HashMap<Id, Progress>,
+    journal: Option<Vec<Entry>>,
+}
+
+struct Planned {
+    call: Call,
+    id: Option<Id>,
+    upset: Upset,
+    times: u32,
+}
+
+/// Whom the plane does not answer.
+#[derive(Default)]
+struct Silence {
+    all: bool,
+    ids: Vec<Id>,
+}
+
+impl Script {
+    pub(super) fn new(news: News) -> Self {
+        Self { inner: Arc::default(), news }
+    }
+
+    /// How long it takes until what is applied from now on is up.
+    pub fn rollouts_take(&self, time: Duration) {
+        self.lock().rollout = time;
+    }
+
+    /// How long it takes until what is removed from now on is gone.
+    pub fn removals_take(&self, time: Duration) {
+        self.lock().removal = time;
+    }
+
+    /// Upsets the next calls of a kind, whatever they are about.
+    pub fn upset(&self, call: Call, upset: Upset, times: u32) {
+        self.lock().upsets.push(Planned { call, id: None, upset, times });
+    }
+
+    /// Upsets the next calls of a kind about one thing.
+    pub fn upset_one(&self, id: Id, call: Call, upset: Upset, times: u32) {
+        self.lock().upsets.push(Planned { call, id: Some(id), upset, times });
+    }
+
+    /// Fails the next calls of a kind.
+    pub fn fail(&self, call: Call, why: &str, times: u32) {
+        self.upset(call, Upset::Fail(Fault::Failed(why.to_owned())), times);
+    }
+
+    /// Nothing is answered any more, and somebody notices.
+    pub fn lose_contact(&self) {
+        self.lock().silent.all = true;
+        self.news.tell(Changed::Everything);
+    }
+
+    /// Nothing about one thing is answered any more, and somebody notices.
+    pub fn lose_contact_with(&self, id: Id) {
+        self.lock().silent.ids.push(id);
+        self.news.tell(Changed::Environment(id));
+    }
+
+    /// Everything is answered again, and somebody notices.
+    pub fn regain_contact(&self) {
+        self.lock().silent = Silence::default();
+        self.news.tell(Changed::Everything);
+    }
+
+    /// A component does better or worse from now on, and somebody notices.
+    pub fn set_health(&self, id: Id, component: &str, health: Health) {
+        let key = (id, component.to_owned());
+        match health {
+            Health::Up => drop(self.lock().health.remove(&key)),
+            down => drop(self.lock().health.insert(key, down)),
+        }
+        self.news.tell(Changed::Environment(id));
+    }
+
+    /// A component is down and up in turn, each time somebody looks.
+    pub fn flap(&self, id: Id, component: &str, looks: u32) {
+        self.lock().flaps.insert((id, component.to_owned()), looks);
+        self.news.tell(Changed::Environment(id));
+    }
+
+    /// How far a cluster gets, whatever its time; `None` takes it back.
+    pub fn set_cluster(&self, id: Id, progress: Option<Progress>) {
+        match progress {
+            Some(progress) => drop(self.lock().clusters.insert(id, progress)),
+            None => drop(self.lock().clusters.remove(&id)),
+        }
+        self.news.tell(Changed::Cluster(id));
+    }
+
+    /// Keeps a journal of all calls from now on.
+    pub fn keep_journal(&self) {
+        self.lock().journal = Some(Vec::new());
+    }
+
+    /// The calls since the journal was last read.
+    pub fn journal(&self) -> Vec<Entry> {
+        self.lock().journal.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Notes a call, and says what happens to it.
+    pub(super) fn begin(&self, call: Call, id: Id, generation: Option<i64>) -> Result<Option<Upset>, Fault> {
+        let mut inner = self.lock();
+        if let Some(journal) = &mut inner.journal {
+            journal.push(Entry { call, id, generation });
+        }
+        if inner.silent.all || inner.silent.ids.contains(&id) {
+            return Err(Fault::Unreachable("the connection was refused".into()));
+        }
+        let fits = |planned: &Planned| planned.call == call && planned.id.is_none_or(|only| only == id);
+        let Some(at) = inner.upsets.iter().position(fits) else { return Ok(None) };
+        let planned = &mut inner.upsets[at];
+        planned.times = planned.times.saturating_sub(1);
+        let upset = planned.upset.clone();
+        if planned.times == 0 {
+            inner.upsets.remove(at);
+        }
+        Ok(Some(upset))
+    }
+
+    pub(super) fn rollout_time(&self) -> Duration {
+        self.lock().rollout
+    }
+
+    pub(super) fn removal_time(&self) -> Duration {
+        self.lock().removal
+    }
+
+    /// How a component does, where the script says.
+    pub(super) fn health(&self, id: Id, component: &str) -> Option<Health> {
+        let key = (id, component.to_owned());
+        let mut inner = self.lock();
+        if let Some(looks) = inner.flaps.get_mut(&key).filter(|looks| **looks > 0) {
+            *looks -= 1;
+            let is_down = *looks % 2 == 1;
+            return Some(if is_down { Health::Down("it restarts".into()) } else { Health::Up });
+        }
+        inner.health.get(&key).cloned()
+    }
+
+    pub(super) fn cluster_progress(&self, id: Id) -> Option<Progress> {
+        self.lock().clusters.get(&id).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,107 @@
+//! Where the simulated plane keeps what it shows: in memory, or in one small file for each thing.
+//!
+//! A file is written beside its place and renamed, so that a process that is killed leaves the old one or the new one.
+//! It need not survive a power cut: the plane that it pretends to be would not notice one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use podium_api::Id;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Fault;
+
+const HALF_WRITTEN: &str = "tmp";
+
+/// A place for things of one kind.
+pub(super) enum Shelf<T> {
+    Memory(Mutex<BTreeMap<Id, T>>),
+    Files(PathBuf),
+}
+
+impl<T: Clone + Serialize + DeserializeOwned> Shelf<T> {
+    pub(super) fn memory() -> Self {
+        Self::Memory(Mutex::default())
+    }
+
+    /// A shelf in a directory, which is made where there is none. What a killed process left half written is dropped.
+    pub(super) fn files(directory: PathBuf) -> std::io::Result<Self> {
+        fs::create_dir_all(&directory)?;
+        for file in fs::read_dir(&directory)?.flatten() {
+            if file.path().extension().is_some_and(|extension| extension == HALF_WRITTEN) {
+                let _ = fs::remove_file(file.path());
+            }
+        }
+        Ok(Self::Files(directory))
+    }
+
+    pub(super) fn get(&self, id: Id) -> Result<Option<T>, Fault> {
+        match self {
+            Self::Memory(things) => Ok(lock(things).get(&id).cloned()),
+            Self::Files(directory) => match fs::read(directory.join(file(id))) {
+                Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| broken(id, &error)),
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(broken(id, &error)),
+            },
+        }
+    }
+
+    pub(super) fn put(&self, id: Id, thing: &T) -> Result<(), Fault> {
+        match self {
+            Self::Memory(things) => {
+                lock(things).insert(id, thing.clone());
+                Ok(())
+            }
+            Self::Files(directory) => {
+                let bytes = serde_json::to_vec(thing).map_err(|error| broken(id, &error))?;
+                let beside = directory.join(format!("{id}.{HALF_WRITTEN}"));
+                let put =
+                    fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, directory.join(file(id))));
+                put.map_err(|error| broken(id, &error))
+            }
+        }
+    }
+
+    pub(super) fn remove(&self, id: Id) -> Result<(), Fault> {
+        match self {
+            Self::Memory(things) => {
+                lock(things).remove(&id);
+                Ok(())
+            }
+            Self::Files(directory) => match fs::remove_file(directory.join(file(id))) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(broken(id, &error)),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// What is there, in order.
+    pub(super) fn ids(&self) -> Vec<Id> {
+        match self {
+            Self::Memory(things) => lock(things).keys().copied().collect(),
+            Self::Files(directory) => {
+                let files = fs::read_dir(directory).into_iter().flatten().flatten();
+                let id = |file: fs::DirEntry| file.file_name().to_str()?.strip_suffix(".json")?.parse().ok();
+                let mut ids: Vec<Id> = files.filter_map(id).collect();
+                ids.sort_unstable();
+                ids
+            }
+        }
+    }
+}
+
+fn file(id: Id) -> String {
+    format!("{id}.json")
+}
+
+fn lock<T>(things: &Mutex<BTreeMap<Id, T>>) -> std::sync::MutexGuard<'_, BTreeMap<Id, T>> {
+    things.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn broken(id: Id, error: &dyn std::fmt::Display) -> Fault {
+    Fault::Failed(format!("what is kept of {id} cannot be used: {error}"))
+}

@@ -1,0 +1,129 @@
+//! What a valid new cluster is.
+
+use podium_api::clusters::{ClusterDetails, CreateClusterRequest};
+use podium_api::enums::{CloudProvider, ClusterType};
+
+use super::networks::Region;
+use super::recovery::{self, unknown_region};
+use super::{Definition, Facts, given, node_pools, settings};
+use crate::names;
+use crate::options::{Provider, provider};
+use crate::refusal::{Fields, Result};
+
+/// The longest name of a cluster.
+pub(super) const MAX_NAME: usize = 128;
+
+/// Checks a new cluster.
+pub fn create(body: &CreateClusterRequest, facts: &Facts<'_>) -> Result<Definition> {
+    let mut fields = Fields::new();
+    let provider = provider(body.cloud_provider);
+    let name = fields.take(names::name("name", &body.name, MAX_NAME));
+    let region = body.region.trim();
+    if provider.region(region).is_none() {
+        fields.push("region", "unknown", unknown_region(provider.provider));
+    }
+    let mut details = networks(&mut fields, body);
+    details.tags = settings::tags(&mut fields, body.k8s_tags.as_deref().unwrap_or_default());
+    let asked: Vec<_> = body.node_pools.iter().flatten().map(Into::into).collect();
+    details.node_pools = node_pools::node_pools(&mut fields, provider, &asked, &[], facts);
+    details.is_private_network_egress_enabled = (body.cloud_provider == CloudProvider::Aws)
+        .then(|| body.is_private_network_egress_enabled.unwrap_or_default());
+    details.provider_account = given(body.provider_account.as_ref()).map(str::to_owned);
+    details.tenant_id = given(body.tenant_id.as_ref()).map(str::to_owned);
+    let database = given(body.db_instance_type.as_ref()).unwrap_or(&provider.default_database_instance);
+    details.db_instance_type = settings::database(&mut fields, provider, database);
+    match body.r#type {
+        ClusterType::Hybrid => hybrid(&mut fields, body),
+        ClusterType::Dedicated => dedicated(&mut fields, provider, region, body, &mut details),
+    }
+    let asked = body.workspace_ids.as_deref().unwrap_or_default();
+    let workspace_ids = settings::workspaces(&mut fields, asked, facts);
+    let regions = [region, &details.dr_region].map(str::to_owned);
+    let made = name.map(|name| Definition { name, details, workspace_ids });
+    let made = fields.finish(made)?;
+    settings::takes_clusters(provider, &regions.each_ref().map(String::as_str))?;
+    Ok(made)
+}
+
+/// The ranges of the cluster's own region.
+fn networks(fields: &mut Fields, body: &CreateClusterRequest) -> ClusterDetails {
+    let mut region = Region::default();
+    let vpc_subnet_range = region.range(fields, "vpcSubnetRange", &body.vpc_subnet_range);
+    let mut range = |field: &'static str, text: &Option<String>| {
+        given(text.as_ref()).map(|text| region.range(fields, field, text))
+    };
+    let pod_subnet_range = range("podSubnetRange", &body.pod_subnet_range);
+    let service_subnet_range = range("serviceSubnetRange", &body.service_subnet_range);
+    let service_peering_range = range("servicePeeringRange", &body.service_peering_range);
+    if body.cloud_provider == CloudProvider::Gcp {
+        for (field, range) in [
+            ("podSubnetRange", &pod_subnet_range),
+            ("serviceSubnetRange", &service_subnet_range),
+            ("servicePeeringRange", &service_peering_range),
+        ] {
+            if range.is_none() {
+                fields.push(field, "required", "must not be blank");
+            }
+        }
+    }
+    let secondary = given(body.secondary_vpc_cidr.as_ref());
+    let secondary_vpc_cidr = secondary.map(|text| region.secondary(fields, "secondaryVpcCidr", text));
+    ClusterDetails {
+        vpc_subnet_range,
+        pod_subnet_range,
+        service_subnet_range,
+        service_peering_range,
+        secondary_vpc_cidr,
+        ..ClusterDetails::default()
+    }
+}
+
+/// A cluster in the customer's own account: much must be said of it, and no region stands by.
+fn hybrid(fields: &mut Fields, body: &CreateClusterRequest) {
+    let needs_tenant = body.cloud_provider == CloudProvider::Azure;
+    let no_pools = body.node_pools.as_ref().is_none_or(Vec::is_empty);
+    for (is_missing, field) in [
+        (given(body.provider_account.as_ref()).is_none(), "providerAccount"),
+        (needs_tenant && given(body.tenant_id.as_ref()).is_none(), "tenantId"),
+        (given(body.db_instance_type.as_ref()).is_none(), "dbInstanceType"),
+        (no_pools, "nodePools"),
+    ] {
+        if is_missing {
+            fields.push(field, "required", "is required of a HYBRID cluster");
+        }
+    }
+    let excluded = "must be left out: HYBRID clusters have no disaster recovery";
+    for (field, _) in asked(body).fields().into_iter().filter(|(_, text)| text.is_some()) {
+        fields.push(field, "excluded", excluded);
+    }
+    if body.enable_replication_time_control == Some(true) {
+        fields.push("enableReplicationTimeControl", "excluded", excluded);
+    }
+}
+
+fn dedicated(
+    fields: &mut Fields,
+    provider: &Provider,
+    region: &str,
+    body: &CreateClusterRequest,
+    details: &mut ClusterDetails,
+) {
+    let asked = asked(body);
+    let is_asked = asked.fields().iter().any(|(_, text)| text.is_some());
+    let replicates = body.enable_replication_time_control.unwrap_or_default();
+    if is_asked || replicates {
+        recovery::switch_on(fields, provider, region, &asked, details);
+        details.enable_replication_time_control = replicates;
+    }
+}
+
+fn asked(body: &CreateClusterRequest) -> recovery::Asked<'_> {
+    recovery::Asked {
+        region: given(body.dr_region.as_ref()),
+        vpc: given(body.dr_vpc_subnet_range.as_ref()),
+        pod: given(body.dr_pod_subnet_range.as_ref()),
+        service: given(body.dr_service_subnet_range.as_ref()),
+        peering: given(body.dr_service_peering_range.as_ref()),
+        secondary: given(body.dr_secondary_vpc_cidr.as_ref()),
+    }
+}

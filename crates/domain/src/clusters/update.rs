@@ -1,0 +1,198 @@
+//! What a valid change of a cluster is.
+//!
+//! Provider, region, type and the ranges of the first region never change. A failover changes nothing else.
+
+use podium_api::clusters::{Cluster, ClusterDetails, UpdateClusterRequest};
+use podium_api::enums::{CloudProvider, ClusterStatus, ClusterType};
+
+use super::create::MAX_NAME;
+use super::recovery;
+use super::states::Event;
+use super::{Definition, Facts, given, node_pools, settings};
+use crate::names::{self, Name};
+use crate::options::{Provider, provider};
+use crate::refusal::{Fields, Result};
+
+/// What an update asks for: a failover, where it carries another place than the deployments are at.
+pub fn event(stored: &Cluster, body: &UpdateClusterRequest) -> Event {
+    match body.is_failed_over {
+        // Where the deployments are is not known for sure, so either answer is an order.
+        Some(to) if stored.status == ClusterStatus::FailoverFailed => Event::FailOver(to),
+        Some(to) if stored.is_failed_over != to => Event::FailOver(to),
+        _ => Event::Update,
+    }
+}
+
+/// Checks a change of a cluster.
+pub fn update(stored: &Cluster, body: &UpdateClusterRequest, facts: &Facts<'_>) -> Result<Definition> {
+    let mut fields = Fields::new();
+    if body.cluster_type.is_some_and(|given| given != stored.r#type) {
+        let message = format!("must be {}: the type of a cluster never changes", stored.r#type);
+        fields.push("clusterType", "immutable", message);
+        fields.into_result()?;
+        fields = Fields::new();
+    }
+    let kept = Name { text: stored.name.clone(), key: names::fold(&stored.name) };
+    let mut made = Definition {
+        name: kept,
+        details: stored.details.clone(),
+        workspace_ids: stored.workspace_ids.clone(),
+    };
+    match stored.r#type {
+        ClusterType::Hybrid => only_workspaces(&mut fields, body),
+        ClusterType::Dedicated => dedicated(&mut fields, stored, body, facts, &mut made),
+    }
+    if let Some(asked) = &body.workspace_ids {
+        made.workspace_ids = settings::workspaces(&mut fields, asked, facts);
+    }
+    if let Event::FailOver(_) = event(stored, body) {
+        if !stored.details.is_dr_enabled && stored.r#type == ClusterType::Dedicated {
+            fields.push("isFailedOver", "excluded", "must be left out: no region stands by for this cluster");
+        }
+        changes_nothing_else(&mut fields, stored, &made);
+    }
+    fields.into_result()?;
+    if made.details.dr_region != stored.details.dr_region {
+        settings::takes_clusters(provider(stored.cloud_provider), &[&made.details.dr_region])?;
+    }
+    Ok(made)
+}
+
+/// A cluster in the customer's own account is changed there; here it can be given to workspaces.
+fn only_workspaces(fields: &mut Fields, body: &UpdateClusterRequest) {
+    let asks = |flag: Option<bool>| flag == Some(true);
+    let mut given_fields = vec![
+        ("name", given(body.name.as_ref()).is_some()),
+        ("k8sTags", body.k8s_tags.as_ref().is_some_and(|tags| !tags.is_empty())),
+        ("dbInstanceType", given(body.db_instance_type.as_ref()).is_some()),
+        ("enableDr", asks(body.enable_dr)),
+        ("enableReplicationTimeControl", asks(body.enable_replication_time_control)),
+        ("isFailedOver", asks(body.is_failed_over)),
+        ("isPrivateNetworkEgressEnabled", asks(body.is_private_network_egress_enabled)),
+        ("nodePools", body.node_pools.as_ref().is_some_and(|pools| !pools.is_empty())),
+    ];
+    given_fields.extend(asked(body).fields().map(|(field, text)| (field, text.is_some())));
+    for (field, _) in given_fields.into_iter().filter(|(_, is_given)| *is_given) {
+        fields.push(field, "excluded", "must be left out: HYBRID does not have it");
+    }
+}
+
+fn dedicated(
+    fields: &mut Fields,
+    stored: &Cluster,
+    body: &UpdateClusterRequest,
+    facts: &Facts<'_>,
+    made: &mut Definition,
+) {
+    let provider = provider(stored.cloud_provider);
+    match &body.name {
+        None => fields.push("name", "required", "is required"),
+        Some(name) => {
+            if let Some(name) = fields.take(names::name("name", name, MAX_NAME)) {
+                made.name = name;
+            }
+        }
+    }
+    match &body.k8s_tags {
+        None => fields.push("k8sTags", "required", "is required"),
+        Some(tags) => made.details.tags = settings::tags(fields, tags),
+    }
+    if let Some(database) = given(body.db_instance_type.as_ref()) {
+        made.details.db_instance_type = settings::database(fields, provider, database);
+    }
+    if let Some(asked) = &body.node_pools {
+        let asked: Vec<_> = asked.iter().map(Into::into).collect();
+        made.details.node_pools =
+            node_pools::node_pools(fields, provider, &asked, &stored.details.node_pools, facts);
+    }
+    if let Some(egress) = body.is_private_network_egress_enabled {
+        if stored.cloud_provider == CloudProvider::Aws {
+            made.details.is_private_network_egress_enabled = Some(egress);
+        } else if egress {
+            let message = format!("must be left out: clusters of {} do not have it", provider.provider);
+            fields.push("isPrivateNetworkEgressEnabled", "excluded", message);
+        }
+    }
+    standing_by(fields, provider, stored, body, &mut made.details);
+}
+
+/// Switches disaster recovery on or off, or leaves it as it is.
+fn standing_by(
+    fields: &mut Fields,
+    provider: &Provider,
+    stored: &Cluster,
+    body: &UpdateClusterRequest,
+    details: &mut ClusterDetails,
+) {
+    let asked = asked(body);
+    let was_on = stored.details.is_dr_enabled;
+    let is_on = body.enable_dr.unwrap_or(was_on);
+    if is_on && !was_on {
+        recovery::switch_on(fields, provider, &stored.region, &asked, details);
+    } else {
+        let differs = asked.fields().into_iter().zip(recovery::stored(&stored.details));
+        let message = if was_on {
+            "must stay as it is: switch disaster recovery off first"
+        } else {
+            "must be left out unless `enableDr` is true"
+        };
+        for ((field, text), stored) in differs {
+            if text.is_some() && text != stored {
+                fields.push(field, "immutable", message);
+            }
+        }
+    }
+    if was_on && !is_on {
+        if stored.is_failed_over {
+            fields.push(
+                "enableDr",
+                "failedOver",
+                "must be true while the cluster is failed over: fail back first",
+            );
+        }
+        recovery::switch_off(details);
+    }
+    if let Some(asked) = body.enable_replication_time_control {
+        if asked && !is_on {
+            let message = "must be false unless another region stands by";
+            fields.push("enableReplicationTimeControl", "excluded", message);
+        }
+        details.enable_replication_time_control = asked && is_on;
+    }
+}
+
+/// Names every field that would change beside the place of the deployments.
+fn changes_nothing_else(fields: &mut Fields, stored: &Cluster, made: &Definition) {
+    let (old, new) = (&stored.details, &made.details);
+    for (field, changes) in [
+        ("name", made.name.text != stored.name),
+        ("k8sTags", new.tags != old.tags),
+        ("dbInstanceType", new.db_instance_type != old.db_instance_type),
+        ("nodePools", new.node_pools != old.node_pools),
+        (
+            "isPrivateNetworkEgressEnabled",
+            new.is_private_network_egress_enabled != old.is_private_network_egress_enabled,
+        ),
+        ("enableDr", new.is_dr_enabled != old.is_dr_enabled),
+        (
+            "enableReplicationTimeControl",
+            new.is_dr_enabled && new.enable_replication_time_control != old.enable_replication_time_control,
+        ),
+        ("workspaceIds", made.workspace_ids != stored.workspace_ids),
+    ] {
+        if changes {
+            fields.push(field, "failover", "must stay as it is: a failover changes nothing else");
+        }
+    }
+}
+
+fn asked(body: &UpdateClusterRequest) -> recovery::Asked<'_> {
+    recovery::Asked {
+        region: given(body.dr_region.as_ref()),
+        vpc: given(body.dr_vpc_subnet_range.as_ref()),
+        pod: given(body.dr_pod_subnet_range.as_ref()),
+        service: given(body.dr_service_subnet_range.as_ref()),
+        peering: given(body.dr_service_peering_range.as_ref()),
+        secondary: None,
+    }
+}

@@ -1,0 +1,87 @@
+//! Logs of a deployment: which window a search is about, and which components there are to search.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use podium_api::Timestamp;
+use podium_api::deployment_logs::GetDeploymentLogs;
+use podium_api::enums::LogSource;
+
+use crate::refusal::{Fields, Result};
+
+/// The window of a search: from a date to before another, or the last seconds up to this moment.
+pub fn window(query: &GetDeploymentLogs, now: Timestamp) -> Result<Range<Timestamp>> {
+    let mut fields = Fields::new();
+    match (query.start_date, query.end_date) {
+        (None, None) => {
+            let end = now + Duration::from_millis(1);
+            return Ok(now - Duration::from_secs(query.range)..end);
+        }
+        (Some(start), Some(end)) if start < end => return Ok(start..end),
+        (Some(_), Some(_)) => fields.push("endDate", "order", "must be later than `startDate`"),
+        (Some(_), None) => fields.push("endDate", "required", "is required where `startDate` is given"),
+        (None, Some(_)) => fields.push("startDate", "required", "is required where `endDate` is given"),
+    }
+    fields.finish(None)
+}
+
+/// Those of the components that a deployment of this runtime has.
+pub fn present(asked: &[LogSource], runtime_version: &str) -> Vec<LogSource> {
+    let is_airflow_2 = runtime_version.split('.').next() == Some("2");
+    let there = |source: &LogSource| match source {
+        LogSource::Scheduler | LogSource::Triggerer | LogSource::Worker => true,
+        LogSource::Webserver => is_airflow_2,
+        LogSource::ApiServer | LogSource::DagProcessor => !is_airflow_2,
+    };
+    asked.iter().copied().filter(there).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cast::told;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    fn query(start: Option<i64>, end: Option<i64>, range: u64) -> GetDeploymentLogs {
+        GetDeploymentLogs {
+            sources: vec![LogSource::Scheduler],
+            limit: 500,
+            offset: 0,
+            range,
+            max_num_results: 10_000,
+            search_id: None,
+            search_text: None,
+            start_date: start.map(at),
+            end_date: end.map(at),
+        }
+    }
+
+    #[test]
+    fn a_window_has_both_ends_or_ends_now() {
+        let now = at(10_000);
+        let last_hour = at(6400)..Timestamp::from_millis(10_000_001);
+        assert_eq!(window(&query(None, None, 3600), now), Ok(last_hour));
+        assert_eq!(window(&query(Some(1), Some(2), 3600), now), Ok(at(1)..at(2)));
+        for (start, end, wrong) in [
+            (Some(1), None, "endDate required"),
+            (None, Some(1), "startDate required"),
+            (Some(2), Some(2), "endDate order"),
+            (Some(3), Some(2), "endDate order"),
+        ] {
+            assert_eq!(told(&window(&query(start, end, 60), now).unwrap_err()), [wrong]);
+        }
+        let everything = window(&query(None, None, u64::MAX / 2000), now).unwrap();
+        assert!(everything.start < at(0));
+    }
+
+    #[test]
+    fn components_depend_on_the_generation_of_airflow() {
+        use LogSource::{ApiServer, DagProcessor, Scheduler, Triggerer, Webserver, Worker};
+        assert_eq!(present(LogSource::ALL, "2.11.2"), [Scheduler, Webserver, Triggerer, Worker]);
+        assert_eq!(present(LogSource::ALL, "3.3.2"), [Scheduler, Triggerer, Worker, DagProcessor, ApiServer]);
+        assert_eq!(present(&[Webserver], "3.3.2"), []);
+    }
+}

@@ -1,0 +1,134 @@
+//! Where a new deployment runs: what is asked for, else the workspace's defaults, else the only cluster, else the
+//! server's own shared infrastructure.
+
+use podium_api::Id;
+use podium_api::clusters::Cluster;
+use podium_api::deployments::CreateDeploymentRequest;
+use podium_api::enums::{CloudProvider, ClusterStatus, ClusterType, DeploymentType};
+use podium_api::workspaces::Workspace;
+
+use crate::options;
+use crate::refusal::{Fields, Refusal, Result};
+
+/// Where a deployment is to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On a cluster.
+    Cluster(Id),
+    /// On shared infrastructure in a region.
+    Region(CloudProvider, String),
+    /// On the server's own infrastructure.
+    Server,
+}
+
+/// What decides where a deployment runs when the request does not say.
+pub struct Surroundings<'a> {
+    /// Its workspace.
+    pub workspace: &'a Workspace,
+    /// The organization's only cluster, where it takes the workspace.
+    pub only_cluster: Option<Id>,
+    /// Whether the operator offers the server's own infrastructure.
+    pub has_shared_infrastructure: bool,
+    /// Whether the organization wants dedicated clusters only.
+    pub only_dedicated: bool,
+    /// Names of the clusters that could be asked for.
+    pub cluster_names: &'a [String],
+}
+
+/// Decides where a deployment runs.
+pub fn choose(body: &CreateDeploymentRequest, around: &Surroundings<'_>) -> Result<Place> {
+    let region = body.region.as_deref().filter(|region| !region.is_empty());
+    let mut fields = Fields::new();
+    let place = match (body.cluster_id, body.cloud_provider, region) {
+        (Some(id), None, None) => Place::Cluster(id),
+        (Some(id), provider, region) => {
+            let given = [("cloudProvider", provider.is_some()), ("region", region.is_some())];
+            for (field, _) in given.iter().filter(|(_, given)| *given) {
+                fields.push(*field, "excluded", "must be left out where `clusterId` is given");
+            }
+            Place::Cluster(id)
+        }
+        (None, Some(provider), Some(region)) => Place::Region(provider, region.to_owned()),
+        (None, Some(_), None) => {
+            fields.push("region", "required", "is required where `cloudProvider` is given");
+            Place::Server
+        }
+        (None, None, Some(_)) => {
+            fields.push("cloudProvider", "required", "is required where `region` is given");
+            Place::Server
+        }
+        (None, None, None) => by_default(around)?,
+    };
+    if let Place::Region(provider, region) = &place
+        && options::region(*provider, region).is_none()
+    {
+        let names: Vec<&str> =
+            options::provider(*provider).regions.iter().map(|region| region.name.as_str()).collect();
+        let message = format!("must be a region of {provider}: {}", names.join(", "));
+        fields.push("region", "unknown", message);
+    }
+    if let (Some(asked), false) = (body.kind, matches!(place, Place::Cluster(_)))
+        && asked != DeploymentType::Standard
+    {
+        let message =
+            format!("{asked} deployments run on a cluster: give a `clusterId`, or leave out `type`");
+        fields.push("type", "contradiction", message);
+    }
+    fields.into_result()?;
+    if around.only_dedicated && !matches!(place, Place::Cluster(_)) {
+        let message = "This organization runs deployments on dedicated clusters only: give a `clusterId`.";
+        return Err(Refusal::invalid(format!("{message}{}", choices(around.cluster_names))));
+    }
+    Ok(place)
+}
+
+fn by_default(around: &Surroundings<'_>) -> Result<Place> {
+    let workspace = around.workspace;
+    if let Some(id) = workspace.default_cluster_id {
+        return Ok(Place::Cluster(id));
+    }
+    if let (Some(provider), Some(region)) = (workspace.default_cloud_provider, &workspace.default_region) {
+        return Ok(Place::Region(provider, region.clone()));
+    }
+    if let Some(id) = around.only_cluster {
+        return Ok(Place::Cluster(id));
+    }
+    if around.has_shared_infrastructure {
+        return Ok(Place::Server);
+    }
+    let message =
+        "Say where the deployment is to run: give a `clusterId`, or a `cloudProvider` and a `region`.";
+    Err(Refusal::invalid(format!("{message}{}", choices(around.cluster_names))))
+}
+
+fn choices(clusters: &[String]) -> String {
+    if clusters.is_empty() { String::new() } else { format!(" Clusters: {}.", clusters.join(", ")) }
+}
+
+/// Checks that a cluster takes the deployment, and says of which type that makes it.
+pub fn on_cluster(
+    asked: Option<DeploymentType>,
+    cluster: Option<(&Cluster, bool)>,
+) -> Result<DeploymentType> {
+    // One answer for both, so that nobody learns of a cluster that it may not see.
+    let Some((cluster, true)) = cluster else {
+        let message = "there is no such cluster, or it does not take this workspace";
+        return Err(Refusal::field("clusterId", "notFound", message));
+    };
+    if cluster.status != ClusterStatus::Created {
+        let message = format!("the cluster is {}: wait until it is CREATED", cluster.status);
+        return Err(Refusal::field("clusterId", "notReady", message));
+    }
+    let kind = match cluster.r#type {
+        ClusterType::Dedicated => DeploymentType::Dedicated,
+        ClusterType::Hybrid => DeploymentType::Hybrid,
+    };
+    if asked.is_some_and(|asked| asked != kind) {
+        let message = format!("must be {kind}, the type of the cluster, or left out");
+        return Err(Refusal::field("type", "contradiction", message));
+    }
+    Ok(kind)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! What the loop of a deployment does next, given what is wanted and what the data plane shows.
+//!
+//! A decision and nothing else: whoever asks does the step, looks again and asks again. The status that callers read is
+//! only ever what came out of here, or DEPLOYING from the call that asked for a change.
+
+use podium_api::Timestamp;
+use podium_api::enums::DeploymentStatus;
+
+use super::spec::Running;
+
+/// What is wanted of a deployment, and what was last recorded of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Desired {
+    /// Advanced by every change of what is wanted.
+    pub generation: i64,
+    /// Whether it is to be scaled to zero now.
+    pub is_hibernating: bool,
+    /// The status that callers read.
+    pub status: DeploymentStatus,
+}
+
+/// What the data plane says of an environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// There is no such environment.
+    Absent,
+    /// The data plane does not answer; the text says why.
+    Silent(String),
+    /// It is there.
+    Present(Observed),
+}
+
+/// What a data plane shows of an environment that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// The generation that was last applied.
+    pub generation: i64,
+    /// Whether it was last asked to scale to zero.
+    pub is_hibernating: bool,
+    /// How far that got.
+    pub rollout: Rollout,
+    /// Its components; none while it is scaled to zero.
+    pub components: Vec<Component>,
+    /// What runs.
+    pub running: Running,
+    /// When looking again is worth it, where the data plane knows.
+    pub look_again_at: Option<Timestamp>,
+}
+
+/// How far a rollout got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rollout {
+    /// Not done yet.
+    Underway,
+    /// What was applied has come up, or the data plane has given up waiting for it.
+    Done,
+}
+
+/// A part of an environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Component {
+    /// Its name, such as `scheduler`.
+    pub name: String,
+    /// How it does.
+    pub health: Health,
+}
+
+/// How a component does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// It works.
+    Up,
+    /// It does not; the text says why.
+    Down(String),
+}
+
+/// The next step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Make the environment as it is wanted.
+    Apply(Cause),
+    /// Advance what is wanted beyond this generation: the data plane has seen more than the database remembers, which
+    /// is what a database restored from a backup looks like.
+    Overtake(i64),
+    /// Remove the environment.
+    Remove,
+    /// Nothing is wanted and nothing is left.
+    Forget,
+    /// Record this; nothing happens until something changes.
+    Record(Verdict),
+    /// Record this, and look again.
+    Watch(Verdict),
+}
+
+/// Why an environment is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It is not there.
+    Create,
+    /// Something else is wanted by now.
+    Update,
+    /// It is to scale to zero.
+    Hibernate,
+    /// It is to come back.
+    Wake,
+}
+
+/// What is recorded of a deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Its status.
+    pub status: DeploymentStatus,
+    /// Why, in words that a person can act on; empty where there is nothing to say.
+    pub reason: String,
+    /// What runs; `None` where that is not known better than before.
+    pub running: Option<Running>,
+}
+
+/// Decides the next step; nothing is wanted of a deployment that was deleted.
+pub fn plan(desired: Option<&Desired>, sight: &Sight) -> Step {
+    let Some(desired) = desired else {
+        return if *sight == Sight::Absent { Step::Forget } else { Step::Remove };
+    };
+    match sight {
+        Sight::Absent => Step::Apply(Cause::Create),
+        Sight::Silent(why) => Step::Watch(silent(desired, why)),
+        Sight::Present(observed) => compare(desired, observed),
+    }
+}
+
+/// What is recorded when applying failed although the data plane answers.
+pub fn not_applied(desired: &Desired, cause: Cause, why: &str) -> Verdict {
+    use DeploymentStatus::{Creating, Deploying, Unhealthy};
+    let status = match (desired.status, cause) {
+        (Creating, _) => Creating,
+        (status, Cause::Hibernate) => status,
+        (Deploying, _) | (_, Cause::Update | Cause::Wake) => Deploying,
+        (_, Cause::Create) => Unhealthy,
+    };
+    let what = match cause {
+        Cause::Create => "Making the environment",
+        Cause::Update => "Rolling out the change",
+        Cause::Hibernate => "Going to hibernation",
+        Cause::Wake => "Waking up",
+    };
+    Verdict { status, reason: format!("{what} failed and is tried again: {}", sentence(why)), running: None }
+}
+
+/// What is recorded while the data plane does not answer. What never came up is still being made.
+pub fn silent(desired: &Desired, why: &str) -> Verdict {
+    let status = match desired.status {
+        DeploymentStatus::Creating => DeploymentStatus::Creating,
+        _ => DeploymentStatus::Unknown,
+    };
+    let reason = format!("The data plane does not answer: {}", sentence(why));
+    Verdict { status, reason, running: None }
+}
+
+fn compare(desired: &Desired, observed: &Observed) -> Step {
+    if observed.generation > desired.generation {
+        return Step::Overtake(observed.generation);
+    }
+    if observed.generation < desired.generation {
+        return Step::Apply(Cause::Update);
+    }
+    match (desired.is_hibernating, observed.is_hibernating) {
+        (true, false) => return Step::Apply(Cause::Hibernate),
+        (false, true) => return Step::Apply(Cause::Wake),
+        _ => {}
+    }
+    let (status, reason) = judge(desired, observed);
+    let verdict = Verdict { status, reason, running: Some(observed.running.clone()) };
+    match status {
+        DeploymentStatus::Healthy | DeploymentStatus::Hibernating if observed.rollout == Rollout::Done => {
+            Step::Record(verdict)
+        }
+        _ => Step::Watch(verdict),
+    }
+}
+
+/// The status of an environment that was applied as it is wanted.
+fn judge(desired: &Desired, observed: &Observed) -> (DeploymentStatus, String) {
+    use DeploymentStatus::{Creating, Deploying, Healthy, Hibernating, Unhealthy};
+    match (observed.rollout, desired.is_hibernating) {
+        (Rollout::Underway, is_hibernating) => {
+            let status = match desired.status {
+                Creating => Creating,
+                // It works, or does not, until it is asleep.
+                status @ (Healthy | Unhealthy) if is_hibernating => status,
+                _ => Deploying,
+            };
+            (status, what_is_down(observed).map(|down| format!("Still to come: {down}")).unwrap_or_default())
+        }
+        (Rollout::Done, true) => (Hibernating, String::new()),
+        (Rollout::Done, false) if observed.components.is_empty() => {
+            (Unhealthy, "No component is running.".into())
+        }
+        (Rollout::Done, false) => match what_is_down(observed) {
+            None => (Healthy, String::new()),
+            Some(down) => (Unhealthy, format!("Not working: {down}")),
+        },
+    }
+}
+
+/// The components that do not work, each with its reason; a sentence, or nothing.
+fn what_is_down(observed: &Observed) -> Option<String> {
+    let down = observed.components.iter().filter_map(|component| match &component.health {
+        Health::Up => None,
+        Health::Down(why) if why.is_empty() => Some(component.name.clone()),
+        Health::Down(why) => Some(format!("{} ({})", component.name, why.trim_end_matches('.'))),
+    });
+    let down: Vec<String> = down.collect();
+    (!down.is_empty()).then(|| format!("{}.", down.join(", ")))
+}
+
+/// The text with exactly one full stop at its end.
+fn sentence(text: &str) -> String {
+    format!("{}.", text.trim_end().trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests;

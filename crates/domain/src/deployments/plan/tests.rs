@@ -1,0 +1,158 @@
+//! Every status, wanted awake, asleep or not at all, against everything that a data plane can show.
+
+use super::*;
+
+const WANTED: i64 = 2;
+
+fn desired(status: DeploymentStatus, is_hibernating: bool) -> Desired {
+    Desired { generation: WANTED, is_hibernating, status }
+}
+
+fn running() -> Running {
+    Running { image_tag: Some("deploy-1".into()), ..Running::default() }
+}
+
+fn component(name: &str, health: Health) -> Component {
+    Component { name: name.into(), health }
+}
+
+fn present(generation: i64, is_hibernating: bool, rollout: Rollout, components: Vec<Component>) -> Sight {
+    let (running, look_again_at) = (running(), None);
+    Sight::Present(Observed { generation, is_hibernating, rollout, components, running, look_again_at })
+}
+
+fn up() -> Vec<Component> {
+    vec![component("scheduler", Health::Up), component("triggerer", Health::Up)]
+}
+
+fn down() -> Vec<Component> {
+    vec![
+        component("scheduler", Health::Up),
+        component("triggerer", Health::Down("it ran out of memory".into())),
+    ]
+}
+
+/// Everything that can be seen, by name.
+fn sights() -> [(&'static str, Sight); 10] {
+    use Rollout::{Done, Underway};
+    [
+        ("absent", Sight::Absent),
+        ("silent", Sight::Silent("no route to host".into())),
+        ("behind", present(WANTED - 1, false, Done, up())),
+        ("ahead", present(WANTED + 1, false, Done, up())),
+        ("starting", present(WANTED, false, Underway, down())),
+        ("up", present(WANTED, false, Done, up())),
+        ("down", present(WANTED, false, Done, down())),
+        ("empty", present(WANTED, false, Done, Vec::new())),
+        ("stopping", present(WANTED, true, Underway, up())),
+        ("asleep", present(WANTED, true, Done, Vec::new())),
+    ]
+}
+
+/// A step in a word: `=` records and rests, `~` records and looks again.
+fn word(step: &Step) -> String {
+    match step {
+        Step::Apply(cause) => format!("{cause:?}").to_lowercase(),
+        Step::Overtake(generation) => format!("overtake {generation}"),
+        Step::Remove => "remove".into(),
+        Step::Forget => "forget".into(),
+        Step::Record(verdict) => format!("={}", verdict.status),
+        Step::Watch(verdict) => format!("~{}", verdict.status),
+    }
+}
+
+/// What is wanted, and the step for each sight in their order.
+const TABLE: &str = "\
+gone        | forget | remove    | remove | remove     | remove     | remove    | remove     | remove     | remove     | remove
+awake CREATING    | create | ~CREATING | update | overtake 3 | ~CREATING  | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake DEPLOYING   | create | ~UNKNOWN  | update | overtake 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake HEALTHY     | create | ~UNKNOWN  | update | overtake 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake UNHEALTHY   | create | ~UNKNOWN  | update | overtake 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake UNKNOWN     | create | ~UNKNOWN  | update | overtake 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake HIBERNATING | create | ~UNKNOWN  | update | overtake 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+asleep CREATING    | create | ~CREATING | update | overtake 3 | hibernate  | hibernate | hibernate  | hibernate  | ~CREATING  | =HIBERNATING
+asleep DEPLOYING   | create | ~UNKNOWN  | update | overtake 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
+asleep HEALTHY     | create | ~UNKNOWN  | update | overtake 3 | hibernate  | hibernate | hibernate  | hibernate  | ~HEALTHY   | =HIBERNATING
+asleep UNHEALTHY   | create | ~UNKNOWN  | update | overtake 3 | hibernate  | hibernate | hibernate  | hibernate  | ~UNHEALTHY | =HIBERNATING
+asleep UNKNOWN     | create | ~UNKNOWN  | update | overtake 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
+asleep HIBERNATING | create | ~UNKNOWN  | update | overtake 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
+";
+
+#[test]
+fn every_status_against_everything_that_can_be_seen() {
+    let mut rows: Vec<(String, Option<Desired>)> = vec![("gone".into(), None)];
+    for (mood, is_hibernating) in [("awake", false), ("asleep", true)] {
+        for status in DeploymentStatus::ALL {
+            rows.push((format!("{mood} {status}"), Some(desired(*status, is_hibernating))));
+        }
+    }
+    let table: Vec<&str> = TABLE.lines().collect();
+    assert_eq!(table.len(), rows.len(), "every row is in the table");
+    for ((name, desired), line) in rows.into_iter().zip(table) {
+        let mut cells = line.split('|').map(str::trim);
+        assert_eq!(cells.next(), Some(name.as_str()));
+        let steps: Vec<&str> = cells.collect();
+        assert_eq!(steps.len(), sights().len(), "{name}");
+        for ((sight_name, sight), expected) in sights().iter().zip(steps) {
+            let step = plan(desired.as_ref(), sight);
+            assert_eq!(word(&step), expected, "{name}, {sight_name}");
+        }
+    }
+}
+
+#[test]
+fn a_step_that_was_recorded_leads_to_the_same_step() {
+    for is_hibernating in [false, true] {
+        for status in DeploymentStatus::ALL {
+            for (name, sight) in sights() {
+                let step = plan(Some(&desired(*status, is_hibernating)), &sight);
+                if let Step::Record(verdict) | Step::Watch(verdict) = &step {
+                    let after = desired(verdict.status, is_hibernating);
+                    assert_eq!(plan(Some(&after), &sight), step, "{status} {name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_verdict_says_why_and_what_runs() {
+    let verdict = |name: &str, status: DeploymentStatus| {
+        let (_, sight) = sights().into_iter().find(|(sight, _)| *sight == name).unwrap();
+        match plan(Some(&desired(status, false)), &sight) {
+            Step::Record(verdict) | Step::Watch(verdict) => verdict,
+            step => panic!("{step:?}"),
+        }
+    };
+    let seen = |name: &str| {
+        let verdict = verdict(name, DeploymentStatus::Deploying);
+        (verdict.reason, verdict.running)
+    };
+    assert_eq!(seen("up"), (String::new(), Some(running())));
+    assert_eq!(seen("down"), ("Not working: triggerer (it ran out of memory).".into(), Some(running())));
+    assert_eq!(seen("empty").0, "No component is running.");
+    assert_eq!(seen("starting").0, "Still to come: triggerer (it ran out of memory).");
+    assert_eq!(seen("silent"), ("The data plane does not answer: no route to host.".into(), None));
+}
+
+#[test]
+fn a_failed_apply_leaves_what_is_known() {
+    use DeploymentStatus::{Creating, Deploying, Healthy, Hibernating, Unhealthy, Unknown};
+    let table = [
+        (Cause::Create, [Creating, Deploying, Unhealthy, Unhealthy, Unhealthy, Unhealthy]),
+        (Cause::Update, [Creating, Deploying, Deploying, Deploying, Deploying, Deploying]),
+        (Cause::Hibernate, [Creating, Deploying, Healthy, Unhealthy, Unknown, Hibernating]),
+        (Cause::Wake, [Creating, Deploying, Deploying, Deploying, Deploying, Deploying]),
+    ];
+    for (cause, expected) in table {
+        for (status, expected) in DeploymentStatus::ALL.iter().zip(expected) {
+            let verdict = not_applied(&desired(*status, false), cause, "no room.");
+            assert_eq!((verdict.status, verdict.running), (expected, None), "{cause:?} {status}");
+        }
+    }
+    let said = |cause| not_applied(&desired(Creating, false), cause, "no room").reason;
+    assert_eq!(said(Cause::Create), "Making the environment failed and is tried again: no room.");
+    assert_eq!(said(Cause::Update), "Rolling out the change failed and is tried again: no room.");
+    assert_eq!(said(Cause::Hibernate), "Going to hibernation failed and is tried again: no room.");
+    assert_eq!(said(Cause::Wake), "Waking up failed and is tried again: no room.");
+}

@@ -1,0 +1,425 @@
+//! What may be asked of a deployment: one table of rules for new ones and for changes.
+//!
+//! What is left out stays as it is: the defaults of a new deployment, or what is stored.
+
+use podium_api::deployments::{
+    CreateDeploymentRequest, DeploymentEnvironmentVariableRequest, DeploymentRemoteExecutionRequest,
+    DeploymentScalingSpecRequest, InstanceSpecRequest, UpdateDeploymentRequest, WorkerQueueRequest,
+};
+use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize};
+use podium_api::{Id, Timestamp};
+
+use super::spec::{Hibernation, Release, RemoteExecution, Secret, Spec};
+use super::{hibernation, queues, resources, variables};
+use crate::names::{self, Name};
+use crate::refusal::{Fields, Refusal, Result};
+use crate::{allowed_ip_address_ranges, emails, options};
+
+const MAX_NAME: usize = 500;
+
+/// What the rules must know of a deployment's surroundings.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The type of the deployment.
+    pub kind: DeploymentType,
+    /// The node pools of its cluster.
+    pub node_pools: Vec<NodePool>,
+    /// Whether its cluster can fail over.
+    pub is_dr_enabled: bool,
+}
+
+/// A node pool of a cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct NodePool {
+    /// Its id.
+    pub id: Id,
+    /// Whether it is taken where none is named.
+    pub is_default: bool,
+}
+
+impl Facts {
+    /// The node pool that is taken where none is named.
+    pub fn default_node_pool(&self) -> Option<Id> {
+        self.node_pools.iter().find(|pool| pool.is_default).map(|pool| pool.id)
+    }
+}
+
+/// What comes from outside of the rules.
+pub struct Means<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// Makes an id.
+    pub new_id: &'a mut dyn FnMut() -> Id,
+    /// Encrypts the value of a variable.
+    pub seal: &'a dyn Fn(&str, &str) -> Secret,
+}
+
+/// The settings that a request may carry, of a new deployment or of a stored one.
+struct Asked<'a> {
+    description: Option<&'a str>,
+    executor: Option<Executor>,
+    scheduler_size: Option<SchedulerSize>,
+    scheduler: Option<InstanceSpecRequest>,
+    is_high_availability: Option<bool>,
+    is_development_mode: Option<bool>,
+    is_cicd_enforced: Option<bool>,
+    is_dag_deploy_enabled: Option<bool>,
+    worker_queues: Option<&'a [WorkerQueueRequest]>,
+    default_task_pod: (Option<&'a str>, Option<&'a str>),
+    resource_quota: (Option<&'a str>, Option<&'a str>),
+    task_pod_node_pool_id: Option<Id>,
+    environment_variables: Option<&'a [DeploymentEnvironmentVariableRequest]>,
+    contact_emails: Option<&'a [String]>,
+    scaling_spec: Option<&'a DeploymentScalingSpecRequest>,
+    remote_execution: Option<&'a DeploymentRemoteExecutionRequest>,
+    workload_identity: Option<&'a str>,
+    dr_workload_identity: Option<&'a str>,
+}
+
+macro_rules! asked {
+    ($body:ident, $executor:expr, $is_cicd_enforced:expr, $is_dag_deploy_enabled:expr, $variables:expr) => {
+        Asked {
+            description: $body.description.as_deref(),
+            executor: $executor,
+            scheduler_size: $body.scheduler_size,
+            scheduler: $body.scheduler,
+            is_high_availability: $body.is_high_availability,
+            is_development_mode: $body.is_development_mode,
+            is_cicd_enforced: $is_cicd_enforced,
+            is_dag_deploy_enabled: $is_dag_deploy_enabled,
+            worker_queues: $body.worker_queues.as_deref(),
+            default_task_pod: (
+                $body.default_task_pod_cpu.as_deref(),
+                $body.default_task_pod_memory.as_deref(),
+            ),
+            resource_quota: ($body.resource_quota_cpu.as_deref(), $body.resource_quota_memory.as_deref()),
+            task_pod_node_pool_id: $body.task_pod_node_pool_id,
+            environment_variables: $variables,
+            contact_emails: $body.contact_emails.as_deref(),
+            scaling_spec: $body.scaling_spec.as_ref(),
+            remote_execution: $body.remote_execution.as_ref(),
+            workload_identity: $body.workload_identity.as_deref(),
+            dr_workload_identity: $body.dr_workload_identity.as_deref(),
+        }
+    };
+}
+
+/// Where a new deployment was placed, and what it takes from its workspace.
+pub struct Placed {
+    /// The cloud provider.
+    pub cloud_provider: Option<CloudProvider>,
+    /// The region.
+    pub region: Option<String>,
+    /// Whether the workspace's deployments take deploys from API tokens only.
+    pub is_cicd_enforced: bool,
+}
+
+/// What a request makes of a deployment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// Its name.
+    pub name: Name,
+    /// Its desired state.
+    pub spec: Spec,
+}
+
+/// A new deployment.
+pub fn create(
+    body: &CreateDeploymentRequest,
+    placed: Placed,
+    facts: &Facts,
+    means: &mut Means<'_>,
+) -> Result<Wanted> {
+    let mut fields = Fields::new();
+    let name = fields.take(names::name("name", &body.name, MAX_NAME));
+    let runtime = match body.platform_runtime_version.as_deref().filter(|version| !version.is_empty()) {
+        None => Some(options::newest_stable()),
+        Some(version) => {
+            let known = options::runtime(version);
+            if known.is_none() {
+                let newest = &options::newest_stable().version;
+                let message = format!("is not a runtime that there is; the newest stable one is {newest}");
+                fields.push("platformRuntimeVersion", "unknown", message);
+            }
+            known
+        }
+    };
+    let version = runtime.unwrap_or_else(|| options::newest_stable()).version.to_string();
+    let base = defaults(placed, facts, version);
+    let variables = body.environment_variables.as_deref();
+    let asked = asked!(body, body.executor, body.is_cicd_enforced, body.is_dag_deploy_enabled, variables);
+    let spec = apply(&asked, base, true, facts, means, &mut fields);
+    fields.finish(name.map(|name| Wanted { name, spec }))
+}
+
+/// Every wrong field of a new deployment that cannot be placed: those of its place, and the others.
+pub fn misplaced(body: &CreateDeploymentRequest, refusal: Refusal, means: &mut Means<'_>) -> Refusal {
+    let kind = match (body.kind, body.cluster_id) {
+        (None, None) => DeploymentType::Standard,
+        (Some(kind), _) if kind != DeploymentType::Hybrid => kind,
+        // What there is to choose from is known by the cluster only.
+        _ => return refusal,
+    };
+    let Refusal::Invalid { fields: mut wrong, message } = refusal else { return refusal };
+    if wrong.is_empty() {
+        return Refusal::Invalid { fields: wrong, message };
+    }
+    let placed = Placed { cloud_provider: None, region: None, is_cicd_enforced: false };
+    let facts = Facts { kind, node_pools: Vec::new(), is_dr_enabled: true };
+    if let Err(Refusal::Invalid { fields, .. }) = create(body, placed, &facts, means) {
+        wrong.extend(fields);
+    }
+    wrong.into()
+}
+
+/// A deployment after a change.
+pub fn update(
+    body: &UpdateDeploymentRequest,
+    stored: Spec,
+    facts: &Facts,
+    means: &mut Means<'_>,
+) -> Result<Wanted> {
+    if body.kind != stored.kind {
+        let message = format!("must be {}: the type of a deployment does not change", stored.kind);
+        return Err(Refusal::field("type", "fixed", message));
+    }
+    let asked = asked!(
+        body,
+        Some(body.executor),
+        Some(body.is_cicd_enforced),
+        Some(body.is_dag_deploy_enabled),
+        Some(body.environment_variables.as_slice())
+    );
+    let mut fields = Fields::new();
+    let name = fields.take(names::name("name", &body.name, MAX_NAME));
+    let spec = apply(&asked, stored, false, facts, means, &mut fields);
+    fields.finish(name.map(|name| Wanted { name, spec }))
+}
+
+fn defaults(placed: Placed, facts: &Facts, runtime_version: String) -> Spec {
+    let hybrid = facts.kind == DeploymentType::Hybrid;
+    let sized = |text: String| (!hybrid).then_some(text);
+    let (pod, quota) = (options::POD, options::QUOTA);
+    Spec {
+        kind: facts.kind,
+        description: String::new(),
+        cloud_provider: placed.cloud_provider,
+        region: placed.region,
+        executor: Executor::Celery,
+        scheduler_size: (!hybrid).then_some(SchedulerSize::Small),
+        scheduler_au: hybrid.then_some(options::AU_PER_SCHEDULER.default),
+        scheduler_replicas: options::SCHEDULER_REPLICAS.default,
+        is_high_availability: false,
+        is_development_mode: false,
+        is_cicd_enforced: placed.is_cicd_enforced,
+        is_dag_deploy_enabled: !hybrid,
+        worker_queues: Vec::new(),
+        default_task_pod_cpu: sized(pod.cpu.default.to_string()),
+        default_task_pod_memory: sized(pod.memory().default.to_string()),
+        resource_quota_cpu: sized(quota.cpu.default.to_string()),
+        resource_quota_memory: sized(quota.memory().default.to_string()),
+        task_pod_node_pool_id: None,
+        environment_variables: Vec::new(),
+        contact_emails: Vec::new(),
+        workload_identity: None,
+        dr_workload_identity: None,
+        remote_execution: None,
+        hibernation: Hibernation::default(),
+        release: Release {
+            deploy_id: None,
+            image_tag: runtime_version.clone(),
+            dag_version: None,
+            bundles: Vec::new(),
+            git: None,
+        },
+        runtime_version,
+    }
+}
+
+fn apply(
+    asked: &Asked<'_>,
+    base: Spec,
+    is_new: bool,
+    facts: &Facts,
+    means: &mut Means<'_>,
+    fields: &mut Fields,
+) -> Spec {
+    let mut spec = base;
+    set(&mut spec.description, asked.description.map(str::to_owned));
+    set(&mut spec.is_cicd_enforced, asked.is_cicd_enforced);
+    set(&mut spec.is_dag_deploy_enabled, asked.is_dag_deploy_enabled);
+    set(&mut spec.executor, asked.executor);
+    if !options::executors(facts.kind).contains(&spec.executor) {
+        let names: Vec<&str> = options::executors(facts.kind).iter().map(|e| e.as_str()).collect();
+        let message = format!("must be one of {} on {} deployments", names.join(", "), facts.kind);
+        fields.push("executor", "unsupported", message);
+    }
+    scheduler(asked, &mut spec, facts, fields);
+    development(asked, &mut spec, is_new, means.now, fields);
+    spec.worker_queues =
+        queues::check(asked.worker_queues, &spec.worker_queues, spec.executor, facts, means.new_id, fields);
+    resources::check(asked.default_task_pod, asked.resource_quota, &mut spec, fields);
+    node_pool(asked, &mut spec, facts, fields);
+    if let Some(variables) = asked.environment_variables {
+        let stored = std::mem::take(&mut spec.environment_variables);
+        spec.environment_variables = variables::check(variables, &stored, means.now, means.seal, fields);
+    }
+    if let Some(addresses) = asked.contact_emails {
+        contacts(addresses, &mut spec, fields);
+    }
+    remote_execution(asked, &mut spec, facts, fields);
+    identities(asked, &mut spec, facts, fields);
+    spec
+}
+
+fn set<T>(stored: &mut T, asked: Option<T>) {
+    if let Some(asked) = asked {
+        *stored = asked;
+    }
+}
+
+fn excluded(fields: &mut Fields, field: &str, facts: &Facts) {
+    fields.push(field, "excluded", format!("must be left out: {} deployments do not have it", facts.kind));
+}
+
+fn scheduler(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &mut Fields) {
+    if facts.kind == DeploymentType::Hybrid {
+        if asked.scheduler_size.is_some() {
+            excluded(fields, "schedulerSize", facts);
+        }
+        if asked.is_high_availability == Some(true) {
+            excluded(fields, "isHighAvailability", facts);
+        }
+        if let Some(InstanceSpecRequest { au, replicas }) = asked.scheduler {
+            spec.scheduler_au = au.or(spec.scheduler_au);
+            set(&mut spec.scheduler_replicas, replicas);
+        }
+        return;
+    }
+    if asked.scheduler.is_some_and(|asked| asked.au.is_some() || asked.replicas.is_some()) {
+        excluded(fields, "scheduler", facts);
+    }
+    spec.scheduler_size = asked.scheduler_size.or(spec.scheduler_size);
+    set(&mut spec.is_high_availability, asked.is_high_availability);
+    spec.scheduler_replicas = if spec.is_high_availability { 2 } else { 1 };
+}
+
+fn development(asked: &Asked<'_>, spec: &mut Spec, is_new: bool, now: Timestamp, fields: &mut Fields) {
+    if spec.kind == DeploymentType::Hybrid && asked.is_development_mode == Some(true) {
+        fields.push("isDevelopmentMode", "excluded", "must be left out: HYBRID deployments do not have it");
+        return;
+    }
+    if asked.is_development_mode == Some(true) && !spec.is_development_mode && !is_new {
+        let message = "development mode can be switched on at creation only";
+        fields.push("isDevelopmentMode", "fixed", message);
+    }
+    set(&mut spec.is_development_mode, asked.is_development_mode);
+    if spec.is_development_mode {
+        if spec.is_high_availability {
+            fields.push("isHighAvailability", "contradiction", "must be false in development mode");
+        }
+        if spec.scheduler_size != Some(SchedulerSize::Small) {
+            fields.push("schedulerSize", "contradiction", "must be SMALL in development mode");
+        }
+    }
+    let wanted = asked.scaling_spec.and_then(|scaling| scaling.hibernation_spec.as_ref());
+    if !spec.is_development_mode {
+        let asks = wanted.is_some_and(|wanted| {
+            wanted.schedules.as_ref().is_some_and(|schedules| !schedules.is_empty())
+                || wanted.override_.as_ref().is_some_and(|asked| asked.is_hibernating.is_some())
+        });
+        if asks {
+            let message = "only deployments in development mode hibernate";
+            fields.push("scalingSpec.hibernationSpec", "unsupported", message);
+        }
+        spec.hibernation = Hibernation::default();
+    } else if let Some(wanted) = wanted {
+        spec.hibernation = hibernation::check(wanted, &spec.hibernation, now, fields);
+    }
+}
+
+fn node_pool(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &mut Fields) {
+    if facts.kind != DeploymentType::Hybrid {
+        if asked.task_pod_node_pool_id.is_some() {
+            excluded(fields, "taskPodNodePoolId", facts);
+        }
+        return;
+    }
+    if let Some(id) = asked.task_pod_node_pool_id
+        && !facts.node_pools.iter().any(|pool| pool.id == id)
+    {
+        fields.push("taskPodNodePoolId", "notFound", "must be a node pool of the deployment's cluster");
+    }
+    spec.task_pod_node_pool_id = asked.task_pod_node_pool_id.or(spec.task_pod_node_pool_id);
+    if spec.executor == Executor::Kubernetes && spec.task_pod_node_pool_id.is_none() {
+        spec.task_pod_node_pool_id = facts.default_node_pool();
+    }
+}
+
+fn contacts(addresses: &[String], spec: &mut Spec, fields: &mut Fields) {
+    spec.contact_emails.clear();
+    for (index, address) in addresses.iter().enumerate() {
+        if let Some(email) = fields.take(emails::email(&format!("contactEmails[{index}]"), address))
+            && !spec.contact_emails.contains(&email.address)
+        {
+            spec.contact_emails.push(email.address);
+        }
+    }
+}
+
+fn remote_execution(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &mut Fields) {
+    if let Some(remote) = asked.remote_execution {
+        if remote.enabled && facts.kind != DeploymentType::Dedicated {
+            excluded(fields, "remoteExecution", facts);
+            return;
+        }
+        let stored = spec.remote_execution.take();
+        spec.remote_execution = remote.enabled.then(|| elsewhere(remote, stored.unwrap_or_default(), fields));
+    }
+    if spec.remote_execution.is_some() && spec.executor != Executor::Platform {
+        fields.push("executor", "contradiction", "must be PLATFORM where `remoteExecution` is enabled");
+    }
+}
+
+/// Remote execution after a request; what it leaves out stays.
+fn elsewhere(
+    asked: &DeploymentRemoteExecutionRequest,
+    stored: RemoteExecution,
+    fields: &mut Fields,
+) -> RemoteExecution {
+    let allowed = asked.allowed_ip_address_ranges.as_ref().map(|ranges| {
+        let ranges = ranges.iter().enumerate().filter_map(|(index, range)| {
+            let path = format!("remoteExecution.allowedIpAddressRanges[{index}]");
+            fields.take(allowed_ip_address_ranges::range(&path, range))
+        });
+        ranges.map(|range| range.to_string()).collect()
+    });
+    let text = |asked: &Option<String>, stored: Option<String>| match asked {
+        Some(text) => Some(text.clone()).filter(|text| !text.is_empty()),
+        None => stored,
+    };
+    RemoteExecution {
+        allowed_ip_address_ranges: allowed.unwrap_or(stored.allowed_ip_address_ranges),
+        task_log_bucket: text(&asked.task_log_bucket, stored.task_log_bucket),
+        task_log_url_pattern: text(&asked.task_log_url_pattern, stored.task_log_url_pattern),
+    }
+}
+
+fn identities(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &mut Fields) {
+    if let Some(identity) = asked.workload_identity {
+        spec.workload_identity = Some(identity.to_owned()).filter(|identity| !identity.is_empty());
+    }
+    let Some(identity) = asked.dr_workload_identity else { return };
+    if !identity.is_empty() && facts.kind != DeploymentType::Dedicated {
+        excluded(fields, "drWorkloadIdentity", facts);
+    } else if !identity.is_empty() && !facts.is_dr_enabled {
+        let message = "needs a cluster with disaster recovery: enable it there, or leave this out";
+        fields.push("drWorkloadIdentity", "unsupported", message);
+    }
+    spec.dr_workload_identity = Some(identity.to_owned()).filter(|identity| !identity.is_empty());
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,232 @@
+//! Environment variables: replaced as a list; a secret is kept where no new value comes.
+
+use podium_api::Timestamp;
+use podium_api::deployments::DeploymentEnvironmentVariableRequest;
+
+use super::spec::{EnvironmentVariable, Secret};
+use crate::refusal::Fields;
+
+/// Settings that the platform makes itself.
+const RESERVED: &[&str] = &[
+    "AIRFLOW_HOME",
+    "AIRFLOW__API__BASE_URL",
+    "AIRFLOW__API__SECRET_KEY",
+    "AIRFLOW__API_AUTH__JWT_SECRET",
+    "AIRFLOW__CELERY__BROKER_URL",
+    "AIRFLOW__CELERY__RESULT_BACKEND",
+    "AIRFLOW__CORE__DAGS_FOLDER",
+    "AIRFLOW__CORE__EXECUTION_API_SERVER_URL",
+    "AIRFLOW__CORE__EXECUTOR",
+    "AIRFLOW__CORE__FERNET_KEY",
+    "AIRFLOW__CORE__SQL_ALCHEMY_CONN",
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN",
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC",
+    "AIRFLOW__LOGGING__BASE_LOG_FOLDER",
+    "AIRFLOW__LOGGING__REMOTE_BASE_LOG_FOLDER",
+    "AIRFLOW__LOGGING__REMOTE_LOGGING",
+    "AIRFLOW__LOGGING__REMOTE_LOG_CONN_ID",
+    "AIRFLOW__WEBSERVER__BASE_URL",
+    "AIRFLOW__WEBSERVER__SECRET_KEY",
+];
+
+/// Whether a variable is one of the platform's own, also in the forms that name a command or a secret instead.
+pub fn is_reserved(key: &str) -> bool {
+    let key = key.to_ascii_uppercase();
+    let plain = key.strip_suffix("_CMD").or_else(|| key.strip_suffix("_SECRET")).unwrap_or(&key);
+    RESERVED.contains(&key.as_str()) || RESERVED.contains(&plain)
+}
+
+/// Whether this can be the name of an environment variable.
+pub fn is_key(key: &str) -> bool {
+    let mut bytes = key.bytes();
+    bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+}
+
+/// The variables after a request; `seal` encrypts the value of a variable.
+pub(super) fn check(
+    asked: &[DeploymentEnvironmentVariableRequest],
+    stored: &[EnvironmentVariable],
+    now: Timestamp,
+    seal: &dyn Fn(&str, &str) -> Secret,
+    fields: &mut Fields,
+) -> Vec<EnvironmentVariable> {
+    let mut variables = Vec::with_capacity(asked.len());
+    for (index, variable) in asked.iter().enumerate() {
+        let path = format!("environmentVariables[{index}]");
+        let key = &variable.key;
+        if !is_key(key) {
+            let message = "must begin with a letter or `_` and go on with letters, digits, `_`, `.` or `-`";
+            fields.push(format!("{path}.key"), "format", message);
+        } else if is_reserved(key) {
+            fields.push(
+                format!("{path}.key"),
+                "reserved",
+                "is set by the platform itself: choose another variable",
+            );
+        } else if asked[..index].iter().any(|other| other.key == *key) {
+            fields.push(format!("{path}.key"), "duplicate", "is the key of another variable in this request");
+        }
+        let known = stored.iter().find(|known| known.key == *key);
+        let value = variable.value.as_deref().filter(|value| !value.is_empty());
+        let made = |value: Option<String>, secret: Option<Secret>| EnvironmentVariable {
+            key: key.clone(),
+            value,
+            secret,
+            updated_at: now,
+        };
+        let next = match (variable.is_secret, value, known) {
+            (true, Some(value), _) => Some(made(None, Some(seal(key, value)))),
+            (true, None, Some(known)) if known.secret.is_some() => Some(known.clone()),
+            (true, None, _) => {
+                fields.push(format!("{path}.value"), "required", "is required for a new secret");
+                None
+            }
+            (false, None, Some(known)) if known.secret.is_some() => {
+                let message = "is required: a secret becomes plain only with a new value";
+                fields.push(format!("{path}.value"), "required", message);
+                None
+            }
+            (false, value, known) => {
+                let value = value.unwrap_or_default();
+                let same = known.filter(|known| known.value.as_deref() == Some(value));
+                Some(same.cloned().unwrap_or_else(|| made(Some(value.to_owned()), None)))
+            }
+        };
+        variables.extend(next);
+    }
+    variables.sort_by(|a, b| a.key.cmp(&b.key));
+    variables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_platforms_own_keys_are_known_in_every_form() {
+        for key in [
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN",
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_CMD",
+            "AIRFLOW__CORE__FERNET_KEY_SECRET",
+            "airflow__core__executor",
+            "AIRFLOW__WEBSERVER__SECRET_KEY",
+        ] {
+            assert!(is_reserved(key), "{key}");
+        }
+        for key in ["AIRFLOW__CORE__PARALLELISM", "MY_SECRET", "AIRFLOW__CORE"] {
+            assert!(!is_reserved(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn keys() {
+        for key in ["A", "_a", "a.b-c_9"] {
+            assert!(is_key(key), "{key}");
+        }
+        for key in ["", "9a", "a b", "a=b", "ä", "-a"] {
+            assert!(!is_key(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn every_wrong_variable_is_told_by_its_place() {
+        let asked = |key: &str| DeploymentEnvironmentVariableRequest {
+            key: key.into(),
+            value: Some("v".into()),
+            is_secret: false,
+        };
+        let keys = ["ok", "9", "AIRFLOW__CORE__FERNET_KEY", "ok", "OK", "a b"].map(asked);
+        let mut fields = Fields::new();
+        check(&keys, &[], Timestamp::from_millis(1), &|_, _| Secret(String::new()), &mut fields);
+        let Err(crate::Refusal::Invalid { fields, .. }) = fields.into_result() else { panic!("wrong keys") };
+        let told: Vec<_> = fields.iter().map(|error| format!("{}: {}", error.field, error.code)).collect();
+        assert_eq!(
+            told,
+            [
+                "environmentVariables[1].key: format",
+                "environmentVariables[2].key: reserved",
+                "environmentVariables[3].key: duplicate",
+                "environmentVariables[5].key: format",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_not_listed_is_gone_and_the_rest_is_in_order() {
+        let asked = |key: &str| DeploymentEnvironmentVariableRequest {
+            key: key.into(),
+            value: Some("v".into()),
+            is_secret: false,
+        };
+        let seal = |_: &str, _: &str| Secret(String::new());
+        let list = |keys: &[&str], stored: &[EnvironmentVariable]| {
+            let keys: Vec<_> = keys.iter().map(|key| asked(key)).collect();
+            check(&keys, stored, Timestamp::from_millis(1), &seal, &mut Fields::new())
+        };
+        let stored = list(&["b", "a"], &[]);
+        let keys = |variables: &[EnvironmentVariable]| -> Vec<String> {
+            variables.iter().map(|variable| variable.key.clone()).collect()
+        };
+        assert_eq!(keys(&stored), ["a", "b"]);
+        assert_eq!(keys(&list(&["c", "b"], &stored)), ["b", "c"]);
+        assert_eq!(keys(&list(&[], &stored)), Vec::<String>::new());
+    }
+
+    /// Every case of the rule: what is stored × what is asked for.
+    #[test]
+    fn secrets_are_kept_replaced_and_never_shown() {
+        let then = Timestamp::from_millis(1);
+        let now = Timestamp::from_millis(2);
+        let seal = |key: &str, value: &str| Secret(format!("sealed {key} {value}"));
+        let plain = EnvironmentVariable {
+            key: "K".into(),
+            value: Some("old".into()),
+            secret: None,
+            updated_at: then,
+        };
+        let secret =
+            EnvironmentVariable { value: None, secret: Some(Secret("sealed K old".into())), ..plain.clone() };
+        let table: &[(Option<&EnvironmentVariable>, bool, Option<&str>, &str)] = &[
+            (None, false, Some("new"), "plain new at 2"),
+            (None, false, None, "plain  at 2"),
+            (None, true, Some("new"), "secret sealed K new at 2"),
+            (None, true, None, "refused"),
+            (None, true, Some(""), "refused"),
+            (Some(&plain), false, Some("old"), "plain old at 1"),
+            (Some(&plain), false, Some("new"), "plain new at 2"),
+            (Some(&plain), true, Some("new"), "secret sealed K new at 2"),
+            (Some(&plain), true, None, "refused"),
+            (Some(&secret), true, None, "secret sealed K old at 1"),
+            (Some(&secret), true, Some(""), "secret sealed K old at 1"),
+            (Some(&secret), true, Some("new"), "secret sealed K new at 2"),
+            (Some(&secret), false, None, "refused"),
+            (Some(&secret), false, Some(""), "refused"),
+            (Some(&secret), false, Some("new"), "plain new at 2"),
+        ];
+        for (stored, is_secret, value, expected) in table {
+            let asked = DeploymentEnvironmentVariableRequest {
+                key: "K".into(),
+                value: value.map(str::to_owned),
+                is_secret: *is_secret,
+            };
+            let stored: Vec<_> = stored.iter().map(|v| (*v).clone()).collect();
+            let mut fields = Fields::new();
+            let got = check(&[asked], &stored, now, &seal, &mut fields);
+            let got = match (fields.into_result(), got.first()) {
+                (Ok(()), Some(EnvironmentVariable { value: Some(value), secret: None, updated_at, .. })) => {
+                    format!("plain {value} at {}", updated_at.millis())
+                }
+                (
+                    Ok(()),
+                    Some(EnvironmentVariable { value: None, secret: Some(Secret(s)), updated_at, .. }),
+                ) => {
+                    format!("secret {s} at {}", updated_at.millis())
+                }
+                (Err(_), None) => "refused".into(),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(&got, expected, "stored {stored:?}, secret {is_secret}, value {value:?}");
+        }
+    }
+}

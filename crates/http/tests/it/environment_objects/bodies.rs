@@ -1,0 +1,86 @@
+//! What objects of each type take. The tables of every rule are with the rules; here is what callers are told.
+
+use podium_testkit::on_both_engines;
+use serde_json::{Value, json};
+
+use super::{create, made, read, variable, with};
+
+fn of(object_type: &str, workspace: podium_api::Id, body: Value) -> Value {
+    let base = json!({ "objectKey": "KEY", "objectType": object_type, "scope": "WORKSPACE", "scopeEntityId": workspace });
+    with(base, body)
+}
+
+on_both_engines! {
+    async fn exactly_the_body_that_fits_is_taken(app) {
+        let workspace = app.workspace("Data").await;
+        let (value, connection) = (json!({ "value": "v" }), json!({ "type": "http" }));
+        for (object_type, body, wrong) in [
+            ("CONNECTION", json!({}), &["connection: required"][..]),
+            ("CONNECTION", json!({ "connection": null }), &["connection: required"]),
+            ("CONNECTION", json!({ "connection": {} }), &["connection.type: required"]),
+            (
+                "CONNECTION",
+                json!({ "connection": connection, "environmentVariable": value, "airflowVariable": value }),
+                &["environmentVariable: excluded", "airflowVariable: excluded"],
+            ),
+            ("ENVIRONMENT_VARIABLE", json!({ "airflowVariable": value }), &["environmentVariable: required", "airflowVariable: excluded"]),
+            ("METRICS_EXPORT", json!({ "metricsExport": { "endpoint": "https://m" } }), &["metricsExport.exporterType: required"]),
+            ("METRICS_EXPORT", json!({ "metricsExport": { "endpoint": "m", "exporterType": "PROMETHEUS", "authType": "BASIC" } }), &[
+                "metricsExport.endpoint: format", "metricsExport.username: required", "metricsExport.password: required",
+            ]),
+            ("METRICS_EXPORT", json!({ "metricsExport": { "endpoint": "https://m", "exporterType": "PROMETHEUS", "headers": { "a": 1 } } }), &[
+                "metricsExport.headers.a: type",
+            ]),
+            ("CONNECTION", json!({ "connection": { "type": "http", "port": 65536 } }), &["connection.port: maximum"]),
+            ("CONNECTION", json!({ "connection": { "type": "http", "authTypeId": "x" }, "objectKey": "a b" }), &[
+                "objectKey: format", "connection.authTypeId: unknown",
+            ]),
+            ("ENVIRONMENT_VARIABLE", json!({ "environmentVariable": value, "objectKey": "AIRFLOW__CORE__FERNET_KEY" }), &["objectKey: reserved"]),
+        ] {
+            let answer = create(&app, &app.owner, of(object_type, workspace, body.clone())).await;
+            assert_eq!(answer.wrong_fields(), wrong, "{object_type} {body}");
+        }
+    }
+
+    async fn an_update_keeps_what_is_absent(app) {
+        let workspace = app.workspace("Data").await;
+        let at = made(&app, of("CONNECTION", workspace, json!({
+            "description": "the database",
+            "connection": {
+                "type": "postgres", "authTypeId": "postgres-password", "host": "db", "port": 5432, "login": "etl",
+                "password": "p4ss", "extra": { "sslmode": "require", "sslkey": "k3y" },
+            },
+        }))).await;
+        let before = read(&app, &at).await;
+        assert_eq!(before["setFields"], json!([
+            "type", "host", "port", "login", "password", "extra.sslkey", "extra.sslmode",
+        ]));
+        assert_eq!(before["connection"]["extra"], json!({ "sslkey": "", "sslmode": "require" }));
+        assert_eq!(before["connection"]["connectionAuthType"]["id"], "postgres-password");
+        for change in [
+            json!({}),
+            json!({ "description": null, "links": null, "connection": null }),
+            json!({ "connection": { "type": "postgres", "password": "", "host": null, "extra": { "sslmode": "require", "sslkey": "" } } }),
+        ] {
+            let mut after = app.post(&app.owner, &at, change).await.ok();
+            after["updatedAt"] = before["updatedAt"].clone();
+            assert_eq!(after, before);
+        }
+        let change = json!({ "connection": { "type": "postgres", "host": "other", "extra": {} } });
+        let after = app.post(&app.owner, &at, change).await.ok();
+        assert_eq!(after["setFields"], json!(["type", "host", "port", "login", "password"]));
+        assert_eq!((&after["connection"]["host"], &after["description"]), (&json!("other"), &json!("the database")));
+    }
+
+    async fn whether_a_variable_is_secret_is_settled_when_it_is_made(app) {
+        let workspace = app.workspace("Data").await;
+        let plain = made(&app, variable("PLAIN", workspace, "v")).await;
+        let secret = with(variable("SECRET", workspace, ""), json!({ "environmentVariable": { "value": "v", "isSecret": true } }));
+        let secret = made(&app, secret).await;
+        let change = |is_secret: bool| json!({ "environmentVariable": { "value": "w", "isSecret": is_secret } });
+        let shown = app.post(&app.owner, &plain, change(true)).await.ok();
+        assert_eq!(shown["environmentVariable"], json!({ "value": "w", "isSecret": false }));
+        let shown = app.post(&app.owner, &secret, change(false)).await.ok();
+        assert_eq!(shown["environmentVariable"], json!({ "value": "", "isSecret": true }));
+    }
+}

@@ -1,0 +1,74 @@
+//! Logs of deployments: append, search newest first, forget.
+//!
+//! The face ([`LogStore`]) is what every engine has to offer: batches go in, a search becomes a [`Snapshot`] that fixes
+//! what it sees, and pages are read from it. Behind it is a plain engine: one append-only file for each deployment and
+//! UTC day. It refuses to know who may read, what a deployment is made of, and what time it is: all of that is given.
+//!
+//! Memory is bounded whatever is asked: a search holds one chunk of a file, the places of what it found, and one page.
+
+mod backwards;
+mod day;
+mod day_files;
+mod find;
+mod frame;
+mod query;
+mod snapshots;
+mod store;
+mod writer;
+
+use std::ops::Range;
+
+use podium_api::enums::LogSource;
+use podium_api::{Id, Timestamp};
+
+pub use query::Query;
+pub use snapshots::Snapshot;
+pub use store::LogStore;
+
+/// A line that a component of a deployment wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The deployment.
+    pub deployment_id: Id,
+    /// The component.
+    pub source: LogSource,
+    /// When it was written.
+    pub timestamp: Timestamp,
+    /// What was written; a very long text is kept as several lines.
+    pub text: String,
+}
+
+/// What to look for.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// The deployment.
+    pub deployment_id: Id,
+    /// From when, and until before when.
+    pub window: Range<Timestamp>,
+    /// The components; none gives no lines.
+    pub sources: Vec<LogSource>,
+    /// What the lines must say.
+    pub query: Query,
+    /// How many lines are found at the most, over all pages.
+    pub max_results: u64,
+}
+
+/// Which part of what was found.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    /// How many lines to skip.
+    pub offset: u64,
+    /// How many lines to read at the most.
+    pub limit: u64,
+}
+
+/// A line that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When it was written.
+    pub timestamp: Timestamp,
+    /// The component.
+    pub source: LogSource,
+    /// What was written.
+    pub text: String,
+}

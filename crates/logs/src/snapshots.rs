@@ -1,0 +1,143 @@
+//! Searches that are remembered by an id, so that all pages of one show the same.
+//!
+//! A snapshot belongs to the subject and the deployment that it was made for; nobody else finds it. It lapses some time
+//! after its last use, and old ones make room for new ones.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use podium_api::{Id, Timestamp};
+
+use crate::Search;
+use crate::day_files::Bound;
+
+/// How long a snapshot is remembered after its last use.
+const KEPT_FOR: Duration = Duration::from_mins(10);
+const MOST: usize = 1000;
+const MOST_OF_ONE_SUBJECT: usize = 100;
+
+/// A search with an id, which sees what had been written when it was made.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Its id.
+    pub id: Id,
+    pub(crate) search: Search,
+    pub(crate) bound: Bound,
+}
+
+struct Kept {
+    subject_id: Id,
+    used_at: Timestamp,
+    /// Tells uses of one moment apart.
+    turn: u64,
+    snapshot: Arc<Snapshot>,
+}
+
+/// What is remembered.
+#[derive(Default)]
+pub(crate) struct Snapshots(Mutex<(HashMap<Id, Kept>, u64)>);
+
+impl Snapshots {
+    /// Remembers a snapshot of a subject.
+    pub(crate) fn keep(&self, subject_id: Id, snapshot: Snapshot, now: Timestamp) -> Arc<Snapshot> {
+        let snapshot = Arc::new(snapshot);
+        let mut lock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (kept, turn) = &mut *lock;
+        *turn += 1;
+        kept.retain(|_, kept| kept.used_at + KEPT_FOR > now);
+        let own = kept.values().filter(|kept| kept.subject_id == subject_id).count();
+        let drops = |kept: &Kept| own < MOST_OF_ONE_SUBJECT || kept.subject_id == subject_id;
+        if own >= MOST_OF_ONE_SUBJECT || kept.len() >= MOST {
+            let oldest = kept.iter().filter(|(_, kept)| drops(kept)).min_by_key(|(_, kept)| kept.turn);
+            if let Some(id) = oldest.map(|(id, _)| *id) {
+                kept.remove(&id);
+            }
+        }
+        let entry = Kept { subject_id, used_at: now, turn: *turn, snapshot: Arc::clone(&snapshot) };
+        kept.insert(snapshot.id, entry);
+        snapshot
+    }
+
+    /// The snapshot of this id, if it is this subject's, of this deployment, and has not lapsed.
+    pub(crate) fn find(
+        &self,
+        id: Id,
+        subject_id: Id,
+        deployment_id: Id,
+        now: Timestamp,
+    ) -> Option<Arc<Snapshot>> {
+        let mut lock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (all, turn) = &mut *lock;
+        let kept = all.get_mut(&id)?;
+        let is_theirs = kept.subject_id == subject_id && kept.snapshot.search.deployment_id == deployment_id;
+        if !is_theirs || kept.used_at + KEPT_FOR <= now {
+            return None;
+        }
+        *turn += 1;
+        (kept.used_at, kept.turn) = (now, *turn);
+        Some(Arc::clone(&kept.snapshot))
+    }
+
+    /// Forgets every snapshot of a deployment.
+    pub(crate) fn forget(&self, deployment_id: Id) {
+        let mut lock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lock.0.retain(|_, kept| kept.snapshot.search.deployment_id != deployment_id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Query;
+
+    fn id(number: u64) -> Id {
+        Id::from_parts(0, 0, number)
+    }
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_millis(0) + Duration::from_secs(seconds)
+    }
+
+    fn snapshot(number: u64, deployment_id: Id) -> Snapshot {
+        let search = Search {
+            deployment_id,
+            window: at(0)..at(1),
+            sources: Vec::new(),
+            query: Query::default(),
+            max_results: 1,
+        };
+        Snapshot { id: id(number), search, bound: Bound(Vec::new()) }
+    }
+
+    #[test]
+    fn a_snapshot_is_found_by_its_owner_until_it_lapses() {
+        let (snapshots, grace, heidi, d1, d2) = (Snapshots::default(), id(1), id(2), id(11), id(12));
+        snapshots.keep(grace, snapshot(100, d1), at(0));
+        assert!(snapshots.find(id(100), grace, d1, at(599)).is_some());
+        assert!(snapshots.find(id(100), heidi, d1, at(599)).is_none());
+        assert!(snapshots.find(id(100), grace, d2, at(599)).is_none());
+        assert!(snapshots.find(id(101), grace, d1, at(599)).is_none());
+        assert!(snapshots.find(id(100), grace, d1, at(599 + 599)).is_some(), "its last use counts");
+        assert!(snapshots.find(id(100), grace, d1, at(599 + 599 + 600)).is_none());
+    }
+
+    #[test]
+    fn old_snapshots_make_room_for_new_ones() {
+        let (snapshots, grace, d1) = (Snapshots::default(), id(1), id(11));
+        snapshots.keep(id(2), snapshot(9999, d1), at(0));
+        for number in 100..100 + MOST_OF_ONE_SUBJECT as u64 + 1 {
+            snapshots.keep(grace, snapshot(number, d1), at(0));
+        }
+        assert!(snapshots.find(id(9999), id(2), d1, at(0)).is_some(), "another subject's is left alone");
+        assert!(snapshots.find(id(100), grace, d1, at(0)).is_none());
+        assert!(snapshots.find(id(101), grace, d1, at(0)).is_some());
+        for number in 0..MOST as u64 {
+            snapshots.keep(id(20_000 + number), snapshot(30_000 + number, d1), at(1));
+        }
+        assert_eq!(snapshots.0.lock().unwrap().0.len(), MOST);
+        assert!(snapshots.find(id(101), grace, d1, at(1)).is_none());
+        snapshots.forget(d1);
+        assert_eq!(snapshots.0.lock().unwrap().0.len(), 0);
+    }
+}

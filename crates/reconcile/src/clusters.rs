@@ -1,0 +1,106 @@
+//! Clusters: made, changed, failed over, watched, and removed.
+
+use std::sync::Arc;
+
+use podium_api::Id;
+use podium_app::App;
+use podium_dataplane::{Cluster, DataPlane, Fault};
+use podium_domain::clusters::plan;
+use podium_domain::clusters::plan::{Observed, Settled, Step};
+use podium_store::clusters::{self, ClusterState};
+
+use crate::reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};
+
+/// Looks after clusters.
+pub(crate) struct Clusters {
+    app: App,
+    plane: Arc<dyn DataPlane>,
+}
+
+impl Clusters {
+    pub(crate) fn new(app: &App, plane: &Arc<dyn DataPlane>) -> Self {
+        Self { app: app.clone(), plane: Arc::clone(plane) }
+    }
+
+    async fn look(&self, id: Id) -> Result<Done, Failure> {
+        let mut is_done = false;
+        loop {
+            let state = self.app.db.read(None, move |conn| clusters::state(conn, id)).await?;
+            let observed = self.observe(id).await;
+            match plan(state.as_ref().map(ClusterState::desired).as_ref(), &observed) {
+                Step::Apply | Step::Remove if is_done => {
+                    return Ok(Done::waiting("The data plane has not taken it up yet.", None));
+                }
+                Step::Apply => {
+                    if let Some(state) = &state {
+                        self.apply(state).await?;
+                    }
+                }
+                Step::Remove => self.plane.remove_cluster(id).await?,
+                Step::Settle(settled) => {
+                    let generation = state.map_or(0, |state| state.generation);
+                    return Ok(self.settle(id, generation, settled, &observed));
+                }
+                Step::Wait => {
+                    return match observed {
+                        Observed::Silent(why) => Err(Failure(format!("the data plane: {why}"))),
+                        _ => Ok(Done::waiting("The data plane is working on it.", None)),
+                    };
+                }
+                Step::Watch | Step::Done => {
+                    let next = afterwards(&observed);
+                    return Ok(Done { progressed: next == Next::Settled, next, effect: None });
+                }
+            }
+            is_done = true;
+        }
+    }
+
+    async fn observe(&self, id: Id) -> Observed {
+        match self.plane.observe_cluster(id).await {
+            Ok(None) => Observed::Absent,
+            Ok(Some(seen)) => Observed::Present {
+                generation: seen.generation,
+                progress: seen.progress,
+                metadata: seen.metadata,
+            },
+            Err(fault) => Observed::Silent(fault.to_string()),
+        }
+    }
+
+    async fn apply(&self, state: &ClusterState) -> Result<(), Fault> {
+        let wanted = Cluster {
+            generation: state.generation,
+            wants_failed_over: state.wants_failed_over,
+            cluster: state.cluster.clone(),
+        };
+        self.plane.apply_cluster(&wanted).await
+    }
+
+    fn settle(&self, id: Id, generation: i64, settled: Settled, observed: &Observed) -> Done {
+        let now = self.app.world.now();
+        let effect: Effect =
+            Box::new(move |tx| clusters::settle(tx, id, generation, &settled, now).map(drop));
+        Done { next: afterwards(observed), progressed: true, effect: Some(effect) }
+    }
+}
+
+impl Reconciler for Clusters {
+    fn kind(&self) -> &'static str {
+        clusters::KIND
+    }
+
+    fn step(&self, id: Id) -> Stepping<'_> {
+        Box::pin(self.look(id))
+    }
+}
+
+/// A data plane that does not answer is asked again; one that does says by itself when something changes.
+fn afterwards(observed: &Observed) -> Next {
+    match observed {
+        Observed::Silent(why) => {
+            Next::Again { reason: format!("the data plane: {why}"), pace: Pace::Calm, no_later_than: None }
+        }
+        _ => Next::Settled,
+    }
+}

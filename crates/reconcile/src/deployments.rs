@@ -1,0 +1,194 @@
+//! Deployments: applied to the data plane, watched, put to sleep and woken, and cleaned up after.
+
+use std::sync::Arc;
+
+use podium_api::{Id, Timestamp};
+use podium_app::App;
+use podium_dataplane::{DataPlane, Fault};
+use podium_db::Change;
+use podium_domain::deployments::plan::{Cause, Desired, Sight, Step, Verdict, not_applied, silent};
+use podium_domain::deployments::{hibernation, plan};
+use podium_store::changes;
+use podium_store::deployments::{self, DeploymentRow, Seen};
+
+use crate::environment::environment;
+use crate::options::{Cleanup, ObjectsOf, Options};
+use crate::reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};
+
+/// Looks after deployments.
+pub(crate) struct Deployments {
+    app: App,
+    plane: Arc<dyn DataPlane>,
+    objects: ObjectsOf,
+    cleanups: Vec<Cleanup>,
+}
+
+impl Deployments {
+    pub(crate) fn new(app: &App, plane: &Arc<dyn DataPlane>, options: &Options) -> Self {
+        Self {
+            app: app.clone(),
+            plane: Arc::clone(plane),
+            objects: Arc::clone(&options.objects),
+            cleanups: options.cleanups.clone(),
+        }
+    }
+
+    async fn look(&self, id: Id) -> Result<Done, Failure> {
+        let mut is_applied = false;
+        loop {
+            let row = self.app.db.read(None, move |conn| deployments::state(conn, id)).await?;
+            let Some(row) = row else { return self.clear_away(id).await };
+            let now = self.app.world.now();
+            let rest = hibernation::state(&row.spec.hibernation, row.spec.is_development_mode, now);
+            let desired = Desired {
+                generation: row.generation,
+                is_hibernating: rest.is_hibernating,
+                status: row.status,
+            };
+            let next_event = rest.next.map(|(at, _)| at);
+            let sight = self.observe(id).await;
+            let verdict = match plan(Some(&desired), &sight) {
+                Step::Apply(_) if is_applied => {
+                    return Ok(Done::waiting("The data plane has not taken it up yet.", None));
+                }
+                Step::Apply(cause) => match self.apply(&row, &desired, cause).await {
+                    None => {
+                        is_applied = true;
+                        continue;
+                    }
+                    Some(verdict) => verdict,
+                },
+                Step::Overtake(generation) => return Ok(overtake(id, generation, now)),
+                Step::Record(verdict) => {
+                    let next = match next_event {
+                        Some(at) => Next::At { at, reason: "The next hibernation event.".into() },
+                        None => Next::Settled,
+                    };
+                    return Ok(Done { progressed: true, ..record(&row, verdict, next, now) });
+                }
+                Step::Watch(verdict) => verdict,
+                Step::Remove | Step::Forget => {
+                    return Err(Failure("a deployment is wanted and is not".into()));
+                }
+            };
+            let next = watch(&verdict, &sight, next_event, now);
+            return Ok(record(&row, verdict, next, now));
+        }
+    }
+
+    /// Removes what is left of a deployment that was deleted.
+    async fn clear_away(&self, id: Id) -> Result<Done, Failure> {
+        let mut is_removed = false;
+        loop {
+            let sight = self.observe(id).await;
+            match plan(None, &sight) {
+                Step::Forget => break,
+                _ if is_removed => {
+                    let reason = match &sight {
+                        Sight::Silent(why) => return Err(Failure(format!("the data plane: {why}"))),
+                        _ => "It is being removed.",
+                    };
+                    return Ok(Done::waiting(reason, look_again_at(&sight, self.app.world.now())));
+                }
+                _ => self.plane.remove(id).await?,
+            }
+            is_removed = true;
+        }
+        self.app.remove_files_of_deployment(id).await.map_err(|error| Failure(error.to_string()))?;
+        for cleanup in &self.cleanups {
+            cleanup(id).await.map_err(Failure)?;
+        }
+        Ok(Done::settled())
+    }
+
+    async fn observe(&self, id: Id) -> Sight {
+        match self.plane.observe(id).await {
+            Ok(None) => Sight::Absent,
+            Ok(Some(observed)) => Sight::Present(observed),
+            Err(fault) => Sight::Silent(fault.to_string()),
+        }
+    }
+
+    /// Applies a deployment; where that did not work, what to record.
+    async fn apply(&self, row: &DeploymentRow, desired: &Desired, cause: Cause) -> Option<Verdict> {
+        let gathered = match (self.objects)(row).await {
+            Ok(objects) => environment(&self.app, row, desired.is_hibernating, objects),
+            Err(why) => Err(why),
+        };
+        let applied = match gathered {
+            Ok(environment) => self.plane.apply(&environment).await,
+            Err(why) => Err(Fault::Failed(why)),
+        };
+        match applied {
+            Ok(()) => None,
+            Err(Fault::Unreachable(why)) => Some(silent(desired, &why)),
+            Err(fault) => Some(not_applied(desired, cause, &fault.to_string())),
+        }
+    }
+}
+
+impl Reconciler for Deployments {
+    fn kind(&self) -> &'static str {
+        deployments::KIND
+    }
+
+    fn step(&self, id: Id) -> Stepping<'_> {
+        Box::pin(self.look(id))
+    }
+}
+
+/// When to look again at what is not as it should be.
+fn watch(verdict: &Verdict, sight: &Sight, next_event: Option<Timestamp>, now: Timestamp) -> Next {
+    let reason = match verdict.reason.as_str() {
+        "" => "The rollout is under way.".to_owned(),
+        reason => reason.to_owned(),
+    };
+    let is_trouble = matches!(sight, Sight::Silent(_)) || verdict.running.is_none();
+    match look_again_at(sight, now) {
+        Some(at) if !is_trouble => Next::At { at: next_event.map_or(at, |event| event.min(at)), reason },
+        _ => {
+            use podium_api::enums::DeploymentStatus::{Unhealthy, Unknown};
+            let is_broken = is_trouble || matches!(verdict.status, Unhealthy | Unknown);
+            let pace = if is_broken { Pace::Calm } else { Pace::Brisk };
+            Next::Again { reason, pace, no_later_than: next_event }
+        }
+    }
+}
+
+/// When the data plane expects to be done.
+fn look_again_at(sight: &Sight, now: Timestamp) -> Option<Timestamp> {
+    let Sight::Present(observed) = sight else { return None };
+    observed.look_again_at.filter(|at| *at > now)
+}
+
+/// Writes what was seen, where that is news.
+fn record(row: &DeploymentRow, verdict: Verdict, next: Next, now: Timestamp) -> Done {
+    let Verdict { status, reason, running } = verdict;
+    let running = running.unwrap_or_else(|| row.observed.clone());
+    let progressed = status != row.status || running != row.observed;
+    let is_news = progressed || reason != row.status_reason || row.observed_generation != row.generation;
+    let (id, generation) = (row.id, row.generation);
+    let change = Change {
+        kind: deployments::KIND,
+        id: id.to_string(),
+        organization_id: Some(row.organization_id.to_string()),
+        workspace_id: Some(row.workspace_id.to_string()),
+        deployment_id: Some(id.to_string()),
+        version: row.stamp.version,
+    };
+    let effect: Effect = Box::new(move |tx| {
+        let seen = Seen { generation, status, reason: &reason, running: &running };
+        if deployments::record(tx, id, &seen)? {
+            changes::append(tx, now, change.clone())?;
+        }
+        Ok(())
+    });
+    Done { next, progressed, effect: is_news.then_some(effect) }
+}
+
+fn overtake(id: Id, generation: i64, now: Timestamp) -> Done {
+    let reason = "The data plane has seen a later generation than the database knows.".to_owned();
+    tracing::warn!(%id, generation, "{reason} It is applied anew.");
+    let effect: Effect = Box::new(move |tx| deployments::overtake(tx, id, generation).map(drop));
+    Done { next: Next::At { at: now, reason }, progressed: true, effect: Some(effect) }
+}

@@ -1,0 +1,200 @@
+//! The loops of a process while it runs: one task that claims what is due, and the steps that it has started.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use podium_api::Timestamp;
+use podium_dataplane::{Changed, Changes};
+use podium_db::Result;
+use podium_store::work;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use crate::loops::{Inner, Loops};
+
+/// How long to wait before the database is asked again that did not answer.
+const DATABASE_AWAY: Duration = Duration::from_secs(1);
+/// The clock may be set while nobody looks: it is read so often, which costs nothing else.
+const CLOCK_READ_EVERY: Duration = Duration::from_secs(30);
+/// How many changes of the data plane are written at once.
+const CHANGES_AT_ONCE: usize = 256;
+
+/// Loops that run; they stop when this is dropped.
+pub struct Running {
+    loops: Loops,
+    stop: watch::Sender<bool>,
+    dispatcher: JoinHandle<()>,
+    listener: JoinHandle<()>,
+}
+
+impl Loops {
+    /// Starts working on what is due, now and from now on.
+    pub fn start(&self) -> Running {
+        let (stop, stopped) = watch::channel(false);
+        let changes = self.0.changes.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let listener = tokio::spawn(listen(self.clone(), changes));
+        let dispatcher = tokio::spawn(Dispatcher::new(self.clone(), stopped).work());
+        Running { loops: self.clone(), stop, dispatcher, listener }
+    }
+}
+
+impl Running {
+    /// Takes on nothing more, lets steps finish until the deadline, and leaves the rest to others.
+    pub async fn drain(mut self, deadline: Duration) {
+        self.listener.abort();
+        self.stop.send_replace(true);
+        if timeout(deadline, &mut self.dispatcher).await.is_err() {
+            tracing::warn!("some steps did not finish in time; they will be repeated");
+            self.dispatcher.abort();
+            let _ = (&mut self.dispatcher).await;
+        }
+        let inner = &self.loops.0;
+        let (holder, now) = (inner.holder().to_owned(), inner.app.world.now());
+        let released = inner.app.db.write(None, move |tx| work::release(tx, &holder, now)).await;
+        if let Err(error) = released {
+            tracing::warn!(%error, "held work cannot be let go; its lease will lapse");
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.listener.abort();
+        self.dispatcher.abort();
+    }
+}
+
+/// Asks for a look at what the data plane says by itself.
+async fn listen(loops: Loops, changes: Option<Changes>) {
+    let Some(mut changes) = changes else { return };
+    while let Some(first) = changes.next().await {
+        let mut said = vec![first];
+        while said.len() < CHANGES_AT_ONCE
+            && let Some(next) = changes.try_next()
+        {
+            said.push(next);
+        }
+        while let Err(error) = loops.0.note(said.clone()).await {
+            tracing::warn!(%error, "what the data plane said cannot be written down yet");
+            sleep(DATABASE_AWAY).await;
+            // Much may have been said meanwhile, and not all of it may have been kept.
+            said = vec![Changed::Everything];
+        }
+    }
+}
+
+/// Claims what is due as far as there is room, and sleeps until something is.
+struct Dispatcher {
+    loops: Loops,
+    stopped: watch::Receiver<bool>,
+    steps: JoinSet<usize>,
+    running: Vec<usize>,
+}
+
+impl Dispatcher {
+    fn new(loops: Loops, stopped: watch::Receiver<bool>) -> Self {
+        let running = vec![0; loops.0.reconcilers.len()];
+        Self { loops, stopped, steps: JoinSet::new(), running }
+    }
+
+    async fn work(mut self) {
+        let mut is_released = self.inner().app.db.is_shared();
+        while !*self.stopped.borrow() {
+            let claimed = match is_released {
+                true => self.claim().await,
+                false => self.release().await.map(|()| Some(self.inner().app.world.now())),
+            };
+            match claimed {
+                Ok(next_due) => {
+                    is_released = true;
+                    self.wait(next_due).await;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "work cannot be claimed; trying again");
+                    self.wait(Some(self.inner().app.world.now() + DATABASE_AWAY)).await;
+                }
+            }
+        }
+        while self.steps.join_next().await.is_some() {}
+    }
+
+    /// Lets go of what a process held that was here before: nobody else can hold anything.
+    async fn release(&self) -> Result<()> {
+        let now = self.inner().app.world.now();
+        let released = self.inner().app.db.write(None, move |tx| work::release_all(tx, now)).await?;
+        if released > 0 {
+            tracing::info!(released, "took over what was under way when the last process ended");
+        }
+        Ok(())
+    }
+
+    /// Starts what is due of each kind as far as there is room; says when the next work is due that there is room for.
+    async fn claim(&mut self) -> Result<Option<Timestamp>> {
+        let mut earliest: Option<Timestamp> = None;
+        for index in 0..self.running.len() {
+            let room = self.inner().options.concurrency.saturating_sub(self.running[index]);
+            if room == 0 {
+                continue;
+            }
+            let claims = self.inner().claim_due(index, room).await?;
+            self.running[index] += claims.len();
+            // With no room left the end of a step leads here again.
+            let is_full = claims.len() == room;
+            for claim in claims {
+                let loops = self.loops.clone();
+                self.steps.spawn(async move {
+                    loops.0.run(index, claim).await;
+                    index
+                });
+            }
+            let next_due = if is_full { None } else { self.inner().next_due(index).await? };
+            earliest = earliest.into_iter().chain(next_due).min();
+        }
+        Ok(earliest)
+    }
+
+    /// Waits until work may be due, a step ends, somebody brings work, or it is time to stop.
+    async fn wait(&mut self, next_due: Option<Timestamp>) {
+        let loops = self.loops.clone();
+        tokio::select! {
+            _ = self.stopped.changed() => {}
+            Some(ended) = self.steps.join_next() => {
+                self.count(ended);
+                while let Some(ended) = self.steps.try_join_next() {
+                    self.count(ended);
+                }
+            }
+            () = loops.0.app.work_bell.heard() => {}
+            () = loops.0.sleep_until(next_due) => {}
+        }
+    }
+
+    fn count(&mut self, ended: Result<usize, tokio::task::JoinError>) {
+        match ended {
+            Ok(index) => self.running[index] -= 1,
+            // A step catches its own panics, and nobody cancels one: whose room this was is not known any more.
+            Err(error) => tracing::error!(%error, "a step was lost; its lease will lapse"),
+        }
+    }
+
+    fn inner(&self) -> &Inner {
+        &self.loops.0
+    }
+}
+
+impl Inner {
+    /// Sleeps until a time. Where others bring work too, not for long: their wake-up may get lost.
+    async fn sleep_until(&self, due: Option<Timestamp>) {
+        let latest = self.app.db.is_shared().then(|| self.app.world.now() + self.options.longest_sleep);
+        let Some(until) = due.into_iter().chain(latest).min() else { return std::future::pending().await };
+        loop {
+            let left = until.millis() - self.app.world.now().millis();
+            let Ok(left) = u64::try_from(left) else { return };
+            if left == 0 {
+                return;
+            }
+            sleep(Duration::from_millis(left).min(CLOCK_READ_EVERY)).await;
+        }
+    }
+}

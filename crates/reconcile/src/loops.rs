@@ -1,0 +1,270 @@
+//! Work claimed, done and ended: what the loops of a process and the tests that drive them by hand have in common.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use futures_util::FutureExt as _;
+use podium_api::Timestamp;
+use podium_app::App;
+use podium_dataplane::{Changed, Changes, DataPlane};
+use podium_db::{Error, Fault, Result, Tx};
+use podium_store::work::{self, Again, Claim};
+use podium_store::{clusters, deployments};
+
+use crate::backoff::pause;
+use crate::counts::{self, Counts, Outcome};
+use crate::options::Options;
+use crate::reconciler::{Done, Next, Reconciler};
+
+/// How much is claimed at once when tests drive the loops.
+const AT_ONCE: usize = 100;
+/// So many steps without an end are a defect.
+const MOST_STEPS: usize = 1_000_000;
+
+/// The loops of a process; clones share them.
+#[derive(Clone)]
+pub struct Loops(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) app: App,
+    pub(crate) options: Options,
+    pub(crate) reconcilers: Vec<Box<dyn Reconciler>>,
+    pub(crate) changes: Mutex<Option<Changes>>,
+    counts: Arc<Vec<Counts>>,
+    holder: OnceLock<String>,
+}
+
+/// Why the end of a step was not written.
+enum Ending {
+    /// Somebody else holds the work by now.
+    Overtaken,
+    Db(Error),
+}
+
+impl From<Error> for Ending {
+    fn from(error: Error) -> Self {
+        Self::Db(error)
+    }
+}
+
+impl Fault for Ending {
+    fn db(&self) -> Option<&Error> {
+        if let Self::Db(error) = self { Some(error) } else { None }
+    }
+}
+
+impl Loops {
+    /// The loops of an application, not started yet.
+    pub fn new(app: &App, plane: &Arc<dyn DataPlane>, options: Options) -> Self {
+        let reconcilers = crate::all(app, plane, &options);
+        Self::of(app, plane, options, reconcilers)
+    }
+
+    /// Loops with these reconcilers and no others.
+    pub fn of(
+        app: &App,
+        plane: &Arc<dyn DataPlane>,
+        options: Options,
+        reconcilers: Vec<Box<dyn Reconciler>>,
+    ) -> Self {
+        let counts = Arc::new(reconcilers.iter().map(|one| Counts::new(one.kind())).collect::<Vec<_>>());
+        let shown = Arc::clone(&counts);
+        app.meters.show(Arc::new(move |page| counts::write(&shown, page)));
+        Self(Arc::new(Inner {
+            app: app.clone(),
+            options,
+            reconcilers,
+            changes: Mutex::new(Some(plane.changes())),
+            counts,
+            holder: OnceLock::new(),
+        }))
+    }
+
+    /// Does everything that is due now, one step after the other, until nothing is; says how many steps that took.
+    pub async fn step_until_idle(&self) -> Result<usize> {
+        let mut steps = 0;
+        loop {
+            self.0.note_changes().await?;
+            let before = steps;
+            for index in 0..self.0.reconcilers.len() {
+                let mut claims = self.0.claim_due(index, AT_ONCE).await?;
+                claims.sort_by_key(|claim| claim.id);
+                for claim in claims {
+                    self.0.run(index, claim).await;
+                    steps += 1;
+                }
+            }
+            if steps == before {
+                return Ok(steps);
+            }
+            if steps > MOST_STEPS {
+                return Err(Error::Other("the loops never come to rest".into()));
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Who holds what this process works on.
+    pub(crate) fn holder(&self) -> &str {
+        self.holder.get_or_init(|| self.app.world.id().to_string())
+    }
+
+    /// When the next work of a kind is due.
+    pub(crate) async fn next_due(&self, index: usize) -> Result<Option<Timestamp>> {
+        let kind = self.reconcilers[index].kind();
+        self.app.db.read(None, move |conn| work::next_due(conn, kind)).await
+    }
+
+    /// Takes some of what is due of a kind; writes nothing where nothing is.
+    pub(crate) async fn claim_due(&self, index: usize, limit: usize) -> Result<Vec<Claim>> {
+        let next_due = self.next_due(index).await?;
+        if next_due.is_none_or(|due| due > self.app.world.now()) {
+            return Ok(Vec::new());
+        }
+        self.claim(index, limit).await
+    }
+
+    async fn claim(&self, index: usize, limit: usize) -> Result<Vec<Claim>> {
+        let kind = self.reconcilers[index].kind();
+        let (now, holder) = (self.app.world.now(), self.holder().to_owned());
+        let (lease_ends, limit) = (now + self.options.lease, u32::try_from(limit).unwrap_or(u32::MAX));
+        self.app.db.write(None, move |tx| work::claim(tx, kind, &holder, lease_ends, now, limit)).await
+    }
+
+    /// Does one step, and writes how it ended.
+    pub(crate) async fn run(&self, index: usize, claim: Claim) {
+        let (reconciler, counts) = (&self.reconcilers[index], &self.counts[index]);
+        let started = Instant::now();
+        let _running = counts.begin();
+        let (kind, id) = (reconciler.kind(), claim.id);
+        let step = AssertUnwindSafe(reconciler.step(id)).catch_unwind();
+        let (done, failed) = match tokio::time::timeout(self.options.step_time, step).await {
+            Ok(Ok(Ok(done))) => (done, None),
+            Ok(Ok(Err(failure))) => (Done::failed(failure.0.clone()), Some(failure.0)),
+            Ok(Err(_)) => (Done::failed("a defect: the step panicked"), Some("it panicked".into())),
+            Err(_) => {
+                let why = format!("the step was cut off after {:?}", self.options.step_time);
+                (Done::failed(why.clone()), Some(why))
+            }
+        };
+        let mut outcome = Outcome::of(&done.next);
+        if let Some(why) = failed {
+            outcome = Outcome::Failed;
+            tracing::warn!(kind, %id, attempts = claim.attempts, why, "a step failed and is tried again");
+        }
+        if !self.finish(kind, claim, done).await {
+            outcome = Outcome::Overtaken;
+        }
+        counts.count(outcome, started.elapsed());
+        tracing::debug!(kind, %id, ?outcome, "a step ended");
+    }
+
+    /// Writes what came of a step together with the end of its work; says whether this process still held it.
+    async fn finish(&self, kind: &'static str, claim: Claim, done: Done) -> bool {
+        let now = self.app.world.now();
+        let again = self.again(&claim, &done, now);
+        let (holder, mut effect) = (self.holder().to_owned(), done.effect);
+        let held = claim.clone();
+        let unit = move |tx: &Tx| {
+            // First the thing, then its work: the order in which callers write them, so that nobody waits in a circle.
+            if let Some(effect) = &mut effect {
+                effect(tx)?;
+            }
+            let is_held = match &again {
+                None => work::settle(tx, &holder, &held, now)?,
+                Some(again) => work::again(tx, &holder, &held, again, now)?,
+            };
+            if is_held { Ok(()) } else { Err(Ending::Overtaken) }
+        };
+        let id = claim.id;
+        match self.app.db.write(None, unit).await {
+            Ok(()) => true,
+            Err(Ending::Overtaken) => {
+                // What was done to the data plane may have undone what another did: somebody has to look again.
+                tracing::warn!(kind, %id, "a step took longer than its lease; its thing is looked at again");
+                let asked = self.app.db.write(None, move |tx| work::enqueue(tx, kind, id, now, now)).await;
+                note(kind, asked);
+                false
+            }
+            Err(Ending::Db(error @ Error::Unavailable(_))) => {
+                tracing::warn!(kind, %id, %error, "the end of a step cannot be written; its lease will lapse");
+                true
+            }
+            Err(Ending::Db(error)) => {
+                tracing::error!(kind, %id, %error, "what a step found cannot be written");
+                let again = self.again(&claim, &Done::failed(error.to_string()), now);
+                let holder = self.holder().to_owned();
+                let put_back = self.app.db.write(None, move |tx| match &again {
+                    Some(again) => work::again(tx, &holder, &claim, again, now),
+                    None => Ok(true),
+                });
+                note(kind, put_back.await);
+                true
+            }
+        }
+    }
+
+    /// How work is put back, unless it is settled.
+    fn again(&self, claim: &Claim, done: &Done, now: Timestamp) -> Option<Again> {
+        match &done.next {
+            Next::Settled => None,
+            Next::At { at, reason } => {
+                let since = if done.progressed { (*at).max(claim.since) } else { claim.since };
+                Some(Again { due_at: *at, since, attempts: 0, reason: reason.clone() })
+            }
+            Next::Again { reason, pace, no_later_than } => {
+                let attempts = if done.progressed { 1 } else { claim.attempts };
+                let mut random = [0; 8];
+                self.app.world.fill(&mut random);
+                let due_at = now + pause(*pace, attempts, u64::from_le_bytes(random));
+                let due_at = no_later_than.map_or(due_at, |latest| latest.min(due_at));
+                Some(Again { due_at, since: claim.since, attempts, reason: reason.clone() })
+            }
+        }
+    }
+
+    /// Asks for a look at everything that the data plane has said so far.
+    async fn note_changes(&self) -> Result<()> {
+        let mut said = Vec::new();
+        {
+            let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+            while let Some(changed) = changes.as_mut().and_then(Changes::try_next) {
+                said.push(changed);
+            }
+        }
+        self.note(said).await
+    }
+
+    /// Asks for a look at what the data plane says has changed.
+    pub(crate) async fn note(&self, mut said: Vec<Changed>) -> Result<()> {
+        if said.is_empty() {
+            return Ok(());
+        }
+        let mut seen = Vec::new();
+        said.retain(|changed| {
+            !seen.contains(changed) && {
+                seen.push(*changed);
+                true
+            }
+        });
+        let now = self.app.world.now();
+        self.app
+            .db
+            .write(None, move |tx| {
+                said.iter().try_for_each(|changed| match changed {
+                    Changed::Environment(id) => work::enqueue(tx, deployments::KIND, *id, now, now),
+                    Changed::Cluster(id) => work::enqueue(tx, clusters::KIND, *id, now, now),
+                    Changed::Everything => work::enqueue_everything(tx, now).map(drop),
+                })
+            })
+            .await
+    }
+}
+
+fn note<T>(kind: &'static str, written: Result<T>) {
+    if let Err(error) = written {
+        tracing::warn!(kind, %error, "work cannot be put back; its lease will lapse");
+    }
+}

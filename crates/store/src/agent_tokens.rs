@@ -1,0 +1,133 @@
+//! Agent tokens: what the remote workers of a deployment call with.
+
+use podium_api::enums::{TokenKind, TokenScope};
+use podium_api::tokens::ApiToken;
+use podium_api::{Id, One, Timestamp};
+use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_domain::Scope;
+
+use crate::columns::Columns;
+use crate::listing::{Filter, Paging, Table, Total};
+use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+
+/// The kind of their changes.
+pub const KIND: &str = "agent_tokens";
+
+macro_rules! columns {
+    () => {
+        concat!(
+            "t.id, t.name, t.description, t.short_token, t.expiry_period_in_days, t.start_at, t.end_at, t.last_used_at, ",
+            stamp_columns!()
+        )
+    };
+}
+
+const DEPLOYMENT: &str = "t.deployment_id = {}";
+const ORGANIZATION: &str = "t.organization_id = {}";
+
+pub(crate) const TABLE: Table = Table {
+    name: "agent_tokens",
+    key: "id",
+    on: "t.id = page.key",
+    columns: columns!(),
+    joins: stamp_joins!(),
+    sorts: &[
+        ("createdAt", "created_at"),
+        ("updatedAt", "updated_at"),
+        ("name", "name_key"),
+        ("description", "description"),
+        ("createdById", "created_by"),
+        ("updatedById", "updated_by"),
+        ("tokenStartAt", "start_at"),
+    ],
+    filters: &[DEPLOYMENT, ORGANIZATION],
+};
+
+statements! {
+    GET = concat!("SELECT ", columns!(), " FROM agent_tokens t", stamp_joins!(),
+        " WHERE t.id = $1 AND t.deployment_id = $2 AND t.organization_id = $3");
+    INSERT = "INSERT INTO agent_tokens (id, organization_id, deployment_id, name, name_key, description, short_token, \
+        expiry_period_in_days, start_at, end_at, version, created_at, created_by, updated_at, updated_by) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+    DELETE = "DELETE FROM agent_tokens WHERE id = $1 AND organization_id = $2 AND version = $3";
+    DELETE_OF = "DELETE FROM agent_tokens WHERE deployment_id = $1 AND organization_id = $2 RETURNING id";
+}
+
+/// Reads a page of a deployment's agent tokens, and how many there are.
+pub fn list(conn: &Conn, scope: &Scope, deployment_id: Id, paging: &Paging) -> Result<(Vec<ApiToken>, u64)> {
+    let mut filter = Filter::new(DEPLOYMENT, deployment_id.as_str());
+    filter.and(ORGANIZATION, Some(scope.organization()));
+    TABLE.page(conn, filter, paging, Total::Count, read)
+}
+
+/// Reads an agent token.
+pub fn get(conn: &Conn, scope: &Scope, deployment_id: Id, id: Id) -> Result<Option<One<ApiToken>>> {
+    let params = params![id.as_str(), deployment_id.as_str(), scope.organization()];
+    conn.query_opt(&GET, params, |row| Ok(One { version: row.get(8)?, body: read(row)? }))
+}
+
+/// Adds an agent token.
+pub fn insert(
+    tx: &Tx,
+    scope: &Scope,
+    deployment_id: Id,
+    token: &ApiToken,
+    name_key: &str,
+    stamp: &Stamp,
+) -> Result<()> {
+    tx.execute(
+        &INSERT,
+        params![
+            token.id.as_str(),
+            scope.organization(),
+            deployment_id.as_str(),
+            &token.name,
+            name_key,
+            &token.description,
+            &token.short_token,
+            token.expiry_period_in_days,
+            token.start_at.millis(),
+            token.end_at.map(Timestamp::millis),
+            stamp.version,
+            stamp.created_at.millis(),
+            stamp.created_by.id.as_str(),
+            stamp.updated_at.millis(),
+            stamp.updated_by.id.as_str(),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Removes an agent token of this version.
+pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
+    let rows = tx.execute(&DELETE, params![id.as_str(), scope.organization(), version])?;
+    if rows == 1 { Ok(()) } else { Err(Error::Lost) }
+}
+
+/// Removes every agent token of a deployment; says which.
+pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: Id) -> Result<Vec<Id>> {
+    tx.query(&DELETE_OF, params![deployment_id.as_str(), scope.organization()], |row| row.id(0))
+}
+
+fn read(row: &Row<'_>) -> Result<ApiToken> {
+    let stamp = Stamp::read(row, 8)?;
+    Ok(ApiToken {
+        id: row.id(0)?,
+        name: row.get(1)?,
+        description: row.get(2)?,
+        scope: TokenScope::Deployment,
+        kind: TokenKind::Standard,
+        roles: Some(Vec::new()),
+        token: None,
+        short_token: row.get(3)?,
+        expiry_period_in_days: row.get::<Option<i64>>(4)?.and_then(|days| u32::try_from(days).ok()),
+        start_at: row.time(5)?,
+        end_at: row.time_opt(6)?,
+        last_rotated_at: None,
+        last_used_at: row.time_opt(7)?,
+        created_at: stamp.created_at,
+        created_by: Some(stamp.created_by),
+        updated_at: stamp.updated_at,
+        updated_by: Some(stamp.updated_by),
+    })
+}

@@ -1,0 +1,301 @@
+//! Environment objects. Secrets come and go sealed; what they are is known to nobody here.
+//!
+//! Rows are read with their secrets hidden and the sealed bytes beside them. Links and exclusions have tables of their
+//! own ([`links`]), so that a deployment finds what reaches it by an index.
+
+mod links;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use podium_api::Id;
+use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType};
+use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_domain::environment_objects::{Hidden, Object, Values};
+use podium_domain::{DeploymentReach, Reach, Scope, Target};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::columns::{Columns, document};
+use crate::counters;
+use crate::listing::{Filter, Paging, Table, Total};
+use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+
+pub(crate) use links::STATEMENTS as LINK_STATEMENTS;
+pub use links::{
+    delete_of_deployment, delete_of_workspace, hold_deployments, hold_workspace, leave_workspace,
+};
+
+/// The kind of their counter and their changes.
+pub const KIND: &str = "environment_objects";
+
+macro_rules! columns {
+    () => {
+        concat!(
+            "t.id, t.scope, t.entity_id, d.workspace_id, t.object_type, t.object_key, t.description, t.auto_link, \
+             t.document, t.sealed_secrets, ",
+            stamp_columns!()
+        )
+    };
+}
+
+macro_rules! joins {
+    () => {
+        concat!(" LEFT JOIN deployments d ON d.id = t.entity_id", stamp_joins!())
+    };
+}
+
+const ORGANIZATION: &str = "t.organization_id = {}";
+const TYPES: &str = "t.object_type = {}";
+const KEYS: &str = "t.object_key = {}";
+const ENTITY: &str = "t.entity_id = {}";
+const IN_WORKSPACE: &str = "t.entity_id IN (SELECT e.id FROM deployments e WHERE e.workspace_id = {})";
+// The workspaces and deployments whose objects the caller may read, and the workspaces of whose deployments it may.
+const REACHED: &str = "(t.entity_id IN ({}[]) OR t.entity_id IN \
+    (SELECT e.id FROM deployments e WHERE e.workspace_id IN ({}[])))";
+
+pub(crate) const TABLE: Table = Table {
+    name: "environment_objects",
+    key: "id",
+    on: "t.id = page.key",
+    columns: columns!(),
+    joins: joins!(),
+    sorts: &[
+        ("createdAt", "created_at"),
+        ("updatedAt", "updated_at"),
+        ("objectType", "object_type"),
+        ("objectKey", "object_key"),
+    ],
+    filters: &[ORGANIZATION, TYPES, KEYS, ENTITY, IN_WORKSPACE, REACHED],
+};
+
+statements! {
+    GET = concat!("SELECT ", columns!(), " FROM environment_objects t", joins!(), " WHERE t.id = $1 AND t.organization_id = $2");
+    REACHING = concat!("SELECT ", columns!(), " FROM environment_objects t", joins!(), " WHERE t.organization_id = $3 \
+        AND (t.entity_id = $1 OR t.entity_id = $2 AND (EXISTS (SELECT 1 FROM environment_object_links l \
+        WHERE l.object_id = t.id AND l.deployment_id = $1) OR t.auto_link AND NOT EXISTS (SELECT 1 \
+        FROM environment_object_exclusions x WHERE x.object_id = t.id AND x.deployment_id = $1))) \
+        ORDER BY t.created_at DESC, t.id DESC");
+    INSERT = "INSERT INTO environment_objects (id, organization_id, scope, entity_id, object_type, object_key, unique_key, \
+        description, auto_link, document, sealed_secrets, version, created_at, created_by, updated_at, updated_by) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+    UPDATE = "UPDATE environment_objects SET description = $4, auto_link = $5, document = $6, sealed_secrets = $7, \
+        version = version + 1, updated_at = $8, updated_by = $9 WHERE id = $1 AND organization_id = $2 AND version = $3";
+    DELETE = "DELETE FROM environment_objects WHERE id = $1 AND organization_id = $2 AND version = $3";
+}
+
+/// An object as it is stored.
+#[derive(Clone, Debug)]
+pub struct ObjectRow {
+    /// Its id.
+    pub id: Id,
+    /// The workspace or deployment that it belongs to.
+    pub entity_id: Id,
+    /// The workspace that it is in.
+    pub workspace_id: Id,
+    /// Its key.
+    pub key: String,
+    /// What it is, with its secrets hidden.
+    pub object: Object<Hidden>,
+    /// Its secrets.
+    pub sealed: Sealed,
+    /// Who made it and changed it.
+    pub stamp: Stamp,
+}
+
+impl ObjectRow {
+    /// What rights on it are held on.
+    pub fn belongs_to(&self) -> Target {
+        match self.object.scope {
+            EnvironmentObjectScope::Workspace => Target::Workspace(self.entity_id),
+            EnvironmentObjectScope::Deployment => {
+                Target::Deployment { id: self.entity_id, workspace_id: self.workspace_id }
+            }
+        }
+    }
+}
+
+/// Sealed secrets, where there are any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sealed {
+    /// Of the object.
+    pub values: Option<Vec<u8>>,
+    /// Of what is different for a deployment.
+    pub links: BTreeMap<Id, Vec<u8>>,
+}
+
+/// What an object holds, as it is stored: plain values, and the names of the secret ones.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    #[serde(default)]
+    is_secret: bool,
+    #[serde(default)]
+    auth_type_id: Option<String>,
+    plain: BTreeMap<String, Value>,
+    secrets: BTreeSet<String>,
+}
+
+impl Document {
+    fn of(values: &Values<Hidden>) -> Self {
+        let secrets = values.secret.keys().cloned().collect();
+        Self { is_secret: false, auth_type_id: None, plain: values.plain.clone(), secrets }
+    }
+
+    fn values(self) -> Values<Hidden> {
+        Values { plain: self.plain, secret: self.secrets.into_iter().map(|name| (name, Hidden)).collect() }
+    }
+}
+
+/// Which objects to list.
+pub struct Listed<'a> {
+    /// Workspaces whose objects the caller may read.
+    pub workspaces: &'a Reach,
+    /// Deployments whose objects the caller may read.
+    pub deployments: &'a DeploymentReach,
+    /// Only those of this workspace.
+    pub workspace_id: Option<&'a str>,
+    /// Only those of this deployment.
+    pub deployment_id: Option<&'a str>,
+    /// Only those of this type.
+    pub object_type: Option<EnvironmentObjectType>,
+    /// Only those with this key.
+    pub object_key: Option<&'a str>,
+}
+
+/// Reads a page of objects, and how many there are.
+pub fn list(
+    conn: &Conn,
+    scope: &Scope,
+    listed: &Listed<'_>,
+    paging: &Paging,
+) -> Result<(Vec<ObjectRow>, u64)> {
+    let mut filter = Filter::new(ORGANIZATION, scope.organization());
+    let texts = |ids: &[Id]| ids.iter().map(Id::to_string).collect::<Vec<_>>();
+    let mut entities = Vec::new();
+    let mut within = Vec::new();
+    let mut is_narrowed = false;
+    if let Reach::Only(ids) = listed.workspaces {
+        is_narrowed = true;
+        entities.extend(texts(ids));
+    }
+    if let DeploymentReach::Only { workspaces, deployments } = listed.deployments {
+        is_narrowed = true;
+        entities.extend(texts(deployments));
+        within = texts(workspaces);
+    }
+    if is_narrowed {
+        filter.and_either(REACHED, &entities, &within);
+    }
+    filter.and(TYPES, listed.object_type.map(EnvironmentObjectType::as_str));
+    filter.and(KEYS, listed.object_key);
+    filter.and(ENTITY, listed.deployment_id.or(listed.workspace_id));
+    filter.and(IN_WORKSPACE, listed.workspace_id.filter(|_| listed.deployment_id.is_some()));
+    let total = Total::Counter(scope.organization(), KIND);
+    let (mut rows, count) = TABLE.page(conn, filter, paging, total, read)?;
+    links::fill(conn, &mut rows)?;
+    Ok((rows, count))
+}
+
+/// Reads an object.
+pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<ObjectRow>> {
+    let mut rows: Vec<ObjectRow> =
+        conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)?.into_iter().collect();
+    links::fill(conn, &mut rows)?;
+    Ok(rows.pop())
+}
+
+/// The objects of a deployment and those of its workspace that reach it, newest first, with the links to it only.
+pub fn reaching(conn: &Conn, scope: &Scope, deployment_id: Id, workspace_id: Id) -> Result<Vec<ObjectRow>> {
+    let params = params![deployment_id.as_str(), workspace_id.as_str(), scope.organization()];
+    let mut rows = conn.query(&REACHING, params, read)?;
+    links::fill_one(conn, deployment_id, &mut rows)?;
+    Ok(rows)
+}
+
+/// Adds an object.
+pub fn insert(tx: &Tx, scope: &Scope, row: &ObjectRow, unique_key: &str) -> Result<()> {
+    let (object, stamp) = (&row.object, &row.stamp);
+    tx.execute(
+        &INSERT,
+        params![
+            row.id.as_str(),
+            scope.organization(),
+            object.scope.as_str(),
+            row.entity_id.as_str(),
+            object.object_type.as_str(),
+            &row.key,
+            unique_key,
+            &object.description,
+            object.auto_link,
+            &stored(object)?,
+            row.sealed.values.as_deref(),
+            stamp.version,
+            stamp.created_at.millis(),
+            stamp.created_by.id.as_str(),
+            stamp.updated_at.millis(),
+            stamp.updated_by.id.as_str(),
+        ],
+    )?;
+    links::insert(tx, row)?;
+    counters::add(tx, scope.organization_id(), KIND, row.id, 1, 0)
+}
+
+/// Replaces an object whose version is still the one before its stamp's, with its links and exclusions.
+pub fn update(tx: &Tx, scope: &Scope, row: &ObjectRow) -> Result<()> {
+    let (object, stamp) = (&row.object, &row.stamp);
+    let kept = stored(object)?;
+    let params = params![
+        row.id.as_str(),
+        scope.organization(),
+        stamp.version - 1,
+        &object.description,
+        object.auto_link,
+        &kept,
+        row.sealed.values.as_deref(),
+        stamp.updated_at.millis(),
+        stamp.updated_by.id.as_str(),
+    ];
+    if tx.execute(&UPDATE, params)? != 1 {
+        return Err(Error::Lost);
+    }
+    links::delete(tx, row.id)?;
+    links::insert(tx, row)
+}
+
+/// Removes an object of this version.
+pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
+    if tx.execute(&DELETE, params![id.as_str(), scope.organization(), version])? != 1 {
+        return Err(Error::Lost);
+    }
+    links::delete(tx, id)?;
+    counters::add(tx, scope.organization_id(), KIND, id, -1, 1)
+}
+
+fn stored(object: &Object<Hidden>) -> Result<String> {
+    let auth_type_id = object.auth_type_id.clone();
+    document(&Document { is_secret: object.is_secret, auth_type_id, ..Document::of(&object.values) })
+}
+
+fn read(row: &Row<'_>) -> Result<ObjectRow> {
+    let (entity_id, kept): (Id, Document) = (row.id(2)?, row.document(8)?);
+    let object = Object {
+        object_type: row.word(4)?,
+        scope: row.word(1)?,
+        description: row.get(6)?,
+        is_secret: kept.is_secret,
+        auth_type_id: kept.auth_type_id.clone(),
+        values: kept.values(),
+        auto_link: row.get(7)?,
+        links: BTreeMap::new(),
+        exclusions: BTreeSet::new(),
+    };
+    Ok(ObjectRow {
+        id: row.id(0)?,
+        entity_id,
+        workspace_id: row.id_opt(3)?.unwrap_or(entity_id),
+        key: row.get(5)?,
+        object,
+        sealed: Sealed { values: row.get(9)?, links: BTreeMap::new() },
+        stamp: Stamp::read(row, 10)?,
+    })
+}

@@ -1,0 +1,95 @@
+//! Clusters for actors to work on, and the part of their loop where a test has none.
+
+use podium_api::Id;
+use podium_api::clusters::{
+    Cluster, ClusterDetails, ClusterHealthStatus, ClusterHealthStatusDetail, ClusterMetadata,
+};
+use podium_api::enums::{CloudProvider, ClusterStatus, ClusterType, HealthValue};
+use podium_domain::clusters::plan::Settled;
+use podium_store::{clusters, work};
+use serde_json::{Value, json};
+
+use crate::app::TestApp;
+
+impl TestApp {
+    /// A cluster that is there and takes these workspaces only, or all where there are none, as bare rows.
+    pub async fn cluster(&self, workspaces: &[Id]) -> Id {
+        let (id, now) = (self.world.id(), self.world.now());
+        let cluster = Cluster {
+            id,
+            name: id.to_string(),
+            organization_id: self.organization_id,
+            r#type: ClusterType::Dedicated,
+            cloud_provider: CloudProvider::Aws,
+            region: "us-east-1".into(),
+            status: ClusterStatus::Created,
+            health_status: ClusterHealthStatus::default(),
+            is_failed_over: false,
+            failover_in_progress: false,
+            is_limited: false,
+            workspace_ids: workspaces.to_vec(),
+            metadata: ClusterMetadata::default(),
+            created_at: now,
+            updated_at: now,
+            details: ClusterDetails {
+                db_instance_type: "db.t3.medium".into(),
+                vpc_subnet_range: "172.20.0.0/20".into(),
+                is_private_network_egress_enabled: Some(false),
+                ..ClusterDetails::default()
+            },
+        };
+        let added = self.app.db.write(None, move |tx| {
+            clusters::insert(tx, &cluster, &cluster.name)?;
+            work::forget(tx, clusters::KIND, id)
+        });
+        added.await.expect("a cluster can be stored");
+        id
+    }
+
+    /// A cluster, made by the owner; `others` are fields of the request beside the least that it needs.
+    pub async fn new_cluster(&self, name: &str, others: Value) -> Id {
+        let mut body = json!({
+            "cloudProvider": "AWS", "name": name, "region": "us-east-1", "type": "DEDICATED",
+            "vpcSubnetRange": "172.20.0.0/20",
+        });
+        if let Value::Object(others) = others {
+            others.into_iter().for_each(|(field, value)| body[field] = value);
+        }
+        let answer = self.post(&self.owner, &self.path("/clusters"), body).await;
+        answer.id().parse().expect("an id")
+    }
+
+    /// Records, as the cluster's loop does, that the work on it has come to this end.
+    pub async fn settle_cluster(&self, id: Id, status: ClusterStatus) {
+        let now = self.world.now();
+        let settled = self.app.db.write(None, move |tx| {
+            let state = clusters::state(tx, id)?.expect("there is such a cluster");
+            let is_done = status == ClusterStatus::Created;
+            let settled = Settled {
+                status,
+                reason: if is_done { String::new() } else { "The account has no room.".into() },
+                is_failed_over: if is_done { state.wants_failed_over } else { state.cluster.is_failed_over },
+                health: if is_done { healthy() } else { unhealthy() },
+                metadata: state.cluster.metadata.clone(),
+            };
+            let is_settled = clusters::settle(tx, id, state.generation, &settled, now)?;
+            work::forget(tx, clusters::KIND, id)?;
+            Ok::<_, podium_db::Error>(is_settled)
+        });
+        assert!(settled.await.expect("a cluster can be settled"), "nobody changed it meanwhile");
+    }
+}
+
+fn healthy() -> ClusterHealthStatus {
+    ClusterHealthStatus { value: HealthValue::Healthy, details: Vec::new() }
+}
+
+fn unhealthy() -> ClusterHealthStatus {
+    let detail = ClusterHealthStatusDetail {
+        code: "failed".into(),
+        description: "The account has no room.".into(),
+        severity: "critical".into(),
+        component: None,
+    };
+    ClusterHealthStatus { value: HealthValue::Unhealthy, details: vec![detail] }
+}

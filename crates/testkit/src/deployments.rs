@@ -1,0 +1,76 @@
+//! Deployments that the loops have something to do with, and the loops, driven by hand.
+
+use podium_api::Id;
+use podium_api::enums::DeploymentStatus;
+use podium_domain::Scope;
+use podium_domain::deployments::Spec;
+use podium_store::deployments::{self, DeploymentRow};
+use podium_store::work::{self, Pending};
+use podium_store::{Stamp, subjects};
+
+use crate::app::TestApp;
+use crate::things::bare;
+
+impl TestApp {
+    /// Lets the loops do everything that is due now; says how many steps that took.
+    pub async fn settle(&self) -> usize {
+        self.loops.step_until_idle().await.expect("the loops come to rest")
+    }
+
+    /// A deployment that was just created.
+    pub async fn new_deployment(&self, workspace_id: Id) -> Id {
+        self.new_deployment_with(workspace_id, |_| {}).await
+    }
+
+    /// A deployment that was just created, with other settings.
+    pub async fn new_deployment_with(&self, workspace_id: Id, change: impl FnOnce(&mut Spec)) -> Id {
+        let (id, now, owner_id) = (self.world.id(), self.world.now(), self.owner.id);
+        let owner = self.app.db.read(None, move |conn| subjects::get(conn, owner_id)).await;
+        let owner = owner.expect("it reads").expect("the owner is a subject");
+        let mut row = bare(id, self.organization_id, workspace_id, Stamp::new(owner, now));
+        row.status = DeploymentStatus::Creating;
+        row.observed_generation = 0;
+        change(&mut row.spec);
+        let added = self.app.db.write(None, move |tx| deployments::insert(tx, &row, &row.name)).await;
+        added.expect("a deployment can be stored");
+        id
+    }
+
+    /// Changes what is wanted of a deployment.
+    pub async fn change_deployment(&self, id: Id, change: impl FnOnce(&mut Spec)) {
+        let mut row = self.stored_deployment(id).await.expect("there is one");
+        let by = row.stamp.updated_by.clone();
+        row.stamp = row.stamp.changed(by, self.world.now());
+        row.generation += 1;
+        if row.status != DeploymentStatus::Creating {
+            row.status = DeploymentStatus::Deploying;
+        }
+        change(&mut row.spec);
+        let changed = self.app.db.write(None, move |tx| deployments::update(tx, &row, &row.name)).await;
+        changed.expect("a deployment can be changed");
+    }
+
+    /// Deletes a deployment.
+    pub async fn delete_deployment(&self, id: Id) {
+        let row = self.stored_deployment(id).await.expect("there is one");
+        let (scope, now) = (Scope::for_server(self.organization_id), self.world.now());
+        let unit = move |tx: &podium_db::Tx| deployments::delete(tx, &scope, id, row.stamp.version, now);
+        self.app.db.write(None, unit).await.expect("a deployment can be deleted");
+    }
+
+    /// A deployment as it is stored.
+    pub async fn stored_deployment(&self, id: Id) -> Option<DeploymentRow> {
+        self.app.db.read(None, move |conn| deployments::state(conn, id)).await.expect("it reads")
+    }
+
+    /// The status of a deployment, and why.
+    pub async fn status(&self, id: Id) -> (DeploymentStatus, String) {
+        let row = self.stored_deployment(id).await.expect("there is one");
+        (row.status, row.status_reason)
+    }
+
+    /// What the loops still have to look at.
+    pub async fn pending_work(&self) -> Vec<Pending> {
+        self.app.db.scan(None, |conn| work::pending(conn, None, 1000)).await.expect("it reads")
+    }
+}

@@ -1,0 +1,104 @@
+//! Every rule of the product names the test that pins it, and the test is there.
+
+use super::Report;
+use super::tree::Tree;
+
+/// The table of rules.
+const TABLE: &str = "crates/http/tests/rules.md";
+/// The chapters that it must cover.
+const CHAPTERS: std::ops::RangeInclusive<u32> = 1..=10;
+
+/// Reports rules without a test, tests that are not there, and chapters or numbers that are left out.
+pub(super) fn rules_are_pinned(tree: &Tree, report: &mut Report) {
+    let Some(table) = tree.files.iter().find(|file| file.path == TABLE) else {
+        report.violation(TABLE, 0, "missing: it names the test of every rule");
+        return;
+    };
+    let mut last = (0, 0);
+    for (index, line) in table.text.lines().enumerate() {
+        let Some(cells) = line.strip_prefix('|').and_then(|rest| rest.strip_suffix('|')) else { continue };
+        let cells: Vec<&str> = cells.split('|').map(str::trim).collect();
+        let Some(number) = cells.first().and_then(|cell| number(cell)) else { continue };
+        let line = index + 1;
+        let follows = (number.0 == last.0 && number.1 == last.1 + 1) || (number.0 == last.0 + 1 && number.1 == 1);
+        if !follows {
+            report.violation(TABLE, line, format!("{}.{} does not follow {}.{}", number.0, number.1, last.0, last.1));
+        }
+        last = number;
+        let [_, rule, tests] = cells.as_slice() else {
+            report.violation(TABLE, line, "needs three cells: number, rule, tests");
+            continue;
+        };
+        if rule.is_empty() {
+            report.violation(TABLE, line, "says no rule");
+        }
+        let mut named = 0;
+        for test in tests.split('`').filter(|test| test.contains("::")) {
+            named += 1;
+            if !exists(tree, test) {
+                report.violation(TABLE, line, format!("there is no test `{test}`"));
+            }
+        }
+        if named == 0 {
+            report.violation(TABLE, line, "names no test: write `path/to/file.rs::name_of_the_test`");
+        }
+    }
+    if last.0 != *CHAPTERS.end() {
+        report.violation(TABLE, 0, format!("ends with chapter {}, not {}", last.0, CHAPTERS.end()));
+    }
+}
+
+fn number(cell: &str) -> Option<(u32, u32)> {
+    let (chapter, rule) = cell.split_once('.')?;
+    Some((chapter.parse().ok()?, rule.parse().ok()?))
+}
+
+/// Whether a file has a test of this name.
+fn exists(tree: &Tree, test: &str) -> bool {
+    let Some((path, name)) = test.split_once("::") else { return false };
+    let path = format!("crates/{path}");
+    tree.files.iter().any(|file| file.path == path && file.text.contains(&format!("fn {name}(")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::violations;
+    use super::*;
+
+    fn found(table: &str) -> Vec<String> {
+        let test = ("crates/http/tests/it/teams.rs", "async fn names_are_unique(app) {}");
+        violations(rules_are_pinned, &[(TABLE, table), test])
+    }
+
+    fn complete(first: &str) -> String {
+        let row = |n: u32| format!("| {n}.1 | A rule | `http/tests/it/teams.rs::names_are_unique` |\n");
+        let rest: String = (2..=10).map(row).collect();
+        format!("| rule | says | tests |\n|---|---|---|\n{first}\n{rest}")
+    }
+
+    #[test]
+    fn a_complete_table_passes() {
+        assert_eq!(found(&complete(&row("1.1"))), [""; 0]);
+    }
+
+    fn row(number: &str) -> String {
+        format!("| {number} | Names are unique | `http/tests/it/teams.rs::names_are_unique` |")
+    }
+
+    #[test]
+    fn refuses_what_is_missing() {
+        let table = [
+            ("| 1.1 | A rule | `http/tests/it/teams.rs::gone` |", "there is no test `http/tests/it/teams.rs::gone`"),
+            ("| 1.1 | A rule | `http/tests/it/gone.rs::names` |", "there is no test `http/tests/it/gone.rs::names`"),
+            ("| 1.1 | A rule | later |", "names no test"),
+            ("| 1.1 |  | `http/tests/it/teams.rs::names_are_unique` |", "says no rule"),
+            ("| 1.2 | A rule | `http/tests/it/teams.rs::names_are_unique` |", "1.2 does not follow 0.0"),
+        ];
+        for (first, expected) in table {
+            let found = found(&complete(first));
+            assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
+        }
+        assert!(found(&row("1.1"))[0].contains("ends with chapter 1, not 10"));
+        assert!(violations(rules_are_pinned, &[])[0].contains("missing"));
+    }
+}
