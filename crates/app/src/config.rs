@@ -23,16 +23,16 @@ pub struct Config {
     pub connections: Option<usize>,
     /// How long audit records are kept.
     pub audit_retention: Duration,
-    /// The directory that uploaded files are kept in.
-    pub files: PathBuf,
-    /// The largest archive that is received, in bytes as it is sent.
-    pub upload_limit: u64,
     /// Whether deployments may run on the server's own infrastructure.
     pub shared_infrastructure: bool,
     /// Where logs of deployments are kept.
     pub logs: PathBuf,
     /// How long logs of deployments are kept, in whole days.
     pub log_retention: Duration,
+    /// The directory that uploaded files are kept in.
+    pub files: PathBuf,
+    /// The largest archive that is received, in bytes as it is sent.
+    pub upload_limit: u64,
     /// How to send mail, where there is a way.
     pub mailer: Option<Mailer>,
     /// Whether secrets of environment objects may be shown to those who may change them.
@@ -50,11 +50,11 @@ impl Config {
             rates: None,
             connections: None,
             audit_retention: Duration::from_hours(90 * 24),
-            files: PathBuf::from("podium-data/objects"),
-            upload_limit: 1 << 30,
             shared_infrastructure: true,
             logs: PathBuf::from("podium-data/logs"),
             log_retention: Duration::from_hours(15 * 24),
+            files: PathBuf::from("podium-data/objects"),
+            upload_limit: 1 << 30,
             mailer: None,
             show_secrets: false,
         }

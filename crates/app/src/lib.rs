@@ -92,11 +92,11 @@ pub struct Shared {
     pub logs: Arc<LogStore>,
     /// How often subjects may call.
     pub rate_limits: RateLimits,
-    pub(crate) uploading: Arc<Semaphore>,
     /// Wakes the loops of this process.
     pub work_bell: work::WorkBell,
     /// Numbers for the operator.
     pub meters: meters::Meters,
+    pub(crate) uploading: Arc<Semaphore>,
     pub(crate) authorities: Arc<authority::Authorities>,
     pub(crate) running: idempotency::Running,
     pub(crate) refusals: rate_limits::Refusals,

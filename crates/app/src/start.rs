@@ -65,9 +65,9 @@ impl App {
         db.migrate(MIGRATIONS).await?;
         check_key(&db, &secrets, &world).await?;
         let keys = make_keys(&db, &secrets, &world).await?;
-        let objects = open_objects(&config).await?;
         let logs = LogStore::open(&config.logs, config.log_retention)
             .map_err(|error| Error::Internal(format!("the log store cannot be opened: {error}")))?;
+        let objects = open_objects(&config).await?;
         let app = Self(Arc::new(Shared {
             db,
             objects,

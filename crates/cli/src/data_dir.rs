@@ -9,10 +9,10 @@ use podium_app::world::World;
 
 /// The file of the embedded database.
 pub(crate) const DATABASE: &str = "podium.db";
-/// The directory of uploaded files.
-pub(crate) const OBJECTS: &str = "objects";
 /// The directory of deployments' logs.
 pub(crate) const LOGS: &str = "logs";
+/// The directory of uploaded files.
+pub(crate) const OBJECTS: &str = "objects";
 const SECRET_KEY: &str = "secret-key";
 const OWNER_TOKEN: &str = "owner-token";
 

@@ -1,12 +1,14 @@
 //! `podium`: serve, and every command a person types.
 
 mod data_dir;
+mod data_plane;
 mod ip_range;
 mod log;
 mod owner_token;
 mod serve;
 mod settings;
 mod signing_key;
+mod work;
 
 use clap::{Parser, Subcommand};
 
@@ -38,6 +40,8 @@ enum Command {
     /// Keys that sign tokens.
     #[command(subcommand)]
     SigningKey(signing_key::SigningKey),
+    /// Show what the loops still have to do, and why it is not done.
+    Work(work::Work),
 }
 
 #[tokio::main]
@@ -47,6 +51,7 @@ async fn main() -> std::process::ExitCode {
         Command::IpRange(command) => command.run().await,
         Command::OwnerToken(command) => command.run().await,
         Command::SigningKey(command) => command.run().await,
+        Command::Work(command) => command.run().await,
     };
     match done {
         Ok(()) => std::process::ExitCode::SUCCESS,

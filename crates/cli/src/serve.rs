@@ -10,9 +10,11 @@ use ipnet::IpNet;
 use podium_app::mail::Mailer;
 use podium_app::{App, Config, Rates, follow, maintenance};
 use podium_http::{Server, Settings, Tls};
+use podium_reconcile::{Loops, Options};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::data_plane;
 use crate::log::{Format, Log};
 use crate::settings::Installation;
 
@@ -21,6 +23,9 @@ Examples:
   podium serve
   podium serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem --public-url https://podium.example.com
   PODIUM_SECRET_KEY=... podium serve --database-url postgres://podium@db.example.com/podium";
+
+/// How long steps of the loops may finish once the server is told to stop.
+const DRAIN: Duration = Duration::from_secs(10);
 
 /// Serve the API.
 #[derive(Args)]
@@ -58,15 +63,18 @@ pub(crate) struct Serve {
     /// Connections to the database: the pool of PostgreSQL, or the readers of SQLite.
     #[arg(long, env = "PODIUM_DATABASE_CONNECTIONS")]
     database_connections: Option<usize>,
-    /// Largest archive of DAGs or of a bundle that is received, in bytes as it is sent.
-    #[arg(long, env = "PODIUM_UPLOAD_LIMIT", default_value_t = 1 << 30)]
-    upload_limit: u64,
+    /// What deployments run on. Only the simulated one is there yet.
+    #[arg(long, env = "PODIUM_DATA_PLANE", value_enum, default_value = "simulated")]
+    data_plane: data_plane::Kind,
     /// Days for which logs of deployments are kept.
     #[arg(long, env = "PODIUM_LOG_RETENTION_DAYS", default_value = "15", value_parser = clap::value_parser!(u32).range(1..))]
     log_retention_days: u32,
     /// Let those who may change environment objects read the secrets in them.
     #[arg(long, env = "PODIUM_ALLOW_SHOW_SECRETS", value_parser = clap::builder::BoolishValueParser::new())]
     allow_show_secrets: bool,
+    /// Largest archive of DAGs or of a bundle that is received, in bytes as it is sent.
+    #[arg(long, env = "PODIUM_UPLOAD_LIMIT", default_value_t = 1 << 30)]
+    upload_limit: u64,
     /// Mail server such as smtps://user:password@mail.example.com; without one invite links are handed out by owners.
     #[arg(long, env = "PODIUM_SMTP_URL", hide_env_values = true, requires = "mail_from")]
     smtp_url: Option<String>,
@@ -100,7 +108,10 @@ impl Serve {
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let settings = self.settings();
         podium_http::check(&settings)?;
+        self.data_plane.check()?;
         let app = self.installation.open(self.config(address)?).await?;
+        let plane = self.data_plane.open(&app, &self.installation.data_dir)?;
+        let loops = Loops::new(&app, &plane, Options::default()).start();
         let background =
             [tokio::spawn(follow::run(app.clone())), tokio::spawn(maintenance::run(app.clone()))];
         let server = Server::new(app.clone(), settings);
@@ -113,6 +124,7 @@ impl Serve {
         };
         let served = podium_http::serve(server, listener, stopped).await?;
         tracing::info!(?served, "stopped serving");
+        loops.drain(DRAIN).await;
         background.iter().for_each(tokio::task::JoinHandle::abort);
         finish(&app).await;
         log.write_out();
@@ -127,9 +139,9 @@ impl Serve {
         config.owner_email.clone_from(&self.owner_email);
         config.rates = self.rate_limits;
         config.connections = self.database_connections;
-        config.upload_limit = self.upload_limit;
         config.log_retention = Duration::from_hours(24 * u64::from(self.log_retention_days));
         config.show_secrets = self.allow_show_secrets;
+        config.upload_limit = self.upload_limit;
         if let (Some(url), Some(from)) = (&self.smtp_url, &self.mail_from) {
             config.mailer = Some(Mailer::new(url, from)?);
         }

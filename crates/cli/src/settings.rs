@@ -7,7 +7,7 @@ use clap::Args;
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
 use podium_app::{App, Config};
-use podium_db::Target;
+use podium_db::{Db, Target};
 
 use crate::data_dir::{DATABASE, DataDir, LOGS, OBJECTS};
 
@@ -27,8 +27,8 @@ pub(crate) struct Installation {
 
 impl Installation {
     /// Opens the installation, and makes it where there is none; then the owner's token is shown.
-    pub(crate) async fn open(&self, config: Config) -> Result<App, String> {
-        let config = Config { files: self.data_dir.join(OBJECTS), logs: self.data_dir.join(LOGS), ..config };
+    pub(crate) async fn open(&self, mut config: Config) -> Result<App, String> {
+        config.logs = self.data_dir.join(LOGS);
         let world = Arc::new(World::machine());
         let data_dir = DataDir::open(&self.data_dir)?;
         let target = self.target();
@@ -58,15 +58,24 @@ impl Installation {
 
     /// Opens an installation for a command that is of no use where there is none.
     pub(crate) async fn open_existing(&self, config: Config) -> Result<App, String> {
-        if let Target::Sqlite(path) = self.target()
-            && !path.exists()
-        {
-            let directory = self.data_dir.display();
-            return Err(format!(
-                "there is no installation in {directory}: give its --data-dir or --database-url"
-            ));
-        }
+        self.must_exist()?;
         self.open(config).await
+    }
+
+    /// Opens the database of an installation to look at it, also while its server runs.
+    pub(crate) async fn view(&self) -> Result<Db, String> {
+        self.must_exist()?;
+        Db::view(self.target()).await.map_err(|error| error.to_string())
+    }
+
+    fn must_exist(&self) -> Result<(), String> {
+        match self.target() {
+            Target::Sqlite(path) if !path.exists() => {
+                let directory = self.data_dir.display();
+                Err(format!("there is no installation in {directory}: give its --data-dir or --database-url"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn target(&self) -> Target {

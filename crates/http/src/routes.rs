@@ -57,6 +57,12 @@ pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
     route!(bind, api::environment_objects::UPDATE, app::environment_objects::update);
     route!(bind, api::environment_objects::DELETE, app::environment_objects::delete);
     route!(bind, api::environment_objects::EXCLUDE_LINKING, app::environment_objects::exclude_linking);
+    route!(bind, api::deploys::LIST, app::deploys::list);
+    route!(bind, api::deploys::CREATE, app::deploys::create);
+    route!(bind, api::deploys::GET, app::deploys::get);
+    route!(bind, api::deploys::UPDATE, app::deploys::update);
+    route!(bind, api::deploys::FINALIZE, app::deploys::finalize);
+    route!(bind, api::deploys::ROLLBACK, app::deploys::rollback);
     route!(bind, api::invites::CREATE, app::invites::create);
     route!(bind, api::invites::DELETE, app::invites::delete);
     route!(bind, api::invites::CREATE_LINK, app::invites::create_link);

@@ -12,25 +12,17 @@ use podium_store::changes;
 use podium_store::deployments::{self, DeploymentRow, Seen};
 
 use crate::environment::environment;
-use crate::options::{Cleanup, ObjectsOf, Options};
 use crate::reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};
 
 /// Looks after deployments.
 pub(crate) struct Deployments {
     app: App,
     plane: Arc<dyn DataPlane>,
-    objects: ObjectsOf,
-    cleanups: Vec<Cleanup>,
 }
 
 impl Deployments {
-    pub(crate) fn new(app: &App, plane: &Arc<dyn DataPlane>, options: &Options) -> Self {
-        Self {
-            app: app.clone(),
-            plane: Arc::clone(plane),
-            objects: Arc::clone(&options.objects),
-            cleanups: options.cleanups.clone(),
-        }
+    pub(crate) fn new(app: &App, plane: &Arc<dyn DataPlane>) -> Self {
+        Self { app: app.clone(), plane: Arc::clone(plane) }
     }
 
     async fn look(&self, id: Id) -> Result<Done, Failure> {
@@ -95,9 +87,7 @@ impl Deployments {
             is_removed = true;
         }
         self.app.remove_files_of_deployment(id).await.map_err(|error| Failure(error.to_string()))?;
-        for cleanup in &self.cleanups {
-            cleanup(id).await.map_err(Failure)?;
-        }
+        self.app.logs.remove(id).await.map_err(|error| Failure(format!("the log store: {error}")))?;
         Ok(Done::settled())
     }
 
@@ -111,11 +101,7 @@ impl Deployments {
 
     /// Applies a deployment; where that did not work, what to record.
     async fn apply(&self, row: &DeploymentRow, desired: &Desired, cause: Cause) -> Option<Verdict> {
-        let gathered = match (self.objects)(row).await {
-            Ok(objects) => environment(&self.app, row, desired.is_hibernating, objects),
-            Err(why) => Err(why),
-        };
-        let applied = match gathered {
+        let applied = match environment(&self.app, row, desired.is_hibernating).await {
             Ok(environment) => self.plane.apply(&environment).await,
             Err(why) => Err(Fault::Failed(why)),
         };

@@ -1,12 +1,12 @@
-//! Deploys that nobody finalizes: they fail when their time is over, and what was uploaded for them is removed.
+//! Deploys that are never finalized: after a day they fail, and what was uploaded for them goes.
 
 use podium_api::Id;
 use podium_app::App;
 use podium_store::deploys;
 
-use crate::reconciler::{Done, Failure, Reconciler, Stepping};
+use crate::reconciler::{Done, Failure, Next, Reconciler, Stepping};
 
-/// Looks after deploys that wait.
+/// Looks after deploys.
 pub(crate) struct Deploys {
     app: App,
 }
@@ -17,10 +17,14 @@ impl Deploys {
     }
 
     async fn look(&self, id: Id) -> Result<Done, Failure> {
-        let again = self.app.expire_deploy(id, self.app.world.now()).await;
-        Ok(match again.map_err(|error| Failure(error.to_string()))? {
+        let waits = self.app.expire_deploy(id, self.app.world.now()).await;
+        let waits = waits.map_err(|error| Failure(error.to_string()))?;
+        Ok(match waits {
+            Some(at) => {
+                let next = Next::At { at, reason: "It has not been finalized yet.".into() };
+                Done { next, ..Done::settled() }
+            }
             None => Done::settled(),
-            Some(at) => Done::waiting("It waits to be finalized.", Some(at)),
         })
     }
 }

@@ -1,24 +1,24 @@
 //! Everything that a data plane needs, gathered from what is stored: secrets opened, the place worked out.
 
+use podium_api::enums::EnvironmentObjectType;
 use podium_app::App;
 use podium_app::deployments::open_variables;
+use podium_app::environment_objects::resolved_for;
 use podium_dataplane::{Environment, Hidden, Identity, Objects, Setting};
+use podium_domain::environment_objects::environment as airflow;
+use podium_domain::environment_objects::resolve::Resolved;
 use podium_store::deployments::DeploymentRow;
-use zeroize::Zeroizing;
+use podium_store::environment_objects::ObjectRow;
+use serde_json::Value;
 
-/// The environment of a deployment.
-pub(crate) fn environment(
+/// The environment of a deployment, or why it cannot be gathered.
+pub(crate) async fn environment(
     app: &App,
     row: &DeploymentRow,
     is_hibernating: bool,
-    mut objects: Objects,
 ) -> Result<Environment, String> {
     let opened = open_variables(app, row.id, &row.spec).map_err(|error| error.to_string())?;
-    let setting =
-        |(key, value): (String, Zeroizing<String>)| Setting { key, value: Hidden::new(value.to_string()) };
-    let variables: Vec<Setting> = opened.into_iter().map(setting).collect();
-    // What the deployment sets itself outranks what is linked to it.
-    objects.variables.retain(|object| !variables.iter().any(|own| own.key == object.key));
+    let variables = opened.into_iter().map(|(key, value)| setting(key, value.to_string())).collect();
     let identity = Identity {
         id: row.id,
         organization_id: row.organization_id,
@@ -28,6 +28,7 @@ pub(crate) fn environment(
         namespace: row.namespace.clone(),
         generation: row.generation,
     };
+    let objects = objects(app, row).await?;
     let mut environment = Environment::new(identity, &row.spec, is_hibernating, variables, objects);
     if let Some(cluster) = row.cluster.as_ref().filter(|cluster| cluster.is_failed_over) {
         environment.region = Some(cluster.details.dr_region.clone());
@@ -35,4 +36,36 @@ pub(crate) fn environment(
             row.spec.dr_workload_identity.clone().or(environment.workload_identity);
     }
     Ok(environment)
+}
+
+/// What environment objects give a deployment.
+async fn objects(app: &App, row: &DeploymentRow) -> Result<Objects, String> {
+    let (resolver, deployment) = (app.clone(), row.clone());
+    let resolved = app.db.page(None, move |conn| resolved_for(&resolver, conn, &deployment)).await;
+    let resolved = resolved.map_err(|error| error.to_string())?;
+    let settings = |kind: EnvironmentObjectType| {
+        let of_kind = resolved.iter().filter(|given| given.object.object_type == kind);
+        of_kind.map(|given| setting(given.key.clone(), text(kind, given))).collect::<Vec<Setting>>()
+    };
+    Ok(Objects {
+        variables: settings(EnvironmentObjectType::EnvironmentVariable),
+        connections: settings(EnvironmentObjectType::Connection),
+        airflow_variables: settings(EnvironmentObjectType::AirflowVariable),
+        metrics_exports: settings(EnvironmentObjectType::MetricsExport),
+    })
+}
+
+/// An object as the data plane reads it: its value, or a JSON document.
+fn text(kind: EnvironmentObjectType, given: &Resolved<Value, ObjectRow>) -> String {
+    match kind {
+        EnvironmentObjectType::Connection => airflow::connection(&given.values),
+        EnvironmentObjectType::MetricsExport => Value::Object(given.values.nested(kind)).to_string(),
+        EnvironmentObjectType::EnvironmentVariable | EnvironmentObjectType::AirflowVariable => {
+            airflow::value(&given.values)
+        }
+    }
+}
+
+fn setting(key: String, value: String) -> Setting {
+    Setting { key, value: Hidden::new(value) }
 }

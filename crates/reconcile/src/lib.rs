@@ -15,6 +15,7 @@ mod deployments;
 mod deploys;
 mod dispatcher;
 mod environment;
+mod logging;
 mod loops;
 mod options;
 mod reconciler;
@@ -25,15 +26,16 @@ use podium_app::App;
 use podium_dataplane::DataPlane;
 
 pub use dispatcher::Running;
+pub use logging::{lines, log_sink};
 pub use loops::Loops;
-pub use options::{Cleanup, ObjectsOf, Options};
+pub use options::Options;
 pub use reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};
 
 /// Every reconciler: one line for each kind of work.
-fn all(app: &App, plane: &Arc<dyn DataPlane>, options: &Options) -> Vec<Box<dyn Reconciler>> {
+fn all(app: &App, plane: &Arc<dyn DataPlane>) -> Vec<Box<dyn Reconciler>> {
     vec![
         Box::new(clusters::Clusters::new(app, plane)),
-        Box::new(deployments::Deployments::new(app, plane, options)),
+        Box::new(deployments::Deployments::new(app, plane)),
         Box::new(deploys::Deploys::new(app)),
     ]
 }

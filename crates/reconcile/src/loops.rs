@@ -57,7 +57,7 @@ impl Fault for Ending {
 impl Loops {
     /// The loops of an application, not started yet.
     pub fn new(app: &App, plane: &Arc<dyn DataPlane>, options: Options) -> Self {
-        let reconcilers = crate::all(app, plane, &options);
+        let reconcilers = crate::all(app, plane);
         Self::of(app, plane, options, reconcilers)
     }
 

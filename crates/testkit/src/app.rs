@@ -1,7 +1,7 @@
 //! An application in process, with a fixed clock and fixed ids.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use podium_app::secrets::Secrets;
 use podium_app::world::World;
 use podium_app::{App, Config};
 use podium_dataplane::DataPlane;
-use podium_dataplane::simulated::Simulated;
+use podium_dataplane::simulated::{LogLine, Simulated};
 use podium_http::{Server, Settings};
 use podium_reconcile::{Loops, Options};
 use serde_json::Value;
@@ -28,6 +28,9 @@ pub const START: i64 = 1_800_000_000_000;
 const REPLICA_IDS: u32 = 800_000;
 const KEY: &str = "the secret key of tests, which is no secret";
 
+/// Lines that wait for the log store.
+pub(crate) type Said = Arc<Mutex<Vec<LogLine>>>;
+
 /// An application in process.
 pub struct TestApp {
     /// The HTTP side.
@@ -40,10 +43,10 @@ pub struct TestApp {
     pub database: Arc<Database>,
     /// The directory of uploaded files.
     pub files: Arc<TempDir>,
-    /// Where logs are kept, as long as the application lives.
-    pub logs: Arc<TempDir>,
     /// What deployments run on: nothing, and it misbehaves when it is told to.
     pub plane: Arc<Simulated>,
+    /// What its components have said, and the log store does not know yet.
+    pub(crate) said: Said,
     /// The loops, which work when a test says so.
     pub loops: Loops,
     /// The organization of the first start.
@@ -61,8 +64,7 @@ impl TestApp {
     /// Starts one with other settings.
     pub async fn start_with(engine: Engine, change: impl FnOnce(&mut Config, &mut Settings)) -> Self {
         let files = Arc::new(tempfile::tempdir().expect("a directory for files"));
-        let logs = Arc::new(tempfile::tempdir().expect("a temporary directory"));
-        let mut config = config(&logs, &files);
+        let mut config = config(&files);
         let mut settings = Settings::default();
         change(&mut config, &mut settings);
         let database = Arc::new(Database::create(engine).await);
@@ -82,16 +84,20 @@ impl TestApp {
             .expect("there is one");
         let server = Server::new(app.clone(), settings);
         let clock = Arc::clone(&world);
-        let plane = Arc::new(Simulated::in_memory(Arc::new(move || clock.now())));
+        let said: Said = Arc::default();
+        let ear = Arc::clone(&said);
+        let plane = Simulated::in_memory(Arc::new(move || clock.now()));
+        let plane = Arc::new(plane.logging_to(Arc::new(move |batch| {
+            ear.lock().unwrap_or_else(PoisonError::into_inner).extend(batch);
+        })));
         let loops = loops(&app, &plane);
-        Self { server, app, world, database, files, logs, plane, loops, organization_id, owner }
+        Self { server, app, world, database, files, plane, said, loops, organization_id, owner }
     }
 
     /// Another replica on the same database; PostgreSQL only.
     pub async fn replica(&self) -> Self {
         let secrets = Secrets::from_text(KEY).expect("the key is long enough");
-        let logs = Arc::new(tempfile::tempdir().expect("a temporary directory"));
-        let config = config(&logs, &self.files);
+        let config = config(&self.files);
         let world = Arc::new(World::fixed_from(self.world.now(), REPLICA_IDS));
         let started =
             App::start(self.database.target(), config, secrets, Arc::clone(&world)).await.expect("it starts");
@@ -104,8 +110,8 @@ impl TestApp {
             world,
             database: Arc::clone(&self.database),
             files: Arc::clone(&self.files),
-            logs,
             plane: Arc::clone(&self.plane),
+            said: Arc::clone(&self.said),
             organization_id: self.organization_id,
             owner: self.owner.clone(),
         }
@@ -157,9 +163,9 @@ fn loops(app: &App, plane: &Arc<Simulated>) -> Loops {
 }
 
 /// Many tests run at once: each takes few connections.
-fn config(logs: &TempDir, files: &TempDir) -> Config {
-    let (logs, files) = (logs.path().to_owned(), files.path().to_owned());
-    Config { connections: Some(4), logs, files, ..Config::new("https://podium.test") }
+fn config(files: &TempDir) -> Config {
+    let (logs, objects) = (files.path().join("logs"), files.path().join("objects"));
+    Config { connections: Some(4), logs, files: objects, ..Config::new("https://podium.test") }
 }
 
 /// A call that is being put together.

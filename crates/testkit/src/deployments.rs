@@ -1,5 +1,7 @@
 //! Deployments that the loops have something to do with, and the loops, driven by hand.
 
+use std::sync::PoisonError;
+
 use podium_api::Id;
 use podium_api::enums::DeploymentStatus;
 use podium_domain::Scope;
@@ -14,7 +16,10 @@ use crate::things::bare;
 impl TestApp {
     /// Lets the loops do everything that is due now; says how many steps that took.
     pub async fn settle(&self) -> usize {
-        self.loops.step_until_idle().await.expect("the loops come to rest")
+        let steps = self.loops.step_until_idle().await.expect("the loops come to rest");
+        let said = std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner));
+        self.app.logs.append(podium_reconcile::lines(said)).await.expect("lines can be kept");
+        steps
     }
 
     /// A deployment that was just created.

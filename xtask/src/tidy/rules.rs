@@ -20,9 +20,14 @@ pub(super) fn rules_are_pinned(tree: &Tree, report: &mut Report) {
         let cells: Vec<&str> = cells.split('|').map(str::trim).collect();
         let Some(number) = cells.first().and_then(|cell| number(cell)) else { continue };
         let line = index + 1;
-        let follows = (number.0 == last.0 && number.1 == last.1 + 1) || (number.0 == last.0 + 1 && number.1 == 1);
+        let follows =
+            (number.0 == last.0 && number.1 == last.1 + 1) || (number.0 == last.0 + 1 && number.1 == 1);
         if !follows {
-            report.violation(TABLE, line, format!("{}.{} does not follow {}.{}", number.0, number.1, last.0, last.1));
+            report.violation(
+                TABLE,
+                line,
+                format!("{}.{} does not follow {}.{}", number.0, number.1, last.0, last.1),
+            );
         }
         last = number;
         let [_, rule, tests] = cells.as_slice() else {
@@ -88,8 +93,14 @@ mod tests {
     #[test]
     fn refuses_what_is_missing() {
         let table = [
-            ("| 1.1 | A rule | `http/tests/it/teams.rs::gone` |", "there is no test `http/tests/it/teams.rs::gone`"),
-            ("| 1.1 | A rule | `http/tests/it/gone.rs::names` |", "there is no test `http/tests/it/gone.rs::names`"),
+            (
+                "| 1.1 | A rule | `http/tests/it/teams.rs::gone` |",
+                "there is no test `http/tests/it/teams.rs::gone`",
+            ),
+            (
+                "| 1.1 | A rule | `http/tests/it/gone.rs::names` |",
+                "there is no test `http/tests/it/gone.rs::names`",
+            ),
             ("| 1.1 | A rule | later |", "names no test"),
             ("| 1.1 |  | `http/tests/it/teams.rs::names_are_unique` |", "says no rule"),
             ("| 1.2 | A rule | `http/tests/it/teams.rs::names_are_unique` |", "1.2 does not follow 0.0"),

@@ -61,11 +61,13 @@ struct Inner {
     flaps: HashMap<(Id, String), u32>,
     clusters: HashMap<Id, Progress>,
     journal: Option<Vec<Entry>>,
+    hung: u32,
 }
 
 struct Planned {
-    call: Call,
+    call: Option<Call>,
     id: Option<Id>,
+    after: u32,
     upset: Upset,
     times: u32,
 }
@@ -94,12 +96,17 @@ impl Script {
 
     /// Upsets the next calls of a kind, whatever they are about.
     pub fn upset(&self, call: Call, upset: Upset, times: u32) {
-        self.lock().upsets.push(Planned { call, id: None, upset, times });
+        self.lock().upsets.push(Planned { call: Some(call), id: None, after: 0, upset, times });
     }
 
     /// Upsets the next calls of a kind about one thing.
     pub fn upset_one(&self, id: Id, call: Call, upset: Upset, times: u32) {
-        self.lock().upsets.push(Planned { call, id: Some(id), upset, times });
+        self.lock().upsets.push(Planned { call: Some(call), id: Some(id), after: 0, upset, times });
+    }
+
+    /// Upsets one call about one thing, of whatever kind: the one after so many others.
+    pub fn upset_after(&self, id: Id, after: u32, upset: Upset) {
+        self.lock().upsets.push(Planned { call: None, id: Some(id), after, upset, times: 1 });
     }
 
     /// Fails the next calls of a kind.
@@ -160,6 +167,11 @@ impl Script {
         self.lock().journal.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// How many calls never got an answer.
+    pub fn hung(&self) -> u32 {
+        self.lock().hung
+    }
+
     /// Notes a call, and says what happens to it.
     pub(super) fn begin(&self, call: Call, id: Id, generation: Option<i64>) -> Result<Option<Upset>, Fault> {
         let mut inner = self.lock();
@@ -169,14 +181,21 @@ impl Script {
         if inner.silent.all || inner.silent.ids.contains(&id) {
             return Err(Fault::Unreachable("the connection was refused".into()));
         }
-        let fits = |planned: &Planned| planned.call == call && planned.id.is_none_or(|only| only == id);
+        let fits = |planned: &Planned| {
+            planned.call.is_none_or(|only| only == call) && planned.id.is_none_or(|only| only == id)
+        };
         let Some(at) = inner.upsets.iter().position(fits) else { return Ok(None) };
         let planned = &mut inner.upsets[at];
+        if planned.after > 0 {
+            planned.after -= 1;
+            return Ok(None);
+        }
         planned.times = planned.times.saturating_sub(1);
         let upset = planned.upset.clone();
         if planned.times == 0 {
             inner.upsets.remove(at);
         }
+        inner.hung += u32::from(upset == Upset::Hang);
         Ok(Some(upset))
     }
 

@@ -235,7 +235,10 @@ async fn what_is_kept_in_a_directory_is_found_again_and_holds_no_secret() {
     assert!(is_up(&plane.observe(id(1)).await.unwrap().unwrap()));
     let seen = plane.observe_cluster(id(7)).await.unwrap().unwrap();
     assert!(matches!(seen.progress, Progress::Ready(health) if health.value == HealthValue::Healthy));
-    assert!(seen.metadata.oidc_issuer_url.unwrap().contains("us-west-2"), "it runs where it was failed over to");
+    assert!(
+        seen.metadata.oidc_issuer_url.unwrap().contains("us-west-2"),
+        "it runs where it was failed over to"
+    );
     plane.remove_cluster(id(7)).await.unwrap();
     assert_eq!(plane.observe_cluster(id(7)).await, Ok(None));
     let files: Vec<_> = std::fs::read_dir(directory.path().join("environments")).unwrap().flatten().collect();

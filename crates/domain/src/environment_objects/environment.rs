@@ -28,13 +28,14 @@ pub fn variables<M>(resolved: &[Resolved<Value, M>]) -> BTreeMap<String, String>
     resolved.iter().filter_map(variable).collect()
 }
 
-fn value(values: &Values) -> String {
+/// The value of a variable.
+pub fn value(values: &Values) -> String {
     let value = values.secret.get("value").or_else(|| values.plain.get("value"));
     value.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// A connection in the JSON form that Airflow reads; empty fields are left out.
-fn connection(values: &Values) -> String {
+pub fn connection(values: &Values) -> String {
     let mut body = values.nested(EnvironmentObjectType::Connection);
     let mut out = Map::new();
     for (name, airflow_name) in [

@@ -1,6 +1,5 @@
 //! The product over HTTP, as named actors, on both engines. Files mirror the URL tree; `coverage` walks all operations.
 
-mod agent_tokens;
 mod allowed_ip_address_ranges;
 mod auth;
 mod authorization;

@@ -1,0 +1,143 @@
+//! The plane is away, its components fail, it forgets, it knows more than the database: the status says so.
+
+use std::time::Duration;
+
+use podium_api::Id;
+use podium_api::enums::DeploymentStatus::{Creating, Deploying, Healthy, Unhealthy, Unknown};
+use podium_dataplane::simulated::Call;
+use podium_dataplane::{DataPlane, Health};
+use podium_testkit::{TestApp, on_both_engines};
+
+use super::{come_to_rest, image, running_image, well};
+
+async fn healthy(app: &TestApp) -> Id {
+    let id = app.new_deployment(app.workspace("Data").await).await;
+    app.settle().await;
+    assert_eq!(app.status(id).await, well(Healthy));
+    id
+}
+
+on_both_engines! {
+    async fn a_component_that_fails_makes_it_unhealthy_until_it_is_back(app) {
+        let id = healthy(&app).await;
+        let script = app.plane.script();
+        script.set_health(id, "scheduler", Health::Down("it ran out of memory".into()));
+        app.settle().await;
+        let reason = "Not working: scheduler (it ran out of memory).".to_owned();
+        assert_eq!(app.status(id).await, (Unhealthy, reason.clone()));
+        assert_eq!(app.pending_work().await[0].reason, reason, "it is looked at again even if nobody says so");
+        script.set_health(id, "scheduler", Health::Up);
+        app.settle().await;
+        assert_eq!(app.status(id).await, well(Healthy));
+        assert_eq!(app.pending_work().await, []);
+    }
+
+    async fn a_component_that_flaps_is_followed(app) {
+        let id = healthy(&app).await;
+        app.plane.script().flap(id, "worker", 6);
+        let mut seen = Vec::new();
+        for _ in 0..20 {
+            app.settle().await;
+            seen.push(app.status(id).await.0);
+            match app.pending_work().await.first() {
+                Some(next) => app.world.set(next.due_at),
+                None => app.plane.script().set_health(id, "triggerer", Health::Up),
+            }
+        }
+        assert_eq!(seen[..6], [Unhealthy, Healthy, Unhealthy, Healthy, Unhealthy, Healthy]);
+        assert!(seen[6..].iter().all(|status| *status == Healthy), "{seen:?}");
+        assert_eq!(app.pending_work().await, []);
+    }
+
+    async fn a_plane_that_does_not_answer_is_unknown_and_comes_back(app) {
+        let (id, other) = (healthy(&app).await, app.new_deployment(app.workspace("More").await).await);
+        app.plane.script().lose_contact();
+        app.settle().await;
+        let reason = "The data plane does not answer: the connection was refused.".to_owned();
+        assert_eq!(app.status(id).await, (Unknown, reason.clone()));
+        assert_eq!(app.status(other).await, (Creating, reason), "what never came up is still being made");
+        app.change_deployment(id, image("deploy-1")).await;
+        assert_eq!(app.status(id).await.0, Deploying);
+        app.settle().await;
+        assert_eq!(app.status(id).await.0, Unknown);
+        for _ in 0..8 {
+            app.advance(Duration::from_secs(300));
+            app.settle().await;
+        }
+        assert_eq!(app.pending_work().await.len(), 2, "nothing is forgotten, however long it takes");
+        app.plane.script().regain_contact();
+        app.settle().await;
+        assert_eq!(app.status(id).await, well(Healthy));
+        assert_eq!(app.status(other).await, well(Healthy));
+        assert_eq!(running_image(&app, id).await.as_deref(), Some("deploy-1"));
+        assert_eq!(app.pending_work().await, []);
+    }
+
+    async fn silence_about_one_is_not_silence_about_all(app) {
+        let (one, two) = (healthy(&app).await, app.new_deployment(app.workspace("More").await).await);
+        app.settle().await;
+        app.plane.script().lose_contact_with(one);
+        app.settle().await;
+        assert_eq!((app.status(one).await.0, app.status(two).await.0), (Unknown, Healthy));
+        app.plane.script().regain_contact();
+        app.settle().await;
+        assert_eq!(app.status(one).await, well(Healthy));
+    }
+
+    async fn contact_that_comes_back_unnoticed_is_found_by_looking_again(app) {
+        let id = healthy(&app).await;
+        app.plane.script().fail(Call::Observe, "the certificate has expired", 3);
+        app.plane.script().set_health(id, "worker", Health::Up);
+        app.settle().await;
+        assert_eq!(app.status(id).await.0, Unknown);
+        come_to_rest(&app, &app.loops).await;
+        assert_eq!(app.status(id).await, well(Healthy));
+    }
+
+    async fn what_cannot_be_applied_says_why_and_is_tried_again(app) {
+        let id = app.new_deployment(app.workspace("Data").await).await;
+        app.plane.script().fail(Call::Apply, "the image cannot be pulled", 2);
+        app.settle().await;
+        let reason = "Making the environment failed and is tried again: the image cannot be pulled.";
+        assert_eq!(app.status(id).await, (Creating, reason.into()));
+        assert_eq!(app.pending_work().await[0].reason, reason);
+        come_to_rest(&app, &app.loops).await;
+        assert_eq!(app.status(id).await, well(Healthy));
+    }
+
+    async fn an_environment_that_vanished_is_made_again(app) {
+        let id = healthy(&app).await;
+        app.plane.remove(id).await.expect("it is removed");
+        app.plane.script().set_health(id, "worker", Health::Up);
+        app.settle().await;
+        assert_eq!(app.status(id).await, well(Healthy));
+        assert_eq!(app.plane.environments(), [id]);
+    }
+
+    async fn a_database_that_was_restored_catches_up_with_the_plane(app) {
+        let id = healthy(&app).await;
+        for tag in ["deploy-1", "deploy-2", "deploy-3"] {
+            app.change_deployment(id, image(tag)).await;
+            app.settle().await;
+        }
+        // The database is back at the second of four generations; the plane is not.
+        app.set_column("deployments", id, "generation", "2").await;
+        app.set_column("deployments", id, "observed_generation", "2").await;
+        app.change_deployment(id, image("deploy-4")).await;
+        app.settle().await;
+        let row = app.stored_deployment(id).await.expect("there is one");
+        assert_eq!((row.generation, row.observed_generation, row.status), (5, 5, Healthy));
+        assert_eq!(running_image(&app, id).await.as_deref(), Some("deploy-4"));
+    }
+
+    async fn what_else_was_kept_of_a_deployment_goes_with_it(app) {
+        let id = healthy(&app).await;
+        let logs = app.files.path().join("logs").join(id.as_str());
+        assert!(logs.exists(), "its components have written something");
+        app.delete_deployment(id).await;
+        app.settle().await;
+        assert_eq!(app.plane.environments(), []);
+        assert!(!logs.exists());
+        assert_eq!(app.pending_work().await, []);
+    }
+}
