@@ -31,6 +31,7 @@ impl Installation {
         config.logs = self.data_dir.join(LOGS);
         let world = Arc::new(World::machine());
         let data_dir = DataDir::open(&self.data_dir)?;
+        config.files = self.data_dir.join(OBJECTS);
         let target = self.target();
         let key = match (&self.secret_key, &target) {
             (Some(key), _) => key.clone(),

@@ -45,12 +45,6 @@ pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
     route!(bind, api::clusters::UPDATE, app::clusters::update);
     route!(bind, api::clusters::DELETE, app::clusters::delete);
     route!(bind, api::deployment_logs::GET, app::deployment_logs::get);
-    route!(bind, api::deploys::LIST, app::deploys::list);
-    route!(bind, api::deploys::CREATE, app::deploys::create);
-    route!(bind, api::deploys::GET, app::deploys::get);
-    route!(bind, api::deploys::UPDATE, app::deploys::update);
-    route!(bind, api::deploys::FINALIZE, app::deploys::finalize);
-    route!(bind, api::deploys::ROLLBACK, app::deploys::rollback);
     route!(bind, api::environment_objects::LIST, app::environment_objects::list);
     route!(bind, api::environment_objects::CREATE, app::environment_objects::create);
     route!(bind, api::environment_objects::GET, app::environment_objects::get);

@@ -38,8 +38,8 @@ on_both_engines! {
         let deploy = place.create("DAG_ONLY").await;
         place.upload(url(&deploy)).await;
         let due = app.world.now() + DAY;
-        let next = app.app.db.read(None, |conn| work::next_due(conn, podium_store::deploys::KIND)).await;
-        assert_eq!(next.unwrap(), Some(due), "the loop is told when to look");
+        let waits: Vec<_> = app.pending_work().await.into_iter().map(|work| (work.kind, work.due_at)).collect();
+        assert_eq!(waits, [("deploys".to_owned(), due)], "the loop is told when to look");
         assert_eq!(fate(&app, &deploy).await, Fate::Waits(due));
         app.settle().await;
         assert_eq!((files(&app).len(), app.rows("uploads").await), (1, 1));
@@ -74,8 +74,9 @@ on_both_engines! {
         place.upload(url(&waiting)).await;
         app.delete(&app.owner, &app.path(&format!("/deployments/{}", place.id))).await.ok();
         assert_eq!((app.rows("deploys").await, app.rows("uploads").await), (0, 0));
-        let pending = app.app.db.read(None, |conn| work::pending(conn, None, 9)).await.unwrap();
-        assert_eq!(pending.iter().map(|work| work.kind.as_str()).collect::<Vec<_>>(), ["deployments"]);
+        let kinds: Vec<String> = app.pending_work().await.into_iter().map(|work| work.kind).collect();
+        assert_eq!(kinds, ["deployments"]);
+        app.get(&app.owner, &place.path("")).await.refused(404);
         let dead = put(&app, url(&waiting), archive(&[("a", b"")])).await;
         assert_eq!(dead.refused(404), "There is no such deploy, or you may not see it.");
         assert_eq!(files(&app).len(), 2);

@@ -9,8 +9,6 @@ use super::{Place, id, url};
 
 /// The work that waits for the loops: kinds and ids.
 async fn pending(app: &TestApp) -> Vec<(String, String)> {
-    let pending = app.app.db.read(None, |conn| work::pending(conn, None, 100)).await;
-    let pending: podium_db::Result<_> = pending;
     let mut pending: Vec<(String, String)> =
         app.pending_work().await.into_iter().map(|work| (work.kind, work.id.to_string())).collect();
     pending.sort();
