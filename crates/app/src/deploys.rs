@@ -8,10 +8,11 @@ use podium_api::deploys::{
     CreateDeployRequest, Deploy, DeployGit, DeployRollbackRequest, DeploysPaginated, FinalizeDeployRequest,
     ListDeploys, UpdateDeployRequest,
 };
-use podium_api::enums::{DeployStatus, DeploymentStatus};
+use podium_api::enums::DeployStatus;
 use podium_api::path::{OfDeploy, OfDeployment};
 use podium_api::{Id, Many, Nothing, One};
 use podium_db::{Conn, Tx};
+use podium_domain::deployments::hibernation;
 use podium_domain::deploys::{self as rules, Asker, Details, Outcome, Waiting};
 use podium_domain::{Permission, Refusal, Scope, names};
 use podium_store::deployments::{self, DeploymentRow};
@@ -19,6 +20,7 @@ use podium_store::deploys::{self, DeployRow};
 use podium_store::{Paging, Stamp};
 
 use crate::cx::{Call, Cx};
+use crate::deployments::{changed, find as find_deployment};
 use crate::error::{Error, Result};
 use shown::Place;
 
@@ -204,11 +206,13 @@ fn is_permitted(cx: &Cx<Scope>, row: &DeployRow) -> Result<()> {
 }
 
 fn asker(cx: &Cx<Scope>, deployment: &DeploymentRow) -> Asker {
+    let spec = &deployment.spec;
     Asker {
         is_api_token: cx.authority().is_api_token(),
         status: deployment.status,
-        is_hibernating: deployment.status == DeploymentStatus::Hibernating,
-        is_cicd_enforced: deployment.spec.is_cicd_enforced,
+        is_hibernating: hibernation::state(&spec.hibernation, spec.is_development_mode, cx.now())
+            .is_hibernating,
+        is_cicd_enforced: spec.is_cicd_enforced,
     }
 }
 
@@ -216,17 +220,14 @@ fn asker(cx: &Cx<Scope>, deployment: &DeploymentRow) -> Asker {
 fn want(
     cx: &Cx<Scope>,
     tx: &Tx,
-    mut deployment: DeploymentRow,
+    deployment: DeploymentRow,
     deploy_id: Id,
     outcome: &Outcome,
     git: Option<DeployGit>,
     reason: &str,
 ) -> Result<DeploymentRow> {
+    let mut deployment = DeploymentRow { status_reason: reason.to_owned(), ..changed(cx, deployment) };
     rules::apply(&mut deployment.spec, deploy_id, outcome, git);
-    deployment.generation += 1;
-    deployment.status = DeploymentStatus::Deploying;
-    deployment.status_reason = reason.to_owned();
-    deployment.stamp = deployment.stamp.changed(cx.profile(), cx.now());
     deployments::update(tx, &deployment, &names::fold(&deployment.name))?;
     cx.changed(tx, deployments::KIND, deployment.id, deployment.stamp.version)?;
     Ok(deployment)
@@ -254,8 +255,4 @@ fn find(conn: &Conn, scope: &Scope, path: &OfDeploy) -> Result<(DeploymentRow, D
     let deployment = find_deployment(conn, scope, path.deployment_id)?;
     let row = deploys::get(conn, scope, path.deployment_id, path.deploy_id)?;
     Ok((deployment, row.ok_or_else(|| Error::from(Refusal::not_found("deploy")))?))
-}
-
-fn find_deployment(conn: &Conn, scope: &Scope, id: Id) -> Result<DeploymentRow> {
-    deployments::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("deployment").into())
 }

@@ -47,9 +47,7 @@ statements! {
     LOCK = "UPDATE deploys SET version = version WHERE id = $1";
     LOCK_DEPLOYMENT = "UPDATE deployments SET version = version WHERE id = $1 AND organization_id = $2";
     FAIL = "UPDATE deploys SET status = 'FAILED' WHERE id = $1 AND status = 'INITIALIZED'";
-    DELETE_OF_DEPLOYMENT = "DELETE FROM deploys WHERE deployment_id = $1";
-    FORGET_WORK = "DELETE FROM work WHERE kind = 'deploys' AND id IN \
-        (SELECT id FROM deploys WHERE deployment_id = $1)";
+    DELETE_OF_DEPLOYMENT = "DELETE FROM deploys WHERE deployment_id = $1 RETURNING id, status";
     UPLOADS = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE deploy_id = $1 ORDER BY id";
     UPLOAD = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE id = $1 AND deployment_id = $2";
     INSERT_UPLOAD = "INSERT INTO uploads (id, deployment_id, deploy_id, kind, bytes, unpacked, entries, sha256, \
@@ -203,12 +201,13 @@ pub fn fail(tx: &Tx, id: Id) -> Result<bool> {
 
 /// Removes the deploys of a deployment, with all that was uploaded; the objects are removed afterwards.
 pub fn delete_of_deployment(tx: &Tx, deployment_id: Id) -> Result<()> {
-    let id = deployment_id.as_str();
-    tx.execute(&FORGET_WORK, params![id])?;
-    // In this order: whoever adds an upload holds its deploy.
-    tx.execute(&DELETE_OF_DEPLOYMENT, params![id])?;
-    tx.execute(&DELETE_UPLOADS_OF_DEPLOYMENT, params![id])?;
-    Ok(())
+    // In this order: whoever adds an upload holds its deploy, and whoever works on a deploy ends its work last.
+    let deleted = tx.query(&DELETE_OF_DEPLOYMENT, params![deployment_id.as_str()], |row| {
+        Ok((row.id(0)?, row.word::<DeployStatus>(1)?))
+    })?;
+    tx.execute(&DELETE_UPLOADS_OF_DEPLOYMENT, params![deployment_id.as_str()])?;
+    let waiting = deleted.iter().filter(|(_, status)| *status != DeployStatus::Deployed);
+    waiting.into_iter().try_for_each(|(id, _)| work::forget(tx, KIND, *id).map(drop))
 }
 
 /// What was uploaded for a deploy.

@@ -19,6 +19,7 @@ pub(super) fn remove(cx: &Cx<Scope>, tx: &Tx, id: Id) -> Result<()> {
     }
     grants::delete_deployment(tx, id)?;
     environment_objects::delete_of_deployment(tx, cx.scope(), id)?;
+    deploys::hold_deployment(tx, cx.scope(), id)?;
     deploys::delete_of_deployment(tx, id)?;
     Ok(())
 }

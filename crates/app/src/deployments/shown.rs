@@ -9,6 +9,7 @@ use podium_api::enums::{CloudProvider, DeploymentType};
 use podium_domain::Scope;
 use podium_domain::deployments::queues::DEFAULT;
 use podium_domain::deployments::{EnvironmentVariable, Queue, Spec, hibernation};
+use podium_domain::deploys::image_repository;
 use podium_domain::options::{self, Size};
 use podium_store::deployments::{DeploymentRow, OnCluster};
 
@@ -63,7 +64,7 @@ pub(super) fn deployment(cx: &Cx<Scope>, row: &DeploymentRow) -> Deployment {
         airflow_version,
         platform_runtime_version: spec.runtime_version.clone(),
         runtime_version: spec.runtime_version.clone(),
-        image_repository: format!("{host}/{}", row.namespace),
+        image_repository: image_repository(public_url, &row.namespace),
         image_tag: spec.release.image_tag.clone(),
         image_version: Some(spec.release.image_tag.clone()),
         dag_tarball_version: observed.dag_version.clone(),

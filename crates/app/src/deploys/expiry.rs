@@ -13,11 +13,11 @@ use crate::error::{Error, Result};
 /// What became of a deploy that was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is gone, finalized or failed already: there is nothing more to do.
+    /// It is gone or finalized: there is nothing more to do.
     Settled,
     /// It still waits to be finalized; look again then.
     Waits(Timestamp),
-    /// It has failed now; what was uploaded for it can be removed.
+    /// It has failed, now or before; what was uploaded for it can be removed.
     Failed {
         /// The deployment that it was for.
         deployment_id: Id,
@@ -28,24 +28,23 @@ pub enum Fate {
 pub fn expire(tx: &Tx, id: Id, now: Timestamp) -> Result<Fate> {
     let Some(row) = deploys::hold(tx, id)? else { return Ok(Fate::Settled) };
     let created_at = row.stamp.created_at;
-    match (row.status, rules::status(row.status, created_at, now)) {
-        (DeployStatus::Initialized, DeployStatus::Initialized) => {
-            Ok(Fate::Waits(rules::expires_at(created_at)))
-        }
-        (DeployStatus::Initialized, _) if deploys::fail(tx, id)? => {
-            let change = Change {
-                kind: deploys::KIND,
-                id: id.to_string(),
-                organization_id: Some(row.organization_id.to_string()),
-                workspace_id: None,
-                deployment_id: Some(row.deployment_id.to_string()),
-                version: row.stamp.version,
-            };
-            changes::append(tx, now, change)?;
-            Ok(Fate::Failed { deployment_id: row.deployment_id })
-        }
-        _ => Ok(Fate::Settled),
+    match rules::status(row.status, created_at, now) {
+        DeployStatus::Initialized => return Ok(Fate::Waits(rules::expires_at(created_at))),
+        DeployStatus::Deployed => return Ok(Fate::Settled),
+        DeployStatus::Failed => {}
     }
+    if deploys::fail(tx, id)? {
+        let change = Change {
+            kind: deploys::KIND,
+            id: id.to_string(),
+            organization_id: Some(row.organization_id.to_string()),
+            workspace_id: None,
+            deployment_id: Some(row.deployment_id.to_string()),
+            version: row.stamp.version,
+        };
+        changes::append(tx, now, change)?;
+    }
+    Ok(Fate::Failed { deployment_id: row.deployment_id })
 }
 
 impl App {

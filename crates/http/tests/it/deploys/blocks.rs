@@ -36,8 +36,8 @@ on_both_engines! {
         assert_eq!(answer.code(), 201, "{}", answer.text());
         let version = answer.header("x-ms-version-id").to_owned();
         let kept = format!("deployments/{}/{}/{version}", place.id, id(&deploy));
-        assert_eq!(files(&app), [kept.clone()], "the blocks are gone");
-        assert_eq!(std::fs::read(app.files.path().join(kept)).unwrap(), bytes);
+        assert_eq!(files(&app), [kept.as_str()], "the blocks are gone");
+        assert_eq!(std::fs::read(app.app.config.files.join(kept)).unwrap(), bytes);
         let done = place.finalize(&deploy, json!({ "dagTarballVersion": version })).await.ok();
         assert_eq!(done["status"], "DEPLOYED");
     }

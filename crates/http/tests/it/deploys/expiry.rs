@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use podium_api::Id;
 use podium_app::deploys::{Fate, expire};
-use podium_domain::Scope;
-use podium_store::{deployments, deploys, work};
 use podium_testkit::{TestApp, archive, on_both_engines};
 use serde_json::{Value, json};
 
@@ -39,22 +37,24 @@ on_both_engines! {
         let place = Place::new(&app).await;
         let deploy = place.create("DAG_ONLY").await;
         place.upload(url(&deploy)).await;
-        let deploy_id: Id = id(&deploy).parse().unwrap();
         let due = app.world.now() + DAY;
-        let next = app.app.db.read(None, |conn| work::next_due(conn, podium_store::deploys::KIND)).await;
-        assert_eq!(next.unwrap(), Some(due), "the loop is told when to look");
+        let waits: Vec<_> = app.pending_work().await.into_iter().map(|work| (work.kind, work.due_at)).collect();
+        assert_eq!(waits, [("deploys".to_owned(), due)], "the loop is told when to look");
         assert_eq!(fate(&app, &deploy).await, Fate::Waits(due));
-        assert_eq!(app.app.expire_deploy(deploy_id, app.world.now()).await.unwrap(), Some(due));
+        app.settle().await;
         assert_eq!((files(&app).len(), app.rows("uploads").await), (1, 1));
-        let etag = app.get(&app.owner, &place.path(&format!("/{deploy_id}"))).await.header("etag").to_owned();
+        let path = place.path(&format!("/{}", id(&deploy)));
+        let etag = app.get(&app.owner, &path).await.header("etag").to_owned();
         app.advance(DAY);
-        assert_eq!(app.app.expire_deploy(deploy_id, app.world.now()).await.unwrap(), None);
+        app.settle().await;
         assert_eq!((files(&app), app.rows("uploads").await), (vec![], 0));
-        let failed = app.get(&app.owner, &place.path(&format!("/{deploy_id}"))).await;
+        assert_eq!(app.pending_work().await, []);
+        let failed = app.get(&app.owner, &path).await;
         assert_eq!(failed.ok()["status"], "FAILED");
         let version = |etag: &str| etag.split('-').next().unwrap().to_owned();
         assert_eq!(version(failed.header("etag")), version(&etag), "only callers advance a version");
-        assert_eq!(fate(&app, &deploy).await, Fate::Settled);
+        let deployment_id = place.id;
+        assert_eq!(fate(&app, &deploy).await, Fate::Failed { deployment_id }, "it may be looked at again");
         assert_eq!(fate(&app, &json!({ "id": app.world.id() })).await, Fate::Settled);
     }
 
@@ -72,20 +72,15 @@ on_both_engines! {
         place.deploy("DAG_ONLY").await;
         let waiting = place.create("BUNDLE").await;
         place.upload(url(&waiting)).await;
-        let (id, scope, now) = (place.id, Scope::for_server(app.organization_id), app.world.now());
-        let version = place.state().await.stamp.version;
-        let deleted = app.app.db.write(None, move |tx| {
-            deployments::delete(tx, &scope, id, version, now)?;
-            deploys::delete_of_deployment(tx, id)
-        });
-        deleted.await.unwrap();
+        app.delete(&app.owner, &app.path(&format!("/deployments/{}", place.id))).await.ok();
         assert_eq!((app.rows("deploys").await, app.rows("uploads").await), (0, 0));
-        let pending = app.app.db.read(None, |conn| work::pending(conn, None, 9)).await.unwrap();
-        assert_eq!(pending.iter().map(|work| work.kind.as_str()).collect::<Vec<_>>(), ["deployments"]);
+        let kinds: Vec<String> = app.pending_work().await.into_iter().map(|work| work.kind).collect();
+        assert_eq!(kinds, ["deployments"]);
+        app.get(&app.owner, &place.path("")).await.refused(404);
         let dead = put(&app, url(&waiting), archive(&[("a", b"")])).await;
         assert_eq!(dead.refused(404), "There is no such deploy, or you may not see it.");
-        assert_eq!(files(&app).len(), 2, "files are removed by the loop");
-        app.app.remove_files_of_deployment(id).await.unwrap();
+        assert_eq!(files(&app).len(), 2);
+        app.settle().await;
         assert_eq!(files(&app), [""; 0]);
     }
 }

@@ -2,7 +2,6 @@
 
 use futures_util::future::join_all;
 use podium_api::enums::DeploymentStatus;
-use podium_store::work;
 use podium_testkit::{TestApp, on_both_engines};
 use serde_json::{Value, json};
 
@@ -10,10 +9,8 @@ use super::{Place, id, url};
 
 /// The work that waits for the loops: kinds and ids.
 async fn pending(app: &TestApp) -> Vec<(String, String)> {
-    let pending = app.app.db.read(None, |conn| work::pending(conn, None, 100)).await;
-    let pending: podium_db::Result<_> = pending;
     let mut pending: Vec<(String, String)> =
-        pending.expect("it reads").into_iter().map(|work| (work.kind, work.id.to_string())).collect();
+        app.pending_work().await.into_iter().map(|work| (work.kind, work.id.to_string())).collect();
     pending.sort();
     pending
 }

@@ -145,7 +145,7 @@ fn files(app: &TestApp) -> Vec<String> {
         }
     }
     let mut found = Vec::new();
-    walk(app.files.path(), app.files.path(), &mut found);
+    walk(&app.app.config.files, &app.app.config.files, &mut found);
     found.sort();
     found
 }

@@ -50,8 +50,8 @@ on_both_engines! {
         assert_eq!((answer.code(), answer.text().as_str()), (201, ""));
         let version = answer.header("x-ms-version-id").to_owned();
         let kept = format!("deployments/{}/{}/{version}", place.id, id(&deploy));
-        assert_eq!(files(&app), [kept.clone()]);
-        assert_eq!(std::fs::read(app.files.path().join(&kept)).unwrap(), bytes);
+        assert_eq!(files(&app), [kept.as_str()]);
+        assert_eq!(std::fs::read(app.app.config.files.join(&kept)).unwrap(), bytes);
         let deploy_id = id(&deploy).parse().unwrap();
         let rows = app.app.db.read(None, move |conn| deploys::uploads(conn, deploy_id)).await;
         let rows: podium_db::Result<_> = rows;
@@ -192,7 +192,7 @@ on_both_engines! {
 }
 
 fn on_each_engine(
-    test: impl AsyncFn(&TestApp, &Place<'_>),
+    test: &impl AsyncFn(&TestApp, &Place<'_>),
     change: fn(&mut podium_app::Config, &mut podium_http::Settings),
 ) {
     for engine in [Engine::Sqlite, Engine::Postgres] {
@@ -209,7 +209,7 @@ fn on_each_engine(
 #[test]
 fn an_archive_over_the_limit_is_refused_before_or_while_it_arrives() {
     on_each_engine(
-        async |app, place| {
+        &async |app: &TestApp, place: &Place<'_>| {
             let deploy = place.create("DAG_ONLY").await;
             assert!(url(&deploy).contains("limit=1000&"));
             let large = archive(&[("a", &noise(5000))]);
@@ -229,7 +229,7 @@ fn an_archive_over_the_limit_is_refused_before_or_while_it_arrives() {
 #[test]
 fn an_upload_that_stands_still_is_ended() {
     on_each_engine(
-        async |app, place| {
+        &async |app: &TestApp, place: &Place<'_>| {
             let deploy = place.create("DAG_ONLY").await;
             let half = archive(&[("a", &noise(900_000))])[..600_000].to_vec();
             let message = stall(app, url(&deploy), half).await.refused(408);
@@ -242,7 +242,7 @@ fn an_upload_that_stands_still_is_ended() {
 #[test]
 fn an_upload_that_is_abandoned_leaves_nothing() {
     on_each_engine(
-        async |app, place| {
+        &async |app: &TestApp, place: &Place<'_>| {
             let deploy = place.create("DAG_ONLY").await;
             let half = archive(&[("a", &noise(900_000))])[..600_000].to_vec();
             let abandoned = stall(app, url(&deploy), half);
@@ -256,7 +256,7 @@ fn an_upload_that_is_abandoned_leaves_nothing() {
 #[test]
 fn only_so_many_uploads_are_received_at_once() {
     on_each_engine(
-        async |app, place| {
+        &async |app: &TestApp, place: &Place<'_>| {
             let deploy = place.create("DAG_ONLY").await;
             let uploads: FuturesUnordered<_> =
                 (0..65).map(|_| stall(app, url(&deploy), Vec::new())).collect();
@@ -271,7 +271,7 @@ fn only_so_many_uploads_are_received_at_once() {
 #[test]
 fn a_body_that_breaks_off_is_refused() {
     on_each_engine(
-        async |app, place| {
+        &async |app: &TestApp, place: &Place<'_>| {
             let deploy = place.create("DAG_ONLY").await;
             let frames =
                 [Ok(Frame::data(Bytes::from_static(b"\x1f\x8b"))), Err(std::io::Error::other("reset"))];
