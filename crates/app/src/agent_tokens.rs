@@ -49,6 +49,7 @@ pub async fn create(
     let issued = cx.app().issue(credential, Some(vec![place]), cx.now());
     cx.mutate(move |cx, tx| {
         let deployment = deployments::find(tx, cx.scope(), deployment_id)?;
+        cx.expect_version(deployment.stamp.version)?;
         if deployment.spec.remote_execution.is_none() {
             let message = "The deployment has no remote execution: enable `remoteExecution` first.";
             return Err(Refusal::invalid(message).into());

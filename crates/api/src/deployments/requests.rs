@@ -354,17 +354,17 @@ fn instance_spec(generator: &mut SchemaGenerator) -> Schema {
 }
 
 fn queues(generator: &mut SchemaGenerator) -> Schema {
-    queues_of(narrowed::<WorkerQueueRequest>(generator, "UpdateWorkerQueueRequest", &[], &[]))
+    queues_of(&narrowed::<WorkerQueueRequest>(generator, "UpdateWorkerQueueRequest", &[], &[]))
 }
 
 fn machine_queues(generator: &mut SchemaGenerator) -> Schema {
     let (name, without, required) = ("WorkerQueueRequest", ["nodePoolId"], ["platformMachine"]);
-    queues_of(narrowed::<WorkerQueueRequest>(generator, name, &without, &required))
+    queues_of(&narrowed::<WorkerQueueRequest>(generator, name, &without, &required))
 }
 
 fn node_pool_queues(generator: &mut SchemaGenerator) -> Schema {
     let without = ["platformMachine", "podEphemeralStorage"];
-    queues_of(narrowed::<WorkerQueueRequest>(
+    queues_of(&narrowed::<WorkerQueueRequest>(
         generator,
         "HybridWorkerQueueRequest",
         &without,
@@ -373,6 +373,6 @@ fn node_pool_queues(generator: &mut SchemaGenerator) -> Schema {
 }
 
 /// An executor without queues is sent an empty list as well as none: which one it is, the rules know.
-fn queues_of(queue: Schema) -> Schema {
+fn queues_of(queue: &Schema) -> Schema {
     json_schema!({ "type": "array", "items": queue, "minItems": 1, "maxItems": 100, (MAY_BE_EMPTY): true })
 }

@@ -13,8 +13,8 @@ fn schedule(hibernate: &str, wake: &str) -> Value {
     json!({ "hibernateAtCron": hibernate, "wakeAtCron": wake, "isEnabled": true })
 }
 
-fn scaling(schedules: Value) -> Value {
-    json!({ "isDevelopmentMode": true, "scalingSpec": { "hibernationSpec": { "schedules": schedules } } })
+fn scaling(schedules: impl Into<Value>) -> Value {
+    json!({ "isDevelopmentMode": true, "scalingSpec": { "hibernationSpec": { "schedules": schedules.into() } } })
 }
 
 fn status(deployment: &Value) -> Value {

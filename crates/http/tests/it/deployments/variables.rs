@@ -10,12 +10,12 @@ use super::{change, create, made, path, read};
 const FIRST: &str = "planted-secret-one";
 const SECOND: &str = "planted-secret-two";
 
-fn secret(key: &str, value: Value) -> Value {
-    json!({ "key": key, "value": value, "isSecret": true })
+fn secret(key: &str, value: impl Into<Value>) -> Value {
+    json!({ "key": key, "value": value.into(), "isSecret": true })
 }
 
-fn plain(key: &str, value: Value) -> Value {
-    json!({ "key": key, "value": value, "isSecret": false })
+fn plain(key: &str, value: impl Into<Value>) -> Value {
+    json!({ "key": key, "value": value.into(), "isSecret": false })
 }
 
 /// Key, value, whether it is a secret and the second of its last change.
