@@ -67,7 +67,9 @@ fn a_lost_token_of_the_owner_is_made_anew() {
 #[test]
 fn commands_make_no_installation_where_there_is_none() {
     let installation = Installation::new();
-    for command in [["ip-range", "reset"], ["owner-token", "new"], ["signing-key", "rotate"], ["work", "--json"]] {
+    for command in
+        [["ip-range", "reset"], ["owner-token", "new"], ["signing-key", "rotate"], ["work", "--json"]]
+    {
         let refused = installation.run(&command);
         assert_eq!(refused.code, Some(1));
         let start = format!("podium: there is no installation in {}", installation.data_dir().display());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::program::{Installation, Program};
 
 /// So long that only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Asks until the answer is as expected.
 pub(crate) fn wait_until<T>(what: &str, ask: impl Fn() -> T, is_so: impl Fn(&T) -> bool) -> T {
@@ -54,7 +54,7 @@ impl Served {
         Self { program, token, organization, workspace }
     }
 
-    fn create(&self, name: &str, others: Value) -> String {
+    fn create(&self, name: &str, others: &Value) -> String {
         let mut body = json!({ "name": name, "workspaceId": self.workspace });
         body.as_object_mut().unwrap().extend(others.as_object().unwrap().clone());
         let path = format!("{}/deployments", self.organization);
@@ -75,13 +75,13 @@ impl Served {
 fn deployments_come_up_survive_a_restart_and_go() {
     let installation = Installation::new();
     let served = Served::start(&installation);
-    let id = served.create("Reports", json!({}));
+    let id = served.create("Reports", &json!({}));
     served.wait_for(&id, "HEALTHY");
     assert_eq!(environments(&installation), BTreeSet::from([id.clone()]));
     served.program.stop();
     let served = Served::start(&installation);
     assert_eq!(served.program.get(&served.deployment(&id), &served.token).json()["status"], "HEALTHY");
-    let other = served.create("More", json!({}));
+    let other = served.create("More", &json!({}));
     served.wait_for(&other, "HEALTHY");
     let deleted = served.program.call("DELETE", &served.deployment(&id), &served.token, None);
     assert_eq!(deleted.status, 204);
@@ -103,7 +103,7 @@ fn an_operator_sees_what_is_pending_and_why() {
         "isDevelopmentMode": true,
         "scalingSpec": { "hibernationSpec": { "schedules": [nightly] } },
     });
-    let id = served.create("Playground", development);
+    let id = served.create("Playground", &development);
     let settled = |rows: &Vec<Value>| rows.len() == 1 && rows[0]["state"] == "waiting";
     let row = wait_until("it waits", || pending(&installation, &[]), settled).remove(0);
     assert_eq!((&row["kind"], &row["id"], &row["tries"]), (&json!("deployments"), &json!(id), &json!(0)));
