@@ -1,4 +1,4 @@
-//! The developer's commands: `cargo xtask test`, `contract`, `tidy` and `bench`.
+//! The developer's commands: `cargo xtask test`, `contract`, `tidy`, `bench`, `crash` and `mutate`.
 //!
 //! They are a program of the workspace, so that a machine with Rust can run them with nothing else prepared. It is
 //! the first thing built, so it depends on almost nothing.
@@ -7,6 +7,7 @@
 
 mod bench;
 mod contract;
+mod crash;
 mod keeper;
 mod mutate;
 mod outcome;
@@ -36,6 +37,11 @@ Usage: cargo xtask <command>
   schemathesis               only that part of the tests
   bench [--deployments]      the release program against a bare handler, as ratios; with --deployments only that half,
         [--million]          with --million also the start on a database of a million rows
+  bench [--million]          the release program against a bare handler, as ratios; with --million also the start on
+                             a database of a million rows
+  crash [--rounds 50] [--callers 500]
+                             kill the served program at random moments while callers create, deploy to and delete
+                             deployments, on both engines, and check what is left
   mutate                     break ten rules on purpose, one at a time: the tests must notice each
   help                       this text
 ";
@@ -62,6 +68,9 @@ fn run(arguments: &[&str]) -> Outcome {
         ["bench"] => bench::run(bench::What::All),
         ["bench", "--deployments"] => bench::run(bench::What::Deployments),
         ["bench", "--million"] => bench::run(bench::What::Million),
+        ["bench"] => bench::run(false),
+        ["bench", "--million"] => bench::run(true),
+        ["crash", options @ ..] => crash::run(options),
         ["mutate"] => mutate::run(),
         ["schemathesis"] => schemathesis::alone(),
         [] | ["help" | "--help" | "-h", ..] => {

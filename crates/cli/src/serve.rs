@@ -66,6 +66,9 @@ pub(crate) struct Serve {
     /// What deployments run on. Only the simulated one is there yet.
     #[arg(long, env = "PODIUM_DATA_PLANE", value_enum, default_value = "simulated")]
     data_plane: data_plane::Kind,
+    /// Seconds after which another replica takes over the work of one that died; a step may take two thirds of it.
+    #[arg(long, env = "PODIUM_LEASE", default_value = "30", value_parser = clap::value_parser!(u32).range(3..=3600))]
+    lease: u32,
     /// Days for which logs of deployments are kept.
     #[arg(long, env = "PODIUM_LOG_RETENTION_DAYS", default_value = "15", value_parser = clap::value_parser!(u32).range(1..))]
     log_retention_days: u32,
@@ -111,7 +114,7 @@ impl Serve {
         self.data_plane.check()?;
         let app = self.installation.open(self.config(address)?).await?;
         let plane = self.data_plane.open(&app, &self.installation.data_dir)?;
-        let loops = Loops::new(&app, &plane, Options::default()).start();
+        let loops = Loops::new(&app, &plane, self.loops()).start();
         let background =
             [tokio::spawn(follow::run(app.clone())), tokio::spawn(maintenance::run(app.clone()))];
         let server = Server::new(app.clone(), settings);
@@ -129,6 +132,11 @@ impl Serve {
         finish(&app).await;
         log.write_out();
         Ok(())
+    }
+
+    fn loops(&self) -> Options {
+        let lease = Duration::from_secs(self.lease.into());
+        Options { lease, step_time: lease * 2 / 3, ..Options::default() }
     }
 
     fn config(&self, address: SocketAddr) -> Result<Config, String> {

@@ -37,7 +37,7 @@ impl Deployments {
                 is_hibernating: rest.is_hibernating,
                 status: row.status,
             };
-            let next_event = rest.next.map(|(at, _)| at);
+            let next_event = rest.next.map(|(at, _)| at).filter(|at| *at > now);
             let sight = self.observe(id).await;
             let verdict = match plan(Some(&desired), &sight) {
                 Step::Apply(_) if is_applied => {

@@ -154,15 +154,15 @@ impl Inner {
             outcome = Outcome::Failed;
             tracing::warn!(kind, %id, attempts = claim.attempts, why, "a step failed and is tried again");
         }
-        if !self.finish(kind, claim, done).await {
-            outcome = Outcome::Overtaken;
+        if let Some(worse) = self.finish(kind, claim, done).await {
+            outcome = worse;
         }
         counts.count(outcome, started.elapsed());
         tracing::debug!(kind, %id, ?outcome, "a step ended");
     }
 
-    /// Writes what came of a step together with the end of its work; says whether this process still held it.
-    async fn finish(&self, kind: &'static str, claim: Claim, done: Done) -> bool {
+    /// Writes what came of a step together with the end of its work; says how it ended instead if that did not work.
+    async fn finish(&self, kind: &'static str, claim: Claim, done: Done) -> Option<Outcome> {
         let now = self.app.world.now();
         let again = self.again(&claim, &done, now);
         let (holder, mut effect) = (self.holder().to_owned(), done.effect);
@@ -180,17 +180,17 @@ impl Inner {
         };
         let id = claim.id;
         match self.app.db.write(None, unit).await {
-            Ok(()) => true,
+            Ok(()) => None,
             Err(Ending::Overtaken) => {
                 // What was done to the data plane may have undone what another did: somebody has to look again.
                 tracing::warn!(kind, %id, "a step took longer than its lease; its thing is looked at again");
                 let asked = self.app.db.write(None, move |tx| work::enqueue(tx, kind, id, now, now)).await;
                 note(kind, asked);
-                false
+                Some(Outcome::Overtaken)
             }
             Err(Ending::Db(error @ Error::Unavailable(_))) => {
                 tracing::warn!(kind, %id, %error, "the end of a step cannot be written; its lease will lapse");
-                true
+                Some(Outcome::Failed)
             }
             Err(Ending::Db(error)) => {
                 tracing::error!(kind, %id, %error, "what a step found cannot be written");
@@ -201,7 +201,7 @@ impl Inner {
                     None => Ok(true),
                 });
                 note(kind, put_back.await);
-                true
+                Some(Outcome::Failed)
             }
         }
     }

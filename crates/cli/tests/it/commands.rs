@@ -67,7 +67,9 @@ fn a_lost_token_of_the_owner_is_made_anew() {
 #[test]
 fn commands_make_no_installation_where_there_is_none() {
     let installation = Installation::new();
-    for command in [["ip-range", "reset"], ["owner-token", "new"], ["signing-key", "rotate"]] {
+    for command in
+        [["ip-range", "reset"], ["owner-token", "new"], ["signing-key", "rotate"], ["work", "--json"]]
+    {
         let refused = installation.run(&command);
         assert_eq!(refused.code, Some(1));
         let start = format!("podium: there is no installation in {}", installation.data_dir().display());
@@ -84,6 +86,7 @@ fn help_says_what_to_type() {
         (&["serve"], "podium serve --listen 0.0.0.0:8443 --tls-cert"),
         (&["ip-range", "reset"], "podium ip-range reset --data-dir ./podium-data"),
         (&["signing-key", "rotate"], "podium signing-key rotate --data-dir ./podium-data"),
+        (&["work"], "podium work --kind deployments --limit 20"),
     ] {
         let help = installation.run(&[command, &["--help"]].concat());
         assert_eq!(help.code, Some(0));

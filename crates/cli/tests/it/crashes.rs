@@ -1,50 +1,28 @@
 //! What was acknowledged is there after a crash, and what is there is whole.
 
+mod deployments;
+
 use std::collections::HashSet;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 
 use serde_json::{Value, json};
 
-use crate::program::{Installation, Program, request};
+use crate::program::{Caller, Installation, Program};
 
 const ROUNDS: usize = 3;
 const WRITERS: usize = 8;
 const ENOUGH: usize = 300;
 
 /// Creates workspaces over one connection until it breaks.
-fn create(stream: TcpStream, organization: &str, token: &str, prefix: &str, made: &dyn Fn(String)) {
-    let Ok(answers) = stream.try_clone() else { return };
-    let (mut stream, mut answers) = (stream, BufReader::new(answers));
-    let head = format!("Authorization: Bearer {token}\r\n");
+fn create(mut caller: Caller, organization: &str, prefix: &str, made: &dyn Fn(String)) {
     for number in 0.. {
         let name = format!("{prefix} {number}");
-        let request =
-            request("POST", &format!("{organization}/workspaces"), &head, Some(&json!({ "name": name })));
-        if stream.write_all(&request).is_err() || !is_acknowledged(&mut answers) {
-            return;
-        }
-        made(name);
-    }
-}
-
-/// Whether a whole answer came, and a good one.
-fn is_acknowledged(answers: &mut BufReader<TcpStream>) -> bool {
-    let (mut line, mut length, mut is_good) = (String::new(), 0, false);
-    loop {
-        line.clear();
-        if !answers.read_line(&mut line).is_ok_and(|read| read > 0) {
-            return false;
-        }
-        is_good |= line.starts_with("HTTP/1.1 200");
-        if let Some(text) = line.to_lowercase().strip_prefix("content-length:") {
-            length = text.trim().parse().unwrap();
-        }
-        if line == "\r\n" {
-            return answers.read_exact(&mut vec![0; length]).is_ok() && is_good;
+        let body = json!({ "name": name });
+        match caller.call("POST", &format!("{organization}/workspaces"), Some(&body)) {
+            Some((200, _)) => made(name),
+            _ => return,
         }
     }
 }
@@ -76,10 +54,10 @@ fn a_crash_loses_nothing_that_was_acknowledged() {
         let count = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             let start = |writer: usize| {
-                let stream = program.connect();
-                let (organization, token, made, count) = (&organization, &token, &made, &count);
+                let caller = Caller::new(&program, &token);
+                let (organization, made, count) = (&organization, &made, &count);
                 scope.spawn(move || {
-                    create(stream, organization, token, &format!("{round} {writer}"), &|name| {
+                    create(caller, organization, &format!("{round} {writer}"), &|name| {
                         made.lock().unwrap().insert(name);
                         count.fetch_add(1, Ordering::SeqCst);
                     });

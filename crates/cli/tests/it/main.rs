@@ -2,6 +2,7 @@
 
 mod commands;
 mod crashes;
+mod loops;
 mod program;
 mod serving;
 mod starting;

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use podium_db::Target;
+use podium_testkit::{Database, Engine, block_on};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -15,7 +17,10 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A data directory, and what runs on it.
-pub(crate) struct Installation(TempDir);
+pub(crate) struct Installation {
+    directory: TempDir,
+    variables: Vec<(&'static str, String)>,
+}
 
 /// How a command ended.
 pub(crate) struct Ended {
@@ -26,12 +31,24 @@ pub(crate) struct Ended {
 
 impl Installation {
     pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir().expect("a temporary directory"))
+        Self { directory: tempfile::tempdir().expect("a temporary directory"), variables: Vec::new() }
+    }
+
+    /// An installation whose data is on this engine.
+    pub(crate) fn on(engine: Engine) -> Self {
+        let mut installation = Self::new();
+        if engine == Engine::Postgres
+            && let Target::Postgres(url) = block_on(Database::create(engine)).target()
+        {
+            let key = "the key of these tests, which is long enough".to_owned();
+            installation.variables = vec![("PODIUM_DATABASE_URL", url), ("PODIUM_SECRET_KEY", key)];
+        }
+        installation
     }
 
     /// The data directory, which the program makes itself.
     pub(crate) fn data_dir(&self) -> PathBuf {
-        self.0.path().join("data")
+        self.directory.path().join("data")
     }
 
     pub(crate) fn read(&self, file: &str) -> String {
@@ -43,7 +60,8 @@ impl Installation {
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PODIUM_")) {
             command.env_remove(name);
         }
-        command.args(arguments).env("PODIUM_DATA_DIR", self.data_dir()).current_dir(self.0.path());
+        command.args(arguments).env("PODIUM_DATA_DIR", self.data_dir()).current_dir(self.directory.path());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -149,6 +167,42 @@ impl Drop for Program {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A client that keeps its connection, and gives up when that breaks.
+pub(crate) struct Caller {
+    stream: TcpStream,
+    answers: BufReader<TcpStream>,
+    head: String,
+}
+
+impl Caller {
+    pub(crate) fn new(program: &Program, token: &str) -> Self {
+        let stream = program.connect();
+        let answers = BufReader::new(stream.try_clone().expect("a socket has two ends"));
+        Self { stream, answers, head: format!("Authorization: Bearer {token}\r\n") }
+    }
+
+    /// Status and body of a whole answer; `None` where none came.
+    pub(crate) fn call(&mut self, method: &str, path: &str, body: Option<&Value>) -> Option<(u16, Vec<u8>)> {
+        self.stream.write_all(&request(method, path, &self.head, body)).ok()?;
+        let (mut line, mut length, mut status) = (String::new(), 0, 0);
+        loop {
+            line.clear();
+            if self.answers.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            if let Some(text) = line.strip_prefix("HTTP/1.1 ") {
+                status = text.split(' ').next()?.parse().ok()?;
+            } else if let Some(text) = line.to_lowercase().strip_prefix("content-length:") {
+                length = text.trim().parse().ok()?;
+            } else if line == "\r\n" {
+                let mut body = vec![0; length];
+                self.answers.read_exact(&mut body).ok()?;
+                return Some((status, body));
+            }
+        }
     }
 }
 

@@ -118,10 +118,18 @@ fn wrong_settings_are_explained() {
         (&["--tls-cert", "x.pem"], "--tls-key"),
         (&["--trusted-proxy", "everybody"], "invalid value 'everybody'"),
         (&["--log", "loud=very"], "--log: "),
+        (
+            &["--data-plane", "local"],
+            "podium: the data plane `local` is not available yet: use --data-plane simulated",
+        ),
+        (&["--data-plane", "kubernetes"], "podium: the data plane `kubernetes` is not available yet"),
+        (&["--data-plane", "cloud"], "[possible values: local, simulated, kubernetes]"),
+        (&["--lease", "2"], "2 is not in 3..=3600"),
         (&["--database-url", "postgres://podium@127.0.0.1:1/podium"], "PODIUM_SECRET_KEY"),
     ] {
         let refused = installation.run(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
         assert_ne!(refused.code, Some(0), "{arguments:?}");
         assert!(refused.stderr.contains(expected), "{arguments:?}: {}", refused.stderr);
+        assert!(!installation.data_dir().join("podium.db").exists(), "nothing was made");
     }
 }
