@@ -1,6 +1,9 @@
 //! The benchmark: the release program and a bare handler that returns the same bytes, driven by the same load tool
 //! in the same run. What it prints are ratios; times of one machine say nothing about another.
 
+mod client;
+mod deployments;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,20 +29,40 @@ struct Measured {
     latency: String,
 }
 
-/// Runs the benchmark; with `--million` also the start on a database of a million rows.
-pub(crate) fn run(million: bool) -> Outcome {
+/// What to measure.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    /// Identity, and then deployments.
+    All,
+    /// Deployments only.
+    Deployments,
+    /// The start on a database of a million rows, too.
+    Million,
+}
+
+/// Runs the benchmark.
+pub(crate) fn run(what: What) -> Outcome {
     if directory_of("wrk", &[]).is_none() {
         install("the load tool wrk", &["wrk"])?;
     }
     must(&mut cargo(&["build", "--release", "--package", "podium-cli"]))?;
     must(&mut cargo(&["build", "--release", "--package", "xtask", "--example", "bare"]))?;
+    if what != What::Deployments {
+        identity(what == What::Million)?;
+    }
+    let bench = Bench::start()?;
+    println!("idle memory: {} MB", bench.memory()?);
+    bench.deployments()
+}
+
+fn identity(million: bool) -> Outcome {
     let bench = Bench::start()?;
     println!("idle memory: {} MB", bench.memory()?);
     bench.creates()?;
     bench.seed(LISTED)?;
     let organization = format!("/v1/organizations/{}", bench.organization);
     let workspace = bench.first_workspace()?;
-    println!("{:<34}{:>12}{:>12}{:>8}{:>14}   latency", "read", "podium/s", "bare/s", "ratio", "read anew");
+    heading();
     for (name, path) in [
         ("GET /users/self", "/v1/users/self".to_owned()),
         ("GET one workspace", format!("{organization}/workspaces/{workspace}")),
@@ -56,6 +79,10 @@ pub(crate) fn run(million: bool) -> Outcome {
         bench.restart()?;
     }
     Ok(())
+}
+
+fn heading() {
+    println!("{:<34}{:>12}{:>12}{:>8}{:>14}   latency", "read", "podium/s", "bare/s", "ratio", "read anew");
 }
 
 struct Bench {
@@ -207,7 +234,8 @@ impl Bench {
 fn serve(program: &Path, directory: &Path, port: u16) -> Outcome<Keeper> {
     let (listen, data) = (format!("127.0.0.1:{port}"), directory.join("data").display().to_string());
     let program = program.display().to_string();
-    let line = [program.as_str(), "serve", "--listen", &listen, "--data-dir", &data];
+    let line =
+        [program.as_str(), "serve", "--listen", &listen, "--data-dir", &data, "--data-plane", "simulated"];
     let own = keeper::directory("bench", None)?;
     let mut server = Keeper::start(&line, &own, None, scratch()?.join("bench.log"), "TERM")?;
     server.wait_until(Duration::from_secs(30), || status(port, "/readyz", "").is_ok_and(|s| s == 200))?;

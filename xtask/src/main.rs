@@ -34,8 +34,8 @@ Usage: cargo xtask <command>
   contract [--check]         write the generated files in contract/; with --check only compare them
   tidy                       the rules that no compiler checks: arrows between crates, names, sizes, links
   schemathesis               only that part of the tests
-  bench [--million]          the release program against a bare handler, as ratios; with --million also the start on
-                             a database of a million rows
+  bench [--deployments]      the release program against a bare handler, as ratios; with --deployments only that half,
+        [--million]          with --million also the start on a database of a million rows
   mutate                     break ten rules on purpose, one at a time: the tests must notice each
   help                       this text
 ";
@@ -59,8 +59,9 @@ fn run(arguments: &[&str]) -> Outcome {
         ["contract"] => contract::write(),
         ["contract", "--check"] => contract::check(),
         ["tidy"] => tidy::run(),
-        ["bench"] => bench::run(false),
-        ["bench", "--million"] => bench::run(true),
+        ["bench"] => bench::run(bench::What::All),
+        ["bench", "--deployments"] => bench::run(bench::What::Deployments),
+        ["bench", "--million"] => bench::run(bench::What::Million),
         ["mutate"] => mutate::run(),
         ["schemathesis"] => schemathesis::alone(),
         [] | ["help" | "--help" | "-h", ..] => {

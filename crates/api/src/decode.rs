@@ -17,12 +17,17 @@ const MAX_INTEGER: i64 = 9_007_199_254_740_991;
 /// Marks a list whose least length does not hold for an empty one.
 pub const MAY_BE_EMPTY: &str = "x-may-be-empty";
 
+/// Names the fields that an object lacks and another of its kind has: known, and refused unless blank.
+pub const SIBLINGS: &str = "x-sibling-fields";
+
 /// A schema made ready for checking values.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the fields are the keywords of JSON Schema")]
 pub enum Check {
     /// Anything goes.
     Anything,
+    /// What another object of its kind has: nothing, however that is written.
+    Sibling,
     /// A string.
     Text { min: Option<u64>, max: Option<u64>, words: Option<Vec<String>>, format: Format },
     /// A whole number.
@@ -175,6 +180,7 @@ impl Check {
         let mut wrong = |code: &str, message: String| errors.push(FieldError::new(path, code, message));
         match (self, value) {
             (Self::Anything, _) | (Self::Boolean, Value::Bool(_)) => {}
+            (Self::Sibling, _) => wrong("excluded", "must be left out: it does not go with this type".into()),
             (Self::Text { min, max, words, format }, Value::String(text)) => {
                 let length = text.chars().count() as u64;
                 if let Some(words) = words {
@@ -250,6 +256,7 @@ impl Check {
     fn describe(&self) -> &'static str {
         match self {
             Self::Anything => "anything",
+            Self::Sibling => "left out",
             Self::Text { .. } => "a string",
             Self::Integer { .. } => "a whole number",
             Self::Boolean => "true or false",
@@ -269,7 +276,7 @@ impl Check {
     /// The parts of a request that may be shown again: fields that the schema names and does not mark as secret.
     pub fn without_secrets(&self, value: &Value) -> Option<Value> {
         match (self, value) {
-            (Self::Text { format: Format::Secret, .. }, _) => None,
+            (Self::Text { format: Format::Secret, .. } | Self::Sibling, _) => None,
             (Self::List { items, .. }, Value::Array(list)) => {
                 Some(list.iter().filter_map(|item| items.without_secrets(item)).collect())
             }
@@ -285,9 +292,12 @@ impl Check {
                     .filter_map(|(name, value)| Some((name.clone(), values.without_secrets(value)?)));
                 Some(Value::Object(shown.collect()))
             }
-            (Self::Union { variants, .. }, Value::Object(object)) => {
+            (Self::Union { tag, variants }, Value::Object(object)) => {
+                let word = object.get(tag).and_then(Value::as_str);
+                let own = variants.iter().filter(|(known, _)| Some(known.as_str()) == word);
                 let shown = object.iter().filter_map(|(name, value)| {
-                    let field = variants.iter().flat_map(|(_, fields)| fields).find(|f| f.name == *name)?;
+                    let mut fields = own.clone().chain(variants).flat_map(|(_, fields)| fields);
+                    let field = fields.find(|field| field.name == *name)?;
                     Some((name.clone(), field.check.without_secrets(value)?))
                 });
                 Some(Value::Object(shown.collect()))
@@ -305,13 +315,24 @@ fn fields(schema: &Value, schemas: &Map<String, Value>) -> Vec<Field> {
         let required = required.is_some_and(|names| names.iter().any(|n| n == name));
         Field { name: name.clone(), required, clearable, check }
     };
-    schema["properties"].as_object().into_iter().flatten().map(field).collect()
+    let sibling = |name: &str| Field {
+        name: name.to_owned(),
+        required: false,
+        clearable: false,
+        check: Check::Sibling,
+    };
+    let own = schema["properties"].as_object().into_iter().flatten().map(field);
+    let siblings = schema[SIBLINGS].as_array().into_iter().flatten().filter_map(Value::as_str).map(sibling);
+    own.chain(siblings).collect()
 }
 
 impl Field {
     fn visit(&self, object: &mut Map<String, Value>, parent: &str, errors: &mut Vec<FieldError>) {
         let path = if parent.is_empty() { self.name.clone() } else { format!("{parent}.{}", self.name) };
-        let blank = |value: &Value| value.is_null() || (value == "" && self.check.empty_is_absent());
+        let blank = |value: &Value| match self.check {
+            Check::Sibling => union::is_blank(value),
+            _ => value.is_null() || (value == "" && self.check.empty_is_absent()),
+        };
         match object.get_mut(&self.name) {
             Some(value) if !self.required && blank(value) => {
                 if self.clearable {

@@ -9,6 +9,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::decode::SIBLINGS;
+
 /// A request that comes in variants.
 pub trait Union: JsonSchema {
     /// The wire name of the field that names the variant.
@@ -89,7 +91,10 @@ pub(crate) fn narrowed<T: JsonSchema>(
     without: &[&str],
     required: &[&str],
 ) -> Schema {
-    let schema = narrow(T::json_schema(generator).to_value(), without, required);
+    let mut schema = narrow(T::json_schema(generator).to_value(), without, required);
+    if !without.is_empty() {
+        schema[SIBLINGS] = without.into();
+    }
     generator.definitions_mut().insert(name.into(), schema);
     json_schema!({ "$ref": format!("#/components/schemas/{name}") })
 }

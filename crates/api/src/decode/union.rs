@@ -34,7 +34,11 @@ pub(super) fn visit(
                 }
                 (object, errors)
             });
-            if let Some((fitting, found)) = tries.min_by_key(|(_, errors)| errors.len()) {
+            // A field that only a sibling has says more of what is meant than a field that is wrong.
+            let misfit = |errors: &[FieldError]| {
+                (errors.iter().filter(|error| error.code == "excluded").count(), errors.len())
+            };
+            if let Some((fitting, found)) = tries.min_by_key(|(_, errors)| misfit(errors)) {
                 *object = fitting;
                 errors.extend(found);
             }
@@ -74,7 +78,7 @@ fn check(
 }
 
 /// What clients send for a field that they do not mean.
-fn is_blank(value: &Value) -> bool {
+pub(super) fn is_blank(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
         Value::String(text) => text.is_empty(),
@@ -143,6 +147,21 @@ mod tests {
         assert_eq!(pets().decode::<Value>(json!({ "name": "Tom" })), Ok(json!({ "name": "Tom" })));
         assert_eq!(pets().decode::<Value>(json!({ "tricks": ["sit"] })), Ok(json!({ "tricks": ["sit"] })));
         assert_eq!(pets().decode::<Value>(json!({ "kind": "", "tricks": [] })), Ok(json!({ "tricks": [] })));
+        let errors = pets().decode::<Value>(json!({ "tricks": "sit" })).unwrap_err();
+        assert_eq!((errors[0].field.as_str(), errors[0].code.as_str()), ("tricks", "type"));
+    }
+
+    #[test]
+    fn a_part_may_lack_what_a_siblings_part_has() {
+        let part = json!({ "type": "object", "properties": { "own": { "type": "string" } }, "x-sibling-fields": ["other"] });
+        let check = Check::compile(&part, &Map::new());
+        for blank in [json!(null), json!(""), json!([]), json!(false), json!({ "enabled": false })] {
+            let body = json!({ "own": "a", "other": blank });
+            assert_eq!(check.decode::<Value>(body), Ok(json!({ "own": "a" })));
+        }
+        let errors = check.decode::<Value>(json!({ "other": "b" })).unwrap_err();
+        assert_eq!((errors[0].field.as_str(), errors[0].code.as_str()), ("other", "excluded"));
+        assert_eq!(check.without_secrets(&json!({ "own": "a", "other": "b" })), Some(json!({ "own": "a" })));
     }
 
     #[test]

@@ -1,35 +1,11 @@
 //! Passwords, tokens and links are in no log, no audit record, no error and no table.
 
-use std::io::Write;
-use std::sync::{Mutex, OnceLock};
-
 use podium_testkit::on_both_engines;
 use serde_json::json;
 
+use crate::kept_log::{keep_log, logged};
+
 use super::{PASSWORD, accept, invite, link, post, session, sign_in};
-
-static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-
-struct Log;
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        LOG.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Everything that this process logs from now on is kept.
-fn keep_log() {
-    static KEPT: OnceLock<()> = OnceLock::new();
-    KEPT.get_or_init(|| {
-        tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(|| Log).init();
-    });
-}
 
 on_both_engines! {
     async fn secrets_stay_secret(app) {
@@ -64,7 +40,7 @@ on_both_engines! {
         answers += &app.get(&app.owner, &app.path("/audit-logs")).await.text();
 
         let stored = app.stored().await;
-        let log = LOG.lock().unwrap().clone();
+        let log = logged();
         assert!(String::from_utf8_lossy(&log).contains("SignIn"), "the log is kept");
         let tail = |token: &str| token.rsplit_once('.').unwrap().1.to_owned();
         let secrets = [

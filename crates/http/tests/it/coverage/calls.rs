@@ -14,6 +14,9 @@ pub(super) const PASSWORD: &str = "planted: the first password";
 /// Another one.
 pub(super) const NEW_PASSWORD: &str = "planted: the second password";
 
+/// A value of a variable that must never be seen again.
+pub(super) const VARIABLE: &str = "planted: the value of a variable";
+
 /// A call that would succeed, if only the right one made it.
 pub(super) struct Prepared {
     pub(super) spec: &'static Spec,
@@ -86,6 +89,11 @@ pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
         path.push_str("?type=DEDICATED");
     }
     let body = made.body(spec.id).await;
+    if spec.target_in_body == Some("workspaceId") {
+        let id =
+            body.as_ref().and_then(|body| body["workspaceId"].as_str()).expect("the body names its target");
+        on = On::Workspace(id.parse().expect("an id"));
+    }
     Prepared { spec, path, body, etag: made.etag, on }
 }
 
@@ -157,6 +165,10 @@ impl Made<'_> {
                 self.read(&format!("/deployments/{id}")).await;
                 id.to_string()
             }
+            "agentTokenId" => {
+                let (id, _) = self.deployment.expect("the path names the deployment first");
+                self.post(&format!("/deployments/{id}/agent-tokens"), json!({ "name": name }), "id").await
+            }
             "environmentObjectId" => {
                 let (_, workspace_id) = self.deployment().await;
                 self.post("/environment-objects", connection(&name, workspace_id), "id").await
@@ -186,6 +198,17 @@ impl Made<'_> {
                 "vpcSubnetRange": "172.20.0.0/20",
             }),
             "UpdateCluster" => json!({ "clusterType": "DEDICATED", "name": name, "k8sTags": [] }),
+            "CreateDeployment" => self.new_deployment(&name).await,
+            "UpdateDeployment" => {
+                let (_, workspace_id) = self.deployment.expect("the path names it");
+                json!({
+                    "type": "DEDICATED", "name": name, "workspaceId": workspace_id, "executor": "PLATFORM",
+                    "isCicdEnforced": true, "isDagDeployEnabled": true, "isHighAvailability": false,
+                    "schedulerSize": "SMALL", "environmentVariables": [variable()],
+                })
+            }
+            "UpdateDeploymentHibernationOverride" => json!({ "isHibernating": true }),
+            "CreateAgentToken" => json!({ "name": name }),
             "CreateEnvironmentObject" => {
                 let (_, workspace_id) = self.deployment().await;
                 connection(&name, workspace_id)
@@ -246,12 +269,24 @@ impl Made<'_> {
         second
     }
 
-    /// A deployment in a workspace of its own.
+    /// A deployment in a workspace of its own, and running.
     async fn deployment(&mut self) -> (Id, Id) {
-        let workspace_id = self.app.workspace(&fresh(self.app)).await;
-        let made = (self.app.deployment(workspace_id).await, workspace_id);
+        let body = self.new_deployment(&fresh(self.app)).await;
+        let answer = self.app.post(&self.app.owner, &self.app.path("/deployments"), body).await.ok();
+        let id = |field: &str| answer[field].as_str().and_then(|id| id.parse().ok()).expect("an id");
+        let made = (id("id"), id("workspaceId"));
+        self.app.set_column("deployments", made.0, "status", "'HEALTHY'").await;
         self.deployment = Some(made);
         made
+    }
+
+    /// A deployment that can do everything: it may hibernate, and its tasks run elsewhere.
+    async fn new_deployment(&self, name: &str) -> Value {
+        json!({
+            "name": name, "workspaceId": self.app.workspace(&fresh(self.app)).await,
+            "clusterId": self.app.cluster(&[]).await, "executor": "PLATFORM", "isDevelopmentMode": true,
+            "remoteExecution": { "enabled": true }, "environmentVariables": [variable()],
+        })
     }
 
     async fn read(&mut self, path: &str) {
@@ -280,6 +315,10 @@ impl Made<'_> {
         let counter = u32::from_str_radix(&fresh(self.app)[9..13], 36).expect("an id counts");
         format!("10.{}.{}.0/24", counter / 256 % 256, counter % 256)
     }
+}
+
+fn variable() -> Value {
+    json!({ "key": "SECRET", "value": VARIABLE, "isSecret": true })
 }
 
 fn organization_token(name: &str) -> Value {

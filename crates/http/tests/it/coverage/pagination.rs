@@ -88,7 +88,7 @@ on_both_engines! {
         }
         assert_eq!(
             unbounded,
-            ["ListAllowedIpAddressRanges", "ListEnvironmentObjects", "ListRoles", "ListTeamMembers"]
+            ["ListAllowedIpAddressRanges", "ListEnvironmentObjects", "ListRoles", "ListTeamMembers", "ListDeployments"]
         );
     }
 

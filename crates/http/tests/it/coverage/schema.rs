@@ -29,7 +29,7 @@ impl Checker<'_> {
     fn keyword(&mut self, keyword: &str, rule: &Value, schema: &Value, value: &Value, path: &str) {
         let number = || rule.as_i64().expect("a bound is a number");
         match keyword {
-            "description" => {}
+            "description" | "default" => {}
             "$ref" => {
                 let name = rule.as_str().and_then(|r| r.strip_prefix("#/components/schemas/"));
                 let named = self.schemas.get(name.expect("a reference to a schema")).cloned();

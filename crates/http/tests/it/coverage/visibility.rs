@@ -184,13 +184,16 @@ impl<'a> Place<'a> {
         let (caller, grants) = self.caller(&case).await;
         let holds = |name: &str| grants.on_organization().contains(Permission::named(name).unwrap());
         let sees_workspace = Permission::known("workspace.get");
+        let reads_deployment = Permission::known("deployment.get");
         let sees_cluster = |id: &Id| {
             let only = self.clusters.get(id);
             only.is_none_or(|workspace| grants.on_workspace(*workspace).contains(sees_workspace))
         };
-        let lists: [(&str, &str, Policy<'_>); 7] = [
+        let workspace_of = |id: &Id| self.deployments.iter().find(|(known, _)| known == id).expect("known").1;
+        let lists: [(&str, &str, Policy<'_>); 8] = [
             ("/workspaces", "workspaces", &|id| grants.on_workspace(*id).contains(sees_workspace)),
             ("/clusters", "clusters", &sees_cluster),
+            ("/deployments", "deployments", &|id| grants.sees_deployment(*id, workspace_of(id))),
             ("/tokens", "tokens", &|id| self.sees_token(&grants, *id)),
             ("/environment-objects", "environmentObjects", &|id| self.sees_object(&grants, *id)),
             ("/teams", "teams", &|_| holds("organization.teams.get")),
@@ -209,10 +212,19 @@ impl<'a> Place<'a> {
                 in_pages.extend(self.listed_of(&caller, &path, name, &page, shown.len()).await);
             }
             assert_eq!(in_pages, shown, "{path} in pages of {}", case.page);
-            if ["workspaces", "clusters", "tokens", "environmentObjects"].contains(&name) {
+            let reads = |id: &Id| match name {
+                "deployments" => grants.on_deployment(*id, workspace_of(id)).contains(reads_deployment),
+                _ => true,
+            };
+            if ["workspaces", "clusters", "deployments", "tokens", "environmentObjects"].contains(&name) {
                 for id in all {
                     let code = self.app.get(&caller, &format!("{path}/{id}")).await.code();
-                    assert_eq!(code, if shown.contains(&id) { 200 } else { 404 }, "{path}/{id}");
+                    let expected = match (shown.contains(&id), reads(&id)) {
+                        (true, true) => 200,
+                        (true, false) => 403,
+                        (false, _) => 404,
+                    };
+                    assert_eq!(code, expected, "{path}/{id}");
                 }
             }
         }

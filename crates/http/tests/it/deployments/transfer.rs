@@ -1,0 +1,171 @@
+//! Moving a deployment to another workspace.
+
+use podium_api::Id;
+use podium_domain::{Grant, On};
+use podium_testkit::{Actor, TestApp, on_both_engines, role};
+use serde_json::json;
+
+use super::{change, change_by, dedicated, made, path, read, update};
+
+async fn user(app: &TestApp, name: &str, held: Vec<Grant>) -> Actor {
+    let member = role(On::Organization, "ORGANIZATION_MEMBER");
+    app.user_with(name, [vec![member], held].concat()).await
+}
+
+fn on(id: Id, workspace_id: Id) -> On {
+    On::Deployment { id, workspace_id }
+}
+
+on_both_engines! {
+    async fn a_deployment_moves_and_stays_itself(app) {
+        let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
+        let id = made(&app, here, json!({ "name": "Reports", "isDevelopmentMode": true })).await;
+        let before = read(&app, id).await;
+        let after = change(&app, id, json!({ "workspaceId": there })).await.ok();
+        assert_eq!((&after["workspaceId"], &after["workspaceName"]), (&json!(there), &json!("There")));
+        for field in ["id", "name", "namespace", "webServerUrl", "apiUrl", "uiUrl", "imageRepository", "workerQueues",
+            "createdAt", "isDevelopmentMode"] {
+            assert_eq!(after[field], before[field], "{field}");
+        }
+        assert_eq!(after["status"], "DEPLOYING");
+        assert_eq!(read(&app, id).await, after);
+        let listed = async |workspace: Id| {
+            let path = app.path(&format!("/deployments?workspaceIds={workspace}"));
+            app.get(&app.owner, &path).await.ok()["totalCount"].clone()
+        };
+        assert_eq!((listed(here).await, listed(there).await), (json!(0), json!(1)));
+        app.delete(&app.owner, &app.path(&format!("/workspaces/{here}"))).await.ok();
+        app.delete(&app.owner, &app.path(&format!("/workspaces/{there}"))).await.refused(400);
+    }
+
+    async fn a_mover_has_rights_in_both_workspaces(app) {
+        let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
+        let operator = |workspace| role(On::Workspace(workspace), "WORKSPACE_OPERATOR");
+        let seen = |workspace| role(On::Workspace(workspace), "WORKSPACE_AUTHOR");
+        for (name, held, status) in [
+            ("operator of both", vec![operator(here), operator(there)], 200),
+            ("operator of the first who sees the second", vec![operator(here), seen(there)], 403),
+            ("operator of the first", vec![operator(here)], 404),
+            ("operator of the second who sees the first", vec![seen(here), operator(there)], 403),
+            ("operator of the second", vec![operator(there)], 404),
+        ] {
+            let id = made(&app, here, json!({})).await;
+            let actor = user(&app, name, held).await;
+            let answer = change_by(&app, &actor, id, json!({ "workspaceId": there })).await;
+            assert_eq!(answer.code(), status, "{name}: {}", answer.text());
+            let is_there = read(&app, id).await["workspaceId"] == json!(there);
+            assert_eq!(is_there, status == 200, "{name}");
+        }
+        let id = made(&app, here, json!({})).await;
+        let admin = user(&app, "admin", vec![role(on(id, here), "DEPLOYMENT_ADMIN"), operator(there)]).await;
+        assert_eq!(change_by(&app, &admin, id, json!({ "workspaceId": there })).await.code(), 200);
+        let id = made(&app, here, json!({})).await;
+        let unknown = change(&app, id, json!({ "workspaceId": app.world.id() })).await;
+        assert_eq!(unknown.refused(404), "There is no such workspace, or you may not see it.");
+    }
+
+    async fn rights_are_judged_before_versions(app) {
+        let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
+        let id = made(&app, here, json!({})).await;
+        let actor = user(&app, "operator", vec![role(On::Workspace(here), "WORKSPACE_OPERATOR")]).await;
+        let body = update(&read(&app, id).await, json!({ "workspaceId": there }));
+        let call = app.call("POST", &path(&app, id)).by(&actor).header("if-match", "\"0-0\"").json(&body);
+        call.send().await.refused(404);
+    }
+
+    async fn a_cluster_must_take_the_other_workspace(app) {
+        let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
+        let closed = dedicated(&app, json!({ "workspaceIds": [here] })).await;
+        let open = dedicated(&app, json!({})).await;
+        let id = made(&app, here, json!({ "clusterId": closed })).await;
+        let refused = change(&app, id, json!({ "workspaceId": there })).await;
+        assert_eq!(refused.wrong_fields(), ["workspaceId: notAdmitted"]);
+        assert_eq!(read(&app, id).await["status"], "HEALTHY", "nothing has changed");
+        let id = made(&app, here, json!({ "clusterId": open })).await;
+        assert_eq!(change(&app, id, json!({ "workspaceId": there })).await.ok()["clusterId"], json!(open));
+    }
+
+    async fn a_name_is_free_in_the_other_workspace_too(app) {
+        let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
+        made(&app, there, json!({ "name": "Reports" })).await;
+        let id = made(&app, here, json!({ "name": "reports" })).await;
+        let taken = change(&app, id, json!({ "workspaceId": there })).await;
+        assert_eq!(taken.refused(409), "The workspace has a deployment named `reports` already: choose another name.");
+        let moved = change(&app, id, json!({ "workspaceId": there, "name": "Numbers" })).await.ok();
+        assert_eq!((&moved["name"], &moved["workspaceId"]), (&json!("Numbers"), &json!(there)));
+    }
+
+    async fn roles_of_the_old_workspace_end_and_those_of_the_new_begin(app) {
+        let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
+        let id = made(&app, here, json!({})).await;
+        let at = path(&app, id);
+        let dag = On::Dag { deployment_id: id, workspace_id: here, dag_id: "etl".into() };
+        let old = user(&app, "old", vec![role(On::Workspace(here), "WORKSPACE_OWNER")]).await;
+        let admin = user(&app, "admin", vec![role(on(id, here), "DEPLOYMENT_ADMIN")]).await;
+        let viewer = user(&app, "viewer", vec![role(dag, "DAG_VIEWER")]).await;
+        let new = user(&app, "new", vec![role(On::Workspace(there), "WORKSPACE_MEMBER")]).await;
+        let codes = async || {
+            let mut codes = Vec::new();
+            for actor in [&old, &admin, &viewer, &new] {
+                codes.push(app.get(actor, &at).await.code());
+            }
+            codes
+        };
+        assert_eq!(codes().await, [200, 200, 200, 404]);
+        change(&app, id, json!({ "workspaceId": there })).await.ok();
+        assert_eq!(codes().await, [404, 404, 404, 200]);
+        for actor in [&admin, &viewer] {
+            let roles = app.get(&app.owner, &app.path(&format!("/users/{}", actor.id))).await.ok();
+            assert_eq!((&roles["deploymentRoles"], &roles["dagRoles"]), (&json!([]), &json!([])));
+            assert_eq!(app.get(actor, &app.path(&format!("/workspaces/{here}"))).await.code(), 404);
+        }
+    }
+
+    async fn its_own_tokens_go_with_a_deployment_and_others_lose_it(app) {
+        let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
+        let id = made(&app, here, json!({})).await;
+        let own = app.token("own", "DEPLOYMENT", id, "DEPLOYMENT_ADMIN").await;
+        let of_old = app.token("ci", "WORKSPACE", here, "WORKSPACE_OPERATOR").await;
+        let narrow = app.token("narrow", "WORKSPACE", here, "WORKSPACE_ACCESSOR").await;
+        let roles = json!({ "roles": [
+            { "entityType": "WORKSPACE", "entityId": here, "role": "WORKSPACE_ACCESSOR" },
+            { "entityType": "DEPLOYMENT", "entityId": id, "role": "DEPLOYMENT_ADMIN" },
+        ] });
+        app.post(&app.owner, &app.path(&format!("/tokens/{}/roles", narrow.id)), roles).await.ok();
+        let of_new = app.token("ci", "WORKSPACE", there, "WORKSPACE_OPERATOR").await;
+        let codes = async || {
+            let mut codes = Vec::new();
+            for token in [&own, &of_old, &narrow, &of_new] {
+                codes.push(app.get(token, &path(&app, id)).await.code());
+            }
+            codes
+        };
+        assert_eq!(codes().await, [200, 200, 200, 404]);
+        change(&app, id, json!({ "workspaceId": there })).await.ok();
+        assert_eq!(codes().await, [200, 404, 404, 200]);
+        assert_eq!(app.post(&own, &path(&app, id), update(&read(&app, id).await, json!({}))).await.code(), 200);
+        app.get(&own, &app.path(&format!("/workspaces/{there}"))).await.ok();
+        app.get(&own, &app.path(&format!("/workspaces/{here}"))).await.refused(404);
+        let tokens = async |workspace: Id| {
+            let path = app.path(&format!("/tokens?workspaceId={workspace}"));
+            let list = app.get(&app.owner, &path).await.ok();
+            let mut ids: Vec<String> =
+                list["tokens"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect();
+            ids.sort();
+            ids
+        };
+        assert!(tokens(there).await.contains(&own.id.to_string()));
+        assert!(!tokens(here).await.contains(&own.id.to_string()));
+        // It goes when its deployment goes, not when the workspace does that it was made in.
+        app.delete(&app.owner, &app.path(&format!("/workspaces/{here}"))).await.ok();
+        assert_eq!(codes().await, [200, 401, 401, 200]);
+    }
+
+    async fn a_token_of_the_old_workspace_cannot_move_what_it_may_not_put_there(app) {
+        let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
+        let id = made(&app, here, json!({})).await;
+        let token = app.token("ci", "WORKSPACE", here, "WORKSPACE_OWNER").await;
+        change_by(&app, &token, id, json!({ "workspaceId": there })).await.refused(404);
+        assert_eq!(read(&app, id).await["workspaceId"], json!(here));
+    }
+}
