@@ -117,11 +117,8 @@ on_both_engines! {
         let place = Place::new(&app).await;
         let deployed = place.deploy("BUNDLE").await;
         let version = deployed["bundles"][0]["desiredVersion"].as_str().unwrap().to_owned();
-        app.execute(&format!(
-            "UPDATE deployments SET observed = '{{\"bundles\":[{{\"mountPath\":\"dbt\",\"version\":\"{version}\"}}]}}' \
-             WHERE id = '{}'",
-            place.id
-        )).await;
+        let observed = json!({ "bundles": [{ "mountPath": "dbt", "version": version }] });
+        app.set_column("deployments", place.id, "observed", &format!("'{observed}'")).await;
         assert_eq!(place.get(&deployed).await["bundles"][0]["currentVersion"], version);
     }
 

@@ -139,7 +139,7 @@ on_both_engines! {
     async fn a_url_is_dead_once_its_deploy_has_failed(app) {
         let place = Place::new(&app).await;
         let deploy = place.create("DAG_ONLY").await;
-        app.execute(&format!("UPDATE deploys SET status = 'FAILED' WHERE id = '{}'", id(&deploy))).await;
+        app.set_column("deploys", id(&deploy).parse().unwrap(), "status", "'FAILED'").await;
         let message = put(&app, url(&deploy), archive(&[("a", b"")])).await.refused(403);
         assert_eq!(message, "This upload URL is dead: its deploy has failed. Create another deploy.");
         let deploy = place.create("DAG_ONLY").await;
