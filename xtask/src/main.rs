@@ -37,8 +37,6 @@ Usage: cargo xtask <command>
   schemathesis               only that part of the tests
   bench [--deployments]      the release program against a bare handler, as ratios; with --deployments only that half,
         [--million]          with --million also the start on a database of a million rows
-  bench [--million]          the release program against a bare handler, as ratios; with --million also the start on
-                             a database of a million rows
   crash [--rounds 50] [--callers 500]
                              kill the served program at random moments while callers create, deploy to and delete
                              deployments, on both engines, and check what is left
@@ -68,8 +66,6 @@ fn run(arguments: &[&str]) -> Outcome {
         ["bench"] => bench::run(bench::What::All),
         ["bench", "--deployments"] => bench::run(bench::What::Deployments),
         ["bench", "--million"] => bench::run(bench::What::Million),
-        ["bench"] => bench::run(false),
-        ["bench", "--million"] => bench::run(true),
         ["crash", options @ ..] => crash::run(options),
         ["mutate"] => mutate::run(),
         ["schemathesis"] => schemathesis::alone(),
