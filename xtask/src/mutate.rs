@@ -64,6 +64,24 @@ const MUTATIONS: &[Mutation] = &[
         from: "Sight::Absent => Step::Apply(Cause::Create),",
         to: "Sight::Absent => Step::Forget,",
     },
+    Mutation {
+        what: "a cluster whose creation failed can be changed",
+        file: "crates/domain/src/clusters/states.rs",
+        from: "(Event::Update, Created | UpdateFailed) => Ok(Some(Updating)),",
+        to: "(Event::Update, Created | UpdateFailed | ClusterStatus::CreateFailed) => Ok(Some(Updating)),",
+    },
+    Mutation {
+        what: "a person deploys where only API tokens may",
+        file: "crates/domain/src/deploys/create.rs",
+        from: "if asker.is_cicd_enforced && !asker.is_api_token {",
+        to: "if asker.is_cicd_enforced && asker.is_api_token {",
+    },
+    Mutation {
+        what: "an object of the workspace beats one of the deployment",
+        file: "crates/domain/src/environment_objects/resolve.rs",
+        from: "by_variable || (!is_own(candidate) && own.contains(&place(candidate)))",
+        to: "by_variable || (is_own(candidate) && own.contains(&place(candidate)))",
+    },
 ];
 
 /// Breaks each rule in turn, and reports those that no test noticed.

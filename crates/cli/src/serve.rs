@@ -57,9 +57,10 @@ pub(crate) struct Serve {
     /// Origin whose pages may call the API from a browser; may be repeated.
     #[arg(long = "cors-origin", env = "PODIUM_CORS_ORIGINS", value_delimiter = ',')]
     cors_origins: Vec<String>,
-    /// Calls a second for each subject as reads/writes/deletes, such as 25/10/5; the default is no limit.
-    #[arg(long, env = "PODIUM_RATE_LIMITS", value_parser = rates)]
-    rate_limits: Option<Rates>,
+    /// Calls a second for each subject as reads/writes/deletes, such as 25/10/5, or off; the default is off with SQLite
+    /// and 25/10/5 with PostgreSQL.
+    #[arg(long, env = "PODIUM_RATE_LIMITS", value_parser = limits)]
+    rate_limits: Option<Limits>,
     /// Connections to the database: the pool of PostgreSQL, or the readers of SQLite.
     #[arg(long, env = "PODIUM_DATABASE_CONNECTIONS")]
     database_connections: Option<usize>,
@@ -75,6 +76,9 @@ pub(crate) struct Serve {
     /// Let those who may change environment objects read the secrets in them.
     #[arg(long, env = "PODIUM_ALLOW_SHOW_SECRETS", value_parser = clap::builder::BoolishValueParser::new())]
     allow_show_secrets: bool,
+    /// Refuse deployments that would run on this server's own infrastructure: every one needs a cluster or a region.
+    #[arg(long, env = "PODIUM_NO_SHARED_INFRASTRUCTURE", value_parser = clap::builder::BoolishValueParser::new())]
+    no_shared_infrastructure: bool,
     /// Largest archive of DAGs or of a bundle that is received, in bytes as it is sent.
     #[arg(long, env = "PODIUM_UPLOAD_LIMIT", default_value_t = 1 << 30)]
     upload_limit: u64,
@@ -92,11 +96,23 @@ pub(crate) struct Serve {
     log: String,
 }
 
-fn rates(text: &str) -> Result<Rates, String> {
+/// How often subjects may call, where the operator has said so.
+#[derive(Clone, Copy)]
+enum Limits {
+    Off,
+    At(Rates),
+}
+
+fn limits(text: &str) -> Result<Limits, String> {
+    if text == "off" {
+        return Ok(Limits::Off);
+    }
     let rates: Option<Vec<NonZeroU32>> = text.split('/').map(|rate| rate.parse().ok()).collect();
     match rates.as_deref() {
-        Some([reads, writes, deletes]) => Ok(Rates { reads: *reads, writes: *writes, deletes: *deletes }),
-        _ => Err("give three numbers above zero: reads/writes/deletes, such as 25/10/5".into()),
+        Some([reads, writes, deletes]) => {
+            Ok(Limits::At(Rates { reads: *reads, writes: *writes, deletes: *deletes }))
+        }
+        _ => Err("give three numbers above zero: reads/writes/deletes, such as 25/10/5, or off".into()),
     }
 }
 
@@ -145,7 +161,12 @@ impl Serve {
         let mut config = Config::new(url.trim_end_matches('/'));
         config.organization_name.clone_from(&self.organization_name);
         config.owner_email.clone_from(&self.owner_email);
-        config.rates = self.rate_limits;
+        config.rates = match self.rate_limits {
+            Some(Limits::Off) => None,
+            Some(Limits::At(rates)) => Some(rates),
+            None => (!self.installation.is_embedded()).then(Rates::default),
+        };
+        config.shared_infrastructure = !self.no_shared_infrastructure;
         config.connections = self.database_connections;
         config.log_retention = Duration::from_hours(24 * u64::from(self.log_retention_days));
         config.show_secrets = self.allow_show_secrets;

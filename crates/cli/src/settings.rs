@@ -79,6 +79,11 @@ impl Installation {
         }
     }
 
+    /// Whether it needs nothing but this machine.
+    pub(crate) fn is_embedded(&self) -> bool {
+        matches!(self.target(), Target::Sqlite(_))
+    }
+
     fn target(&self) -> Target {
         match &self.database_url {
             Some(url) => Target::parse(url),

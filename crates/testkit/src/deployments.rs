@@ -74,6 +74,11 @@ impl TestApp {
         (row.status, row.status_reason)
     }
 
+    /// Forgets what the loops would look at.
+    pub async fn forget_work(&self) {
+        self.execute("DELETE FROM work").await;
+    }
+
     /// What the loops still have to look at.
     pub async fn pending_work(&self) -> Vec<Pending> {
         self.app.db.scan(None, |conn| work::pending(conn, None, 1000)).await.expect("it reads")

@@ -41,7 +41,12 @@ impl Installation {
             && let Target::Postgres(url) = block_on(Database::create(engine)).target()
         {
             let key = "the key of these tests, which is long enough".to_owned();
-            installation.variables = vec![("PODIUM_DATABASE_URL", url), ("PODIUM_SECRET_KEY", key)];
+            let limits = "off".to_owned();
+            installation.variables = vec![
+                ("PODIUM_DATABASE_URL", url),
+                ("PODIUM_SECRET_KEY", key),
+                ("PODIUM_RATE_LIMITS", limits),
+            ];
         }
         installation
     }

@@ -200,7 +200,7 @@ on_both_engines! {
         let id = made(&app, workspace, json!({ "isDevelopmentMode": true })).await;
         let work = async || {
             let rows = app.rows("work").await;
-            app.execute("DELETE FROM work").await;
+            app.forget_work().await;
             settle(&app, id).await;
             rows
         };

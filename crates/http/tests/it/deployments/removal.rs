@@ -13,7 +13,7 @@ on_both_engines! {
             made(&app, workspace, json!({ "name": "Gone" })).await,
             made(&app, workspace, json!({ "name": "Stays" })).await,
         );
-        app.execute("DELETE FROM work").await;
+        app.forget_work().await;
         let answer = app.delete(&app.owner, &path(&app, gone)).await;
         assert_eq!((answer.code(), answer.text().as_str()), (204, ""));
         for method in ["GET", "DELETE"] {

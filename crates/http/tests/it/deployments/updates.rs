@@ -88,7 +88,7 @@ on_both_engines! {
     async fn a_change_is_to_be_looked_at_by_a_loop(app) {
         let workspace = app.workspace("Analytics").await;
         let id = made(&app, workspace, json!({})).await;
-        app.execute("DELETE FROM work").await;
+        app.forget_work().await;
         change(&app, id, json!({ "schedulerSize": "HUGE" })).await.refused(400);
         assert_eq!((app.rows("work").await, app.column("deployments", id, "generation").await), (0, "1".into()));
         change(&app, id, json!({ "schedulerSize": "LARGE" })).await.ok();
