@@ -171,7 +171,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfDeployment, Nothing, Nothing>) -
         let row = find(tx, cx.scope(), id)?;
         cx.expect_version(row.stamp.version)?;
         removal::remove(cx, tx, id)?;
-        deployments::delete(tx, cx.scope(), id, row.stamp.version, cx.now())?;
+        deployments::delete(tx, cx.scope(), (id, row.workspace_id), row.stamp.version, cx.now())?;
         cx.changed(tx, deployments::KIND, id, row.stamp.version + 1)?;
         Ok(Nothing)
     })
@@ -252,6 +252,7 @@ fn move_to(cx: &Cx<Scope>, tx: &Tx, row: &mut DeploymentRow, workspace_id: Id) -
     environment_objects::leave_workspace(tx, row.id)?;
     grants::leave_workspace(tx, cx.scope(), row.id, workspace_id)?;
     tokens::move_deployment(tx, cx.scope(), row.id, workspace_id)?;
+    deployments::moved(tx, row.id, row.workspace_id, workspace_id)?;
     row.workspace_id = workspace_id;
     row.workspace_name = Some(workspace.name);
     Ok(())

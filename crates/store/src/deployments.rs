@@ -12,8 +12,10 @@ use crate::counters::{self, count_new};
 use crate::landmarks::{self, Landmarks};
 use crate::listing::{Filter, Paging, Table};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
-use crate::work;
+use crate::{work, workspaces};
 
+/// How many rows may be skipped in passing.
+const NEAR: u64 = 1000;
 /// The kind of their counter, their changes and their work.
 pub const KIND: &str = "deployments";
 
@@ -41,6 +43,7 @@ const ORGANIZATION: &str = "t.organization_id = {}";
 const IDS: &str = "t.id IN ({}[])";
 const NAMES: &str = "t.name_key IN ({}[])";
 const WORKSPACES: &str = "t.workspace_id IN ({}[])";
+const WORKSPACE: &str = "t.workspace_id = {}";
 const REACHED: &str = "(t.workspace_id IN ({}[]) OR t.id IN ({}[]))";
 
 pub(crate) const TABLE: Table = Table {
@@ -50,7 +53,7 @@ pub(crate) const TABLE: Table = Table {
     columns: columns!(),
     joins: joins!(),
     sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
-    filters: &[ORGANIZATION, IDS, NAMES, WORKSPACES, REACHED],
+    filters: &[ORGANIZATION, IDS, NAMES, WORKSPACES, WORKSPACE, REACHED],
 };
 
 statements! {
@@ -158,6 +161,19 @@ pub fn list(
     }
     filter.and(IDS, Some(listed.ids).filter(|ids| !ids.is_empty()));
     filter.and(NAMES, Some(listed.name_keys).filter(|keys| !keys.is_empty()));
+    if let ([workspace_id], false) = (listed.workspace_ids, filter.is_narrowed()) {
+        // All of one workspace: an index in the order of the list, and a total of its own.
+        if !walk_far && paging.offset > NEAR {
+            return Ok(None);
+        }
+        let Ok(id) = workspace_id.parse::<Id>() else { return Ok(Some((Vec::new(), 0))) };
+        if workspaces::exist(conn, scope, &[id])?.is_empty() {
+            return Ok(Some((Vec::new(), 0)));
+        }
+        filter.and(WORKSPACE, Some(workspace_id.as_str()));
+        let total = counters::read(conn, workspace_id, KIND)?.total;
+        return TABLE.rows(conn, filter, paging, total, read).map(Some);
+    }
     filter.and(WORKSPACES, Some(listed.workspace_ids).filter(|ids| !ids.is_empty()));
     landmarks::list(conn, (&TABLE, KIND), scope.organization_id(), filter, paging, landmarks, walk_far, read)
 }
@@ -226,6 +242,7 @@ pub fn insert(tx: &Tx, row: &DeploymentRow, name_key: &str) -> Result<()> {
         ],
     )?;
     counters::added(tx, &COUNT_NEW, row.organization_id, row.id, stamp.created_at)?;
+    counters::add(tx, row.workspace_id, KIND, row.id, 1, 0)?;
     work::enqueue(tx, KIND, row.id, stamp.updated_at, stamp.updated_at)
 }
 
@@ -262,6 +279,12 @@ pub fn roll_out(tx: &Tx, scope: &Scope, ids: &[Id], reason: &str, now: Timestamp
     rolled.into_iter().try_for_each(|id| work::enqueue(tx, KIND, id, now, now))
 }
 
+/// Counts a deployment that was moved to another workspace.
+pub fn moved(tx: &Tx, id: Id, from: Id, to: Id) -> Result<()> {
+    counters::add(tx, from, KIND, id, -1, 0)?;
+    counters::add(tx, to, KIND, id, 1, 0)
+}
+
 /// What a loop saw of a deployment.
 pub struct Seen<'a> {
     /// The generation that it looked at.
@@ -287,11 +310,18 @@ pub fn overtake(tx: &Tx, id: Id, generation: i64) -> Result<u64> {
 }
 
 /// Removes a deployment of this version, and asks the loops to clean up after it.
-pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64, now: Timestamp) -> Result<()> {
+pub fn delete(
+    tx: &Tx,
+    scope: &Scope,
+    (id, workspace_id): (Id, Id),
+    version: i64,
+    now: Timestamp,
+) -> Result<()> {
     if tx.execute(&DELETE, params![id.as_str(), scope.organization(), version])? != 1 {
         return Err(Error::Lost);
     }
     counters::add(tx, scope.organization_id(), KIND, id, -1, 1)?;
+    counters::add(tx, workspace_id, KIND, id, -1, 0)?;
     work::enqueue(tx, KIND, id, now, now)
 }
 

@@ -111,7 +111,7 @@ impl Table {
     pub(crate) fn page<T>(
         &self,
         conn: &Conn,
-        mut filter: Filter<'_>,
+        filter: Filter<'_>,
         paging: &Paging,
         total: Total<'_>,
         read: impl FnMut(&Row<'_>) -> Result<T>,
@@ -125,6 +125,18 @@ impl Table {
                 conn.query_one(&sql, &filter.params, |row| row.get::<i64>(0))?
             }
         };
+        self.rows(conn, filter, paging, total, read)
+    }
+
+    /// Reads a page of a list whose total is known.
+    pub(crate) fn rows<T>(
+        &self,
+        conn: &Conn,
+        mut filter: Filter<'_>,
+        paging: &Paging,
+        total: i64,
+        read: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<(Vec<T>, u64)> {
         if paging.limit == 0 || paging.offset.cast_signed() >= total {
             return Ok((Vec::new(), total.unsigned_abs()));
         }

@@ -59,7 +59,9 @@ impl TestApp {
     pub async fn delete_deployment(&self, id: Id) {
         let row = self.stored_deployment(id).await.expect("there is one");
         let (scope, now) = (Scope::for_server(self.organization_id), self.world.now());
-        let unit = move |tx: &podium_db::Tx| deployments::delete(tx, &scope, id, row.stamp.version, now);
+        let unit = move |tx: &podium_db::Tx| {
+            deployments::delete(tx, &scope, (id, row.workspace_id), row.stamp.version, now)
+        };
         self.app.db.write(None, unit).await.expect("a deployment can be deleted");
     }
 

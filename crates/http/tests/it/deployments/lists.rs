@@ -142,3 +142,21 @@ on_both_engines! {
         assert_eq!(app.get(&app.owner, &app.path("/deployments")).await.ok()["totalCount"], 1);
     }
 }
+
+on_both_engines! {
+    async fn the_total_of_one_workspace_follows_creation_removal_and_moves(app) {
+        let (from, to) = (app.workspace("From").await, app.workspace("To").await);
+        let total = async |workspace: &str| {
+            let list = app.get(&app.owner, &app.path(&format!("/deployments?workspaceIds={workspace}"))).await.ok();
+            (list["totalCount"].as_u64().unwrap(), list["deployments"].as_array().unwrap().len())
+        };
+        let (first, second) = (made(&app, from, json!({ "name": "1" })).await, made(&app, from, json!({ "name": "2" })).await);
+        assert_eq!((total(from.as_str()).await, total(to.as_str()).await), ((2, 2), (0, 0)));
+        app.post(&app.owner, &path(&app, first), update(&read(&app, first).await, json!({ "workspaceId": to }))).await.ok();
+        assert_eq!((total(from.as_str()).await, total(to.as_str()).await), ((1, 1), (1, 1)));
+        app.delete(&app.owner, &path(&app, second)).await;
+        assert_eq!((total(from.as_str()).await, total(to.as_str()).await), ((0, 0), (1, 1)));
+        assert_eq!(total("no-such-workspace").await, (0, 0));
+        assert_eq!(total(app.world.id().as_str()).await, (0, 0));
+    }
+}
