@@ -6,6 +6,7 @@
 
 mod changes;
 mod clusters;
+mod door;
 mod environment;
 mod fault;
 mod hidden;
@@ -17,6 +18,7 @@ use podium_api::Id;
 
 pub use changes::{Changed, Changes, News};
 pub use clusters::{Cluster, ObservedCluster};
+pub use door::{Door, Line};
 pub use environment::{Environment, Identity, Objects, Setting};
 pub use fault::Fault;
 pub use hidden::Hidden;
@@ -49,6 +51,9 @@ pub trait DataPlane: Send + Sync {
 
     /// Removes a cluster; one that is not there is removed already.
     fn remove_cluster(&self, id: Id) -> Answer<'_, ()>;
+
+    /// The way to an environment's web server; `None` where there is none, or none yet.
+    fn door(&self, id: Id) -> Answer<'_, Option<Door>>;
 
     /// What changes by itself from now on. A plane that cannot say what changed while nobody listened begins with
     /// [`Changed::Everything`].

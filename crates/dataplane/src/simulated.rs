@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use self::lines::{LogLine, LogSink};
 pub use self::script::{Call, Entry, Script, Upset};
 use self::shelf::Shelf;
-use crate::{Answer, Changes, Cluster, DataPlane, Environment, Fault, News, ObservedCluster};
+use crate::{Answer, Changes, Cluster, DataPlane, Door, Environment, Fault, News, ObservedCluster};
 
 /// Where the time comes from.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -276,6 +276,10 @@ impl DataPlane for Simulated {
 
     fn remove_cluster(&self, id: Id) -> Answer<'_, ()> {
         Box::pin(self.perform(Call::RemoveCluster, id, None, move || self.take_cluster(id)))
+    }
+
+    fn door(&self, id: Id) -> Answer<'_, Option<Door>> {
+        Box::pin(async move { Ok(self.script.door(id)) })
     }
 
     fn changes(&self) -> Changes {

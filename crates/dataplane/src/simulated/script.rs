@@ -8,7 +8,7 @@ use podium_api::Id;
 use podium_domain::clusters::plan::Progress;
 use podium_domain::deployments::plan::Health;
 
-use crate::{Changed, Fault, News};
+use crate::{Changed, Door, Fault, News};
 
 /// A call to the plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +60,7 @@ struct Inner {
     health: HashMap<(Id, String), Health>,
     flaps: HashMap<(Id, String), u32>,
     clusters: HashMap<Id, Progress>,
+    doors: HashMap<Id, Door>,
     journal: Option<Vec<Entry>>,
     hung: u32,
 }
@@ -157,6 +158,11 @@ impl Script {
         self.news.tell(Changed::Cluster(id));
     }
 
+    /// An environment has a web server from now on: one that the test runs.
+    pub fn set_door(&self, id: Id, door: Door) {
+        self.lock().doors.insert(id, door);
+    }
+
     /// Keeps a journal of all calls from now on.
     pub fn keep_journal(&self) {
         self.lock().journal = Some(Vec::new());
@@ -197,6 +203,10 @@ impl Script {
         }
         inner.hung += u32::from(upset == Upset::Hang);
         Ok(Some(upset))
+    }
+
+    pub(super) fn door(&self, id: Id) -> Option<Door> {
+        self.lock().doors.get(&id).cloned()
     }
 
     pub(super) fn rollout_time(&self) -> Duration {

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use podium_api::Id;
 use podium_dataplane::simulated::Simulated;
-use podium_dataplane::{Answer, Changes, Cluster, DataPlane, Environment, Observed, ObservedCluster};
+use podium_dataplane::{
+    Answer, Changes, Cluster, DataPlane, Door, Environment, Observed, ObservedCluster,
+};
 use podium_reconcile::{Loops, Options};
 use podium_testkit::TestApp;
 use tokio::sync::oneshot;
@@ -84,6 +86,10 @@ impl DataPlane for Gated {
 
     fn remove_cluster(&self, id: Id) -> Answer<'_, ()> {
         self.inner.remove_cluster(id)
+    }
+
+    fn door(&self, id: Id) -> Answer<'_, Option<Door>> {
+        self.inner.door(id)
     }
 
     fn changes(&self) -> Changes {

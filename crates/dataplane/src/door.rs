@@ -1,0 +1,26 @@
+//! Where an environment's own web server is reached, for the front door that stands before it.
+
+use std::net::SocketAddr;
+
+use crate::Hidden;
+
+/// The way to an environment's web server. It listens where only this machine reaches it, and believes whoever holds
+/// the key: so whoever stands before it decides who comes in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Door {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Which line of Apache Airflow answers there.
+    pub line: Line,
+    /// What the tokens that it believes are signed with.
+    pub key: Hidden,
+}
+
+/// A line of Apache Airflow: they differ in how a caller is made known to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// 2.x: the user and the role are in a signed header.
+    Two,
+    /// 3.x: the user and the role are in a bearer token.
+    Three,
+}
