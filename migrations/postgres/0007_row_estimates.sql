@@ -1,0 +1,2 @@
+-- PostgreSQL keeps its own statistics; SQLite is told some here.
+SELECT 1;
