@@ -10,6 +10,9 @@ mod door;
 mod environment;
 mod fault;
 mod hidden;
+#[cfg(target_os = "linux")]
+pub mod local;
+mod log_line;
 pub mod simulated;
 
 use std::pin::Pin;
@@ -22,6 +25,7 @@ pub use door::{Door, Line};
 pub use environment::{Environment, Identity, Objects, Setting};
 pub use fault::Fault;
 pub use hidden::Hidden;
+pub use log_line::LogLine;
 pub use podium_domain::clusters::plan::Progress;
 pub use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 

@@ -19,10 +19,12 @@ use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 use podium_domain::deployments::{Running, RunningBundle};
 use serde::{Deserialize, Serialize};
 
-pub use self::lines::{LogLine, LogSink};
+pub use self::lines::LogSink;
 pub use self::script::{Call, Entry, Script, Upset};
 use self::shelf::Shelf;
-use crate::{Answer, Changes, Cluster, DataPlane, Door, Environment, Fault, News, ObservedCluster};
+use crate::{
+    Answer, Changes, Cluster, DataPlane, Door, Environment, Fault, LogLine, News, ObservedCluster,
+};
 
 /// Where the time comes from.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -187,6 +189,7 @@ impl Simulated {
             rollout: if is_ready { Rollout::Done } else { Rollout::Underway },
             components: kept.components.iter().map(component).collect(),
             running: if is_ready { kept.after } else { kept.before },
+            note: None,
             look_again_at: (!is_ready).then(|| Timestamp::from_millis(waits_until)),
         }))
     }

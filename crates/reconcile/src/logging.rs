@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use podium_app::App;
-use podium_dataplane::simulated::{LogLine, LogSink};
+use podium_dataplane::LogLine;
+use podium_dataplane::simulated::LogSink;
 use podium_logs::Line;
 use tokio::sync::mpsc;
 

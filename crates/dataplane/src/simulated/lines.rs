@@ -5,18 +5,7 @@ use std::sync::Arc;
 use podium_api::{Id, Timestamp};
 use podium_domain::deployments::Running;
 
-/// A line that a component wrote.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogLine {
-    /// The deployment.
-    pub deployment_id: Id,
-    /// The component, as the API names sources of logs.
-    pub source: String,
-    /// When it was written.
-    pub timestamp: Timestamp,
-    /// What was written.
-    pub text: String,
-}
+use crate::LogLine;
 
 /// Takes lines in batches.
 pub type LogSink = Arc<dyn Fn(Vec<LogLine>) + Send + Sync>;

@@ -43,6 +43,8 @@ pub struct Observed {
     pub components: Vec<Component>,
     /// What runs.
     pub running: Running,
+    /// What a person should know of it although it works.
+    pub note: Option<String>,
     /// When looking again is worth it, where the data plane knows.
     pub look_again_at: Option<Timestamp>,
 }
@@ -196,7 +198,7 @@ fn judge(desired: &Desired, observed: &Observed) -> (DeploymentStatus, String) {
             (Unhealthy, "No component is running.".into())
         }
         (Rollout::Done, false) => match what_is_down(observed) {
-            None => (Healthy, String::new()),
+            None => (Healthy, observed.note.clone().unwrap_or_default()),
             Some(down) => (Unhealthy, format!("Not working: {down}")),
         },
     }

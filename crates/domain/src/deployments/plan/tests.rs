@@ -17,8 +17,8 @@ fn component(name: &str, health: Health) -> Component {
 }
 
 fn present(generation: i64, is_hibernating: bool, rollout: Rollout, components: Vec<Component>) -> Sight {
-    let (running, look_again_at) = (running(), None);
-    Sight::Present(Observed { generation, is_hibernating, rollout, components, running, look_again_at })
+    let (running, note, look_again_at) = (running(), None, None);
+    Sight::Present(Observed { generation, is_hibernating, rollout, components, running, note, look_again_at })
 }
 
 fn up() -> Vec<Component> {

@@ -1,0 +1,187 @@
+//! Code of deployments: every version in a folder of its own, made as a whole and never changed again.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use podium_api::Id;
+use podium_domain::deployments::Bundle;
+
+use super::layout::Place;
+use super::services::{Archive, Archives};
+
+/// The version of a deployment that has no DAGs yet.
+const EMPTY: &str = "none";
+
+/// How many versions are kept for runs that began with them.
+const KEPT: usize = 20;
+
+/// The folder of the versions of the DAGs.
+pub(super) fn dags(place: &Place) -> PathBuf {
+    place.code().join("dags")
+}
+
+/// Brings the DAGs to a version.
+pub(super) async fn bring_dags(
+    archives: &dyn Archives,
+    id: Id,
+    place: &Place,
+    version: Option<&str>,
+) -> Result<(), String> {
+    bring(archives, id, &dags(place), version).await
+}
+
+/// Brings all bundles to their versions, each at its mount path in Airflow's home, and drops those that are gone.
+pub(super) async fn bring_bundles(
+    archives: &dyn Archives,
+    id: Id,
+    place: &Place,
+    bundles: &[Bundle],
+) -> Result<(), String> {
+    let folder = |mount_path: &str| place.code().join("bundles").join(encoded(mount_path));
+    for bundle in bundles {
+        bring(archives, id, &folder(&bundle.mount_path), Some(&bundle.version)).await?;
+        let at = place.home().join(&bundle.mount_path);
+        mount(&folder(&bundle.mount_path).join("current"), &at)
+            .map_err(|error| format!("the bundle at {} cannot be mounted: {error}", bundle.mount_path))?;
+    }
+    let wanted: Vec<String> = bundles.iter().map(|bundle| encoded(&bundle.mount_path)).collect();
+    let there = fs::read_dir(place.code().join("bundles")).into_iter().flatten().flatten();
+    for entry in there.filter(|entry| !wanted.iter().any(|name| entry.file_name() == name.as_str())) {
+        let mount_path = decoded(&entry.file_name().to_string_lossy());
+        unmount(&place.home().join(mount_path)).map_err(|error| error.to_string())?;
+        fs::remove_dir_all(entry.path()).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+async fn bring(archives: &dyn Archives, id: Id, folder: &Path, version: Option<&str>) -> Result<(), String> {
+    let name = version.unwrap_or(EMPTY).to_owned();
+    let archive = match version {
+        Some(version) if !folder.join("versions").join(version).exists() => {
+            let opened = archives.open(id, version).await.map_err(|fault| fault.to_string())?;
+            Some(opened.ok_or_else(|| format!("the code of version {version} is not in the object store"))?)
+        }
+        _ => None,
+    };
+    let folder = folder.to_owned();
+    let placed = tokio::task::spawn_blocking(move || switch(&folder, &name, archive)).await;
+    placed.map_err(|error| error.to_string())?.map_err(|error| format!("the code cannot be unpacked: {error}"))
+}
+
+/// Unpacks a version beside the others and makes it the current one.
+fn switch(folder: &Path, version: &str, archive: Option<Archive>) -> io::Result<()> {
+    let versions = folder.join("versions");
+    let target = versions.join(version);
+    make_readable(&versions)?;
+    if !target.exists() {
+        let draft = versions.join(format!(".{version}"));
+        match fs::remove_dir_all(&draft) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        make_readable(&draft)?;
+        if let Some(archive) = archive {
+            unpack(archive, &draft)?;
+        }
+        fs::rename(&draft, &target)?;
+    }
+    point(&folder.join("current"), &Path::new("versions").join(version))?;
+    forget_old(&versions, version)
+}
+
+/// Unpacks an archive that was checked when it was received. Files get the present time, so that Airflow sees them as
+/// new, and can be read by everybody who can reach them.
+fn unpack(archive: Archive, into: &Path) -> io::Result<()> {
+    let mut archive = tar::Archive::new(GzDecoder::new(archive));
+    archive.set_preserve_mtime(false);
+    archive.set_preserve_permissions(false);
+    archive.unpack(into)?;
+    open_up(into)
+}
+
+/// Lets everybody who reaches it read all of it.
+fn open_up(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let metadata = fs::symlink_metadata(path)?;
+    if metadata.is_symlink() {
+        return Ok(());
+    }
+    let mode = metadata.permissions().mode();
+    let is_program = metadata.is_dir() || mode & 0o100 != 0;
+    fs::set_permissions(path, fs::Permissions::from_mode(if is_program { 0o755 } else { 0o644 }))?;
+    if metadata.is_dir() {
+        for entry in fs::read_dir(path)? {
+            open_up(&entry?.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn make_readable(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::create_dir_all(directory)?;
+    for part in directory.ancestors().take(3) {
+        fs::set_permissions(part, fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(())
+}
+
+/// Makes a link point somewhere else, at once.
+fn point(link: &Path, to: &Path) -> io::Result<()> {
+    if fs::read_link(link).is_ok_and(|now| now == to) {
+        return Ok(());
+    }
+    let draft = link.with_extension("draft");
+    let _ = fs::remove_file(&draft);
+    symlink(to, &draft)?;
+    fs::rename(&draft, link)
+}
+
+/// Removes the oldest versions beyond those that are kept.
+fn forget_old(versions: &Path, current: &str) -> io::Result<()> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(versions)? {
+        let entry = entry?;
+        if entry.file_name() != current {
+            all.push((entry.metadata()?.modified()?, entry.path()));
+        }
+    }
+    all.sort();
+    let over = all.len().saturating_sub(KEPT);
+    all.iter().take(over).try_for_each(|(_, path)| fs::remove_dir_all(path))
+}
+
+/// Puts a bundle at its mount path. What the environment itself has put there stays, and is said.
+fn mount(current: &Path, at: &Path) -> io::Result<()> {
+    if let Some(parent) = at.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match fs::symlink_metadata(at) {
+        Ok(metadata) if !metadata.is_symlink() => {
+            Err(io::Error::new(ErrorKind::AlreadyExists, "something else is there already"))
+        }
+        _ => point(at, current),
+    }
+}
+
+fn unmount(at: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(at) {
+        Ok(metadata) if metadata.is_symlink() => fs::remove_file(at),
+        _ => Ok(()),
+    }
+}
+
+/// A mount path as the name of one folder.
+fn encoded(mount_path: &str) -> String {
+    mount_path.replace('%', "%25").replace('/', "%2F")
+}
+
+fn decoded(name: &str) -> String {
+    name.replace("%2F", "/").replace("%25", "%")
+}
+
+#[cfg(test)]
+mod tests;

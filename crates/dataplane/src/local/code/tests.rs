@@ -1,0 +1,107 @@
+use std::sync::Mutex;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::*;
+use crate::Answer;
+
+/// An archive for each version, and how often one was opened.
+#[derive(Default)]
+struct Shelf {
+    opened: Mutex<Vec<String>>,
+}
+
+impl Archives for Shelf {
+    fn open<'a>(&'a self, _: Id, version: &'a str) -> Answer<'a, Option<Archive>> {
+        Box::pin(async move {
+            self.opened.lock().unwrap().push(version.to_owned());
+            let archive: Archive = Box::new(io::Cursor::new(archive(version)));
+            Ok((version != "missing").then_some(archive))
+        })
+    }
+}
+
+fn archive(version: &str) -> Vec<u8> {
+    let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    let text = format!("version = '{version}'\n");
+    let mut header = tar::Header::new_gnu();
+    header.set_size(text.len() as u64);
+    header.set_mode(0o600);
+    header.set_mtime(1);
+    tar.append_data(&mut header, "sub/hello.py", text.as_bytes()).unwrap();
+    tar.into_inner().unwrap().finish().unwrap()
+}
+
+fn place(directory: &Path) -> Place {
+    let place = Place { root: directory.to_owned() };
+    place.make(&super::super::isolation::Isolation::None).unwrap();
+    place
+}
+
+fn id() -> Id {
+    Id::from_parts(1, 2, 3)
+}
+
+fn current(place: &Place) -> String {
+    fs::read_to_string(dags(place).join("current/sub/hello.py")).unwrap()
+}
+
+#[tokio::test]
+async fn a_version_is_unpacked_once_and_older_ones_stay_for_the_runs_that_began_with_them() {
+    let (directory, shelf) = (tempfile::tempdir().unwrap(), Shelf::default());
+    let place = place(directory.path());
+    bring_dags(&shelf, id(), &place, None).await.unwrap();
+    assert!(dags(&place).join("current").is_dir());
+    for version in ["v1", "v2", "v1"] {
+        bring_dags(&shelf, id(), &place, Some(version)).await.unwrap();
+        assert_eq!(current(&place), format!("version = '{version}'\n"));
+    }
+    assert_eq!(*shelf.opened.lock().unwrap(), ["v1", "v2"]);
+    assert!(dags(&place).join("versions/v2/sub/hello.py").exists());
+    let written = fs::metadata(dags(&place).join("versions/v2/sub/hello.py")).unwrap().modified().unwrap();
+    assert!(written.elapsed().unwrap().as_secs() < 3600, "files are new to Airflow");
+}
+
+#[tokio::test]
+async fn code_that_is_not_there_is_said_and_changes_nothing() {
+    let (directory, shelf) = (tempfile::tempdir().unwrap(), Shelf::default());
+    let place = place(directory.path());
+    bring_dags(&shelf, id(), &place, Some("v1")).await.unwrap();
+    let why = bring_dags(&shelf, id(), &place, Some("missing")).await.unwrap_err();
+    assert_eq!(why, "the code of version missing is not in the object store");
+    assert_eq!(current(&place), "version = 'v1'\n");
+}
+
+#[tokio::test]
+async fn bundles_are_at_their_mount_paths_until_they_are_gone() {
+    let (directory, shelf) = (tempfile::tempdir().unwrap(), Shelf::default());
+    let place = place(directory.path());
+    let bundle = |version: &str| Bundle {
+        mount_path: "transform/shop".into(),
+        bundle_type: "plain".into(),
+        version: version.into(),
+        deploy_id: id(),
+    };
+    for version in ["b1", "b2"] {
+        bring_bundles(&shelf, id(), &place, &[bundle(version)]).await.unwrap();
+        let text = fs::read_to_string(place.home().join("transform/shop/sub/hello.py")).unwrap();
+        assert_eq!(text, format!("version = '{version}'\n"));
+    }
+    bring_bundles(&shelf, id(), &place, &[]).await.unwrap();
+    assert!(fs::symlink_metadata(place.home().join("transform/shop")).is_err());
+    fs::create_dir_all(place.home().join("transform/shop")).unwrap();
+    let why = bring_bundles(&shelf, id(), &place, &[bundle("b1")]).await.unwrap_err();
+    assert_eq!(why, "the bundle at transform/shop cannot be mounted: something else is there already");
+}
+
+#[test]
+fn old_versions_are_forgotten_when_there_are_many() {
+    let directory = tempfile::tempdir().unwrap();
+    for number in 0..KEPT + 5 {
+        switch(directory.path(), &format!("v{number}"), None).unwrap();
+    }
+    let left = fs::read_dir(directory.path().join("versions")).unwrap().count();
+    assert_eq!(left, KEPT + 1);
+    assert!(directory.path().join("current").is_dir());
+}

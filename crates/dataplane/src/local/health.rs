@@ -1,0 +1,123 @@
+//! How an environment does, as its own web server says: one question tells of all its components.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use podium_api::Timestamp;
+use serde::Deserialize;
+
+/// How long an answer may take once a web server is up.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the first answer of the interface for tasks may take: it is built by the first question.
+const FIRST_ANSWER: Duration = Duration::from_secs(120);
+
+/// Asks environments.
+#[derive(Clone, Debug)]
+pub(super) struct Probes(reqwest::Client);
+
+/// What a web server says of the other components: when each was last heard of, if it is well.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Heard(BTreeMap<&'static str, Result<Timestamp, String>>);
+
+#[derive(Deserialize)]
+struct Report {
+    scheduler: Option<Said>,
+    triggerer: Option<Said>,
+    dag_processor: Option<Said>,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    status: Option<String>,
+    #[serde(alias = "latest_scheduler_heartbeat")]
+    #[serde(alias = "latest_triggerer_heartbeat")]
+    #[serde(alias = "latest_dag_processor_heartbeat")]
+    heartbeat: Option<String>,
+}
+
+impl Probes {
+    pub(super) fn new() -> Result<Self, String> {
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(PATIENCE)
+            .build();
+        client.map(Self).map_err(|error| error.to_string())
+    }
+
+    /// Asks a web server below its base URL; an error says why it does not answer.
+    pub(super) async fn ask(&self, base: &str, major: u32) -> Result<Heard, String> {
+        let path = if major < 3 { "health" } else { "api/v2/monitor/health" };
+        let answer = self.0.get(format!("{base}/{path}")).send().await.map_err(|error| reason(&error))?;
+        if !answer.status().is_success() {
+            return Err(format!("its health is answered with {}", answer.status()));
+        }
+        answer.json::<Report>().await.map(Heard::from).map_err(|error| reason(&error))
+    }
+
+    /// Has the interface for tasks built, so that no task has to wait for it.
+    pub(super) async fn warm_up(&self, base: &str) -> Result<(), String> {
+        let question = self.0.get(format!("{base}/execution/health")).timeout(FIRST_ANSWER);
+        let answer = question.send().await.map_err(|error| reason(&error))?;
+        if answer.status().is_success() { Ok(()) } else { Err(format!("tasks are answered with {}", answer.status())) }
+    }
+}
+
+impl From<Report> for Heard {
+    fn from(report: Report) -> Self {
+        let parts =
+            [("scheduler", report.scheduler), ("triggerer", report.triggerer), ("dag-processor", report.dag_processor)];
+        let heard = |said: Said| match (said.status.as_deref(), said.heartbeat.as_deref().and_then(Timestamp::parse)) {
+            (Some("healthy"), Some(at)) => Ok(at),
+            (_, Some(at)) => Err(format!("it was last heard of at {at}")),
+            (_, None) => Err("it was not heard of yet".to_owned()),
+        };
+        Self(parts.into_iter().filter_map(|(name, said)| Some((name, heard(said?)))).collect())
+    }
+}
+
+impl Heard {
+    /// Whether a component that was started at this time is well; what nobody watches is.
+    pub(super) fn of(&self, component: &str, started_at: Timestamp) -> Result<(), String> {
+        match self.0.get(component) {
+            Some(Ok(at)) if *at < started_at => Err("it was not heard of yet".into()),
+            Some(Err(why)) => Err(why.clone()),
+            Some(Ok(_)) | None => Ok(()),
+        }
+    }
+}
+
+/// Why there is no answer, in few words.
+fn reason(error: &reqwest::Error) -> String {
+    if error.is_connect() {
+        "it does not listen yet".into()
+    } else if error.is_timeout() {
+        "it does not answer in time".into()
+    } else {
+        "its answer cannot be read".into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(text: &str) -> Heard {
+        serde_json::from_str::<Report>(text).unwrap().into()
+    }
+
+    #[test]
+    fn a_component_is_well_once_it_was_heard_of_after_its_start() {
+        let text = r#"{"metadatabase":{"status":"healthy"},
+            "scheduler":{"status":"healthy","latest_scheduler_heartbeat":"2026-11-01T10:00:05.000000+00:00"},
+            "triggerer":{"status":"unhealthy","latest_triggerer_heartbeat":"2026-11-01T09:00:00Z"},
+            "dag_processor":{"status":null,"latest_dag_processor_heartbeat":null}}"#;
+        let (heard, at) = (heard(text), |text| Timestamp::parse(text).unwrap());
+        assert_eq!(heard.of("scheduler", at("2026-11-01T10:00:00Z")), Ok(()));
+        let late = heard.of("scheduler", at("2026-11-01T10:00:06Z"));
+        assert_eq!(late, Err("it was not heard of yet".into()), "that was the one before");
+        assert!(heard.of("triggerer", at("2026-11-01T08:00:00Z")).unwrap_err().contains("09:00:00"));
+        assert_eq!(heard.of("dag-processor", at("2026-11-01T10:00:00Z")), Err("it was not heard of yet".into()));
+        assert_eq!(heard.of("apiserver", at("2026-11-01T10:00:00Z")), Ok(()));
+    }
+}

@@ -1,0 +1,67 @@
+//! Which process is meant, so that a number that was given to somebody else is never taken for it.
+
+use std::fs;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+/// A process that was started once: its number, when it started, and since which start of the machine that counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    pub(super) pid: i32,
+    started: u64,
+    boot: String,
+}
+
+impl Identity {
+    /// The process that has this number now.
+    pub(super) fn of(pid: i32) -> io::Result<Self> {
+        Ok(Self { pid, started: start_of(pid)?, boot: boot_id()? })
+    }
+
+    /// Whether this very process is still there, and not only waiting for its parent to notice its end.
+    pub(super) fn is_alive(&self) -> bool {
+        start_of(self.pid).is_ok_and(|started| started == self.started)
+            && boot_id().is_ok_and(|boot| boot == self.boot)
+    }
+}
+
+fn boot_id() -> io::Result<String> {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned())
+}
+
+/// When a process started, in the kernel's ticks; an error where there is none, or only its remains.
+fn start_of(pid: i32) -> io::Result<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name stands in parentheses and may contain anything.
+    let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
+    let mut fields = fields.split(' ');
+    let is_dead = matches!(fields.next(), Some("Z" | "X" | "x"));
+    let started = fields.nth(18).and_then(|field| field.parse().ok());
+    match started {
+        Some(started) if !is_dead => Ok(started),
+        _ => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_process_with_the_same_number_is_not_meant() {
+        let own = Identity::of(std::process::id().cast_signed()).unwrap();
+        assert!(own.is_alive());
+        assert!(!Identity { started: own.started + 1, ..own.clone() }.is_alive());
+        assert!(!Identity { boot: "another start of the machine".into(), ..own.clone() }.is_alive());
+        assert!(!Identity { pid: i32::MAX, ..own }.is_alive());
+    }
+
+    #[test]
+    fn a_process_that_only_waits_to_be_noticed_is_gone() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let identity = Identity { pid: child.id().cast_signed(), started: 0, boot: boot_id().unwrap() };
+        child.wait().unwrap();
+        assert!(!identity.is_alive());
+    }
+}

@@ -1,0 +1,210 @@
+//! What keeps the code of one environment from everything that is not its own.
+//!
+//! Code of DAGs is somebody else's code. Where the control plane is root every environment is a user of its own; else
+//! the kernel (Landlock) lets its processes reach their own directory, the runtime and the system's programs, and
+//! nothing else. Where neither works all authors are trusted, and the start says so.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use landlock::{
+    ABI, Access as _, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _,
+    RulesetStatus, Scope,
+};
+
+/// The first user of an environment; the number of its slot is added. Above what distributions give to people.
+const FIRST_USER: u32 = 2_000_000;
+
+/// What the system itself offers every program; an environment under Landlock reads these and no more.
+const SYSTEM: &[&str] =
+    &["/bin", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/sbin", "/sys", "/usr"];
+
+/// What an environment may write outside its own directory.
+const SINKS: &[&str] = &["/dev/null", "/dev/full", "/dev/zero", "/dev/tty", "/dev/shm"];
+
+/// How environments of this machine are kept apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Each is a user of its own.
+    Users,
+    /// The kernel confines each to its own files.
+    Landlock {
+        /// The program that confines itself and then becomes another: this one.
+        launcher: PathBuf,
+    },
+    /// Not at all, and why.
+    Trusted(String),
+}
+
+/// How the processes of one environment are kept apart from the rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Isolation {
+    /// Under this user.
+    User(u32),
+    /// Within these directories.
+    Landlock { launcher: PathBuf, write: Vec<PathBuf>, read: Vec<PathBuf> },
+    /// Not at all.
+    None,
+}
+
+impl Mode {
+    /// What this machine allows, with an interpreter that environments have to be able to run.
+    pub fn of_this_machine(python: &Path, directory: &Path, launcher: Option<&Path>) -> Self {
+        let users = users_work(python, directory);
+        match (users, launcher) {
+            (Ok(()), _) => Self::Users,
+            (Err(_), Some(launcher)) if landlock_works() => Self::Landlock { launcher: launcher.to_owned() },
+            (Err(why), _) => Self::Trusted(format!("{why}; and the kernel offers no Landlock")),
+        }
+    }
+
+    /// What to tell the operator at the start.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Users => "environments are kept apart: each runs under a user of its own".into(),
+            Self::Landlock { .. } => {
+                "environments are kept apart: the kernel confines each to its own files".into()
+            }
+            Self::Trusted(why) => format!(
+                "environments are NOT kept apart, so every author of DAGs is trusted with everything that this user \
+                 can read: {why}"
+            ),
+        }
+    }
+
+    /// The bounds of one environment: what it writes, and what it reads beside that and the system.
+    pub(super) fn of_environment(&self, slot: u32, write: Vec<PathBuf>, read: Vec<PathBuf>) -> Isolation {
+        match self {
+            Self::Users => Isolation::User(FIRST_USER + slot),
+            Self::Landlock { launcher } => Isolation::Landlock { launcher: launcher.clone(), write, read },
+            Self::Trusted(_) => Isolation::None,
+        }
+    }
+}
+
+impl Isolation {
+    /// The user that its processes run under, where that is another.
+    pub(super) fn user(&self) -> Option<u32> {
+        match self {
+            Self::User(user) => Some(*user),
+            Self::Landlock { .. } | Self::None => None,
+        }
+    }
+
+    /// A command that runs this within the bounds.
+    pub(super) fn command(&self, arguments: &[OsString]) -> Command {
+        let (program, rest) = arguments.split_first().map_or((OsString::new(), [].as_slice()), |(p, r)| (p.clone(), r));
+        match self {
+            Self::None => {
+                let mut command = Command::new(program);
+                command.args(rest);
+                command
+            }
+            Self::User(user) => {
+                let mut command = Command::new(program);
+                // Without other groups: the standard library drops them with the user.
+                command.args(rest).gid(*user).uid(*user);
+                command
+            }
+            Self::Landlock { launcher, write, read } => {
+                let mut command = Command::new(launcher);
+                command.arg("confine");
+                write.iter().for_each(|directory| drop(command.arg("--write").arg(directory)));
+                read.iter().for_each(|directory| drop(command.arg("--read").arg(directory)));
+                command.arg("--").args(arguments);
+                command
+            }
+        }
+    }
+
+    /// Gives a file or directory to the environment.
+    pub(super) fn give(&self, path: &Path) -> io::Result<()> {
+        match self {
+            Self::User(user) => chown(path, Some(*user), Some(*user)),
+            Self::Landlock { .. } | Self::None => Ok(()),
+        }
+    }
+
+    /// Lets the environment read a directory that stays the control plane's.
+    pub(super) fn admit(&self, path: &Path) -> io::Result<()> {
+        match self {
+            Self::User(user) => chown(path, Some(0), Some(*user)),
+            Self::Landlock { .. } | Self::None => Ok(()),
+        }
+    }
+}
+
+/// Whether processes can run under other users here, and reach what they need.
+fn users_work(python: &Path, directory: &Path) -> Result<(), String> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("the control plane does not run as root, so it cannot use other users".into());
+    }
+    for (path, mask) in [(python, 0o5), (directory, 0o1)] {
+        let real = fs::canonicalize(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        if let Some(closed) = real.ancestors().skip(1).find(|above| {
+            fs::metadata(above).is_ok_and(|metadata| metadata.mode() & 0o1 == 0 && *above != directory.parent().unwrap_or(above))
+        }) {
+            return Err(format!("other users cannot enter {}", closed.display()));
+        }
+        if path == python && fs::metadata(&real).is_ok_and(|metadata| metadata.mode() & mask != mask) {
+            return Err(format!("other users cannot run {}", real.display()));
+        }
+    }
+    let works = Command::new(python)
+        .args(["-c", ""])
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .gid(FIRST_USER)
+        .uid(FIRST_USER)
+        .status();
+    match works {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err(format!("another user cannot run {}", python.display())),
+    }
+}
+
+fn landlock_works() -> bool {
+    Ruleset::default().handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create).is_ok()
+}
+
+/// Confines this process to some directories and becomes another program. Returns only why it could not.
+pub fn confine(write: &[PathBuf], read: &[PathBuf], arguments: &[OsString]) -> String {
+    if let Err(why) = restrict(write, read) {
+        return format!("this process cannot be confined: {why}");
+    }
+    let Some((program, rest)) = arguments.split_first() else { return "nothing to run".into() };
+    format!("{} cannot be run: {}", program.display(), Command::new(program).args(rest).exec())
+}
+
+fn restrict(write: &[PathBuf], read: &[PathBuf]) -> Result<(), String> {
+    let abi = ABI::V6;
+    let (reading, all) = (AccessFs::from_read(abi), AccessFs::from_all(abi));
+    let (system, sinks) = (SYSTEM.iter().map(PathBuf::from), SINKS.iter().map(PathBuf::from));
+    let readable = system.chain(read.iter().cloned()).map(|path| (path, reading));
+    let writable = sinks.chain(write.iter().cloned()).map(|path| (path, all));
+    let mut rules = Ruleset::default()
+        .handle_access(all)
+        .and_then(|rules| rules.scope(Scope::from_all(abi)))
+        .and_then(Ruleset::create)
+        .map_err(|error| error.to_string())?;
+    for (path, access) in readable.chain(writable) {
+        // What this system lacks needs no rule.
+        let Ok(opened) = PathFd::new(&path) else { continue };
+        let is_file = fs::metadata(&path).is_ok_and(|metadata| !metadata.is_dir());
+        let access = if is_file { access & AccessFs::from_file(abi) } else { access };
+        rules = rules.add_rule(PathBeneath::new(opened, access)).map_err(|error| error.to_string())?;
+    }
+    let status = rules.restrict_self().map_err(|error| error.to_string())?;
+    match status.ruleset {
+        RulesetStatus::NotEnforced => Err("the kernel offers no Landlock".into()),
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+    }
+}

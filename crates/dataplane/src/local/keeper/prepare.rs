@@ -1,0 +1,177 @@
+//! Everything that must be there before processes start: the runtime, directories, code, the database, ports.
+
+use std::net::{Ipv4Addr, TcpListener};
+
+use podium_api::enums::SchedulerSize;
+use podium_domain::deployments::{Running, RunningBundle};
+use podium_domain::options;
+
+use super::Keeper;
+use crate::Environment;
+use crate::local::cgroups::Bounds;
+use crate::local::code;
+use crate::local::components::programs;
+use crate::local::database::{Database, Databases, migration, run_within};
+use crate::local::program::Program;
+use crate::local::runtimes::Runtime;
+use crate::local::settings::{self, EnvironmentKeys, Known};
+use crate::local::tasks::Tasks;
+
+/// Processor time and memory of a web server, in thousandths and bytes.
+const WEB_SERVER: Bounds = Bounds { millicores: 1000, memory: 2 << 30 };
+
+/// What is to run.
+pub(super) struct Prepared {
+    pub(super) programs: Vec<Program>,
+    pub(super) major: u32,
+    pub(super) note: Option<String>,
+}
+
+/// What could not be made, and why.
+type Trouble = (&'static str, String);
+
+impl Keeper {
+    /// Makes everything that is missing. It can be cut off anywhere and begun again.
+    pub(super) async fn prepare(&mut self, environment: &Environment) -> Result<Prepared, Trouble> {
+        let runtime = self.runtime(&environment.runtime_version).await?;
+        self.make_place().map_err(|error| ("directories", error.to_string()))?;
+        self.ports().map_err(|error| ("ports", error.to_string()))?;
+        let archives = &*self.plane.services.archives;
+        let release = &environment.release;
+        let placed = async {
+            code::bring_dags(archives, self.id, &self.place, release.dag_version.as_deref()).await?;
+            code::bring_bundles(archives, self.id, &self.place, &release.bundles).await
+        };
+        placed.await.map_err(|why| ("code", why))?;
+        if let Err(error) = self.plane.cgroups.bound(self.id, bounds(environment)) {
+            tracing::warn!(id = %self.id, %error, "processor time and memory are not bounded");
+        }
+        let database = self.database(&environment.namespace);
+        let url = database.url();
+        if self.state.migrated_for.is_none() {
+            database.make(&runtime, &self.isolation).await.map_err(|why| ("database", why))?;
+        }
+        let password = self.plane.key(self.id, "broker");
+        let tasks = Tasks::new(
+            environment,
+            runtime.version.major(),
+            matches!(self.plane.databases, Databases::Files),
+            &self.plane.options.broker,
+            self.state.broker_port,
+            &password,
+        );
+        let known = Known {
+            environment,
+            place: &self.place,
+            runtime: &runtime,
+            support: &self.plane.layout.support(),
+            public_url: &self.plane.options.public_url,
+            database: &url,
+            tasks: &tasks,
+            web_port: self.state.web_port,
+            health_port: self.state.health_port,
+            keys: self.keys(),
+        };
+        let programs = programs(&known, self.state.broker_port, &password);
+        let variables = settings::platform(&known);
+        self.migrate(&runtime, &variables).await?;
+        Ok(Prepared { programs, major: runtime.version.major(), note: tasks.note })
+    }
+
+    async fn runtime(&self, version: &str) -> Result<Runtime, Trouble> {
+        let tell = |progress| self.view.wait_for("runtime", progress);
+        self.plane.runtimes.ensure(version, tell).await.map_err(|why| ("runtime", why))
+    }
+
+    fn keys(&self) -> EnvironmentKeys {
+        EnvironmentKeys::new(|purpose| self.plane.key(self.id, purpose))
+    }
+
+    fn database<'a>(&'a self, namespace: &'a str) -> Database<'a> {
+        Database {
+            databases: &self.plane.databases,
+            place: &self.place,
+            namespace,
+            password: self.plane.key(self.id, "database"),
+            support: self.plane.support(),
+        }
+    }
+
+    /// Drops the database of an environment that is not wanted any more.
+    pub(super) async fn drop_database(&self) -> Result<(), String> {
+        match (&self.plane.databases, &self.state.migrated_for) {
+            (Databases::Server(_), Some(version)) => {
+                let runtime = self.plane.runtimes.ensure(version, |_| {}).await?;
+                self.database(&self.state.namespace).drop(&runtime).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Brings the database to the runtime, with nobody using it.
+    async fn migrate(&mut self, runtime: &Runtime, variables: &settings::Variables) -> Result<(), Trouble> {
+        let version = runtime.version.to_string();
+        let Some(before) = self.state.migrated_for.clone().filter(|before| *before != version) else {
+            self.state.migrated_for = Some(version);
+            self.remember();
+            return Ok(());
+        };
+        let before = self.runtime(&before).await?;
+        self.view.wait_for("database", format!("going from Apache Airflow {} to {version}", before.version));
+        self.stop_all(super::GRACE).await;
+        let newer = if before.version > runtime.version { &before } else { runtime };
+        let arguments = migration(newer, runtime);
+        let migrated = run_within(&self.isolation, &arguments, variables, &self.place.user_home()).await;
+        migrated.map_err(|why| ("database", why))?;
+        self.state.migrated_for = Some(version);
+        self.remember();
+        Ok(())
+    }
+
+    /// Finds ports for what has none, or whose port was taken by somebody else while it did not run.
+    fn ports(&mut self) -> std::io::Result<()> {
+        let runs = |name: &str| self.kept.contains_key(name);
+        let (web, scheduler, broker) =
+            (runs("apiserver") || runs("webserver"), runs("scheduler"), runs("broker"));
+        for (port, is_used) in [
+            (&mut self.state.web_port, web),
+            (&mut self.state.health_port, scheduler),
+            (&mut self.state.broker_port, broker),
+        ] {
+            if !is_used && (*port == 0 || TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_err()) {
+                *port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What runs once an environment is up.
+pub(super) fn running(environment: &Environment) -> Running {
+    let release = &environment.release;
+    let bundle = |bundle: &podium_domain::deployments::Bundle| RunningBundle {
+        mount_path: bundle.mount_path.clone(),
+        version: bundle.version.clone(),
+    };
+    Running {
+        image_tag: Some(release.image_tag.clone()),
+        runtime_version: Some(environment.runtime_version.clone()),
+        dag_version: release.dag_version.clone(),
+        bundles: release.bundles.iter().map(bundle).collect(),
+    }
+}
+
+/// All components together: the scheduler, the web server, and a worker of each queue.
+fn bounds(environment: &Environment) -> Bounds {
+    let scheduler = match (environment.scheduler_size, environment.scheduler_au) {
+        (Some(size), _) => options::scheduler(size),
+        (None, Some(units)) => options::au(units),
+        (None, None) => options::scheduler(SchedulerSize::Small),
+    };
+    let workers = environment.worker_queues.iter().filter_map(|queue| queue.machine);
+    let sizes = workers.map(|machine| options::machine(machine).size).chain([scheduler]);
+    sizes.fold(WEB_SERVER, |all, size| Bounds {
+        millicores: all.millicores + size.cpu.thousandths(),
+        memory: all.memory + size.memory.thousandths() * (1 << 30) / 1000,
+    })
+}

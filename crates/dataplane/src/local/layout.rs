@@ -1,0 +1,184 @@
+//! Where everything of the local plane is, below one directory.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use podium_api::Id;
+
+use super::isolation::Isolation;
+
+/// The directories of the plane.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    /// Makes the directories that everything else stands in. Users of environments may pass, and not look around.
+    pub(super) fn make(root: &Path) -> io::Result<Self> {
+        fs::create_dir_all(root)?;
+        // Absolute, for processes that run elsewhere.
+        let layout = Self { root: fs::canonicalize(root)? };
+        for (directory, mode) in [
+            (layout.root.clone(), 0o711),
+            (layout.tools(), 0o700),
+            (layout.runtimes(), 0o755),
+            (layout.support(), 0o755),
+            (layout.environments(), 0o711),
+        ] {
+            directory_with(&directory, mode)?;
+        }
+        Ok(layout)
+    }
+
+    /// Programs that install runtimes.
+    pub(super) fn tools(&self) -> PathBuf {
+        self.root.join("tools")
+    }
+
+    /// Installed runtimes, shared by all environments, which only read them.
+    pub(super) fn runtimes(&self) -> PathBuf {
+        self.root.join("runtimes")
+    }
+
+    /// What Airflow needs to know of this plane, in Python.
+    pub(super) fn support(&self) -> PathBuf {
+        self.root.join("support")
+    }
+
+    fn environments(&self) -> PathBuf {
+        self.root.join("environments")
+    }
+
+    /// Where an environment is.
+    pub(super) fn environment(&self, id: Id) -> Place {
+        Place { root: self.environments().join(id.as_str()) }
+    }
+
+    /// The environments that there are.
+    pub(super) fn known(&self) -> io::Result<Vec<Id>> {
+        let mut ids = Vec::new();
+        for entry in fs::read_dir(self.environments())? {
+            ids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<Id>().ok()));
+        }
+        ids.sort_unstable();
+        Ok(ids)
+    }
+}
+
+/// The directories of one environment.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) root: PathBuf,
+}
+
+impl Place {
+    /// Makes them: what the environment owns, and what it only reads.
+    pub(super) fn make(&self, isolation: &Isolation) -> io::Result<()> {
+        directory_with(&self.root, 0o750)?;
+        isolation.admit(&self.root)?;
+        for read in self.read() {
+            directory_with(&read, 0o755)?;
+        }
+        directory_with(&self.logs(), 0o755)?;
+        for own in self.own() {
+            directory_with(&own, 0o700)?;
+            isolation.give(&own)?;
+        }
+        Ok(())
+    }
+
+    /// What the environment writes. Everything above these stays the control plane's, so that no link that an
+    /// environment puts there leads the control plane astray.
+    pub(super) fn own(&self) -> Vec<PathBuf> {
+        let logs = [self.task_logs(), self.parser_logs()];
+        [self.user_home(), self.database(), self.temporary()].into_iter().chain(logs).collect()
+    }
+
+    /// What the environment only reads.
+    pub(super) fn read(&self) -> Vec<PathBuf> {
+        vec![self.home(), self.code()]
+    }
+
+    /// What the plane remembers of it.
+    pub(super) fn state(&self) -> PathBuf {
+        self.root.join("state.json")
+    }
+
+    /// How far its logs were read.
+    pub(super) fn offsets(&self) -> PathBuf {
+        self.root.join("offsets")
+    }
+
+    /// The home of the user that it runs under.
+    pub(super) fn user_home(&self) -> PathBuf {
+        self.root.join("user")
+    }
+
+    /// Airflow's home, with bundles at their mount paths.
+    pub(super) fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    /// Versions of DAGs and bundles.
+    pub(super) fn code(&self) -> PathBuf {
+        self.root.join("code")
+    }
+
+    /// What its components and tasks write.
+    pub(super) fn logs(&self) -> PathBuf {
+        self.root.join("logs")
+    }
+
+    /// The file that a component appends to.
+    pub(super) fn component_log(&self, component: &str) -> PathBuf {
+        self.root.join("logs").join(format!("{component}.log"))
+    }
+
+    /// Logs of tasks.
+    pub(super) fn task_logs(&self) -> PathBuf {
+        self.logs().join("tasks")
+    }
+
+    /// Logs of those who read DAGs.
+    pub(super) fn parser_logs(&self) -> PathBuf {
+        self.logs().join("dag-processor")
+    }
+
+    /// The directory of its metadata database.
+    pub(super) fn database(&self) -> PathBuf {
+        self.root.join("database")
+    }
+
+    /// The file of its metadata database.
+    pub(super) fn database_file(&self) -> PathBuf {
+        self.database().join("airflow.db")
+    }
+
+    /// A directory for temporary files.
+    pub(super) fn temporary(&self) -> PathBuf {
+        self.root.join("tmp")
+    }
+}
+
+fn directory_with(path: &Path, mode: u32) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+/// Writes a file that is there as a whole or not at all.
+pub(super) fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let draft = path.with_extension("draft");
+    {
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+        let mut file = options.open(&draft)?;
+        io::Write::write_all(&mut file, bytes)?;
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+        file.sync_data()?;
+    }
+    fs::rename(&draft, path)
+}

@@ -1,0 +1,46 @@
+//! How the plane runs environments.
+
+use std::path::PathBuf;
+
+use crate::Hidden;
+
+/// How the plane runs environments.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Everything is kept below it.
+    pub directory: PathBuf,
+    /// The URL under which people reach the control plane.
+    pub public_url: String,
+    /// The interpreter to use, where it is not to be looked for.
+    pub python: Option<PathBuf>,
+    /// The PostgreSQL server of the metadata databases; SQLite files where there is none.
+    pub database_url: Option<Hidden>,
+    /// What feeds Celery workers.
+    pub broker: Broker,
+    /// This program, which can confine itself before it becomes another.
+    pub launcher: Option<PathBuf>,
+}
+
+/// What feeds Celery workers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Broker {
+    /// A broker that runs already.
+    Given(Hidden),
+    /// One of its own for each environment, run by this program.
+    Own(PathBuf),
+    /// Nothing: all tasks run with Airflow's local executor.
+    #[default]
+    None,
+}
+
+impl Broker {
+    /// The one that is given, or else the one that this machine can run.
+    pub fn find(url: Option<Hidden>) -> Self {
+        if let Some(url) = url {
+            return Self::Given(url);
+        }
+        let search = std::env::var_os("PATH").unwrap_or_default();
+        let mut found = std::env::split_paths(&search).map(|place| place.join("redis-server"));
+        found.find(|program| program.is_file()).map_or(Self::None, Self::Own)
+    }
+}

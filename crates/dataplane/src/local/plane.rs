@@ -1,0 +1,84 @@
+//! What all keepers share.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use podium_api::Id;
+
+use super::cgroups::Cgroups;
+use super::database::Databases;
+use super::health::Probes;
+use super::isolation::Mode;
+use super::keeper::Handle;
+use super::layout::Layout;
+use super::options::Options;
+use super::runtimes::Runtimes;
+use super::services::Services;
+use crate::{Changed, Hidden, News};
+
+/// What all keepers share.
+pub(super) struct Plane {
+    pub(super) options: Options,
+    pub(super) services: Services,
+    pub(super) layout: Layout,
+    support: PathBuf,
+    pub(super) python_home: PathBuf,
+    pub(super) runtimes: Runtimes,
+    pub(super) databases: Databases,
+    pub(super) mode: Mode,
+    pub(super) cgroups: Cgroups,
+    pub(super) probes: Probes,
+    pub(super) news: News,
+    keepers: Mutex<HashMap<Id, Handle>>,
+}
+
+impl Plane {
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn new(
+        options: Options,
+        services: Services,
+        layout: Layout,
+        python_home: PathBuf,
+        runtimes: Runtimes,
+        mode: Mode,
+        probes: Probes,
+    ) -> Arc<Self> {
+        let databases = options.database_url.clone().map_or(Databases::Files, Databases::Server);
+        let support = layout.support();
+        Arc::new(Self {
+            options,
+            services,
+            layout,
+            support,
+            python_home,
+            runtimes,
+            databases,
+            mode,
+            cgroups: Cgroups::find(),
+            probes,
+            news: News::default(),
+            keepers: Mutex::default(),
+        })
+    }
+
+    /// A key of an environment.
+    pub(super) fn key(&self, id: Id, purpose: &str) -> Hidden {
+        (self.services.keys)(id, purpose)
+    }
+
+    pub(super) fn support(&self) -> &Path {
+        &self.support
+    }
+
+    /// Who keeps what.
+    pub(super) fn keepers(&self) -> MutexGuard<'_, HashMap<Id, Handle>> {
+        self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An environment is gone.
+    pub(super) fn forget(&self, id: Id) {
+        self.keepers().remove(&id);
+        self.news.tell(Changed::Environment(id));
+    }
+}

@@ -1,0 +1,42 @@
+"""DAG bundles of deployments: every version in a folder of its own, and a link to the one that is current.
+
+A run that has begun keeps its version; the next one takes the version that is current by then. The folders are made by
+the control plane: nothing is fetched here.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from airflow.dag_processing.bundles.base import BaseDagBundle
+
+try:
+    from airflow.dag_processing.bundles.base import BundleVersion
+except ImportError:
+    # Older runtimes take the bare text.
+    def BundleVersion(version: str) -> str:  # noqa: N802
+        return version
+
+
+class VersionedBundle(BaseDagBundle):
+    """Versions below one folder, with a link ``current``."""
+
+    supports_versioning = True
+
+    def __init__(self, *, folder: str, **kwargs) -> None:
+        super().__init__(**kwargs)
+        self._folder = Path(folder)
+
+    def get_current_version(self):
+        name = self.version or os.path.basename(os.readlink(self._folder / "current"))
+        return BundleVersion(version=name)
+
+    def refresh(self) -> None:
+        """The link is moved by the control plane."""
+
+    @property
+    def path(self) -> Path:
+        if self.version:
+            return self._folder / "versions" / self.version
+        return (self._folder / "current").resolve()

@@ -1,0 +1,224 @@
+//! Processes that outlive whoever started them.
+//!
+//! Each leads a process group of its own and appends to a file, never to a pipe that would end with its reader. It is
+//! held by a descriptor of the kernel, so that its end is noticed at once, also where somebody else is its parent.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
+use tokio::io::unix::AsyncFd;
+use tokio::process::Command;
+
+use super::identity::Identity;
+use super::isolation::Isolation;
+use super::program::Program;
+
+/// How long the members of a killed group may take to vanish.
+const VANISHING: Duration = Duration::from_secs(10);
+
+/// A running process, started here or by whoever was here before.
+pub(super) struct Process {
+    pub(super) identity: Identity,
+    descriptor: AsyncFd<OwnedFd>,
+}
+
+impl Process {
+    /// Starts a program.
+    pub(super) fn start(program: &Program, isolation: &Isolation) -> io::Result<Self> {
+        let log = open_log(&program.log)?;
+        let mut command = isolation.command(&program.arguments);
+        command
+            .env_clear()
+            .envs(program.variables.iter().map(|(key, value)| (key, value.reveal())))
+            .current_dir(&program.directory)
+            .stdin(std::process::Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .process_group(0);
+        let mut child = Command::from(command).spawn()?;
+        let pid = child.id().ok_or(ErrorKind::NotFound)?.cast_signed();
+        let held = Identity::of(pid).and_then(Self::adopt);
+        // Whoever is the parent must take note of the end, or the process table fills up.
+        tokio::spawn(async move { child.wait().await });
+        held
+    }
+
+    /// Holds a process that runs already.
+    pub(super) fn adopt(identity: Identity) -> io::Result<Self> {
+        let pid = Pid::from_raw(identity.pid).ok_or(ErrorKind::NotFound)?;
+        #[expect(deprecated, reason = "its successor is unsafe; what is registered here owns its descriptor")]
+        let descriptor = AsyncFd::new(pidfd_open(pid, PidfdFlags::NONBLOCK)?)?;
+        // Only now: the number cannot go to somebody else any more without the descriptor telling.
+        if identity.is_alive() { Ok(Self { identity, descriptor }) } else { Err(ErrorKind::NotFound.into()) }
+    }
+
+    /// Waits for its end.
+    pub(super) async fn ended(&self) {
+        // A descriptor of a process is readable once it has ended, and stays so.
+        let _ = self.descriptor.readable().await;
+    }
+
+    /// Asks it to end, waits, and ends what is left of its group.
+    pub(super) async fn stop(self, grace: Duration) {
+        self.signal(Signal::TERM);
+        let _ = tokio::time::timeout(grace, self.ended()).await;
+        self.kill().await;
+    }
+
+    /// Ends it and its group at once, and waits until they are gone.
+    pub(super) async fn kill(self) {
+        let Some(group) = Pid::from_raw(self.identity.pid) else { return };
+        let gone = async {
+            // While any member lives its number is nobody else's.
+            while is_of_group(self.identity.pid) && kill_process_group(group, Signal::KILL).is_ok() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        if tokio::time::timeout(VANISHING, gone).await.is_err() {
+            tracing::warn!(pid = self.identity.pid, "a killed process group does not vanish");
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if self.identity.is_alive()
+            && let Some(pid) = Pid::from_raw(self.identity.pid)
+        {
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+fn open_log(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+/// Whether anybody is left in a process group who is not just waiting to be noticed.
+fn is_of_group(group: i32) -> bool {
+    numbers().any(|pid| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let mut fields = stat.rsplit_once(") ").map(|(_, fields)| fields.split(' ')).into_iter().flatten();
+        let is_dead = matches!(fields.next(), Some("Z" | "X" | "x") | None);
+        !is_dead && fields.nth(1).and_then(|field| field.parse().ok()) == Some(group)
+    })
+}
+
+/// Ends every process that carries this mark in its environment or runs under this user: whatever it became, a
+/// descendant of the environment it is.
+pub(super) fn end_strays(mark: &str, user: Option<u32>) {
+    for pid in numbers() {
+        let carries = fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|text| text.split(|byte| *byte == 0).any(|pair| pair == mark.as_bytes()));
+        let is_theirs = || {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next());
+            user.is_some() && uid.and_then(|uid| uid.parse().ok()) == user
+        };
+        if (carries || is_theirs())
+            && let Some(pid) = Pid::from_raw(pid)
+        {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+fn numbers() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The end of what a program wrote: where it failed that mostly says why.
+pub(super) fn last_words(log: &Path) -> Option<String> {
+    const WINDOW: u64 = 4096;
+    let file = File::open(log).ok()?;
+    let length = file.metadata().ok()?.len();
+    let mut text = vec![0; usize::try_from(length.min(WINDOW)).ok()?];
+    std::os::unix::fs::FileExt::read_exact_at(&file, &mut text, length.saturating_sub(WINDOW)).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?.trim().to_owned();
+    Some(line.chars().take(300).collect())
+}
+
+/// Arguments as a list that a command takes.
+pub(super) fn arguments<const N: usize>(program: PathBuf, rest: [&str; N]) -> Vec<OsString> {
+    std::iter::once(program.into_os_string()).chain(rest.map(OsString::from)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::Hidden;
+
+    fn shell(directory: &Path, script: &str) -> Program {
+        Program {
+            name: "test".into(),
+            arguments: vec!["/bin/sh".into(), "-c".into(), script.into()],
+            variables: BTreeMap::from([("PODIUM_MARK".into(), Hidden::new(directory.display().to_string()))]),
+            directory: directory.to_owned(),
+            log: directory.join("log"),
+        }
+    }
+
+    async fn eventually(what: impl Fn() -> bool) {
+        while !what() {
+            tokio::task::yield_now().await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_process_writes_is_appended_and_its_end_is_noticed() {
+        let directory = tempfile::tempdir().unwrap();
+        for _ in 0..2 {
+            let process =
+                Process::start(&shell(directory.path(), "echo one; echo two >&2"), &Isolation::None).unwrap();
+            process.ended().await;
+        }
+        let log = fs::read_to_string(directory.path().join("log")).unwrap();
+        assert_eq!(log, "one\ntwo\none\ntwo\n");
+        assert_eq!(last_words(&directory.path().join("log")).as_deref(), Some("two"));
+    }
+
+    #[tokio::test]
+    async fn a_process_that_does_not_listen_ends_with_its_whole_group() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = "trap '' TERM; sh -c 'trap \"\" TERM; echo up; while :; do sleep 1; done'";
+        let process = Process::start(&shell(directory.path(), script), &Isolation::None).unwrap();
+        eventually(|| fs::read_to_string(directory.path().join("log")).is_ok_and(|text| text == "up\n")).await;
+        let group = process.identity.pid;
+        process.stop(Duration::from_millis(10)).await;
+        assert!(!is_of_group(group));
+    }
+
+    #[tokio::test]
+    async fn an_adopted_process_is_held_like_a_child_and_a_stranger_is_not_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        let process = Process::start(&shell(directory.path(), "exec sleep 1000"), &Isolation::None).unwrap();
+        let again = Process::adopt(process.identity.clone()).unwrap();
+        process.kill().await;
+        again.ended().await;
+        assert!(Process::adopt(again.identity.clone()).is_err());
+    }
+
+    #[tokio::test]
+    async fn strays_are_known_by_their_mark() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = "setsid sleep 1000 & echo $! ; wait";
+        let process = Process::start(&shell(directory.path(), script), &Isolation::None).unwrap();
+        let log = directory.path().join("log");
+        eventually(|| fs::read_to_string(&log).is_ok_and(|text| text.ends_with('\n'))).await;
+        let stray: i32 = fs::read_to_string(&log).unwrap().trim().parse().unwrap();
+        process.kill().await;
+        let stray = Identity::of(stray).unwrap();
+        end_strays(&format!("PODIUM_MARK={}", directory.path().display()), None);
+        eventually(|| !stray.is_alive()).await;
+    }
+}

@@ -1,0 +1,117 @@
+//! The interpreter that runtimes are made with, and the program that installs them.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+/// What interpreters are called, those that most packages are built for first.
+const NAMES: &[&str] = &["python3.12", "python3.11", "python3.13", "python3.10", "python3"];
+
+/// Where they are beside the search path, which may be somebody's own.
+const PLACES: &[&str] = &["/usr/local/bin", "/usr/bin"];
+
+/// What to do where there is none.
+const WANTED: &str = "running deployments on this machine needs Python 3.10 to 3.13 with pip: install it (on Debian and \
+                      Ubuntu: apt install python3 python3-pip), or name one with --python, or use --data-plane simulated";
+
+/// Prints what has to be known of an interpreter.
+const QUESTION: &str = "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable)";
+
+/// An interpreter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Python {
+    /// Where it is.
+    pub(super) path: PathBuf,
+    /// Its version: major and minor.
+    pub(super) version: (u32, u32),
+}
+
+/// The interpreters of this machine that can run Airflow; the one that was asked for is the only one.
+pub(super) async fn find(asked: Option<&Path>) -> Result<Vec<Python>, String> {
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let places = PLACES.iter().map(PathBuf::from).chain(std::env::split_paths(&search));
+    let candidates: Vec<PathBuf> = match asked {
+        Some(path) => vec![path.to_owned()],
+        None => places.flat_map(|place| NAMES.iter().map(move |name| place.join(name))).collect(),
+    };
+    let mut found: Vec<Python> = Vec::new();
+    for candidate in candidates {
+        if let Some(python) = ask(&candidate).await
+            && !found.contains(&python)
+        {
+            found.push(python);
+        }
+    }
+    if found.is_empty() { Err(WANTED.into()) } else { Ok(found) }
+}
+
+async fn ask(candidate: &Path) -> Option<Python> {
+    let output = Command::new(candidate).args(["-I", "-c", QUESTION]).stdin(Stdio::null()).output().await.ok()?;
+    let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
+    let mut lines = text.lines();
+    let (major, minor) = lines.next()?.split_once('.')?;
+    let version = (major.parse().ok()?, minor.parse().ok()?);
+    let path = PathBuf::from(lines.next()?);
+    ((3, 10)..=(3, 13)).contains(&version).then_some(Python { path, version })
+}
+
+/// The program that installs packages; it is itself installed below `tools` where the machine has none.
+pub(super) async fn installer(tools: &Path, pythons: &[Python]) -> Result<PathBuf, String> {
+    let own = tools.join("uv/bin/uv");
+    for known in [own.clone(), PathBuf::from("uv")] {
+        if answers(&known, ["--version"]).await {
+            return Ok(known);
+        }
+    }
+    let mut why = WANTED.to_owned();
+    for python in pythons {
+        if !answers(&python.path, ["-m", "pip", "--version"]).await {
+            continue;
+        }
+        let target = tools.join("uv");
+        let installed = Command::new(&python.path)
+            .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--target"])
+            .arg(&target)
+            .arg("uv")
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output()
+            .await
+            .map_err(|error| error.to_string())?;
+        if installed.status.success() && answers(&own, ["--version"]).await {
+            return Ok(own);
+        }
+        let said = String::from_utf8_lossy(&installed.stderr);
+        let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        why = format!("the installer (uv) cannot be had from PyPI: {}", last.trim());
+    }
+    Err(why)
+}
+
+async fn answers<const N: usize>(program: &Path, arguments: [&str; N]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().await.is_ok_and(|status| status.success())
+}
+
+/// A command whose files everybody may read, whatever this process keeps to itself.
+pub(super) fn readable_by_all(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "umask 022; exec \"$0\" \"$@\""]).arg(program);
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_no_interpreter_is_told_apart_and_said() {
+        let none = find(Some(Path::new("/bin/false"))).await;
+        assert_eq!(none.unwrap_err(), WANTED);
+        assert!(WANTED.contains("apt install python3"));
+    }
+}

@@ -1,0 +1,184 @@
+//! Runtimes: each version of Airflow is installed once, from a frozen list of packages, and shared by all environments.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use podium_domain::options::Version;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Command;
+use tokio::sync::{Mutex as AsyncMutex, OnceCell, watch};
+
+use super::layout::{Layout, write_whole};
+use super::locks;
+use super::python::{Python, installer, readable_by_all};
+
+/// Written last: a runtime without it is not whole.
+const READY: &str = "podium-ready";
+const TEMPLATE: &str = "template.db";
+
+/// An installed runtime.
+#[derive(Clone, Debug)]
+pub(super) struct Runtime {
+    /// Its version.
+    pub(super) version: Version,
+    directory: PathBuf,
+}
+
+impl Runtime {
+    /// The directory of its programs.
+    pub(super) fn programs(&self) -> PathBuf {
+        self.directory.join("bin")
+    }
+
+    /// A program of it.
+    pub(super) fn program(&self, name: &str) -> PathBuf {
+        self.programs().join(name)
+    }
+
+    /// A migrated database to copy.
+    pub(super) fn template(&self) -> PathBuf {
+        self.directory.join(TEMPLATE)
+    }
+}
+
+/// The runtimes of this machine.
+pub(super) struct Runtimes {
+    layout: Layout,
+    python: Python,
+    pythons: Vec<Python>,
+    installer: OnceCell<PathBuf>,
+    known: Mutex<HashMap<Version, Arc<Known>>>,
+}
+
+/// A runtime that somebody asked for.
+struct Known {
+    turn: AsyncMutex<()>,
+    progress: watch::Sender<String>,
+}
+
+impl Runtimes {
+    pub(super) fn new(layout: Layout, python: Python, pythons: Vec<Python>) -> Self {
+        Self { layout, python, pythons, installer: OnceCell::new(), known: Mutex::default() }
+    }
+
+    /// The runtime of this version, installed if it is not yet; meanwhile `tell` hears how far that got.
+    pub(super) async fn ensure(&self, version: &str, tell: impl Fn(String)) -> Result<Runtime, String> {
+        let parsed: Version = version.parse().map_err(|()| format!("{version} is no version"))?;
+        let runtime = Runtime { version: parsed, directory: self.layout.runtimes().join(version) };
+        let lock = locks::of(version).ok_or_else(|| {
+            format!("there is no list of packages for Apache Airflow {version}: this server cannot run it")
+        })?;
+        let known = {
+            let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let new = || Arc::new(Known { turn: AsyncMutex::default(), progress: watch::Sender::new(String::new()) });
+            Arc::clone(all.entry(parsed).or_insert_with(new))
+        };
+        let mut progress = known.progress.subscribe();
+        let installed = async {
+            let _turn = known.turn.lock().await;
+            let say = |text: String| drop(known.progress.send_replace(text));
+            if !is_ready(&runtime, lock, &self.python) {
+                self.install(&runtime, lock, say).await?;
+            }
+            Ok(runtime)
+        };
+        let mut installed = std::pin::pin!(installed);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut installed => return done,
+                Ok(()) = progress.changed() => tell(progress.borrow_and_update().clone()),
+            }
+        }
+    }
+
+    async fn install(&self, runtime: &Runtime, lock: &str, say: impl Fn(String)) -> Result<(), String> {
+        let what = format!("installing Apache Airflow {}", runtime.version);
+        let fail = |why: String| format!("{what} failed: {why}");
+        say(format!("{what}: looking for the installer"));
+        let tools = self.layout.tools();
+        let installer = self.installer.get_or_try_init(|| installer(&tools, &self.pythons)).await?;
+        remove(&runtime.directory).map_err(|error| fail(error.to_string()))?;
+        let cache = tools.join("cache");
+        let uv = |arguments: &[&str]| {
+            let mut command = readable_by_all(installer);
+            command.args(arguments).env("UV_CACHE_DIR", &cache).env("UV_PYTHON_DOWNLOADS", "never");
+            command.env_remove("VIRTUAL_ENV").env_remove("PYTHONDONTWRITEBYTECODE");
+            command
+        };
+        let mut make = uv(&["venv", "--python"]);
+        make.arg(&self.python.path).arg(&runtime.directory);
+        run(make, |_| {}).await.map_err(fail)?;
+        let list = runtime.directory.join("packages.txt");
+        fs::write(&list, lock).map_err(|error| fail(error.to_string()))?;
+        let packages = lock.lines().count();
+        say(format!("{what}: {packages} packages"));
+        let mut install = uv(&["pip", "install", "--no-deps", "--compile-bytecode", "--color", "never", "--python"]);
+        install.arg(runtime.program("python")).arg("-r").arg(&list);
+        run(install, |line| say(format!("{what}: {line}"))).await.map_err(fail)?;
+        say(format!("{what}: preparing the database"));
+        self.prepare_template(runtime).await.map_err(fail)?;
+        write_whole(&runtime.directory.join(READY), seal(lock, &self.python).as_bytes(), 0o644)
+            .map_err(|error| fail(error.to_string()))
+    }
+
+    /// Migrates an empty database once; environments begin with a copy.
+    async fn prepare_template(&self, runtime: &Runtime) -> Result<(), String> {
+        let home = runtime.directory.join("template");
+        fs::create_dir_all(&home).map_err(|error| error.to_string())?;
+        let mut migrate = readable_by_all(runtime.program("airflow"));
+        let database = format!("sqlite:///{}", runtime.template().display());
+        migrate
+            .args(["db", "migrate"])
+            .current_dir(&home)
+            .env_clear()
+            .env("PATH", runtime.programs())
+            .env("HOME", &home)
+            .env("AIRFLOW_HOME", &home)
+            .env("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+            .env("AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS", "False")
+            .env("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", database);
+        run(migrate, |_| {}).await?;
+        remove(&home).map_err(|error| error.to_string())
+    }
+}
+
+fn is_ready(runtime: &Runtime, lock: &str, python: &Python) -> bool {
+    fs::read_to_string(runtime.directory.join(READY)).is_ok_and(|text| text == seal(lock, python))
+}
+
+/// Which packages and interpreter a runtime was made of.
+fn seal(lock: &str, python: &Python) -> String {
+    let hash: String = digest(&SHA256, lock.as_bytes()).as_ref().iter().map(|b| format!("{b:02x}")).collect();
+    format!("{hash} {}\n", python.path.display())
+}
+
+fn remove(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Runs a command to its end; what it says on the way is told, and its last words where it fails.
+pub(super) async fn run(mut command: Command, tell: impl Fn(&str)) -> Result<(), String> {
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let mut last = String::new();
+    if let Some(said) = child.stderr.take() {
+        let mut lines = BufReader::new(said).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            if !line.trim().is_empty() {
+                last = line.trim().chars().take(300).collect();
+                tell(&last);
+            }
+        }
+    }
+    let status = child.wait().await.map_err(|error| error.to_string())?;
+    if status.success() { Ok(()) } else { Err(format!("{last} ({status})")) }
+}

@@ -1,0 +1,40 @@
+//! What the plane is given by whoever opens it.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use podium_api::Id;
+
+use crate::simulated::Clock;
+use crate::{Answer, Hidden, LogLine};
+
+/// Reads an archive from its beginning.
+pub type Archive = Box<dyn Read + Send>;
+
+/// Where the code of deployments comes from.
+pub trait Archives: Send + Sync {
+    /// Opens the gzip tar of a version of a deployment's DAGs or bundles; `None` where there is none.
+    fn open<'a>(&'a self, deployment_id: Id, version: &'a str) -> Answer<'a, Option<Archive>>;
+}
+
+/// Where lines of logs go.
+pub trait Logs: Send + Sync {
+    /// Takes lines; once it answers they are kept.
+    fn append(&self, lines: Vec<LogLine>) -> Answer<'_, ()>;
+}
+
+/// Makes the keys of an environment: the same for the same environment and purpose, and of no use for guessing others.
+pub type Keys = Arc<dyn Fn(Id, &str) -> Hidden + Send + Sync>;
+
+/// What the plane needs to run environments.
+#[derive(Clone)]
+pub struct Services {
+    /// Where code comes from.
+    pub archives: Arc<dyn Archives>,
+    /// Where logs go.
+    pub logs: Arc<dyn Logs>,
+    /// Where keys come from.
+    pub keys: Keys,
+    /// Where the time comes from.
+    pub clock: Clock,
+}

@@ -1,0 +1,244 @@
+//! What an environment's processes are told, all of it by environment variables: none of it shows on a command line,
+//! and none of it is kept in a file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
+use serde_json::Value;
+
+use super::code;
+use super::layout::Place;
+use super::runtimes::Runtime;
+use super::tasks::Tasks;
+use crate::{Environment, Hidden, Setting};
+
+/// Variables by name.
+pub(super) type Variables = BTreeMap<String, Hidden>;
+
+/// What is known of an environment when its settings are made.
+pub(super) struct Known<'a> {
+    pub(super) environment: &'a Environment,
+    pub(super) place: &'a Place,
+    pub(super) runtime: &'a Runtime,
+    pub(super) support: &'a Path,
+    pub(super) public_url: &'a str,
+    pub(super) database: &'a Hidden,
+    pub(super) tasks: &'a Tasks,
+    pub(super) web_port: u16,
+    pub(super) health_port: u16,
+    pub(super) keys: EnvironmentKeys,
+}
+
+/// The keys of one environment.
+pub(super) struct EnvironmentKeys {
+    /// Encrypts what Airflow keeps in its database: 32 bytes in URL-safe base64.
+    pub(super) fernet: Hidden,
+    /// Signs the tokens that its web server believes.
+    pub(super) door: Hidden,
+    /// Signs sessions of its web server.
+    pub(super) session: Hidden,
+}
+
+impl EnvironmentKeys {
+    /// Derives them; `key` gives at least 32 bytes of text for a purpose.
+    pub(super) fn new(key: impl Fn(&str) -> Hidden) -> Self {
+        let fernet = key("fernet");
+        let bytes = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, fernet.reveal().as_bytes());
+        let long = |purpose: &str| {
+            let halves = [1, 2].map(|half| key(&format!("{purpose}-{half}")));
+            Hidden::new(format!("{}{}", halves[0].reveal(), halves[1].reveal()))
+        };
+        Self {
+            fernet: Hidden::new(BASE64_URL_SAFE.encode(bytes.as_ref())),
+            door: long("door"),
+            session: long("session"),
+        }
+    }
+}
+
+/// The path under which an environment's web server answers, here and at the front door.
+pub(super) fn base_path(namespace: &str) -> String {
+    format!("/airflow/{namespace}")
+}
+
+/// The mark by which every descendant of an environment is known.
+pub(super) fn mark(id: podium_api::Id) -> (String, String) {
+    ("PODIUM_ENVIRONMENT".into(), id.to_string())
+}
+
+/// What every process is told.
+pub(super) fn platform(known: &Known<'_>) -> Variables {
+    let Known { environment, place, runtime, web_port, health_port, .. } = known;
+    let base_path = base_path(&environment.namespace);
+    let local = format!("http://127.0.0.1:{web_port}{base_path}");
+    let programs = runtime.programs();
+    let mut all = Told::default();
+    let (name, value) = mark(environment.id);
+    all.tell(&name, value);
+    all.tell("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display()));
+    all.tell("HOME", text(&place.user_home()));
+    all.tell("TMPDIR", text(&place.temporary()));
+    all.tell("LANG", "C.UTF-8");
+    all.tell("PYTHONPATH", text(known.support));
+    all.tell("PYTHONUNBUFFERED", "1");
+    all.tell("PYTHONDONTWRITEBYTECODE", "1");
+    // Half the memory of many small threads.
+    all.tell("MALLOC_ARENA_MAX", "2");
+    all.tell("AIRFLOW_HOME", text(&place.home()));
+    // Airflow writes down its defaults at every first start; its home is not its own.
+    all.tell("AIRFLOW_CONFIG", text(&place.temporary().join("airflow.cfg")));
+    all.airflow("core", "load_examples", "False");
+    all.airflow("core", "executor", known.tasks.executor());
+    all.airflow("core", "parallelism", known.tasks.parallelism.to_string());
+    all.secret("core", "fernet_key", &known.keys.fernet);
+    all.airflow("core", "dags_folder", text(&code::dags(place).join("current")));
+    all.secret("database", "sql_alchemy_conn", known.database);
+    all.airflow("database", "load_default_connections", "False");
+    all.airflow("logging", "base_log_folder", text(&place.task_logs()));
+    all.airflow("scheduler", "enable_health_check", "True");
+    all.airflow("scheduler", "scheduler_health_check_server_host", "127.0.0.1");
+    all.airflow("scheduler", "scheduler_health_check_server_port", health_port.to_string());
+    all.airflow("usage_data_collection", "enabled", "False");
+    if let Some(celery) = &known.tasks.celery {
+        all.secret("celery", "broker_url", &celery.broker);
+        all.secret("celery", "result_backend", &celery.results);
+        all.airflow("operators", "default_queue", "default");
+    }
+    let public = format!("{}{base_path}", known.public_url);
+    if runtime.version.major() < 3 {
+        all.airflow("webserver", "base_url", public);
+        all.airflow("webserver", "web_server_host", "127.0.0.1");
+        all.airflow("webserver", "web_server_port", web_port.to_string());
+        all.airflow("webserver", "workers", "1");
+        all.airflow("webserver", "config_file", text(&known.support.join("webserver_config.py")));
+        all.airflow("webserver", "enable_proxy_fix", "True");
+        all.secret("webserver", "secret_key", &known.keys.session);
+        all.airflow("api", "auth_backends", "airflow.api.auth.backend.session");
+        all.tell("PODIUM_DOOR_KEY", known.keys.door.reveal());
+        all.airflow("logging", "dag_processor_log_target", "stdout");
+        all.airflow("scheduler", "dag_dir_list_interval", "5");
+        all.airflow("scheduler", "min_file_process_interval", "5");
+    } else {
+        let bundles = serde_json::json!([{
+            "name": "dags",
+            "classpath": "podium_bundle.VersionedBundle",
+            "kwargs": { "folder": text(&code::dags(place)) },
+        }]);
+        all.airflow("api", "base_url", public);
+        all.airflow("api", "host", "127.0.0.1");
+        all.airflow("api", "port", web_port.to_string());
+        all.airflow("api", "workers", "1");
+        all.secret("api", "secret_key", &known.keys.session);
+        all.secret("api_auth", "jwt_secret", &known.keys.door);
+        all.airflow("core", "auth_manager", "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager");
+        all.airflow("core", "simple_auth_manager_users", "");
+        all.airflow(
+            "core",
+            "simple_auth_manager_passwords_file",
+            text(&place.temporary().join("no-passwords.json")),
+        );
+        all.airflow("core", "execution_api_server_url", format!("{local}/execution/"));
+        all.airflow("logging", "json_logs", "True");
+        all.airflow(
+            "logging",
+            "dag_processor_child_process_log_directory",
+            text(&place.parser_logs()),
+        );
+        all.airflow("dag_processor", "dag_bundle_config_list", bundles.to_string());
+        all.airflow("dag_processor", "dag_bundle_storage_path", text(&place.temporary().join("bundles")));
+        all.airflow("dag_processor", "refresh_interval", "5");
+        all.airflow("dag_processor", "min_file_process_interval", "5");
+        all.airflow("workers", "min_heartbeat_interval", "1");
+    }
+    all.0
+}
+
+/// What whoever runs or reads DAGs is told beside that: what the deployment and its environment objects set.
+pub(super) fn chosen(environment: &Environment) -> Variables {
+    let objects = &environment.objects;
+    let mut all = Variables::new();
+    for Setting { key, value } in objects.variables.iter().chain(&environment.variables) {
+        all.insert(key.clone(), value.clone());
+    }
+    for Setting { key, value } in &objects.connections {
+        all.insert(format!("AIRFLOW_CONN_{}", key.to_uppercase()), value.clone());
+    }
+    for Setting { key, value } in &objects.airflow_variables {
+        all.insert(format!("AIRFLOW_VAR_{}", key.to_uppercase()), value.clone());
+    }
+    all
+}
+
+/// Where metrics go; by the standard variables of OpenTelemetry, which Airflow follows.
+pub(super) fn metrics(environment: &Environment) -> Variables {
+    let mut all = Told::default();
+    // Airflow exports to one place.
+    let Some(Setting { value, .. }) = environment.objects.metrics_exports.first() else { return all.0 };
+    let export: Value = serde_json::from_str(value.reveal()).unwrap_or_default();
+    let member = |name: &str| export.get(name).and_then(Value::as_str).unwrap_or_default();
+    let pairs = |name: &str| {
+        let members = export.get(name).and_then(Value::as_object).into_iter().flatten();
+        members.map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
+    };
+    let mut headers: Vec<(String, String)> = pairs("headers").collect();
+    match member("authType") {
+        "BASIC" => {
+            let user = format!("{}:{}", member("username"), member("password"));
+            headers.push(("Authorization".into(), format!("Basic {}", BASE64_STANDARD.encode(user))));
+        }
+        "AUTH_TOKEN" => headers.push(("Authorization".into(), format!("Bearer {}", member("basicToken")))),
+        _ => {}
+    }
+    let mut labels: Vec<(String, String)> = pairs("labels").collect();
+    labels.push(("podium.deployment".into(), environment.id.to_string()));
+    labels.push(("podium.namespace".into(), environment.namespace.clone()));
+    all.airflow("metrics", "otel_on", "True");
+    all.tell("OTEL_SERVICE_NAME", "airflow");
+    all.tell("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
+    all.tell("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", member("endpoint"));
+    all.tell("OTEL_EXPORTER_OTLP_METRICS_HEADERS", list(&headers));
+    all.tell("OTEL_RESOURCE_ATTRIBUTES", list(&labels));
+    all.0
+}
+
+/// Pairs as OpenTelemetry reads them.
+fn list(pairs: &[(String, String)]) -> String {
+    let pair = |(key, value): &(String, String)| format!("{key}={}", percent_encoded(value));
+    pairs.iter().map(pair).collect::<Vec<_>>().join(",")
+}
+
+fn percent_encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+/// Whether a variable configures Airflow itself, which all its processes must hear.
+pub(super) fn is_configuration(key: &str) -> bool {
+    key.starts_with("AIRFLOW__")
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[derive(Default)]
+struct Told(Variables);
+
+impl Told {
+    fn tell(&mut self, name: &str, value: impl Into<String>) {
+        self.0.insert(name.to_owned(), Hidden::new(value.into()));
+    }
+
+    fn airflow(&mut self, section: &str, key: &str, value: impl Into<String>) {
+        self.tell(&format!("AIRFLOW__{}__{}", section.to_uppercase(), key.to_uppercase()), value);
+    }
+
+    fn secret(&mut self, section: &str, key: &str, value: &Hidden) {
+        self.airflow(section, key, value.reveal());
+    }
+}
+
+#[cfg(test)]
+mod tests;

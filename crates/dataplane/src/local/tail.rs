@@ -1,0 +1,112 @@
+//! Takes what components and tasks write to the log store.
+//!
+//! Components append to files of the control plane; tasks write theirs in a tree of their own. Files of tasks belong to
+//! code that nobody trusts: they are opened without following any link, below one directory.
+
+mod scan;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use podium_api::Id;
+
+pub(super) use self::scan::{Chunk, Scanner};
+use super::components;
+use super::layout::Place;
+use super::lines::{self, Read};
+use super::offsets::Offsets;
+use super::services::Logs;
+use crate::LogLine;
+use crate::simulated::Clock;
+
+/// How often files are looked at.
+const PACE: Duration = Duration::from_secs(1);
+
+/// Follows the logs of one environment.
+pub(super) struct Tail {
+    id: Id,
+    logs: Arc<dyn Logs>,
+    clock: Clock,
+    scanner: Scanner,
+}
+
+impl Tail {
+    pub(super) fn new(id: Id, place: &Place, logs: Arc<dyn Logs>, clock: Clock) -> std::io::Result<Self> {
+        let scanner = Scanner::new(place.logs(), place.task_logs(), Offsets::open(&place.offsets())?);
+        Ok(Self { id, logs, clock, scanner })
+    }
+
+    /// Follows until it is dropped. Being dropped anywhere loses nothing: what was not remembered is read again.
+    pub(super) async fn run(mut self) {
+        loop {
+            let Some((tail, is_all)) = self.step().await else { return };
+            self = tail;
+            if is_all {
+                tokio::time::sleep(PACE).await;
+            }
+        }
+    }
+
+    /// Takes what is new; tells whether that was all. Nothing where reading cannot go on.
+    pub(super) async fn step(self) -> Option<(Self, bool)> {
+        let Self { id, logs, clock, mut scanner } = self;
+        let now = (clock)();
+        let scanned = tokio::task::spawn_blocking(move || {
+            let found = scanner.scan();
+            (scanner, found)
+        });
+        let (mut scanner, (chunks, is_all)) = scanned.await.ok()?;
+        let mut lines = Vec::new();
+        let mut steps = Vec::new();
+        for chunk in chunks {
+            steps.push((chunk.file, chunk.end));
+            lines.extend(self::lines(id, &chunk, now));
+        }
+        if !steps.is_empty() {
+            if let Err(fault) = logs.append(lines).await {
+                tracing::warn!(%id, %fault, "lines of an environment are not in the log store yet");
+                return Some((Self { id, logs, clock, scanner }, true));
+            }
+            if let Err(error) = scanner.remember(&steps) {
+                tracing::error!(%id, %error, "how far logs were read cannot be remembered: they are not followed");
+                return None;
+            }
+        }
+        Some((Self { id, logs, clock, scanner }, is_all))
+    }
+}
+
+/// The lines of a chunk. One without a time of its own was written with the one before it.
+fn lines(id: Id, chunk: &Chunk, now: podium_api::Timestamp) -> Vec<LogLine> {
+    let (source, read): (&str, fn(&str) -> Option<Read>) = match &chunk.component {
+        None => ("worker", lines::of_task),
+        Some(component) => match components::source(component) {
+            Some(source) => (source, lines::of_component),
+            None => return Vec::new(),
+        },
+    };
+    let mut time = None;
+    let text = String::from_utf8_lossy(&chunk.bytes);
+    let found = text.split('\n').filter_map(read).map(|line| {
+        time = line.timestamp.or(time);
+        (time, line.text)
+    });
+    let found: Vec<_> = found.collect();
+    let first = found.iter().find_map(|(time, _)| *time).unwrap_or(now);
+    let line = |(time, text): (Option<podium_api::Timestamp>, String)| LogLine {
+        deployment_id: id,
+        source: source.to_owned(),
+        timestamp: time.unwrap_or(first),
+        text,
+    };
+    found.into_iter().map(line).collect()
+}
+
+/// The name of the file of a component.
+pub(super) fn component_of(path: &std::path::Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_suffix(".log").map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests;

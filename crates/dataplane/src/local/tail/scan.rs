@@ -1,0 +1,189 @@
+//! Finds what was written since the last look, without looking at everything every time.
+//!
+//! Runs of which something was heard lately are looked at every time, new runs show in the time of their DAG's
+//! directory, and all of the tree is walked now and then.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, ResolveFlags, fallocate, openat2};
+
+use super::component_of;
+use crate::local::offsets::{Offsets, key};
+
+/// The most that is read of one file at a time; a longer line is cut.
+const CHUNK: usize = 256 * 1024;
+/// The most that is read at a time.
+const BUDGET: usize = 4 * 1024 * 1024;
+/// After so many looks the whole tree is walked.
+const LOOKS_BETWEEN_WALKS: u32 = 60;
+/// A run that was quiet for so many looks is left to the walks.
+const QUIET_LOOKS: u32 = 600;
+/// Read parts of a component's file are given back to the disk in pieces of this size.
+const RELEASED: u64 = 16 * 1024 * 1024;
+
+/// A part of a file that was not read before.
+pub(in crate::local) struct Chunk {
+    pub(in crate::local) file: u64,
+    /// The component; a task where there is none.
+    pub(in crate::local) component: Option<String>,
+    pub(in crate::local) bytes: Vec<u8>,
+    /// How far the file is read with this.
+    pub(in crate::local) end: u64,
+}
+
+/// Looks for what is new.
+pub(in crate::local) struct Scanner {
+    logs: PathBuf,
+    tasks: PathBuf,
+    offsets: Offsets,
+    /// When a run was last added to a DAG.
+    dags: HashMap<PathBuf, SystemTime>,
+    runs: HashSet<PathBuf>,
+    /// Runs of which something was heard, and for how many looks nothing was.
+    lively: HashMap<PathBuf, u32>,
+    looks: u32,
+}
+
+impl Scanner {
+    pub(in crate::local) fn new(logs: PathBuf, tasks: PathBuf, offsets: Offsets) -> Self {
+        Self {
+            logs,
+            tasks,
+            offsets,
+            dags: HashMap::new(),
+            runs: HashSet::new(),
+            lively: HashMap::new(),
+            looks: 0,
+        }
+    }
+
+    /// What is new, and whether that is all of it. What cannot be read is left for the next time.
+    pub(in crate::local) fn scan(&mut self) -> (Vec<Chunk>, bool) {
+        let mut found = Found::default();
+        for path in entries(&self.logs, |kind| kind.is_file()) {
+            if let Some(component) = component_of(&path) {
+                let _ = self.read(&path, Some(component), &mut found);
+            }
+        }
+        self.find_runs();
+        let is_walk = self.looks.is_multiple_of(LOOKS_BETWEEN_WALKS);
+        self.looks = self.looks.wrapping_add(1);
+        let runs: Vec<PathBuf> =
+            if is_walk { self.runs.iter().cloned().collect() } else { self.lively.keys().cloned().collect() };
+        for run in runs {
+            let before = found.chunks.len();
+            self.walk(&run, 3, &mut found);
+            if found.chunks.len() > before {
+                self.lively.insert(run, 0);
+            }
+        }
+        self.lively.retain(|_, quiet| {
+            *quiet += 1;
+            *quiet < QUIET_LOOKS
+        });
+        (found.chunks, !found.is_cut)
+    }
+
+    /// Remembers that chunks are kept.
+    pub(in crate::local) fn remember(&mut self, steps: &[(u64, u64)]) -> io::Result<()> {
+        self.offsets.advance(steps)
+    }
+
+    /// Takes note of runs that are new since the last look.
+    fn find_runs(&mut self) {
+        for dag in entries(&self.tasks, |kind| kind.is_dir()) {
+            let Ok(changed) = fs::symlink_metadata(&dag).and_then(|metadata| metadata.modified()) else { continue };
+            if self.dags.insert(dag.clone(), changed) == Some(changed) {
+                continue;
+            }
+            for run in entries(&dag, |kind| kind.is_dir()) {
+                if self.runs.insert(run.clone()) {
+                    self.lively.insert(run, 0);
+                }
+            }
+        }
+        self.runs.retain(|run| run.parent().is_some_and(|dag| self.dags.contains_key(dag)));
+    }
+
+    fn walk(&self, directory: &Path, depth: u32, found: &mut Found) {
+        for path in entries(directory, |kind| kind.is_file()) {
+            if path.extension().is_some_and(|extension| extension == "log") {
+                let _ = self.read(&path, None, found);
+            }
+        }
+        if depth > 0 {
+            entries(directory, |kind| kind.is_dir()).for_each(|below| self.walk(&below, depth - 1, found));
+        }
+    }
+
+    fn read(&self, path: &Path, component: Option<String>, found: &mut Found) -> io::Result<()> {
+        let name = path.strip_prefix(&self.logs).unwrap_or(path);
+        let (file, is_component) = (key(name), component.is_some());
+        let offset = self.offsets.of(file);
+        // Most files have nothing new: that much is known without opening them.
+        if fs::symlink_metadata(path)?.len() == offset {
+            return Ok(());
+        }
+        if found.bytes >= BUDGET {
+            found.is_cut = true;
+            return Ok(());
+        }
+        let opened = open_below(&self.logs, name)?;
+        let metadata = opened.metadata()?;
+        if !metadata.is_file() || metadata.nlink() > 1 {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let offset = if metadata.len() < offset { 0 } else { offset };
+        let mut bytes = vec![0; CHUNK.min(usize::try_from(metadata.len() - offset).unwrap_or(CHUNK))];
+        let length = opened.read_at(&mut bytes, offset)?;
+        bytes.truncate(length);
+        let is_full = length == CHUNK;
+        match bytes.iter().rposition(|byte| *byte == b'\n') {
+            Some(last) => bytes.truncate(last + 1),
+            None if is_full => {}
+            // The line is still being written.
+            None => return Ok(()),
+        }
+        found.is_cut |= is_full;
+        found.bytes += bytes.len();
+        let end = offset + bytes.len() as u64;
+        found.chunks.push(Chunk { file, component, bytes, end });
+        if is_component && offset / RELEASED > 0 {
+            release(&self.logs.join(name), offset)?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    chunks: Vec<Chunk>,
+    bytes: usize,
+    is_cut: bool,
+}
+
+/// Opens a file below a directory without following a link anywhere on the way.
+fn open_below(directory: &Path, name: &Path) -> io::Result<File> {
+    let base = openat2(CWD, directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::empty())?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = openat2(base, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)?;
+    Ok(opened.into())
+}
+
+/// Gives the part of a component's file that was read back to the disk. Its writer is not disturbed.
+fn release(path: &Path, until: u64) -> io::Result<()> {
+    let file = File::options().write(true).open(path)?;
+    let whole = until / RELEASED * RELEASED;
+    Ok(fallocate(&file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, whole)?)
+}
+
+/// What is in a directory, of one kind; links are neither.
+fn entries(directory: &Path, is_wanted: fn(&fs::FileType) -> bool) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter(move |entry| entry.file_type().is_ok_and(|kind| is_wanted(&kind))).map(|entry| entry.path())
+}

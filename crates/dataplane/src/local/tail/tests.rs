@@ -1,0 +1,142 @@
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::sync::Mutex;
+
+use podium_api::Timestamp;
+
+use super::super::isolation::Isolation;
+use super::*;
+use crate::{Answer, Fault};
+
+#[derive(Default)]
+struct Taken {
+    lines: Mutex<Vec<LogLine>>,
+    refuses: Mutex<bool>,
+}
+
+impl Logs for Taken {
+    fn append(&self, lines: Vec<LogLine>) -> Answer<'_, ()> {
+        Box::pin(async move {
+            if *self.refuses.lock().unwrap() {
+                return Err(Fault::Failed("the disk is full".into()));
+            }
+            self.lines.lock().unwrap().extend(lines);
+            Ok(())
+        })
+    }
+}
+
+struct Bed {
+    _directory: tempfile::TempDir,
+    place: Place,
+    taken: Arc<Taken>,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place { root: directory.path().join("environment") };
+        place.make(&Isolation::None).unwrap();
+        Self { _directory: directory, place, taken: Arc::default() }
+    }
+
+    fn tail(&self) -> Tail {
+        let logs: Arc<dyn Logs> = Arc::clone(&self.taken) as Arc<dyn Logs>;
+        Tail::new(Id::from_parts(1, 2, 3), &self.place, logs, Arc::new(|| Timestamp::from_millis(7))).unwrap()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.place.logs().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        OpenOptions::new().append(true).create(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// What was taken since the last time.
+    fn taken(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut *self.taken.lines.lock().unwrap())
+            .into_iter()
+            .map(|line| (line.source, line.text))
+            .collect()
+    }
+}
+
+fn pair(source: &str, text: &str) -> (String, String) {
+    (source.to_owned(), text.to_owned())
+}
+
+const TASK: &str = "tasks/dag_id=d/run_id=r/task_id=t/attempt=1.log";
+
+#[tokio::test]
+async fn whole_lines_are_taken_once_also_after_a_restart() {
+    let bed = Bed::new();
+    bed.write("scheduler.log", "one\ntw");
+    let (tail, is_all) = bed.tail().step().await.unwrap();
+    assert!(is_all);
+    assert_eq!(bed.taken(), [pair("scheduler", "one")]);
+    bed.write("scheduler.log", "o\nthree\n");
+    let (tail, _) = tail.step().await.unwrap();
+    assert_eq!(bed.taken(), [pair("scheduler", "two"), pair("scheduler", "three")]);
+    drop(tail);
+    bed.write("scheduler.log", "four\n");
+    bed.tail().step().await.unwrap();
+    assert_eq!(bed.taken(), [pair("scheduler", "four")]);
+}
+
+#[tokio::test]
+async fn logs_of_tasks_are_found_in_new_and_in_old_runs() {
+    let bed = Bed::new();
+    bed.write(TASK, "{\"event\":\"hello\",\"level\":\"info\",\"logger\":\"task.stdout\"}\n");
+    bed.write("scheduler.log", "{\"event\":\"hello\",\"level\":\"info\",\"logger\":\"task.stdout\"}\n");
+    let (tail, _) = bed.tail().step().await.unwrap();
+    assert_eq!(bed.taken(), [pair("worker", "INFO hello")], "and not twice");
+    bed.write("tasks/dag_id=d/run_id=r2/task_id=t/map_index=0/attempt=1.log", "mapped\n");
+    let (tail, _) = tail.step().await.unwrap();
+    assert_eq!(bed.taken(), [pair("worker", "mapped")]);
+    bed.write("tasks/dag_id=d/run_id=r/task_id=t/attempt=2.log", "again\n");
+    tail.step().await.unwrap();
+    assert_eq!(bed.taken(), [pair("worker", "again")]);
+}
+
+#[tokio::test]
+async fn what_the_store_did_not_take_is_offered_again() {
+    let bed = Bed::new();
+    bed.write("triggerer.log", "one\n");
+    *bed.taken.refuses.lock().unwrap() = true;
+    let (tail, _) = bed.tail().step().await.unwrap();
+    *bed.taken.refuses.lock().unwrap() = false;
+    tail.step().await.unwrap();
+    assert_eq!(bed.taken(), [pair("triggerer", "one")]);
+}
+
+#[tokio::test]
+async fn a_link_leads_nowhere() {
+    let bed = Bed::new();
+    let secret = bed.place.root.parent().unwrap().join("secret-key");
+    fs::write(&secret, "the key of everything\n").unwrap();
+    let target = bed.place.logs().join(TASK);
+    fs::create_dir_all(target.parent().unwrap()).unwrap();
+    symlink(&secret, &target).unwrap();
+    fs::hard_link(&secret, target.with_file_name("attempt=2.log")).unwrap();
+    let outside = bed.place.root.parent().unwrap().join("outside");
+    fs::create_dir_all(outside.join("task_id=t")).unwrap();
+    fs::write(outside.join("task_id=t/attempt=1.log"), "not theirs\n").unwrap();
+    symlink(&outside, bed.place.task_logs().join("dag_id=d/run_id=r2")).unwrap();
+    bed.tail().step().await.unwrap();
+    assert_eq!(bed.taken(), []);
+}
+
+#[tokio::test]
+async fn much_is_taken_in_parts_and_the_disk_gets_it_back() {
+    let bed = Bed::new();
+    let line = format!("{}\n", "x".repeat(99));
+    bed.write("scheduler.log", &line.repeat(200_000));
+    let (mut tail, mut is_all) = (bed.tail(), false);
+    while !is_all {
+        (tail, is_all) = tail.step().await.unwrap();
+    }
+    assert_eq!(bed.taken().len(), 200_000);
+    let metadata = fs::metadata(bed.place.component_log("scheduler")).unwrap();
+    let on_disk = std::os::unix::fs::MetadataExt::blocks(&metadata) * 512;
+    assert!(on_disk < metadata.len() / 2, "{on_disk} of {} bytes are still there", metadata.len());
+}

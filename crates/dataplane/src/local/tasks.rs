@@ -1,0 +1,101 @@
+//! Who runs the tasks of an environment on this machine.
+//!
+//! Celery where there are several queues and a broker can be had; otherwise Airflow's own local executor, within the
+//! limits of the default queue. Tasks of all queues then run together, and a note says so.
+
+use std::path::PathBuf;
+
+use podium_api::enums::Executor;
+use podium_domain::deployments::Queue;
+
+use super::options::Broker;
+use crate::{Environment, Hidden};
+
+/// The most tasks that run at once for each processor of the machine.
+const TASKS_OF_PROCESSOR: usize = 4;
+
+/// Who runs the tasks.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Tasks {
+    /// How many run at once, in all.
+    pub(super) parallelism: u32,
+    /// Workers of queues, where there are some.
+    pub(super) celery: Option<Celery>,
+    /// Whether tasks run one after the other, within the scheduler.
+    pub(super) is_sequential: bool,
+    /// What a person should know of it.
+    pub(super) note: Option<String>,
+}
+
+/// Workers of queues, and what they are fed by.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Celery {
+    pub(super) broker: Hidden,
+    pub(super) results: Hidden,
+    /// The broker to run beside them, unless there is one already.
+    pub(super) own_broker: Option<PathBuf>,
+    /// A worker for each: its queue, and how many tasks it runs at once.
+    pub(super) workers: Vec<(String, u32)>,
+}
+
+impl Tasks {
+    /// Decides it.
+    pub(super) fn new(
+        environment: &Environment,
+        major: u32,
+        is_sqlite: bool,
+        broker: &Broker,
+        broker_port: u16,
+        broker_password: &Hidden,
+    ) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let most = u32::try_from(processors * TASKS_OF_PROCESSOR).unwrap_or(u32::MAX);
+        let queues = &environment.worker_queues;
+        let wants_workers = environment.executor == Executor::Celery
+            && (queues.len() > 1 || matches!(broker, Broker::Given(_)));
+        let limit = |queue: &Queue| queue.concurrency.saturating_mul(queue.max_workers.max(1)).clamp(1, most);
+        let in_all = queues.iter().map(limit).sum::<u32>().clamp(1, most);
+        let mut tasks = Self { parallelism: in_all, celery: None, is_sequential: false, note: None };
+        if major < 3 && is_sqlite {
+            tasks.is_sequential = true;
+            tasks.note = Some(
+                "Tasks run one after the other: this runtime allows no more with SQLite. Give the server \
+                 --airflow-database-url, or deploy a runtime of the 3.x line."
+                    .into(),
+            );
+            return tasks;
+        }
+        if !wants_workers {
+            let default = queues.iter().find(|queue| queue.name == podium_domain::deployments::queues::DEFAULT);
+            tasks.parallelism = default.map_or(in_all, limit);
+            return tasks;
+        }
+        let (url, own_broker) = match broker {
+            Broker::Given(url) => (url.clone(), None),
+            Broker::Own(program) => {
+                let password = broker_password.reveal();
+                (Hidden::new(format!("redis://:{password}@127.0.0.1:{broker_port}/0")), Some(program.clone()))
+            }
+            Broker::None => {
+                tasks.note = Some(
+                    "Tasks of all queues run together, because there is no broker: install redis-server on this \
+                     machine, or give the server --broker-url."
+                        .into(),
+                );
+                return tasks;
+            }
+        };
+        let workers = queues.iter().map(|queue| (queue.name.clone(), limit(queue))).collect();
+        tasks.celery = Some(Celery { results: url.clone(), broker: url, own_broker, workers });
+        tasks
+    }
+
+    /// Airflow's name for it.
+    pub(super) fn executor(&self) -> &'static str {
+        match (&self.celery, self.is_sequential) {
+            (Some(_), _) => "CeleryExecutor",
+            (None, true) => "SequentialExecutor",
+            (None, false) => "LocalExecutor",
+        }
+    }
+}

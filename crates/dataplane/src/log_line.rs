@@ -1,0 +1,16 @@
+//! What components of environments write.
+
+use podium_api::{Id, Timestamp};
+
+/// A line that a component wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// The deployment.
+    pub deployment_id: Id,
+    /// The component, as the API names sources of logs.
+    pub source: String,
+    /// When it was written.
+    pub timestamp: Timestamp,
+    /// What was written.
+    pub text: String,
+}
