@@ -13,6 +13,8 @@ pub(crate) const DATABASE: &str = "podium.db";
 pub(crate) const LOGS: &str = "logs";
 /// The directory of uploaded files.
 pub(crate) const OBJECTS: &str = "objects";
+/// The directory of environments that run on this machine: the only one whose content others may pass to.
+pub(crate) const LOCAL: &str = "local";
 const SECRET_KEY: &str = "secret-key";
 const OWNER_TOKEN: &str = "owner-token";
 
@@ -22,12 +24,7 @@ pub(crate) struct DataDir(PathBuf);
 impl DataDir {
     /// Opens the directory, and makes it if it is missing.
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
-        let made = (|| {
-            fs::create_dir_all(path)?;
-            #[cfg(unix)]
-            fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
-            std::io::Result::Ok(())
-        })();
+        let made = fs::create_dir_all(path).and_then(|()| close(path));
         made.map_err(|error| format!("the data directory {} cannot be used: {error}", path.display()))?;
         Ok(Self(path.to_owned()))
     }
@@ -52,6 +49,32 @@ impl DataDir {
         write_private(&path, token)?;
         Ok(path)
     }
+}
+
+/// Keeps everything in the directory to its owner. Others may pass through it, because environments on this machine run
+/// under users of their own, and see no more than their own.
+fn close(path: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            let mode = match entry.file_type()? {
+                kind if kind.is_symlink() => continue,
+                kind if kind.is_dir() && entry.file_name() == LOCAL => 0o711,
+                kind if kind.is_dir() => 0o700,
+                _ => 0o600,
+            };
+            match fs::set_permissions(entry.path(), fs::Permissions::from_mode(mode)) {
+                // Gone meanwhile: the files of the database come and go.
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        fs::set_permissions(path, fs::Permissions::from_mode(0o711))?;
+    }
+    Ok(())
 }
 
 /// Writes a file that only its owner can read, and makes sure that it is on disk.

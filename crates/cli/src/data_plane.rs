@@ -1,8 +1,9 @@
-//! The data plane that this installation runs its deployments on.
+//! What a server runs its deployments on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::Args;
 use podium_app::App;
 use podium_dataplane::DataPlane;
 use podium_dataplane::simulated::Simulated;
@@ -11,10 +12,29 @@ use podium_reconcile::log_sink;
 /// The directory of the simulated data plane, below the data directory.
 const SIMULATED: &str = "simulated";
 
+/// What deployments run on, and how.
+#[derive(Args)]
+pub(crate) struct Choice {
+    /// What deployments run on.
+    #[arg(long = "data-plane", env = "PODIUM_DATA_PLANE", value_enum, default_value = "local")]
+    kind: Kind,
+    /// Interpreter of the local data plane; the default is the best one that this machine has.
+    #[arg(long, env = "PODIUM_PYTHON")]
+    python: Option<PathBuf>,
+    /// PostgreSQL server for the metadata databases of local environments, with the right to make databases and roles;
+    /// the default is a SQLite file each.
+    #[arg(long, env = "PODIUM_AIRFLOW_DATABASE_URL", hide_env_values = true)]
+    airflow_database_url: Option<String>,
+    /// Broker of Celery workers on this machine; the default is a redis-server of its own for each environment that has
+    /// several queues, where that program is installed.
+    #[arg(long, env = "PODIUM_BROKER_URL", hide_env_values = true)]
+    broker_url: Option<String>,
+}
+
 /// What deployments run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Kind {
-    /// Processes on this machine (not available yet).
+enum Kind {
+    /// Processes on this machine.
     Local,
     /// Nothing: every deployment is up at once, for demonstrations and tests.
     Simulated,
@@ -22,27 +42,53 @@ pub(crate) enum Kind {
     Kubernetes,
 }
 
-impl Kind {
+impl Choice {
     /// Refuses a data plane that is not there yet, before anything is made.
-    pub(crate) fn check(self) -> Result<(), String> {
-        let name = match self {
-            Self::Simulated => return Ok(()),
-            Self::Local => "local",
-            Self::Kubernetes => "kubernetes",
-        };
-        Err(format!(
-            "the data plane `{name}` is not available yet: use --data-plane simulated, which runs nothing"
-        ))
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match self.kind {
+            Kind::Local | Kind::Simulated => Ok(()),
+            Kind::Kubernetes => Err("the data plane `kubernetes` is not available yet: use --data-plane local, which \
+                                     runs deployments on this machine"
+                .into()),
+        }
     }
 
     /// Opens the data plane.
-    pub(crate) fn open(self, app: &App, data_dir: &Path) -> Result<Arc<dyn DataPlane>, String> {
+    pub(crate) fn open(&self, app: &App, data_dir: &Path) -> Result<Arc<dyn DataPlane>, String> {
         self.check()?;
-        let directory = data_dir.join(SIMULATED);
-        let clock = Arc::clone(&app.world);
-        let plane = Simulated::kept_in(&directory, Arc::new(move || clock.now())).map_err(|error| {
-            format!("the simulated data plane in {} cannot be used: {error}", directory.display())
-        })?;
-        Ok(Arc::new(plane.logging_to(log_sink(app))))
+        match self.kind {
+            Kind::Local => self.local(app, data_dir),
+            Kind::Simulated | Kind::Kubernetes => simulated(app, data_dir),
+        }
     }
+
+    #[cfg(target_os = "linux")]
+    fn local(&self, app: &App, data_dir: &Path) -> Result<Arc<dyn DataPlane>, String> {
+        use podium_dataplane::Hidden;
+        use podium_dataplane::local::{Broker, Local, Options};
+
+        let options = Options {
+            directory: data_dir.join(crate::data_dir::LOCAL),
+            public_url: app.config.public_url.clone(),
+            python: self.python.clone(),
+            database_url: self.airflow_database_url.clone().map(Hidden::new),
+            broker: Broker::find(self.broker_url.clone().map(Hidden::new)),
+            launcher: std::env::current_exe().ok(),
+        };
+        Ok(Arc::new(Local::open(options, podium_reconcile::services(app))?))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn local(&self, _: &App, _: &Path) -> Result<Arc<dyn DataPlane>, String> {
+        Err("running deployments on this machine needs Linux: use --data-plane simulated, which runs nothing".into())
+    }
+}
+
+fn simulated(app: &App, data_dir: &Path) -> Result<Arc<dyn DataPlane>, String> {
+    let directory = data_dir.join(SIMULATED);
+    let clock = Arc::clone(&app.world);
+    let plane = Simulated::kept_in(&directory, Arc::new(move || clock.now())).map_err(|error| {
+        format!("the simulated data plane in {} cannot be used: {error}", directory.display())
+    })?;
+    Ok(Arc::new(plane.logging_to(log_sink(app))))
 }

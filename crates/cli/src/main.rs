@@ -1,5 +1,6 @@
 //! `podium`: serve, and every command a person types.
 
+mod confine;
 mod data_dir;
 mod data_plane;
 mod ip_range;
@@ -40,6 +41,9 @@ enum Command {
     /// Keys that sign tokens.
     #[command(subcommand)]
     SigningKey(signing_key::SigningKey),
+    /// Confine itself to some directories and become another program.
+    #[command(hide = true)]
+    Confine(confine::Confine),
     /// Show what the loops still have to do, and why it is not done.
     Work(work::Work),
 }
@@ -51,6 +55,7 @@ async fn main() -> std::process::ExitCode {
         Command::IpRange(command) => command.run().await,
         Command::OwnerToken(command) => command.run().await,
         Command::SigningKey(command) => command.run().await,
+        Command::Confine(command) => command.run(),
         Command::Work(command) => command.run().await,
     };
     match done {

@@ -64,9 +64,8 @@ pub(crate) struct Serve {
     /// Connections to the database: the pool of PostgreSQL, or the readers of SQLite.
     #[arg(long, env = "PODIUM_DATABASE_CONNECTIONS")]
     database_connections: Option<usize>,
-    /// What deployments run on. Only the simulated one is there yet.
-    #[arg(long, env = "PODIUM_DATA_PLANE", value_enum, default_value = "simulated")]
-    data_plane: data_plane::Kind,
+    #[command(flatten)]
+    data_plane: data_plane::Choice,
     /// Seconds after which another replica takes over the work of one that died; a step may take two thirds of it.
     #[arg(long, env = "PODIUM_LEASE", default_value = "30", value_parser = clap::value_parser!(u32).range(3..=3600))]
     lease: u32,

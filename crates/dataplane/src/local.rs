@@ -8,6 +8,7 @@ mod cgroups;
 mod code;
 mod components;
 mod database;
+mod ground;
 mod health;
 mod identity;
 mod isolation;
@@ -31,18 +32,16 @@ mod view;
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 
 use podium_api::Id;
 
-pub use self::isolation::{Mode, confine};
+pub use self::isolation::confine;
 use self::health::Probes;
 use self::keeper::{Keeper, Order};
 use self::layout::Layout;
 pub use self::options::{Broker, Options};
 use self::plane::Plane;
-use self::runtimes::Runtimes;
 pub use self::services::{Archive, Archives, Keys, Logs, Services};
 use self::settings::EnvironmentKeys;
 use self::state::State;
@@ -66,8 +65,9 @@ pub struct Local {
 }
 
 impl Local {
-    /// Opens the plane, and takes over the environments that run. An error says what this machine lacks.
-    pub async fn open(options: Options, services: Services) -> Result<Self, String> {
+    /// Opens the plane, and takes over the environments that run. What this machine lacks is said by the environments
+    /// that need it, and in the log.
+    pub fn open(options: Options, services: Services) -> Result<Self, String> {
         let broken = |error: std::io::Error| {
             format!("the local data plane in {} cannot be used: {error}", options.directory.display())
         };
@@ -77,24 +77,16 @@ impl Local {
         }
         let clock = Arc::clone(&services.clock);
         let clusters = Simulated::kept_in(options.directory.join("clusters"), clock).map_err(broken)?;
-        let pythons = python::find(options.python.as_deref()).await?;
-        let mode = |python: &python::Python| {
-            Mode::of_this_machine(&python.path, &options.directory, options.launcher.as_deref())
-        };
-        // The first that keeps environments apart best.
-        let python = pythons.iter().find(|python| mode(python) == Mode::Users).unwrap_or(&pythons[0]).clone();
-        let mode = mode(&python);
-        let python_home = home_of(&python.path);
-        let runtimes = Runtimes::new(layout.clone(), python, pythons);
-        let plane = Plane::new(options, services, layout, python_home, runtimes, mode, Probes::new()?);
+        let plane = Plane::new(options, services, layout, Probes::new()?);
         let local = Self { plane, clusters };
         local.take_over().map_err(|error| format!("environments cannot be taken over: {error}"))?;
+        let plane = Arc::clone(&local.plane);
+        tokio::spawn(async move {
+            if let Err(lacking) = plane.ground().await {
+                tracing::warn!("{lacking}");
+            }
+        });
         Ok(local)
-    }
-
-    /// How environments are kept apart on this machine.
-    pub fn mode(&self) -> &Mode {
-        &self.plane.mode
     }
 
     /// Finds the environments that were here before.
@@ -182,12 +174,6 @@ fn free_slot(plane: &Plane) -> std::io::Result<u32> {
         taken.extend(State::read(&plane.layout.environment(id).state())?.map(|state| state.slot));
     }
     Ok((1..).find(|slot| !taken.contains(slot)).unwrap_or(u32::MAX))
-}
-
-/// The directory above an interpreter's programs, with its library.
-fn home_of(python: &Path) -> std::path::PathBuf {
-    let real = fs::canonicalize(python).unwrap_or_else(|_| python.to_owned());
-    real.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned()
 }
 
 impl DataPlane for Local {

@@ -19,6 +19,8 @@ mod logging;
 mod loops;
 mod options;
 mod reconciler;
+#[cfg(target_os = "linux")]
+mod services;
 
 use std::sync::Arc;
 
@@ -30,6 +32,8 @@ pub use logging::{lines, log_sink};
 pub use loops::Loops;
 pub use options::Options;
 pub use reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};
+#[cfg(target_os = "linux")]
+pub use services::services;
 
 /// Every reconciler: one line for each kind of work.
 fn all(app: &App, plane: &Arc<dyn DataPlane>) -> Vec<Box<dyn Reconciler>> {

@@ -4,7 +4,7 @@ use podium_api::enums::DeployStatus;
 use podium_api::{Id, Timestamp};
 use podium_db::{Change, Tx};
 use podium_domain::deploys as rules;
-use podium_objects::Key;
+use podium_objects::{Key, Reader};
 use podium_store::{changes, deploys};
 
 use crate::App;
@@ -59,6 +59,14 @@ impl App {
                 Ok(None)
             }
         }
+    }
+
+    /// Opens what was uploaded for a deployment as this version; nothing where there is no such version.
+    pub async fn open_upload(&self, deployment_id: Id, version: &str) -> Result<Option<Reader>> {
+        let wanted = version.to_owned();
+        let row = self.db.read(None, move |conn| deploys::upload(conn, deployment_id, &wanted)).await?;
+        let Some(key) = row.and_then(|row| Key::parse(&row.object_key)) else { return Ok(None) };
+        self.objects.open(key).await.map_err(|error| Error::Internal(error.to_string()))
     }
 
     /// Removes every file of a deployment that is gone.

@@ -29,7 +29,7 @@ const SINKS: &[&str] = &["/dev/null", "/dev/full", "/dev/zero", "/dev/tty", "/de
 
 /// How environments of this machine are kept apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub(super) enum Mode {
     /// Each is a user of its own.
     Users,
     /// The kernel confines each to its own files.
@@ -54,7 +54,7 @@ pub(super) enum Isolation {
 
 impl Mode {
     /// What this machine allows, with an interpreter that environments have to be able to run.
-    pub fn of_this_machine(python: &Path, directory: &Path, launcher: Option<&Path>) -> Self {
+    pub(super) fn of_this_machine(python: &Path, directory: &Path, launcher: Option<&Path>) -> Self {
         let users = users_work(python, directory);
         match (users, launcher) {
             (Ok(()), _) => Self::Users,
@@ -64,7 +64,7 @@ impl Mode {
     }
 
     /// What to tell the operator at the start.
-    pub fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self {
             Self::Users => "environments are kept apart: each runs under a user of its own".into(),
             Self::Landlock { .. } => {
@@ -114,8 +114,9 @@ impl Isolation {
             Self::Landlock { launcher, write, read } => {
                 let mut command = Command::new(launcher);
                 command.arg("confine");
-                write.iter().for_each(|directory| drop(command.arg("--write").arg(directory)));
-                read.iter().for_each(|directory| drop(command.arg("--read").arg(directory)));
+                for (flag, directories) in [("--write", write), ("--read", read)] {
+                    directories.iter().for_each(|directory| _ = command.arg(flag).arg(directory));
+                }
                 command.arg("--").args(arguments);
                 command
             }
@@ -144,15 +145,13 @@ fn users_work(python: &Path, directory: &Path) -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Err("the control plane does not run as root, so it cannot use other users".into());
     }
-    for (path, mask) in [(python, 0o5), (directory, 0o1)] {
+    // The data directory itself is opened for passing by whoever makes it.
+    let above_data = directory.parent().and_then(Path::parent).unwrap_or(directory);
+    for path in [python, above_data] {
         let real = fs::canonicalize(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        if let Some(closed) = real.ancestors().skip(1).find(|above| {
-            fs::metadata(above).is_ok_and(|metadata| metadata.mode() & 0o1 == 0 && *above != directory.parent().unwrap_or(above))
-        }) {
+        let is_closed = |above: &&Path| fs::metadata(above).is_ok_and(|metadata| metadata.mode() & 0o1 == 0);
+        if let Some(closed) = real.ancestors().find(is_closed) {
             return Err(format!("other users cannot enter {}", closed.display()));
-        }
-        if path == python && fs::metadata(&real).is_ok_and(|metadata| metadata.mode() & mask != mask) {
-            return Err(format!("other users cannot run {}", real.display()));
         }
     }
     let works = Command::new(python)

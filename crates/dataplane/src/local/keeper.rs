@@ -12,6 +12,7 @@ use std::time::Duration;
 use podium_api::{Id, Timestamp};
 use podium_domain::deployments::plan::{Component, Health, Rollout};
 use tokio::sync::watch::{Receiver, Sender};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use self::prepare::running;
@@ -20,6 +21,7 @@ use super::layout::Place;
 use super::plane::Plane;
 use super::process::{Process, end_strays};
 use super::program::Program;
+use super::services::Services;
 use super::settings;
 use super::state::{Started, State};
 use super::tail::Tail;
@@ -64,7 +66,9 @@ pub(super) struct Keeper {
     plane: Arc<Plane>,
     id: Id,
     place: Place,
+    /// Known once the machine was looked at.
     isolation: Isolation,
+    tail: Option<JoinHandle<()>>,
     state: State,
     kept: BTreeMap<String, Kept>,
     /// The web server whose interface for tasks is built.
@@ -88,14 +92,12 @@ impl Keeper {
         let view = Arc::new(View::new(id, plane.news.clone(), shown));
         let (orders, received) = tokio::sync::watch::channel(order);
         let place = plane.layout.environment(id);
-        let mut read = place.read();
-        read.extend([plane.layout.runtimes(), plane.layout.support(), plane.python_home.clone()]);
-        let isolation = plane.mode.of_environment(state.slot, place.own(), read);
         let mut keeper = Self {
             plane: Arc::clone(plane),
             id,
             place,
-            isolation,
+            isolation: Isolation::None,
+            tail: None,
             state,
             kept: BTreeMap::new(),
             warmed: None,
@@ -124,22 +126,12 @@ impl Keeper {
     }
 
     async fn keep(mut self) {
-        let mut tail: Option<tokio::task::JoinHandle<()>> = None;
         loop {
             let order = self.orders.borrow_and_update().clone();
-            if tail.is_none() && !matches!(order, Order::Remove) && self.make_place().is_ok() {
-                let services = &self.plane.services;
-                let opened =
-                    Tail::new(self.id, &self.place, Arc::clone(&services.logs), Arc::clone(&services.clock));
-                tail = opened.ok().map(|tail| tokio::spawn(tail.run()));
-            }
             match order {
-                Order::Hold => {}
+                Order::Hold => self.follow_logs(),
                 Order::Run(environment) => self.run(&environment).await,
                 Order::Remove => {
-                    if let Some(tail) = tail.take() {
-                        tail.abort();
-                    }
                     if self.remove().await {
                         return;
                     }
@@ -155,8 +147,16 @@ impl Keeper {
         self.orders.has_changed().unwrap_or(true)
     }
 
-    fn make_place(&self) -> io::Result<()> {
-        self.place.make(&self.isolation)
+    /// Takes what the environment writes to the log store from now on.
+    fn follow_logs(&mut self) {
+        if self.tail.is_some() || !self.place.logs().is_dir() {
+            return;
+        }
+        let Services { logs, clock, .. } = &self.plane.services;
+        match Tail::new(self.id, &self.place, Arc::clone(logs), Arc::clone(clock)) {
+            Ok(tail) => self.tail = Some(tokio::spawn(tail.run())),
+            Err(error) => tracing::error!(id = %self.id, %error, "the logs of an environment are not followed"),
+        }
     }
 
     /// Brings an environment to what is wanted, and keeps it there until something else is.
@@ -190,6 +190,7 @@ impl Keeper {
             };
             match prepared {
                 Ok(prepared) => {
+                    self.follow_logs();
                     self.converge(&prepared.programs).await;
                     return self.watch(environment, &prepared).await;
                 }
@@ -251,6 +252,10 @@ impl Keeper {
     /// Clears everything away; tells whether nothing is left.
     async fn remove(&mut self) -> bool {
         self.view.wait_for("removal", "it is being cleared away".into());
+        if let Some(tail) = self.tail.take() {
+            tail.abort();
+        }
+        let _ = self.stand_on_ground().await;
         self.stop_all(SHORT_GRACE).await;
         let (name, value) = settings::mark(self.id);
         let (mark, user) = (format!("{name}={value}"), self.isolation.user());

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use podium_api::Id;
+use tokio::sync::OnceCell;
 
 use super::cgroups::Cgroups;
 use super::database::Databases;
+use super::ground::Ground;
 use super::health::Probes;
 use super::isolation::Mode;
 use super::keeper::Handle;
@@ -23,10 +25,9 @@ pub(super) struct Plane {
     pub(super) services: Services,
     pub(super) layout: Layout,
     support: PathBuf,
-    pub(super) python_home: PathBuf,
     pub(super) runtimes: Runtimes,
     pub(super) databases: Databases,
-    pub(super) mode: Mode,
+    ground: OnceCell<Ground>,
     pub(super) cgroups: Cgroups,
     pub(super) probes: Probes,
     pub(super) news: News,
@@ -34,32 +35,37 @@ pub(super) struct Plane {
 }
 
 impl Plane {
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn new(
-        options: Options,
-        services: Services,
-        layout: Layout,
-        python_home: PathBuf,
-        runtimes: Runtimes,
-        mode: Mode,
-        probes: Probes,
-    ) -> Arc<Self> {
+    pub(super) fn new(options: Options, services: Services, layout: Layout, probes: Probes) -> Arc<Self> {
         let databases = options.database_url.clone().map_or(Databases::Files, Databases::Server);
         let support = layout.support();
         Arc::new(Self {
             options,
             services,
+            runtimes: Runtimes::new(layout.clone()),
             layout,
             support,
-            python_home,
-            runtimes,
             databases,
-            mode,
+            ground: OnceCell::new(),
             cgroups: Cgroups::find(),
             probes,
             news: News::default(),
             keepers: Mutex::default(),
         })
+    }
+
+    /// What environments stand on. Where it is missing it is looked for again each time: somebody may install it.
+    pub(super) async fn ground(&self) -> Result<&Ground, String> {
+        let find = || async {
+            let found = Ground::find(&self.options).await?;
+            let described = found.mode.describe();
+            if matches!(found.mode, Mode::Trusted(_)) {
+                tracing::warn!("{described}");
+            } else {
+                tracing::info!(python = %found.python.path.display(), "{described}");
+            }
+            Ok(found)
+        };
+        self.ground.get_or_try_init(find).await
     }
 
     /// A key of an environment.

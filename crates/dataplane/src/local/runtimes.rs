@@ -15,6 +15,7 @@ use tokio::sync::{Mutex as AsyncMutex, OnceCell, watch};
 
 use super::layout::{Layout, write_whole};
 use super::locks;
+use super::ground::Ground;
 use super::python::{Python, installer, readable_by_all};
 
 /// Written last: a runtime without it is not whole.
@@ -49,8 +50,6 @@ impl Runtime {
 /// The runtimes of this machine.
 pub(super) struct Runtimes {
     layout: Layout,
-    python: Python,
-    pythons: Vec<Python>,
     installer: OnceCell<PathBuf>,
     known: Mutex<HashMap<Version, Arc<Known>>>,
 }
@@ -62,12 +61,17 @@ struct Known {
 }
 
 impl Runtimes {
-    pub(super) fn new(layout: Layout, python: Python, pythons: Vec<Python>) -> Self {
-        Self { layout, python, pythons, installer: OnceCell::new(), known: Mutex::default() }
+    pub(super) fn new(layout: Layout) -> Self {
+        Self { layout, installer: OnceCell::new(), known: Mutex::default() }
     }
 
     /// The runtime of this version, installed if it is not yet; meanwhile `tell` hears how far that got.
-    pub(super) async fn ensure(&self, version: &str, tell: impl Fn(String)) -> Result<Runtime, String> {
+    pub(super) async fn ensure(
+        &self,
+        ground: &Ground,
+        version: &str,
+        tell: impl Fn(String),
+    ) -> Result<Runtime, String> {
         let parsed: Version = version.parse().map_err(|()| format!("{version} is no version"))?;
         let runtime = Runtime { version: parsed, directory: self.layout.runtimes().join(version) };
         let lock = locks::of(version).ok_or_else(|| {
@@ -82,8 +86,8 @@ impl Runtimes {
         let installed = async {
             let _turn = known.turn.lock().await;
             let say = |text: String| drop(known.progress.send_replace(text));
-            if !is_ready(&runtime, lock, &self.python) {
-                self.install(&runtime, lock, say).await?;
+            if !is_ready(&runtime, lock, &ground.python) {
+                self.install(ground, &runtime, lock, say).await?;
             }
             Ok(runtime)
         };
@@ -97,12 +101,18 @@ impl Runtimes {
         }
     }
 
-    async fn install(&self, runtime: &Runtime, lock: &str, say: impl Fn(String)) -> Result<(), String> {
+    async fn install(
+        &self,
+        ground: &Ground,
+        runtime: &Runtime,
+        lock: &str,
+        say: impl Fn(String),
+    ) -> Result<(), String> {
         let what = format!("installing Apache Airflow {}", runtime.version);
         let fail = |why: String| format!("{what} failed: {why}");
         say(format!("{what}: looking for the installer"));
         let tools = self.layout.tools();
-        let installer = self.installer.get_or_try_init(|| installer(&tools, &self.pythons)).await?;
+        let installer = self.installer.get_or_try_init(|| installer(&tools, &ground.pythons)).await?;
         remove(&runtime.directory).map_err(|error| fail(error.to_string()))?;
         let cache = tools.join("cache");
         let uv = |arguments: &[&str]| {
@@ -112,7 +122,7 @@ impl Runtimes {
             command
         };
         let mut make = uv(&["venv", "--python"]);
-        make.arg(&self.python.path).arg(&runtime.directory);
+        make.arg(&ground.python.path).arg(&runtime.directory);
         run(make, |_| {}).await.map_err(fail)?;
         let list = runtime.directory.join("packages.txt");
         fs::write(&list, lock).map_err(|error| fail(error.to_string()))?;
@@ -122,30 +132,30 @@ impl Runtimes {
         install.arg(runtime.program("python")).arg("-r").arg(&list);
         run(install, |line| say(format!("{what}: {line}"))).await.map_err(fail)?;
         say(format!("{what}: preparing the database"));
-        self.prepare_template(runtime).await.map_err(fail)?;
-        write_whole(&runtime.directory.join(READY), seal(lock, &self.python).as_bytes(), 0o644)
+        prepare_template(runtime).await.map_err(fail)?;
+        write_whole(&runtime.directory.join(READY), seal(lock, &ground.python).as_bytes(), 0o644)
             .map_err(|error| fail(error.to_string()))
     }
+}
 
-    /// Migrates an empty database once; environments begin with a copy.
-    async fn prepare_template(&self, runtime: &Runtime) -> Result<(), String> {
-        let home = runtime.directory.join("template");
-        fs::create_dir_all(&home).map_err(|error| error.to_string())?;
-        let mut migrate = readable_by_all(runtime.program("airflow"));
-        let database = format!("sqlite:///{}", runtime.template().display());
-        migrate
-            .args(["db", "migrate"])
-            .current_dir(&home)
-            .env_clear()
-            .env("PATH", runtime.programs())
-            .env("HOME", &home)
-            .env("AIRFLOW_HOME", &home)
-            .env("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
-            .env("AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS", "False")
-            .env("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", database);
-        run(migrate, |_| {}).await?;
-        remove(&home).map_err(|error| error.to_string())
-    }
+/// Migrates an empty database once; environments begin with a copy.
+async fn prepare_template(runtime: &Runtime) -> Result<(), String> {
+    let home = runtime.directory.join("template");
+    fs::create_dir_all(&home).map_err(|error| error.to_string())?;
+    let mut migrate = readable_by_all(runtime.program("airflow"));
+    let database = format!("sqlite:///{}", runtime.template().display());
+    migrate
+        .args(["db", "migrate"])
+        .current_dir(&home)
+        .env_clear()
+        .env("PATH", runtime.programs())
+        .env("HOME", &home)
+        .env("AIRFLOW_HOME", &home)
+        .env("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+        .env("AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS", "False")
+        .env("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", database);
+    run(migrate, |_| {}).await?;
+    remove(&home).map_err(|error| error.to_string())
 }
 
 fn is_ready(runtime: &Runtime, lock: &str, python: &Python) -> bool {

@@ -33,8 +33,9 @@ type Trouble = (&'static str, String);
 impl Keeper {
     /// Makes everything that is missing. It can be cut off anywhere and begun again.
     pub(super) async fn prepare(&mut self, environment: &Environment) -> Result<Prepared, Trouble> {
+        self.stand_on_ground().await.map_err(|why| ("runtime", why))?;
         let runtime = self.runtime(&environment.runtime_version).await?;
-        self.make_place().map_err(|error| ("directories", error.to_string()))?;
+        self.place.make(&self.isolation).map_err(|error| ("directories", error.to_string()))?;
         self.ports().map_err(|error| ("ports", error.to_string()))?;
         let archives = &*self.plane.services.archives;
         let release = &environment.release;
@@ -78,9 +79,19 @@ impl Keeper {
         Ok(Prepared { programs, major: runtime.version.major(), note: tasks.note })
     }
 
+    /// Learns what keeps this environment apart from the others.
+    pub(super) async fn stand_on_ground(&mut self) -> Result<(), String> {
+        let ground = self.plane.ground().await?;
+        let mut read = self.place.read();
+        read.extend([self.plane.layout.runtimes(), self.plane.layout.support(), ground.python_home.clone()]);
+        self.isolation = ground.mode.of_environment(self.state.slot, self.place.own(), read);
+        Ok(())
+    }
+
     async fn runtime(&self, version: &str) -> Result<Runtime, Trouble> {
+        let ground = self.plane.ground().await.map_err(|why| ("runtime", why))?;
         let tell = |progress| self.view.wait_for("runtime", progress);
-        self.plane.runtimes.ensure(version, tell).await.map_err(|why| ("runtime", why))
+        self.plane.runtimes.ensure(ground, version, tell).await.map_err(|why| ("runtime", why))
     }
 
     fn keys(&self) -> EnvironmentKeys {
@@ -101,7 +112,7 @@ impl Keeper {
     pub(super) async fn drop_database(&self) -> Result<(), String> {
         match (&self.plane.databases, &self.state.migrated_for) {
             (Databases::Server(_), Some(version)) => {
-                let runtime = self.plane.runtimes.ensure(version, |_| {}).await?;
+                let runtime = self.plane.runtimes.ensure(self.plane.ground().await?, version, |_| {}).await?;
                 self.database(&self.state.namespace).drop(&runtime).await
             }
             _ => Ok(()),

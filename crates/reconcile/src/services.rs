@@ -1,0 +1,43 @@
+//! What a data plane on this machine needs of the control plane: code, keys, time, and somewhere to put logs.
+
+use std::sync::Arc;
+
+use podium_api::Id;
+use podium_app::App;
+use podium_dataplane::local::{Archive, Archives, Logs, Services};
+use podium_dataplane::{Answer, Fault, Hidden, LogLine};
+
+use crate::lines;
+
+/// The purpose of signatures that serve as keys of environments.
+const PURPOSE: &str = "environment";
+
+/// Everything that the local plane needs.
+pub fn services(app: &App) -> Services {
+    let (secrets, clock) = (app.clone(), Arc::clone(&app.world));
+    Services {
+        archives: Arc::new(OfApp(app.clone())),
+        logs: Arc::new(OfApp(app.clone())),
+        keys: Arc::new(move |id, purpose| Hidden::new(secrets.secrets.sign(PURPOSE, &format!("{id}\n{purpose}")))),
+        clock: Arc::new(move || clock.now()),
+    }
+}
+
+struct OfApp(App);
+
+impl Archives for OfApp {
+    fn open<'a>(&'a self, deployment_id: Id, version: &'a str) -> Answer<'a, Option<Archive>> {
+        Box::pin(async move {
+            self.0.open_upload(deployment_id, version).await.map_err(|error| Fault::Failed(error.to_string()))
+        })
+    }
+}
+
+impl Logs for OfApp {
+    fn append(&self, batch: Vec<LogLine>) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let appended = self.0.logs.append(lines(batch)).await;
+            appended.map_err(|error| Fault::Failed(format!("the log store: {error}")))
+        })
+    }
+}
