@@ -105,6 +105,16 @@ impl TestApp {
         stored
     }
 
+    /// What the change log says of a kind, in order: id, organization, workspace, deployment and version of each.
+    pub async fn changes_of(&self, kind: &str) -> Vec<String> {
+        let sql = Sql::owned(format!(
+            "SELECT id || ' ' || COALESCE(organization_id, '-') || ' ' || COALESCE(workspace_id, '-') || ' ' || \
+             COALESCE(deployment_id, '-') || ' ' || version FROM changes WHERE kind = '{kind}' ORDER BY sequence"
+        ));
+        let lines = self.app.db.scan(None, move |conn| conn.query(&sql, &[], |row| row.get(0)));
+        lines.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"))
+    }
+
     /// How many rows a table has.
     pub async fn rows(&self, table: &str) -> i64 {
         let sql = Sql::owned(format!("SELECT COUNT(*) FROM {table}"));
