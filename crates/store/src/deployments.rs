@@ -1,5 +1,7 @@
 //! Deployments: their columns, the document of what is wanted and the document of what runs.
 
+use std::collections::BTreeSet;
+
 use podium_api::clusters::{ClusterDetails, ClusterMetadata};
 use podium_api::enums::DeploymentStatus;
 use podium_api::{Id, Timestamp};
@@ -61,6 +63,7 @@ statements! {
     STATE = concat!("SELECT ", columns!(), " FROM deployments t", joins!(), " WHERE t.id = $1");
     WORKSPACE_OF = "SELECT workspace_id FROM deployments WHERE id = $1 AND organization_id = $2";
     WORKSPACES_OF = "SELECT id, workspace_id FROM deployments WHERE id IN ($1[]) AND organization_id = $2";
+    EXISTING = "SELECT id FROM deployments WHERE id IN ($1[])";
     COUNT = "SELECT COUNT(*) FROM deployments WHERE workspace_id = $1 AND organization_id = $2";
     INSERT = "INSERT INTO deployments (id, organization_id, workspace_id, cluster_id, name, name_key, namespace, spec, \
         generation, status, status_reason, observed, observed_generation, version, created_at, created_by, updated_at, \
@@ -203,6 +206,14 @@ pub fn workspace_of(conn: &Conn, organization_id: Id, id: Id) -> Result<Option<I
 pub fn workspaces(conn: &Conn, scope: &Scope, ids: &[Id]) -> Result<Vec<(Id, Id)>> {
     let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
     conn.query(&WORKSPACES_OF, params![&ids, scope.organization()], |row| Ok((row.id(0)?, row.id(1)?)))
+}
+
+/// Those of these ids, whatever their organization, that are no deployments or are none any more.
+pub fn absent(conn: &Conn, ids: &BTreeSet<Id>) -> Result<Vec<Id>> {
+    let asked: Vec<&str> = ids.iter().map(Id::as_str).collect();
+    let existing: BTreeSet<Id> =
+        conn.query(&EXISTING, params![&asked], |row| row.id(0))?.into_iter().collect();
+    Ok(ids.difference(&existing).copied().collect())
 }
 
 /// How many deployments a workspace has.
