@@ -55,8 +55,8 @@ const MUTATIONS: &[Mutation] = &[
     Mutation {
         what: "a workspace accessor reaches deployments",
         file: "crates/domain/src/grants.rs",
-        from: "!on_deployments.is_empty() && reaches(on_deployments)",
-        to: "reaches(on_deployments)",
+        from: "set.of_scope(RoleScope::Deployment).contains(permission)",
+        to: "!set.is_empty()",
     },
     Mutation {
         what: "an environment that is not there is forgotten",

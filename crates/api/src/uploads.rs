@@ -12,7 +12,7 @@ pub const ID: &str = "UploadArchive";
 /// The header that tells the version of what was uploaded.
 pub const VERSION_HEADER: &str = "x-ms-version-id";
 /// Every status that it can answer other than success.
-pub const STATUSES: &[u16] = &[400, 403, 404, 408, 429, 431, 500, 503];
+pub const STATUSES: &[u16] = &[400, 403, 408, 429, 431, 500, 503];
 
 /// The operation in the document; `failure` describes a status.
 pub(crate) fn document(failure: impl Fn(u16) -> Value) -> Value {

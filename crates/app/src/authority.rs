@@ -177,13 +177,6 @@ impl App {
         if claims.exp.is_some_and(|end| end <= now.millis().div_euclid(1000)) {
             return unauthenticated(Unauthenticated::Expired);
         }
-        let credential = move |conn: &Conn| credentials::by_hash(conn, &hex(&key.0));
-        let is_agent = self.db.read(None, credential).await?;
-        if is_agent.is_some_and(|credential| credential.kind == CredentialKind::AgentToken) {
-            let message =
-                "This is an agent token: it opens the agent endpoints of its deployment and nothing else.";
-            return Err(Refusal::Forbidden(message.into()).into());
-        }
         let authority = self.db.read(None, move |conn| read_authority(conn, key, generation)).await?;
         authority.map_or_else(|| unauthenticated(Unauthenticated::Revoked), Ok)
     }
@@ -201,6 +194,11 @@ impl App {
 fn read_authority(conn: &Conn, key: Key, generation: u64) -> Result<Option<Authority>> {
     let (hash, organization_id) = (hex(&key.0), key.1);
     let Some(credential) = credentials::by_hash(conn, &hash)? else { return Ok(None) };
+    if credential.kind == CredentialKind::AgentToken {
+        let message =
+            "This is an agent token: it opens the agent endpoints of its deployment and nothing else.";
+        return Err(Refusal::Forbidden(message.into()).into());
+    }
     let Some(profile) = subjects::get(conn, credential.subject_id)? else { return Ok(None) };
     let (home, belongs) = match credential.organization_id {
         Some(own) => (Some(own), organization_id == Some(own)),

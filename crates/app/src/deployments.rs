@@ -167,10 +167,13 @@ pub async fn update(
 pub async fn delete(cx: Cx<Scope>, call: Call<OfDeployment, Nothing, Nothing>) -> Result<Nothing> {
     let id = call.path.deployment_id;
     cx.mutate(move |cx, tx| {
-        cx.rights_change(tx)?;
+        // Nobody is given a role on it from here on.
+        organizations::lock(tx, cx.scope())?;
         let row = find(tx, cx.scope(), id)?;
         cx.expect_version(row.stamp.version)?;
-        removal::remove(cx, tx, id)?;
+        if removal::remove(cx, tx, id)? {
+            cx.rights_change(tx)?;
+        }
         deployments::delete(tx, cx.scope(), (id, row.workspace_id), row.stamp.version, cx.now())?;
         cx.changed(tx, deployments::KIND, id, row.stamp.version + 1)?;
         Ok(Nothing)

@@ -107,19 +107,18 @@ pub fn status(stored: DeployStatus, created_at: Timestamp, now: Timestamp) -> De
     }
 }
 
-/// Refuses an upload for a deploy that takes none any more.
-pub fn may_upload(status: DeployStatus, uploads: usize) -> Result<()> {
-    let dead = |why: &str| {
-        Err(Refusal::Forbidden(format!("This upload URL is dead: {why}. Create another deploy.")))
-    };
+/// Refuses an upload for a deploy that takes none any more; one without a status went with its deployment.
+pub fn may_upload(status: Option<DeployStatus>, uploads: usize) -> Result<()> {
+    let dead = |why: &str| Err(Refusal::Forbidden(format!("This upload URL is dead: {why}.")));
     match status {
-        DeployStatus::Deployed => dead("its deploy has been finalized"),
-        DeployStatus::Failed => dead("its deploy has failed"),
-        DeployStatus::Initialized if uploads >= MOST_UPLOADS => {
+        None => dead("its deployment has been deleted. Create a deploy of another deployment"),
+        Some(DeployStatus::Deployed) => dead("its deploy has been finalized. Create another deploy"),
+        Some(DeployStatus::Failed) => dead("its deploy has failed. Create another deploy"),
+        Some(DeployStatus::Initialized) if uploads >= MOST_UPLOADS => {
             let message = format!("A deploy takes at most {MOST_UPLOADS} uploads: create another deploy.");
             Err(Refusal::invalid(message))
         }
-        DeployStatus::Initialized => Ok(()),
+        Some(DeployStatus::Initialized) => Ok(()),
     }
 }
 
@@ -167,13 +166,14 @@ mod tests {
 
     #[test]
     fn only_a_deploy_that_waits_takes_uploads() {
-        let refused = |status, uploads| may_upload(status, uploads).unwrap_err();
-        assert_eq!(may_upload(DeployStatus::Initialized, MOST_UPLOADS - 1), Ok(()));
+        let refused = |status, uploads| may_upload(Some(status), uploads).unwrap_err();
+        assert_eq!(may_upload(Some(DeployStatus::Initialized), MOST_UPLOADS - 1), Ok(()));
         assert_eq!(refused(DeployStatus::Initialized, MOST_UPLOADS).status(), 400);
         assert_eq!(
             refused(DeployStatus::Deployed, 0).message(),
             "This upload URL is dead: its deploy has been finalized. Create another deploy."
         );
         assert_eq!(refused(DeployStatus::Failed, 0).status(), 403);
+        assert_eq!(may_upload(None, 0).unwrap_err().status(), 403);
     }
 }

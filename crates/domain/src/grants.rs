@@ -254,7 +254,16 @@ impl Grants {
 
     /// The deployments on which the subject holds a permission.
     pub fn deployments_with(&self, permission: Permission) -> DeploymentReach {
-        self.deployments_where(|set| set.contains(permission))
+        if self.owner {
+            return DeploymentReach::All;
+        }
+        let workspaces =
+            self.workspaces_where(|set| set.of_scope(RoleScope::Deployment).contains(permission));
+        let own = self.deployments.iter().filter(|(_, held)| {
+            held.permissions.contains(permission) && workspaces.binary_search(&held.workspace_id).is_err()
+        });
+        let deployments = own.map(|(id, _)| *id).collect();
+        DeploymentReach::Only { workspaces, deployments }
     }
 
     /// The workspaces that the subject may see.
@@ -262,24 +271,9 @@ impl Grants {
         self.workspaces_with(SEE_WORKSPACE)
     }
 
-    /// The deployments that the subject may see.
+    /// The deployments that the subject may read: to know that there is one is not enough for a list that shows it.
     pub fn visible_deployments(&self) -> DeploymentReach {
-        self.deployments_where(|_| true)
-    }
-
-    fn deployments_where(&self, reaches: impl Fn(PermissionSet) -> bool) -> DeploymentReach {
-        if self.owner {
-            return DeploymentReach::All;
-        }
-        let workspaces = self.workspaces_where(|set| {
-            let on_deployments = set.of_scope(RoleScope::Deployment);
-            !on_deployments.is_empty() && reaches(on_deployments)
-        });
-        let own = self.deployments.iter().filter(|(_, held)| {
-            reaches(held.permissions) && workspaces.binary_search(&held.workspace_id).is_err()
-        });
-        let deployments = own.map(|(id, _)| *id).collect();
-        DeploymentReach::Only { workspaces, deployments }
+        self.deployments_with(SEE_DEPLOYMENT)
     }
 
     fn workspaces_where(&self, reaches: impl Fn(PermissionSet) -> bool) -> Vec<Id> {

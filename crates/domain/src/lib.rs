@@ -29,6 +29,7 @@ pub mod roles;
 pub mod subject_roles;
 pub mod token_roles;
 pub mod tokens;
+mod verbs;
 
 #[cfg(test)]
 mod cast;

@@ -12,50 +12,21 @@ use crate::authorize::{Target, require};
 use crate::grants::{Grant, Grants, Held};
 use crate::names::{Name, name};
 use crate::no_escalation::{may_give, only_owners};
-use crate::permissions::Permission;
-use crate::refusal::{Fields, Refusal, Result};
+use crate::refusal::{Fields, Result};
+use crate::verbs::{self, verbs};
 
 /// The longest name of a token.
 pub const MAX_NAME: usize = 256;
 
-/// What is done to a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the variants are the verbs")]
-pub enum Verb {
-    Get,
-    Create,
-    Update,
-    Delete,
-    Rotate,
-}
-
-impl Verb {
-    /// The permission that this takes on what the token belongs to.
-    pub const fn permission(self, belongs_to: Target) -> Permission {
-        macro_rules! on {
-            ($thing:literal) => {
-                match self {
-                    Self::Get => const { Permission::known(concat!($thing, ".apiTokens.get")) },
-                    Self::Create => const { Permission::known(concat!($thing, ".apiTokens.create")) },
-                    Self::Update => const { Permission::known(concat!($thing, ".apiTokens.update")) },
-                    Self::Delete => const { Permission::known(concat!($thing, ".apiTokens.delete")) },
-                    Self::Rotate => const { Permission::known(concat!($thing, ".apiTokens.rotate")) },
-                }
-            };
-        }
-        match belongs_to {
-            Target::Organization => on!("organization"),
-            Target::Workspace(_) => on!("workspace"),
-            Target::Deployment { .. } => on!("deployment"),
-        }
-    }
+verbs! {
+    "What is done to a token.", "apiTokens":
+    Get = "get", Create = "create", Update = "update", Delete = "delete", Rotate = "rotate"
 }
 
 /// Checks the right on a token that exists: a caller who could not manage it does not see it.
 pub fn may(caller: &Grants, verb: Verb, belongs_to: Target) -> Result<()> {
-    let unseen = |_| Refusal::not_found("API token");
-    require(caller, Verb::Get.permission(belongs_to), belongs_to).map_err(unseen)?;
-    require(caller, verb.permission(belongs_to), belongs_to)
+    let permissions = [Verb::Get, verb].map(|verb| verb.permission(belongs_to));
+    verbs::may(caller, "API token", permissions, belongs_to)
 }
 
 /// A token that may be made.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use podium_api::{Id, Timestamp};
 use podium_app::App;
 use podium_dataplane::{DataPlane, Fault};
-use podium_db::Change;
 use podium_domain::deployments::plan::{Cause, Desired, Sight, Step, Verdict, not_applied, silent};
 use podium_domain::deployments::{hibernation, plan};
 use podium_store::changes;
@@ -154,14 +153,7 @@ fn record(row: &DeploymentRow, verdict: Verdict, next: Next, now: Timestamp) -> 
     let progressed = status != row.status || running != row.observed;
     let is_news = progressed || reason != row.status_reason || row.observed_generation != row.generation;
     let (id, generation) = (row.id, row.generation);
-    let change = Change {
-        kind: deployments::KIND,
-        id: id.to_string(),
-        organization_id: Some(row.organization_id.to_string()),
-        workspace_id: Some(row.workspace_id.to_string()),
-        deployment_id: Some(id.to_string()),
-        version: row.stamp.version,
-    };
+    let change = deployments::change((id, row.workspace_id, row.organization_id), row.stamp.version);
     let effect: Effect = Box::new(move |tx| {
         let seen = Seen { generation, status, reason: &reason, running: &running };
         if deployments::record(tx, id, &seen)? {

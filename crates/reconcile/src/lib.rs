@@ -28,7 +28,7 @@ use podium_app::App;
 use podium_dataplane::DataPlane;
 
 pub use dispatcher::Running;
-pub use logging::{lines, log_sink};
+pub use logging::{keep_lines, log_sink};
 pub use loops::Loops;
 pub use options::Options;
 pub use reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};

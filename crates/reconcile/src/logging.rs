@@ -1,11 +1,14 @@
 //! What the simulated data plane says of its components goes to the log store.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use podium_api::Id;
 use podium_app::App;
 use podium_dataplane::LogLine;
 use podium_dataplane::simulated::LogSink;
 use podium_logs::Line;
+use podium_store::deployments;
 use tokio::sync::mpsc;
 
 /// How many batches can wait for the log store; more are dropped, because the plane does not wait.
@@ -14,11 +17,11 @@ const WAITING: usize = 8192;
 /// Takes lines to the log store, in the background.
 pub fn log_sink(app: &App) -> LogSink {
     let (sender, mut receiver) = mpsc::channel::<Vec<LogLine>>(WAITING);
-    let logs = Arc::clone(&app.logs);
+    let app = app.clone();
     tokio::spawn(async move {
         let mut batches = Vec::new();
         while receiver.recv_many(&mut batches, WAITING).await > 0 {
-            if let Err(error) = logs.append(batches.drain(..).flat_map(lines).collect()).await {
+            if let Err(error) = keep_lines(&app, batches.drain(..).flatten().collect()).await {
                 tracing::warn!(%error, "lines of the simulated data plane are lost");
             }
         }
@@ -30,11 +33,22 @@ pub fn log_sink(app: &App) -> LogSink {
     })
 }
 
-/// Lines as the log store takes them.
-pub fn lines(batch: Vec<LogLine>) -> Vec<Line> {
-    let line = |line: LogLine| {
-        let source = line.source.parse().ok()?;
-        Some(Line { deployment_id: line.deployment_id, source, timestamp: line.timestamp, text: line.text })
-    };
-    batch.into_iter().filter_map(line).collect()
+/// Keeps lines of deployments that there are.
+///
+/// Whether there is one is asked once its lines are kept: one that is deleted later takes them with it, and after one
+/// that was deleted before nobody else would clean up.
+pub async fn keep_lines(app: &App, said: Vec<LogLine>) -> Result<(), String> {
+    let speakers: BTreeSet<Id> = said.iter().map(|line| line.deployment_id).collect();
+    app.logs.append(said.into_iter().filter_map(line).collect()).await.map_err(|error| error.to_string())?;
+    let gone = app.db.scan(None, move |conn| deployments::absent(conn, &speakers)).await;
+    for id in gone.map_err(|error: podium_db::Error| error.to_string())? {
+        app.logs.remove(id).await.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// A line as the log store takes it.
+fn line(line: LogLine) -> Option<Line> {
+    let source = line.source.parse().ok()?;
+    Some(Line { deployment_id: line.deployment_id, source, timestamp: line.timestamp, text: line.text })
 }

@@ -1,9 +1,11 @@
 //! Deployments: their columns, the document of what is wanted and the document of what runs.
 
+use std::collections::BTreeSet;
+
 use podium_api::clusters::{ClusterDetails, ClusterMetadata};
 use podium_api::enums::DeploymentStatus;
 use podium_api::{Id, Timestamp};
-use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::deployments::{Running, Spec};
 use podium_domain::{DeploymentReach, Scope};
 
@@ -12,7 +14,7 @@ use crate::counters::{self, count_new};
 use crate::landmarks::{self, Landmarks};
 use crate::listing::{Filter, Paging, Table};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
-use crate::{work, workspaces};
+use crate::{changes, work, workspaces};
 
 /// How many rows may be skipped in passing.
 const NEAR: u64 = 1000;
@@ -61,6 +63,7 @@ statements! {
     STATE = concat!("SELECT ", columns!(), " FROM deployments t", joins!(), " WHERE t.id = $1");
     WORKSPACE_OF = "SELECT workspace_id FROM deployments WHERE id = $1 AND organization_id = $2";
     WORKSPACES_OF = "SELECT id, workspace_id FROM deployments WHERE id IN ($1[]) AND organization_id = $2";
+    EXISTING = "SELECT id FROM deployments WHERE id IN ($1[])";
     COUNT = "SELECT COUNT(*) FROM deployments WHERE workspace_id = $1 AND organization_id = $2";
     INSERT = "INSERT INTO deployments (id, organization_id, workspace_id, cluster_id, name, name_key, namespace, spec, \
         generation, status, status_reason, observed, observed_generation, version, created_at, created_by, updated_at, \
@@ -75,7 +78,7 @@ statements! {
     ROLL_OUT = "UPDATE deployments SET generation = generation + 1, \
         status = CASE WHEN status = 'CREATING' THEN status ELSE 'DEPLOYING' END, \
         status_reason = CASE WHEN status = 'CREATING' THEN status_reason ELSE $3 END \
-        WHERE id IN ($1[]) AND organization_id = $2 RETURNING id";
+        WHERE id IN ($1[]) AND organization_id = $2 RETURNING id, workspace_id, version";
     OVERTAKE = "UPDATE deployments SET generation = $2 + 1 WHERE id = $1 AND generation <= $2";
     IN_WORKSPACE = "SELECT id FROM deployments WHERE workspace_id = $1 AND organization_id = $2";
     DELETE = "DELETE FROM deployments WHERE id = $1 AND organization_id = $2 AND version = $3";
@@ -205,6 +208,14 @@ pub fn workspaces(conn: &Conn, scope: &Scope, ids: &[Id]) -> Result<Vec<(Id, Id)
     conn.query(&WORKSPACES_OF, params![&ids, scope.organization()], |row| Ok((row.id(0)?, row.id(1)?)))
 }
 
+/// Those of these ids, whatever their organization, that are no deployments or are none any more.
+pub fn absent(conn: &Conn, ids: &BTreeSet<Id>) -> Result<Vec<Id>> {
+    let asked: Vec<&str> = ids.iter().map(Id::as_str).collect();
+    let existing: BTreeSet<Id> =
+        conn.query(&EXISTING, params![&asked], |row| row.id(0))?.into_iter().collect();
+    Ok(ids.difference(&existing).copied().collect())
+}
+
 /// How many deployments a workspace has.
 pub fn count(conn: &Conn, scope: &Scope, workspace_id: Id) -> Result<i64> {
     conn.query_one(&COUNT, params![workspace_id.as_str(), scope.organization()], |row| row.get(0))
@@ -275,8 +286,24 @@ pub fn update(tx: &Tx, row: &DeploymentRow, name_key: &str) -> Result<()> {
 /// Rolls out to deployments what changed around them, such as an environment object.
 pub fn roll_out(tx: &Tx, scope: &Scope, ids: &[Id], reason: &str, now: Timestamp) -> Result<()> {
     let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
-    let rolled = tx.query(&ROLL_OUT, params![&ids, scope.organization(), reason], |row| row.id(0))?;
-    rolled.into_iter().try_for_each(|id| work::enqueue(tx, KIND, id, now, now))
+    let changed = |row: &Row<'_>| Ok((row.id(0)?, row.id(1)?, row.get(2)?));
+    let rolled = tx.query(&ROLL_OUT, params![&ids, scope.organization(), reason], changed)?;
+    rolled.into_iter().try_for_each(|(id, workspace_id, version)| {
+        changes::append(tx, now, change((id, workspace_id, scope.organization_id()), version))?;
+        work::enqueue(tx, KIND, id, now, now)
+    })
+}
+
+/// What the change log says of a change of a deployment, its workspace and its organization.
+pub fn change((id, workspace_id, organization_id): (Id, Id, Id), version: i64) -> Change {
+    Change {
+        kind: KIND,
+        id: id.to_string(),
+        organization_id: Some(organization_id.to_string()),
+        workspace_id: Some(workspace_id.to_string()),
+        deployment_id: Some(id.to_string()),
+        version,
+    }
 }
 
 /// Counts a deployment that was moved to another workspace.

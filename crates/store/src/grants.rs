@@ -130,10 +130,9 @@ pub fn delete_subject(tx: &Tx, scope: &Scope, subject_id: Id) -> Result<()> {
     Ok(())
 }
 
-/// Removes every role on a deployment and its DAGs.
-pub fn delete_deployment(tx: &Tx, deployment_id: Id) -> Result<()> {
-    tx.execute(&DELETE_DEPLOYMENT, params![deployment_id.as_str()])?;
-    Ok(())
+/// Removes every role on a deployment and its DAGs; says how many.
+pub fn delete_deployment(tx: &Tx, deployment_id: Id) -> Result<u64> {
+    tx.execute(&DELETE_DEPLOYMENT, params![deployment_id.as_str()])
 }
 
 /// Moves a deployment to another workspace: only its own tokens keep their roles on it.

@@ -48,14 +48,23 @@ impl TestApp {
 
     /// An active user of the organization who holds exactly these permissions on something.
     pub async fn holder_of_all(&self, name: &str, permissions: PermissionSet, on: On) -> Actor {
-        let id = self.world.id();
-        let role_name = format!("what {name} holds");
-        let (scope, now) = (Scope::for_server(self.organization_id), self.world.now());
-        let stored = role_name.clone();
-        let done = self.app.db.write(None, move |tx| insert_role(tx, &scope, id, &stored, permissions, now));
-        done.await.expect("a role can be stored");
-        self.user_with(name, vec![Grant { on, held: Held::Custom { id, name: role_name, permissions } }])
-            .await
+        self.holder_of_each(name, vec![(permissions, on)]).await
+    }
+
+    /// An active user of the organization who holds exactly these permissions on these things.
+    pub async fn holder_of_each(&self, name: &str, held: Vec<(PermissionSet, On)>) -> Actor {
+        let mut grants = Vec::new();
+        for (permissions, on) in held {
+            let id = self.world.id();
+            let role_name = format!("what {name} holds, {}", grants.len());
+            let (scope, now) = (Scope::for_server(self.organization_id), self.world.now());
+            let stored = role_name.clone();
+            let done =
+                self.app.db.write(None, move |tx| insert_role(tx, &scope, id, &stored, permissions, now));
+            done.await.expect("a role can be stored");
+            grants.push(Grant { on, held: Held::Custom { id, name: role_name, permissions } });
+        }
+        self.user_with(name, grants).await
     }
 
     /// The same user with another session, one that ends like those of people who sign in.

@@ -18,7 +18,7 @@ impl TestApp {
     pub async fn settle(&self) -> usize {
         let steps = self.loops.step_until_idle().await.expect("the loops come to rest");
         let said = std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner));
-        self.app.logs.append(podium_reconcile::lines(said)).await.expect("lines can be kept");
+        podium_reconcile::keep_lines(&self.app, said).await.expect("lines can be kept");
         steps
     }
 

@@ -1,9 +1,9 @@
 //! Things for actors to work on, made the shortest way.
 
 use podium_api::Id;
-use podium_api::enums::{DeploymentStatus, DeploymentType, Executor, SchedulerSize};
+use podium_api::enums::{DeploymentStatus, DeploymentType};
 use podium_db::{Sql, Target};
-use podium_domain::deployments::{Hibernation, Release, Running, Spec};
+use podium_domain::deployments::{Running, Spec};
 use podium_domain::{Grant, Held, On, Scope};
 use podium_store::Stamp;
 use podium_store::deployments::{self, DeploymentRow};
@@ -105,6 +105,16 @@ impl TestApp {
         stored
     }
 
+    /// What the change log says of a kind, in order: id, organization, workspace, deployment and version of each.
+    pub async fn changes_of(&self, kind: &str) -> Vec<String> {
+        let sql = Sql::owned(format!(
+            "SELECT id || ' ' || COALESCE(organization_id, '-') || ' ' || COALESCE(workspace_id, '-') || ' ' || \
+             COALESCE(deployment_id, '-') || ' ' || version FROM changes WHERE kind = '{kind}' ORDER BY sequence"
+        ));
+        let lines = self.app.db.scan(None, move |conn| conn.query(&sql, &[], |row| row.get(0)));
+        lines.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"))
+    }
+
     /// How many rows a table has.
     pub async fn rows(&self, table: &str) -> i64 {
         let sql = Sql::owned(format!("SELECT COUNT(*) FROM {table}"));
@@ -121,40 +131,7 @@ impl TestApp {
 
 /// A deployment that is healthy and wants nothing.
 pub(crate) fn bare(id: Id, organization_id: Id, workspace_id: Id, stamp: Stamp) -> DeploymentRow {
-    let spec = Spec {
-        kind: DeploymentType::Standard,
-        description: String::new(),
-        cloud_provider: None,
-        region: None,
-        runtime_version: "3.3.2".into(),
-        executor: Executor::Celery,
-        scheduler_size: Some(SchedulerSize::Small),
-        scheduler_au: None,
-        scheduler_replicas: 1,
-        is_high_availability: false,
-        is_development_mode: false,
-        is_cicd_enforced: false,
-        is_dag_deploy_enabled: true,
-        worker_queues: Vec::new(),
-        default_task_pod_cpu: Some("0.25".into()),
-        default_task_pod_memory: Some("0.5Gi".into()),
-        resource_quota_cpu: Some("10".into()),
-        resource_quota_memory: Some("20Gi".into()),
-        task_pod_node_pool_id: None,
-        environment_variables: Vec::new(),
-        contact_emails: Vec::new(),
-        workload_identity: None,
-        dr_workload_identity: None,
-        remote_execution: None,
-        hibernation: Hibernation::default(),
-        release: Release {
-            deploy_id: None,
-            image_tag: "3.3.2".into(),
-            dag_version: None,
-            bundles: Vec::new(),
-            git: None,
-        },
-    };
+    let spec = Spec::new(DeploymentType::Standard, "3.3.2");
     DeploymentRow {
         id,
         organization_id,

@@ -8,18 +8,19 @@ use podium_store::{agent_tokens, credentials, deploys, environment_objects, gran
 use crate::cx::Cx;
 use crate::error::Result;
 
-/// Removes everything that belongs to a deployment.
-pub(super) fn remove(cx: &Cx<Scope>, tx: &Tx, id: Id) -> Result<()> {
-    for token_id in tokens::delete_of_deployment(tx, cx.scope(), id)? {
-        credentials::delete(tx, token_id)?;
-        grants::delete_subject(tx, cx.scope(), token_id)?;
+/// Removes everything that belongs to a deployment; says whether anybody lost a right by it.
+pub(super) fn remove(cx: &Cx<Scope>, tx: &Tx, id: Id) -> Result<bool> {
+    let token_ids = tokens::delete_of_deployment(tx, cx.scope(), id)?;
+    for token_id in &token_ids {
+        credentials::delete(tx, *token_id)?;
+        grants::delete_subject(tx, cx.scope(), *token_id)?;
     }
     for token_id in agent_tokens::delete_of_deployment(tx, cx.scope(), id)? {
         credentials::delete(tx, token_id)?;
     }
-    grants::delete_deployment(tx, id)?;
+    let roles = grants::delete_deployment(tx, id)?;
     environment_objects::delete_of_deployment(tx, cx.scope(), id)?;
     deploys::hold_deployment(tx, cx.scope(), id)?;
     deploys::delete_of_deployment(tx, id)?;
-    Ok(())
+    Ok(roles > 0 || !token_ids.is_empty())
 }

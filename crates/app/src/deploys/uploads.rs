@@ -110,10 +110,7 @@ impl App {
         ticket.check(self, self.world.now())?;
         let turn = std::sync::Arc::clone(&self.uploading).try_acquire_owned();
         let turn = turn.map_err(|_| Error::TooMany { retry_after: 1 })?;
-        let id = ticket.deploy_id;
-        let deploy = self.db.read(None, move |conn| deploys::state(conn, id)).await?;
-        let deploy = deploy.ok_or_else(|| Error::from(Refusal::not_found("deploy")))?;
-        rules::may_upload(status(&deploy, self.world.now()), 0)?;
+        let deploy = waiting(self, ticket.deploy_id).await?;
         if announced.is_some_and(|bytes| bytes > ticket.limit) {
             return Err(refused(Refused::TooLarge(ticket.limit).into()));
         }
@@ -155,8 +152,13 @@ impl Receiving {
         let Self { app, deploy, kind, limit, sink, _turn } = self;
         let (kept, version) = match sink {
             Sink::Block(upload) => {
-                upload.finish().await.map_err(refused)?.settle();
-                return Ok(None);
+                let kept = upload.finish().await.map_err(refused)?;
+                let still = waiting(&app, deploy.id).await;
+                match &still {
+                    Ok(_) => kept.settle(),
+                    Err(_) => kept.discard().await.map_err(refused)?,
+                }
+                return still.map(|_| None);
             }
             Sink::Archive { upload, version } => (upload.finish().await.map_err(refused)?, version),
             Sink::List(list) => {
@@ -187,8 +189,7 @@ async fn record(app: &App, deploy_id: Id, kind: UploadKind, version: Id, kept: K
     };
     let recorded = app.db.write(None, move |tx| {
         let row = deploys::hold(tx, deploy_id)?;
-        let row = row.ok_or_else(|| Error::from(Refusal::not_found("deploy")))?;
-        rules::may_upload(status(&row, now), deploys::uploads(tx, deploy_id)?.len())?;
+        let row = still_waits(row, deploys::uploads(tx, deploy_id)?.len(), now)?;
         Ok::<_, Error>(deploys::insert_upload(tx, &row, &upload)?)
     });
     let recorded = recorded.await;
@@ -199,8 +200,17 @@ async fn record(app: &App, deploy_id: Id, kind: UploadKind, version: Id, kept: K
     recorded
 }
 
-fn status(row: &DeployRow, now: Timestamp) -> podium_api::enums::DeployStatus {
-    rules::status(row.status, row.stamp.created_at, now)
+/// A deploy that takes uploads now.
+async fn waiting(app: &App, id: Id) -> Result<DeployRow> {
+    let found = app.db.read(None, move |conn| deploys::state(conn, id)).await?;
+    still_waits(found, 0, app.world.now())
+}
+
+/// The deploy, unless it takes no uploads any more.
+fn still_waits(found: Option<DeployRow>, uploads: usize, now: Timestamp) -> Result<DeployRow> {
+    let status = found.as_ref().map(|row| rules::status(row.status, row.stamp.created_at, now));
+    rules::may_upload(status, uploads)?;
+    found.ok_or_else(|| Refusal::not_found("deploy").into())
 }
 
 fn staging(deploy: &DeployRow, kind: UploadKind) -> Staging {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use podium_api::clusters::ClusterDetails;
-use podium_api::enums::{CloudProvider, ClusterStatus, ClusterType, DeploymentType, SchedulerSize};
-use podium_domain::deployments::{Hibernation, Release, Spec};
+use podium_api::enums::{CloudProvider, ClusterStatus, ClusterType, DeploymentType};
+use podium_domain::deployments::Spec;
 
 use super::*;
 use crate::{Changed, Hidden, Identity, Objects, Setting};
@@ -33,40 +33,9 @@ fn id(number: u32) -> Id {
 }
 
 fn environment(number: u32, generation: i64) -> Environment {
-    let spec = Spec {
-        kind: DeploymentType::Standard,
-        description: String::new(),
-        cloud_provider: None,
-        region: None,
-        runtime_version: "3.3.2".into(),
-        executor: Executor::Celery,
-        scheduler_size: Some(SchedulerSize::Small),
-        scheduler_au: None,
-        scheduler_replicas: 1,
-        is_high_availability: false,
-        is_development_mode: false,
-        is_cicd_enforced: false,
-        is_dag_deploy_enabled: true,
-        worker_queues: Vec::new(),
-        default_task_pod_cpu: None,
-        default_task_pod_memory: None,
-        resource_quota_cpu: None,
-        resource_quota_memory: None,
-        task_pod_node_pool_id: None,
-        environment_variables: Vec::new(),
-        contact_emails: Vec::new(),
-        workload_identity: None,
-        dr_workload_identity: None,
-        remote_execution: None,
-        hibernation: Hibernation::default(),
-        release: Release {
-            deploy_id: None,
-            image_tag: format!("image-{generation}"),
-            dag_version: Some(format!("dags-{generation}")),
-            bundles: Vec::new(),
-            git: None,
-        },
-    };
+    let mut spec = Spec::new(DeploymentType::Standard, "3.3.2");
+    spec.release.image_tag = format!("image-{generation}");
+    spec.release.dag_version = Some(format!("dags-{generation}"));
     let identity = Identity {
         id: id(number),
         organization_id: id(900),

@@ -9,7 +9,7 @@ use podium_api::deployments::{
 use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize};
 use podium_api::{Id, Timestamp};
 
-use super::spec::{Hibernation, Release, RemoteExecution, Secret, Spec};
+use super::spec::{Hibernation, RemoteExecution, Secret, Spec};
 use super::{hibernation, queues, resources, variables};
 use crate::names::{self, Name};
 use crate::refusal::{Fields, Refusal, Result};
@@ -197,43 +197,8 @@ pub fn update(
 }
 
 fn defaults(placed: Placed, facts: &Facts, runtime_version: String) -> Spec {
-    let hybrid = facts.kind == DeploymentType::Hybrid;
-    let sized = |text: String| (!hybrid).then_some(text);
-    let (pod, quota) = (options::POD, options::QUOTA);
-    Spec {
-        kind: facts.kind,
-        description: String::new(),
-        cloud_provider: placed.cloud_provider,
-        region: placed.region,
-        executor: Executor::Celery,
-        scheduler_size: (!hybrid).then_some(SchedulerSize::Small),
-        scheduler_au: hybrid.then_some(options::AU_PER_SCHEDULER.default),
-        scheduler_replicas: options::SCHEDULER_REPLICAS.default,
-        is_high_availability: false,
-        is_development_mode: false,
-        is_cicd_enforced: placed.is_cicd_enforced,
-        is_dag_deploy_enabled: !hybrid,
-        worker_queues: Vec::new(),
-        default_task_pod_cpu: sized(pod.cpu.default.to_string()),
-        default_task_pod_memory: sized(pod.memory().default.to_string()),
-        resource_quota_cpu: sized(quota.cpu.default.to_string()),
-        resource_quota_memory: sized(quota.memory().default.to_string()),
-        task_pod_node_pool_id: None,
-        environment_variables: Vec::new(),
-        contact_emails: Vec::new(),
-        workload_identity: None,
-        dr_workload_identity: None,
-        remote_execution: None,
-        hibernation: Hibernation::default(),
-        release: Release {
-            deploy_id: None,
-            image_tag: runtime_version.clone(),
-            dag_version: None,
-            bundles: Vec::new(),
-            git: None,
-        },
-        runtime_version,
-    }
+    let Placed { cloud_provider, region, is_cicd_enforced } = placed;
+    Spec { cloud_provider, region, is_cicd_enforced, ..Spec::new(facts.kind, runtime_version) }
 }
 
 fn apply(

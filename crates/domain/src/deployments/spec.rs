@@ -8,6 +8,8 @@ use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize, 
 use podium_api::{Id, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::options;
+
 /// What is wanted of a deployment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -64,6 +66,50 @@ pub struct Spec {
     pub hibernation: Hibernation,
     /// What is deployed to it.
     pub release: Release,
+}
+
+impl Spec {
+    /// A deployment of a type with all its defaults and without queues, to which only its runtime was deployed.
+    pub fn new(kind: DeploymentType, runtime_version: impl Into<String>) -> Self {
+        let runtime_version = runtime_version.into();
+        let hybrid = kind == DeploymentType::Hybrid;
+        let sized = |text: String| (!hybrid).then_some(text);
+        let (pod, quota) = (options::POD, options::QUOTA);
+        Self {
+            kind,
+            description: String::new(),
+            cloud_provider: None,
+            region: None,
+            executor: Executor::Celery,
+            scheduler_size: (!hybrid).then_some(SchedulerSize::Small),
+            scheduler_au: hybrid.then_some(options::AU_PER_SCHEDULER.default),
+            scheduler_replicas: options::SCHEDULER_REPLICAS.default,
+            is_high_availability: false,
+            is_development_mode: false,
+            is_cicd_enforced: false,
+            is_dag_deploy_enabled: !hybrid,
+            worker_queues: Vec::new(),
+            default_task_pod_cpu: sized(pod.cpu.default.to_string()),
+            default_task_pod_memory: sized(pod.memory().default.to_string()),
+            resource_quota_cpu: sized(quota.cpu.default.to_string()),
+            resource_quota_memory: sized(quota.memory().default.to_string()),
+            task_pod_node_pool_id: None,
+            environment_variables: Vec::new(),
+            contact_emails: Vec::new(),
+            workload_identity: None,
+            dr_workload_identity: None,
+            remote_execution: None,
+            hibernation: Hibernation::default(),
+            release: Release {
+                deploy_id: None,
+                image_tag: runtime_version.clone(),
+                dag_version: None,
+                bundles: Vec::new(),
+                git: None,
+            },
+            runtime_version,
+        }
+    }
 }
 
 /// A worker queue.

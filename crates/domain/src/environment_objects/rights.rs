@@ -1,46 +1,19 @@
 //! Who may do what to an object: the right is asked for on the workspace or deployment that it belongs to.
 
-use crate::authorize::{Target, require};
+use crate::authorize::Target;
 use crate::grants::Grants;
-use crate::permissions::Permission;
-use crate::refusal::{Refusal, Result};
+use crate::refusal::Result;
+use crate::verbs::{self, verbs};
 
-/// What is done to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the variants are the verbs")]
-pub enum Verb {
-    Get,
-    Create,
-    Update,
-    Delete,
-}
-
-impl Verb {
-    /// The permission that this takes on what the object belongs to.
-    pub const fn permission(self, belongs_to: Target) -> Permission {
-        macro_rules! on {
-            ($thing:literal) => {
-                match self {
-                    Self::Get => const { Permission::known(concat!($thing, ".envObjects.get")) },
-                    Self::Create => const { Permission::known(concat!($thing, ".envObjects.create")) },
-                    Self::Update => const { Permission::known(concat!($thing, ".envObjects.update")) },
-                    Self::Delete => const { Permission::known(concat!($thing, ".envObjects.delete")) },
-                }
-            };
-        }
-        match belongs_to {
-            Target::Organization => on!("organization"),
-            Target::Workspace(_) => on!("workspace"),
-            Target::Deployment { .. } => on!("deployment"),
-        }
-    }
+verbs! {
+    "What is done to an object.", "envObjects":
+    Get = "get", Create = "create", Update = "update", Delete = "delete"
 }
 
 /// Checks the right on an object that exists: a caller who may not read it does not see it.
 pub fn may(caller: &Grants, verb: Verb, belongs_to: Target) -> Result<()> {
-    let unseen = |_| Refusal::not_found("environment object");
-    require(caller, Verb::Get.permission(belongs_to), belongs_to).map_err(unseen)?;
-    require(caller, verb.permission(belongs_to), belongs_to)
+    let permissions = [Verb::Get, verb].map(|verb| verb.permission(belongs_to));
+    verbs::may(caller, "environment object", permissions, belongs_to)
 }
 
 #[cfg(test)]

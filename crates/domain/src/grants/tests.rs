@@ -87,6 +87,7 @@ fn reach_is_what_lists_filter_by() {
     assert_eq!(grants.deployments_with(p("deployment.update")), only(&[], &[d1(), d2()]));
     assert_eq!(grants.deployments_with(p("deployment.delete")), only(&[], &[d1()]));
     assert_eq!(holder("WORKSPACE_ACCESSOR").visible_deployments(), only(&[], &[]));
+    assert_eq!(holder("Local").visible_deployments(), only(&[], &[]), "it reads logs and nothing else");
 }
 
 #[test]
@@ -139,7 +140,8 @@ proptest! {
             };
             let held = grants.on_deployment(deployment, workspace).contains(permission);
             prop_assert_eq!(listed(grants.deployments_with(permission)), held);
-            prop_assert_eq!(listed(grants.visible_deployments()), grants.sees_deployment(deployment, workspace));
+            let reads = grants.on_deployment(deployment, workspace).contains(p("deployment.get"));
+            prop_assert_eq!(listed(grants.visible_deployments()), reads);
         }
     }
 }

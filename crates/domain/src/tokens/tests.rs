@@ -1,6 +1,7 @@
 //! Who may make and manage which tokens.
 
 use super::*;
+use crate::Permission;
 use crate::cast::{d1, d2, deployment, facts, holder, member_with, nothing, org, told, w1, w2};
 
 fn request(scope: TokenScope, entity_id: Option<Id>, role: &str) -> CreateApiTokenRequest {

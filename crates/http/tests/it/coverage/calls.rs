@@ -3,7 +3,7 @@
 use podium_api::enums::{ClusterStatus, OrganizationRole};
 use podium_api::openapi::PREFIX;
 use podium_api::{Access, Id, Spec};
-use podium_domain::{On, Permission};
+use podium_domain::{On, Permission, PermissionSet};
 use podium_testkit::{Actor, Answer, Call, TestApp};
 use serde_json::{Value, json};
 
@@ -26,6 +26,8 @@ pub(super) struct Prepared {
     pub(super) etag: String,
     /// What the permission is needed on.
     pub(super) on: On,
+    /// Where the permission is a gate: the rights that are asked for next, and what they are needed on.
+    pub(super) behind_gate: Option<(PermissionSet, On)>,
 }
 
 impl Prepared {
@@ -94,7 +96,8 @@ pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
             body.as_ref().and_then(|body| body["workspaceId"].as_str()).expect("the body names its target");
         on = On::Workspace(id.parse().expect("an id"));
     }
-    Prepared { spec, path, body, etag: made.etag, on }
+    let behind_gate = made.behind_gate(spec);
+    Prepared { spec, path, body, etag: made.etag, on, behind_gate }
 }
 
 trait NamesWorkspace {
@@ -175,6 +178,25 @@ impl Made<'_> {
             }
             unknown => panic!("calls.rs does not know how to make what `{unknown}` names"),
         }
+    }
+
+    /// The rights behind the gate of an operation: to see the thing, and to do to it what the operation does.
+    fn behind_gate(&self, spec: &Spec) -> Option<(PermissionSet, On)> {
+        let Access::Permission(gate) = spec.access else { return None };
+        let things = gate.strip_prefix("organization.")?.strip_suffix(".access")?;
+        let (scope, on) = match self.deployment {
+            Some((_, workspace_id)) => ("workspace", On::Workspace(workspace_id)),
+            None => ("organization", On::Organization),
+        };
+        let verb = ["create", "delete", "get", "list", "rotate"]
+            .into_iter()
+            .find(|verb| spec.id.to_lowercase().starts_with(verb))
+            .unwrap_or("update");
+        let rights: PermissionSet = ["get", verb]
+            .into_iter()
+            .filter_map(|verb| Permission::named(&format!("{scope}.{things}.{verb}")))
+            .collect();
+        (verb != "list" && !rights.is_empty()).then_some((rights, on))
     }
 
     /// The body of an operation; `None` where it takes none.

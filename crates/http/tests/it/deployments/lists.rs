@@ -115,6 +115,27 @@ on_both_engines! {
         }
     }
 
+    async fn a_list_shows_only_what_its_caller_may_read(app) {
+        let workspace = app.workspace("Analytics").await;
+        let mine = made(&app, workspace, json!({ "name": "mine" })).await;
+        made(&app, workspace, json!({ "name": "other" })).await;
+        app.custom_role("Log reader", "DEPLOYMENT", &["deployment.logs.get"]).await;
+        app.custom_role("Onlooker", "DEPLOYMENT", &["deployment.get"]).await;
+        let names = Vec::<&str>::new;
+        for (role, code, expected) in [("Log reader", 403, names()), ("Onlooker", 200, vec!["mine"])] {
+            let token = app.token(role, "DEPLOYMENT", mine, role).await;
+            let user = app.member(role).await;
+            let roles = json!({ "deploymentRoles": [{ "deploymentId": mine, "role": role }] });
+            app.post(&app.owner, &app.path(&format!("/users/{}/roles", user.id)), roles).await.ok();
+            for actor in [token, user] {
+                assert_eq!(app.get(&actor, &path(&app, mine)).await.code(), code, "{role}");
+                for query in [String::new(), format!("deploymentIds={mine}"), format!("workspaceIds={workspace}")] {
+                    assert_eq!(listed(&app, &actor, &query).await, expected, "{role}: {query}");
+                }
+            }
+        }
+    }
+
     async fn organizations_see_nothing_of_each_other(app) {
         let workspace = app.workspace("Analytics").await;
         let id = made(&app, workspace, json!({ "name": "Reports" })).await;

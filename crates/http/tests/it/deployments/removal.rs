@@ -71,6 +71,32 @@ on_both_engines! {
         assert_eq!(app.delete(&token, &path(&app, id)).await.code(), 401);
     }
 
+    async fn others_are_remembered_unless_somebody_loses_a_right(app) {
+        let workspace = app.workspace("Analytics").await;
+        let epoch = async || app.column("organizations", app.organization_id, "authorization_epoch").await;
+        let id = made(&app, workspace, json!({})).await;
+        let on = |id| On::Deployment { id, workspace_id: workspace };
+        let member = app.user_with("of the workspace", vec![
+            role(On::Organization, "ORGANIZATION_MEMBER"),
+            role(On::Workspace(workspace), "WORKSPACE_MEMBER"),
+        ]).await;
+        assert_eq!(app.get(&member, &path(&app, id)).await.code(), 200);
+        let before = epoch().await;
+        app.delete(&app.owner, &path(&app, id)).await.ok();
+        assert_eq!(epoch().await, before, "nobody has lost anything");
+        assert_eq!(app.get(&member, &path(&app, id)).await.code(), 404);
+        for held in ["role", "token"] {
+            let id = made(&app, workspace, json!({})).await;
+            match held {
+                "role" => app.user_with(held, vec![role(on(id), "DEPLOYMENT_ADMIN")]).await,
+                _ => app.token(held, "DEPLOYMENT", id, "DEPLOYMENT_ADMIN").await,
+            };
+            let before = epoch().await;
+            app.delete(&app.owner, &path(&app, id)).await.ok();
+            assert_ne!(epoch().await, before, "{held}");
+        }
+    }
+
     async fn roles_on_it_go_and_others_stay(app) {
         let workspace = app.workspace("Analytics").await;
         let (gone, stays) = (made(&app, workspace, json!({})).await, made(&app, workspace, json!({})).await);

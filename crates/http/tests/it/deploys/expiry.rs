@@ -78,7 +78,11 @@ on_both_engines! {
         assert_eq!(kinds, ["deployments"]);
         app.get(&app.owner, &place.path("")).await.refused(404);
         let dead = put(&app, url(&waiting), archive(&[("a", b"")])).await;
-        assert_eq!(dead.refused(404), "There is no such deploy, or you may not see it.");
+        let message = dead.refused(403);
+        assert_eq!(
+            message,
+            "This upload URL is dead: its deployment has been deleted. Create a deploy of another deployment."
+        );
         assert_eq!(files(&app).len(), 2);
         app.settle().await;
         assert_eq!(files(&app), [""; 0]);

@@ -1,5 +1,7 @@
 //! Finalizing: what a deploy makes of its deployment, once and as a whole.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use podium_api::enums::DeploymentStatus;
 use podium_testkit::{TestApp, on_both_engines};
@@ -37,6 +39,28 @@ on_both_engines! {
         assert_eq!((after.status, after.status_reason.as_str()), (DeploymentStatus::Deploying, "A deploy is rolling out."));
         assert_eq!((after.generation, after.stamp.version), (before.generation + 1, before.stamp.version + 1));
         assert_eq!(pending(&app).await, [("deployments".to_owned(), place.id.to_string())]);
+    }
+
+    async fn the_version_that_runs_catches_up_with_the_one_that_is_wanted(app) {
+        let place = Place::new(&app).await;
+        let shown = async || {
+            let it = app.get(&app.owner, &app.path(&format!("/deployments/{}", place.id))).await.ok();
+            ["status", "dagTarballVersion", "desiredDagTarballVersion"].map(|field| it[field].clone())
+        };
+        let first = place.deploy("DAG_ONLY").await["dagTarballVersion"].clone();
+        assert_eq!(shown().await, [json!("DEPLOYING"), Value::Null, first.clone()]);
+        app.settle().await;
+        assert_eq!(shown().await, [json!("HEALTHY"), first.clone(), first.clone()]);
+        let minute = Duration::from_secs(60);
+        app.plane.script().rollouts_take(minute);
+        let second = place.deploy("DAG_ONLY").await["dagTarballVersion"].clone();
+        assert_ne!(second, first);
+        assert_eq!(shown().await, [json!("DEPLOYING"), first.clone(), second.clone()]);
+        app.settle().await;
+        assert_eq!(shown().await, [json!("DEPLOYING"), first, second.clone()], "the plane has it and is not done");
+        app.advance(minute);
+        app.settle().await;
+        assert_eq!(shown().await, [json!("HEALTHY"), second.clone(), second]);
     }
 
     async fn each_type_requires_its_own_version(app) {

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use futures_util::future::join;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{StreamExt as _, stream};
-use http::Request;
+use http::{Request, Response};
 use http_body_util::{BodyExt as _, StreamBody};
-use hyper::body::Frame;
+use hyper::body::{Body, Frame};
 use podium_app::secrets::sha256_hex;
 use podium_store::deploys;
 use podium_testkit::{Answer, Engine, TestApp, archive, block_on, gzip, on_both_engines};
@@ -34,7 +34,33 @@ fn noise(length: usize) -> Vec<u8> {
 async fn stall(app: &TestApp, url: &str, bytes: Vec<u8>) -> Answer {
     let begun = stream::iter(vec![Ok::<_, Infallible>(Frame::data(Bytes::from(bytes)))]);
     let request = Request::put(path_of(url)).body(StreamBody::new(begun.chain(stream::pending())));
-    let response = app.server.call(request.unwrap(), ([127, 0, 0, 1], 40_000).into()).await;
+    received(app.server.call(request.unwrap(), ([127, 0, 0, 1], 40_000).into()).await).await
+}
+
+/// An upload around something else: it begins before, and its bytes come after.
+async fn put_around(app: &TestApp, url: &str, meanwhile: impl Future<Output = ()>) -> Answer {
+    let bytes = archive(&[("a", b"b")]);
+    let (begun, has_begun) = oneshot::channel();
+    let (done, is_done) = oneshot::channel::<()>();
+    // Asked for once the deploy was found waiting.
+    let sent = stream::once(async move {
+        begun.send(()).unwrap();
+        is_done.await.unwrap();
+        Ok::<_, Infallible>(Frame::data(Bytes::from(bytes)))
+    });
+    let request = Request::put(path_of(url)).body(StreamBody::new(sent)).unwrap();
+    let meanwhile = async {
+        has_begun.await.unwrap();
+        meanwhile.await;
+        done.send(()).unwrap();
+    };
+    let upload = app.server.call(request, ([127, 0, 0, 1], 40_000).into());
+    let (response, ()) = join(upload, meanwhile).await;
+    received(response).await
+}
+
+/// An answer with all of its body.
+async fn received(response: Response<impl Body<Data = Bytes, Error: std::fmt::Debug>>) -> Answer {
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.map(|body| body.to_bytes().to_vec()).unwrap();
     described(Answer { status: parts.status, headers: parts.headers, bytes })
@@ -152,25 +178,25 @@ on_both_engines! {
         let place = Place::new(&app).await;
         let deploy = place.create("IMAGE_AND_DAG").await;
         let body = json!({ "dagTarballVersion": place.upload(url(&deploy)).await });
-        let bytes = archive(&[("a", b"b")]);
-        let (begun, has_begun) = oneshot::channel();
-        let (finalized, is_finalized) = oneshot::channel::<()>();
-        // Asked for once the deploy was found waiting, and sent when it waits no more.
-        let sent = stream::once(async move {
-            begun.send(()).unwrap();
-            is_finalized.await.unwrap();
-            Ok::<_, Infallible>(Frame::data(Bytes::from(bytes)))
-        });
-        let request = Request::put(path_of(url(&deploy))).body(StreamBody::new(sent)).unwrap();
-        let upload = app.server.call(request, ([127, 0, 0, 1], 40_000).into());
-        let finalize = async {
-            has_begun.await.unwrap();
-            place.finalize(&deploy, body).await.ok();
-            finalized.send(()).unwrap();
-        };
-        let (response, ()) = join(upload, finalize).await;
-        assert_eq!(response.status(), 403);
+        let finalize = async { drop(place.finalize(&deploy, body).await.ok()) };
+        assert_eq!(put_around(&app, url(&deploy), finalize).await.code(), 403);
         assert_eq!(files(&app).len(), 1);
+    }
+
+    async fn what_arrives_for_a_deployment_that_was_deleted_meanwhile_is_not_kept(app) {
+        let workspace = app.workspace("Analytics").await;
+        for part in ["", "&comp=block&blockid=MDAx"] {
+            let place = Place { app: &app, id: app.deployment(workspace).await };
+            let url = format!("{}{part}", url(&place.create("DAG_ONLY").await));
+            let delete = async {
+                app.delete(&app.owner, &app.path(&format!("/deployments/{}", place.id))).await.ok();
+                app.settle().await;
+            };
+            let message = put_around(&app, &url, delete).await.refused(403);
+            assert!(message.starts_with("This upload URL is dead: its deployment has been deleted."), "{message}");
+            assert_eq!((files(&app), app.rows("uploads").await), (vec![], 0), "{part}");
+            assert_eq!(put(&app, &url, archive(&[("a", b"b")])).await.code(), 403);
+        }
     }
 
     async fn a_deploy_takes_so_many_uploads(app) {

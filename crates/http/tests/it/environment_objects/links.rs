@@ -167,4 +167,22 @@ on_both_engines! {
         app.delete(&app.owner, &own).await.ok();
         assert_eq!(rolled_out(&app, &all).await, [1]);
     }
+
+    async fn a_rollout_is_a_change_of_each_deployment_that_it_reaches(app) {
+        let workspace = app.workspace("Data").await;
+        let (one, two) = (app.deployment(workspace).await, app.deployment(workspace).await);
+        app.deployment(workspace).await;
+        let logged = async || app.changes_of("deployments").await;
+        let of = |id: Id| format!("{id} {} {workspace} {id} 1", app.organization_id);
+        let at = made(&app, with(variable("KEY", workspace, "v"), json!({ "links": [to(one)] }))).await;
+        assert_eq!(logged().await, [of(one)]);
+        app.post(&app.owner, &at, json!({ "description": "said better" })).await.ok();
+        assert_eq!(logged().await, [of(one)], "nothing is rolled out");
+        app.post(&app.owner, &at, json!({ "links": [to(one), to(two)] })).await.ok();
+        assert_eq!(logged().await, [of(one), of(two)]);
+        app.post(&app.owner, &at, json!({ "environmentVariable": { "value": "w" } })).await.ok();
+        let mut all = logged().await;
+        all[2..].sort();
+        assert_eq!(all, [of(one), of(two), of(one), of(two)]);
+    }
 }

@@ -1,9 +1,9 @@
 //! What becomes of objects when what they belong to goes away or moves.
 
-use podium_domain::Scope;
-use podium_store::environment_objects;
 use podium_testkit::on_both_engines;
 use serde_json::json;
+
+use crate::deployments::update;
 
 use super::{keys, made, read, to, variable, variable_of, with};
 
@@ -26,9 +26,7 @@ on_both_engines! {
         made(&app, variable_of(stays, "STAYS", "v")).await;
         let linked = made(&app, with(variable("LINKED", workspace, "v"), json!({ "links": [to(gone), to(stays)] }))).await;
         let kept = made(&app, with(variable("KEPT", workspace, "v"), json!({ "excludeLinks": [to(gone)] }))).await;
-        let scope = Scope::for_server(app.organization_id);
-        let removed = app.app.db.write(None, move |tx| environment_objects::delete_of_deployment(tx, &scope, gone));
-        removed.await.expect("they can be removed");
+        app.delete(&app.owner, &app.path(&format!("/deployments/{gone}"))).await.ok();
         assert_eq!(keys(&app, &app.owner, "sorts=objectKey:asc").await, ["KEPT", "LINKED", "STAYS"]);
         assert_eq!(app.get(&app.owner, &app.path("/environment-objects?limit=0")).await.ok()["totalCount"], 3);
         let left = read(&app, &linked).await["links"].clone();
@@ -38,17 +36,24 @@ on_both_engines! {
 
     async fn a_deployment_that_moves_leaves_the_links_of_its_workspace_behind(app) {
         let (old, new) = (app.workspace("Old").await, app.workspace("New").await);
-        let moves = app.deployment(old).await;
-        let linked = made(&app, with(variable("LINKED", old, "v"), json!({ "links": [to(moves)] }))).await;
-        made(&app, with(variable("AUTO", new, "v"), json!({ "autoLinkDeployments": true }))).await;
+        let (moves, stays) = (app.deployment(old).await, app.deployment(old).await);
+        let both = json!({ "links": [to(moves), to(stays)] });
+        let linked = made(&app, with(variable("LINKED", old, "v"), both)).await;
+        let barred = made(&app, with(variable("BARRED", old, "v"), json!({ "excludeLinks": [to(moves)] }))).await;
+        made(&app, with(variable("FOR_ALL_OF_OLD", old, "v"), json!({ "autoLinkDeployments": true }))).await;
+        made(&app, with(variable("FOR_ALL_OF_NEW", new, "v"), json!({ "autoLinkDeployments": true }))).await;
         made(&app, variable_of(moves, "OWN", "v")).await;
-        let done: podium_db::Result<()> =
-            app.app.db.write(None, move |tx| environment_objects::leave_workspace(tx, moves)).await;
-        done.expect("it can leave");
-        app.set_column("deployments", moves, "workspace_id", &format!("'{new}'")).await;
-        assert_eq!(read(&app, &linked).await["links"], json!([]));
         let resolved = format!("resolveLinked=true&deploymentId={moves}&sorts=objectKey:asc");
-        assert_eq!(keys(&app, &app.owner, &resolved).await, ["AUTO", "OWN"]);
+        assert_eq!(keys(&app, &app.owner, &resolved).await, ["FOR_ALL_OF_OLD", "LINKED", "OWN"]);
+        let at = app.path(&format!("/deployments/{moves}"));
+        let body = update(&read(&app, &at).await, json!({ "workspaceId": new }));
+        app.post(&app.owner, &at, body).await.ok();
+        assert_eq!(keys(&app, &app.owner, &resolved).await, ["FOR_ALL_OF_NEW", "OWN"]);
         assert_eq!(keys(&app, &app.owner, &format!("workspaceId={new}&deploymentId={moves}")).await, ["OWN"]);
+        let left = read(&app, &linked).await["links"].clone();
+        assert_eq!(left, json!([with(to(stays), json!({ "setFields": [] }))]));
+        assert_eq!(read(&app, &barred).await["excludeLinks"], json!([]));
+        let again = app.post(&app.owner, &linked, json!({ "links": [to(moves)] })).await;
+        assert_eq!(again.wrong_fields(), ["links[0].scopeEntityId: unknown"], "it is elsewhere now");
     }
 }

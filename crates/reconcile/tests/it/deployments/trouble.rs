@@ -140,4 +140,18 @@ on_both_engines! {
         assert!(!logs.exists());
         assert_eq!(app.pending_work().await, []);
     }
+
+    async fn lines_that_come_late_do_not_outlive_their_deployment(app) {
+        let workspace = app.workspace("Data").await;
+        let (gone, stays) = (app.new_deployment(workspace).await, app.new_deployment(workspace).await);
+        app.loops.step_until_idle().await.expect("the loops come to rest");
+        let logs = |id: Id| app.files.path().join("logs").join(id.as_str());
+        assert!(!logs(gone).exists() && !logs(stays).exists(), "what they have said is still on its way");
+        app.delete_deployment(gone).await;
+        app.loops.step_until_idle().await.expect("the loops come to rest");
+        assert_eq!((app.plane.environments(), app.pending_work().await), (vec![stays], vec![]));
+        app.settle().await;
+        assert!(!logs(gone).exists());
+        assert!(logs(stays).exists());
+    }
 }
