@@ -7,7 +7,7 @@ use podium_app::App;
 use podium_dataplane::local::{Archive, Archives, Logs, Services};
 use podium_dataplane::{Answer, Fault, Hidden, LogLine};
 
-use crate::lines;
+use crate::keep_lines;
 
 /// The purpose of signatures that serve as keys of environments.
 const PURPOSE: &str = "environment";
@@ -36,8 +36,8 @@ impl Archives for OfApp {
 impl Logs for OfApp {
     fn append(&self, batch: Vec<LogLine>) -> Answer<'_, ()> {
         Box::pin(async move {
-            let appended = self.0.logs.append(lines(batch)).await;
-            appended.map_err(|error| Fault::Failed(format!("the log store: {error}")))
+            let kept = keep_lines(&self.0, batch).await;
+            kept.map_err(|why| Fault::Failed(format!("the log store: {why}")))
         })
     }
 }

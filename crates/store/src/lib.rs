@@ -57,6 +57,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(3, "clusters"),
     migration!(4, "deploys"),
     migration!(5, "environment_objects"),
+    migration!(7, "row_estimates"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all.

@@ -65,13 +65,20 @@ fn read(object: &Map<String, Value>) -> Read {
         None => {}
     }
     for (name, value) in object.iter().filter(|(name, _)| !PLACED.contains(&name.as_str())) {
-        let value = match value {
-            Value::String(value) => value.clone(),
-            other => other.to_string(),
-        };
-        text.push_str(&format!(" {name}={value}"));
+        text.push_str(&match (name.as_str(), value) {
+            ("exception" | "error_detail", Value::Array(chain)) => thrown(chain),
+            (_, Value::String(value)) => format!(" {name}={value}"),
+            (_, other) => format!(" {name}={other}"),
+        });
     }
     Read { timestamp, text }
+}
+
+/// What was thrown, the cause first: its kind and its words, without where it came from.
+fn thrown(chain: &[Value]) -> String {
+    let member = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let one = |value: &Value| format!(" {}: {}", member(value, "exc_type"), member(value, "exc_value"));
+    chain.iter().rev().map(one).collect()
 }
 
 /// The time in brackets at the beginning of a plain line, as older runtimes write it.
@@ -109,6 +116,12 @@ mod tests {
         assert_eq!(read.text, "INFO request finished method=GET status_code=200");
         let task = r#"{"timestamp":"2026-11-15T14:25:55Z","event":"hello","level":"info","logger":"task.stdout"}"#;
         assert_eq!(of_task(task).unwrap().text, "INFO hello");
+    }
+
+    #[test]
+    fn what_was_thrown_is_told_in_its_words() {
+        let line = r#"{"event":"Unhandled","level":"critical","exception":[{"exc_type":"KeyError","exc_value":"'x'","frames":[]}]}"#;
+        assert_eq!(of_component(line).unwrap().text, "CRITICAL Unhandled KeyError: 'x'");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use tokio::process::Command;
 
 use super::identity::Identity;
 use super::isolation::Isolation;
+use super::lines;
 use super::program::Program;
 
 /// How long the members of a killed group may take to vanish.
@@ -141,7 +142,7 @@ pub(super) fn last_words(log: &Path) -> Option<String> {
     let mut text = vec![0; usize::try_from(length.min(WINDOW)).ok()?];
     std::os::unix::fs::FileExt::read_exact_at(&file, &mut text, length.saturating_sub(WINDOW)).ok()?;
     let text = String::from_utf8_lossy(&text);
-    let line = text.lines().rev().find(|line| !line.trim().is_empty())?.trim().to_owned();
+    let line = text.lines().rev().find_map(lines::of_component)?.text;
     Some(line.chars().take(300).collect())
 }
 

@@ -79,6 +79,9 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
     all.tell(&name, value);
     all.tell("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display()));
     all.tell("HOME", text(&place.user_home()));
+    // Its user has no name that the machine knows of.
+    all.tell("USER", "airflow");
+    all.tell("LOGNAME", "airflow");
     all.tell("TMPDIR", text(&place.temporary()));
     all.tell("LANG", "C.UTF-8");
     all.tell("PYTHONPATH", text(known.support));
