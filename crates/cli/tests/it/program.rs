@@ -66,6 +66,7 @@ impl Installation {
             command.env_remove(name);
         }
         command.args(arguments).env("PODIUM_DATA_DIR", self.data_dir()).current_dir(self.directory.path());
+        command.env("PODIUM_DATA_PLANE", "simulated");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }

@@ -118,10 +118,6 @@ fn wrong_settings_are_explained() {
         (&["--tls-cert", "x.pem"], "--tls-key"),
         (&["--trusted-proxy", "everybody"], "invalid value 'everybody'"),
         (&["--log", "loud=very"], "--log: "),
-        (
-            &["--data-plane", "local"],
-            "podium: the data plane `local` is not available yet: use --data-plane simulated",
-        ),
         (&["--data-plane", "kubernetes"], "podium: the data plane `kubernetes` is not available yet"),
         (&["--data-plane", "cloud"], "[possible values: local, simulated, kubernetes]"),
         (&["--lease", "2"], "2 is not in 3..=3600"),

@@ -78,6 +78,12 @@ impl Cgroups {
         self.groups(id).iter().try_for_each(|group| fs::write(group.join("cgroup.procs"), pid.to_string()))
     }
 
+    /// The processes of an environment, whatever became of their parents.
+    pub(super) fn members(&self, id: Id) -> Vec<i32> {
+        let lists = self.groups(id).into_iter().filter_map(|group| fs::read_to_string(group.join("cgroup.procs")).ok());
+        lists.flat_map(|list| list.lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()).collect()
+    }
+
     /// Forgets the bounds of an environment that has no processes any more.
     pub(super) fn forget(&self, id: Id) {
         for group in self.groups(id) {

@@ -14,14 +14,14 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// The process that has this number now.
+    /// The process that has this number now, also when it has ended already and its parent has not noticed.
     pub(super) fn of(pid: i32) -> io::Result<Self> {
-        Ok(Self { pid, started: start_of(pid)?, boot: boot_id()? })
+        Ok(Self { pid, started: look_at(pid)?.started, boot: boot_id()? })
     }
 
     /// Whether this very process is still there, and not only waiting for its parent to notice its end.
     pub(super) fn is_alive(&self) -> bool {
-        start_of(self.pid).is_ok_and(|started| started == self.started)
+        look_at(self.pid).is_ok_and(|seen| seen.started == self.started && !seen.is_dead)
             && boot_id().is_ok_and(|boot| boot == self.boot)
     }
 }
@@ -30,18 +30,22 @@ fn boot_id() -> io::Result<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned())
 }
 
-/// When a process started, in the kernel's ticks; an error where there is none, or only its remains.
-fn start_of(pid: i32) -> io::Result<u64> {
+/// What the kernel says of a process.
+struct Seen {
+    /// When it started, in the kernel's ticks.
+    started: u64,
+    /// Whether only its remains are left.
+    is_dead: bool,
+}
+
+fn look_at(pid: i32) -> io::Result<Seen> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The name stands in parentheses and may contain anything.
     let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
     let mut fields = fields.split(' ');
     let is_dead = matches!(fields.next(), Some("Z" | "X" | "x"));
-    let started = fields.nth(18).and_then(|field| field.parse().ok());
-    match started {
-        Some(started) if !is_dead => Ok(started),
-        _ => Err(io::ErrorKind::NotFound.into()),
-    }
+    let started = fields.nth(18).and_then(|field| field.parse().ok()).ok_or(io::ErrorKind::InvalidData)?;
+    Ok(Seen { started, is_dead })
 }
 
 #[cfg(test)]

@@ -259,7 +259,8 @@ impl Keeper {
         self.stop_all(SHORT_GRACE).await;
         let (name, value) = settings::mark(self.id);
         let (mark, user) = (format!("{name}={value}"), self.isolation.user());
-        let _ = tokio::task::spawn_blocking(move || end_strays(&mark, user)).await;
+        let members = self.plane.cgroups.members(self.id);
+        let _ = tokio::task::spawn_blocking(move || end_strays(&mark, user, &members)).await;
         if let Err(why) = self.drop_database().await {
             return self.still_there(why).await;
         }

@@ -17,6 +17,9 @@ pub(super) struct Read {
 /// Members that have a place of their own in the text, or are of no use to a reader.
 const PLACED: &[&str] = &["timestamp", "level", "event", "logger", "filename", "lineno", "ti_id"];
 
+/// Members that tell which task speaks: its file says so, too, for every line.
+const TASK: &[&str] = &["dag_id", "run_id", "task_id", "map_index", "try_number"];
+
 /// Reads a line of a component; `None` where it is not to be kept: blank, or a task's line that its own log has.
 pub(super) fn of_component(line: &str) -> Option<Read> {
     let line = line.trim_end();
@@ -32,16 +35,24 @@ pub(super) fn of_component(line: &str) -> Option<Read> {
     Some(read(&object))
 }
 
-/// Reads a line of a task's own log.
-pub(super) fn of_task(line: &str) -> Option<Read> {
+/// Reads a line of a task's own log; `task` says which it is.
+pub(super) fn of_task(line: &str, task: &str) -> Option<Read> {
     let line = line.trim_end();
     if line.trim().is_empty() {
         return None;
     }
-    Some(match object(line) {
-        Some(object) => read(&object),
+    let mut read = match object(line) {
+        Some(mut object) => {
+            TASK.iter().for_each(|name| drop(object.remove(*name)));
+            read(&object)
+        }
         None => Read { timestamp: leading_time(line), text: line.to_owned() },
-    })
+    };
+    if !task.is_empty() {
+        read.text.push(' ');
+        read.text.push_str(task);
+    }
+    Some(read)
 }
 
 fn object(line: &str) -> Option<Map<String, Value>> {
@@ -115,7 +126,7 @@ mod tests {
         assert_eq!(read.timestamp, at("2026-11-15T14:25:55.739Z"));
         assert_eq!(read.text, "INFO request finished method=GET status_code=200");
         let task = r#"{"timestamp":"2026-11-15T14:25:55Z","event":"hello","level":"info","logger":"task.stdout"}"#;
-        assert_eq!(of_task(task).unwrap().text, "INFO hello");
+        assert_eq!(of_task(task, "task_id=t").unwrap().text, "INFO hello task_id=t");
     }
 
     #[test]
@@ -129,7 +140,7 @@ mod tests {
         for logger in ["task", "task.stdout", "supervisor"] {
             let line = format!(r#"{{"event":"hello","logger":"{logger}"}}"#);
             assert_eq!(of_component(&line), None);
-            assert!(of_task(&line).is_some());
+            assert!(of_task(&line, "").is_some());
         }
         assert!(of_component(r#"{"event":"x","logger":"taskmaster"}"#).is_some());
     }
@@ -139,9 +150,9 @@ mod tests {
         assert_eq!(of_component("  \n"), None);
         assert_eq!(of_component("Traceback:\n").unwrap(), Read { timestamp: None, text: "Traceback:".into() });
         let line = "[2026-11-15T14:25:55.739+0000] {taskinstance.py:1} INFO - Marking as SUCCESS";
-        assert_eq!(of_task(line).unwrap().timestamp, at("2026-11-15T14:25:55.739Z"));
+        assert_eq!(of_task(line, "").unwrap().timestamp, at("2026-11-15T14:25:55.739Z"));
         let older = "[2026-11-15 14:25:55,739] {x.py:1} INFO - y";
-        assert_eq!(of_task(older).unwrap().timestamp, at("2026-11-15T14:25:55.739Z"));
+        assert_eq!(of_task(older, "").unwrap().timestamp, at("2026-11-15T14:25:55.739Z"));
         assert_eq!(of_component("{not json").unwrap().text, "{not json");
         assert_eq!(of_component("[é]").unwrap().text, "[é]");
     }

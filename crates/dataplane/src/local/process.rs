@@ -45,7 +45,7 @@ impl Process {
             .process_group(0);
         let mut child = Command::from(command).spawn()?;
         let pid = child.id().ok_or(ErrorKind::NotFound)?.cast_signed();
-        let held = Identity::of(pid).and_then(Self::adopt);
+        let held = Identity::of(pid).and_then(Self::hold);
         // Whoever is the parent must take note of the end, or the process table fills up.
         tokio::spawn(async move { child.wait().await });
         held
@@ -53,11 +53,16 @@ impl Process {
 
     /// Holds a process that runs already.
     pub(super) fn adopt(identity: Identity) -> io::Result<Self> {
+        let held = Self::hold(identity)?;
+        // Only now: the number cannot go to somebody else any more without the descriptor telling.
+        if held.identity.is_alive() { Ok(held) } else { Err(ErrorKind::NotFound.into()) }
+    }
+
+    fn hold(identity: Identity) -> io::Result<Self> {
         let pid = Pid::from_raw(identity.pid).ok_or(ErrorKind::NotFound)?;
         #[expect(deprecated, reason = "its successor is unsafe; what is registered here owns its descriptor")]
         let descriptor = AsyncFd::new(pidfd_open(pid, PidfdFlags::NONBLOCK)?)?;
-        // Only now: the number cannot go to somebody else any more without the descriptor telling.
-        if identity.is_alive() { Ok(Self { identity, descriptor }) } else { Err(ErrorKind::NotFound.into()) }
+        Ok(Self { identity, descriptor })
     }
 
     /// Waits for its end.
@@ -110,9 +115,9 @@ fn is_of_group(group: i32) -> bool {
     })
 }
 
-/// Ends every process that carries this mark in its environment or runs under this user: whatever it became, a
-/// descendant of the environment it is.
-pub(super) fn end_strays(mark: &str, user: Option<u32>) {
+/// Ends every process that is known to belong to an environment, carries its mark or runs under its user: whatever it
+/// became, a descendant of the environment it is.
+pub(super) fn end_strays(mark: &str, user: Option<u32>, members: &[i32]) {
     for pid in numbers() {
         let carries = fs::read(format!("/proc/{pid}/environ"))
             .is_ok_and(|text| text.split(|byte| *byte == 0).any(|pair| pair == mark.as_bytes()));
@@ -121,7 +126,7 @@ pub(super) fn end_strays(mark: &str, user: Option<u32>) {
             let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next());
             user.is_some() && uid.and_then(|uid| uid.parse().ok()) == user
         };
-        if (carries || is_theirs())
+        if (carries || members.contains(&pid) || is_theirs())
             && let Some(pid) = Pid::from_raw(pid)
         {
             let _ = kill_process(pid, Signal::KILL);
@@ -219,7 +224,7 @@ mod tests {
         let stray: i32 = fs::read_to_string(&log).unwrap().trim().parse().unwrap();
         process.kill().await;
         let stray = Identity::of(stray).unwrap();
-        end_strays(&format!("PODIUM_MARK={}", directory.path().display()), None);
+        end_strays(&format!("PODIUM_MARK={}", directory.path().display()), None, &[]);
         eventually(|| !stray.is_alive()).await;
     }
 }

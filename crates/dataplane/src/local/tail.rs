@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use podium_api::Id;
 
-pub(super) use self::scan::{Chunk, Scanner};
+use self::scan::{Chunk, Scanner, Writer};
 use super::components;
 use super::layout::Place;
-use super::lines::{self, Read};
+use super::lines;
 use super::offsets::Offsets;
 use super::services::Logs;
 use crate::LogLine;
@@ -78,12 +78,16 @@ impl Tail {
 
 /// The lines of a chunk. One without a time of its own was written with the one before it.
 fn lines(id: Id, chunk: &Chunk, now: podium_api::Timestamp) -> Vec<LogLine> {
-    let (source, read): (&str, fn(&str) -> Option<Read>) = match &chunk.component {
-        None => ("worker", lines::of_task),
-        Some(component) => match components::source(component) {
-            Some(source) => (source, lines::of_component),
+    let source = match &chunk.writer {
+        Writer::Task(_) => "worker",
+        Writer::Component(component) => match components::source(component) {
+            Some(source) => source,
             None => return Vec::new(),
         },
+    };
+    let read = |line: &str| match &chunk.writer {
+        Writer::Task(task) => lines::of_task(line, task),
+        Writer::Component(_) => lines::of_component(line),
     };
     let mut time = None;
     let text = String::from_utf8_lossy(&chunk.bytes);
@@ -100,12 +104,6 @@ fn lines(id: Id, chunk: &Chunk, now: podium_api::Timestamp) -> Vec<LogLine> {
         text,
     };
     found.into_iter().map(line).collect()
-}
-
-/// The name of the file of a component.
-pub(super) fn component_of(path: &std::path::Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
-    name.strip_suffix(".log").map(str::to_owned)
 }
 
 #[cfg(test)]

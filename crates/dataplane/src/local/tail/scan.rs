@@ -12,7 +12,6 @@ use std::time::SystemTime;
 
 use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, ResolveFlags, fallocate, openat2};
 
-use super::component_of;
 use crate::local::offsets::{Offsets, key};
 
 /// The most that is read of one file at a time; a longer line is cut.
@@ -27,17 +26,24 @@ const QUIET_LOOKS: u32 = 600;
 const RELEASED: u64 = 16 * 1024 * 1024;
 
 /// A part of a file that was not read before.
-pub(in crate::local) struct Chunk {
-    pub(in crate::local) file: u64,
-    /// The component; a task where there is none.
-    pub(in crate::local) component: Option<String>,
-    pub(in crate::local) bytes: Vec<u8>,
+pub(super) struct Chunk {
+    pub(super) file: u64,
+    pub(super) writer: Writer,
+    pub(super) bytes: Vec<u8>,
     /// How far the file is read with this.
-    pub(in crate::local) end: u64,
+    pub(super) end: u64,
+}
+
+/// Who wrote a file.
+pub(super) enum Writer {
+    /// The component of this name.
+    Component(String),
+    /// This task.
+    Task(String),
 }
 
 /// Looks for what is new.
-pub(in crate::local) struct Scanner {
+pub(super) struct Scanner {
     logs: PathBuf,
     tasks: PathBuf,
     offsets: Offsets,
@@ -50,7 +56,7 @@ pub(in crate::local) struct Scanner {
 }
 
 impl Scanner {
-    pub(in crate::local) fn new(logs: PathBuf, tasks: PathBuf, offsets: Offsets) -> Self {
+    pub(super) fn new(logs: PathBuf, tasks: PathBuf, offsets: Offsets) -> Self {
         Self {
             logs,
             tasks,
@@ -63,11 +69,11 @@ impl Scanner {
     }
 
     /// What is new, and whether that is all of it. What cannot be read is left for the next time.
-    pub(in crate::local) fn scan(&mut self) -> (Vec<Chunk>, bool) {
+    pub(super) fn scan(&mut self) -> (Vec<Chunk>, bool) {
         let mut found = Found::default();
         for path in entries(&self.logs, |kind| kind.is_file()) {
-            if let Some(component) = component_of(&path) {
-                let _ = self.read(&path, Some(component), &mut found);
+            if let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".log")) {
+                let _ = self.read(&path, Writer::Component(name.to_owned()), &mut found);
             }
         }
         self.find_runs();
@@ -90,7 +96,7 @@ impl Scanner {
     }
 
     /// Remembers that chunks are kept.
-    pub(in crate::local) fn remember(&mut self, steps: &[(u64, u64)]) -> io::Result<()> {
+    pub(super) fn remember(&mut self, steps: &[(u64, u64)]) -> io::Result<()> {
         self.offsets.advance(steps)
     }
 
@@ -113,7 +119,7 @@ impl Scanner {
     fn walk(&self, directory: &Path, depth: u32, found: &mut Found) {
         for path in entries(directory, |kind| kind.is_file()) {
             if path.extension().is_some_and(|extension| extension == "log") {
-                let _ = self.read(&path, None, found);
+                let _ = self.read(&path, Writer::Task(self.task(&path)), found);
             }
         }
         if depth > 0 {
@@ -121,9 +127,17 @@ impl Scanner {
         }
     }
 
-    fn read(&self, path: &Path, component: Option<String>, found: &mut Found) -> io::Result<()> {
+    /// Which task a file belongs to: its directories are named so.
+    fn task(&self, path: &Path) -> String {
+        let below = path.strip_prefix(&self.tasks).unwrap_or(path).with_extension("");
+        let parts = below.iter().filter_map(|part| part.to_str()).filter(|part| part.contains('='));
+        let parts: Vec<String> = parts.map(|part| part.replacen("attempt=", "try_number=", 1)).collect();
+        parts.join(" ")
+    }
+
+    fn read(&self, path: &Path, writer: Writer, found: &mut Found) -> io::Result<()> {
         let name = path.strip_prefix(&self.logs).unwrap_or(path);
-        let (file, is_component) = (key(name), component.is_some());
+        let (file, is_component) = (key(name), matches!(writer, Writer::Component(_)));
         let offset = self.offsets.of(file);
         // Most files have nothing new: that much is known without opening them.
         if fs::symlink_metadata(path)?.len() == offset {
@@ -152,7 +166,7 @@ impl Scanner {
         found.is_cut |= is_full;
         found.bytes += bytes.len();
         let end = offset + bytes.len() as u64;
-        found.chunks.push(Chunk { file, component, bytes, end });
+        found.chunks.push(Chunk { file, writer, bytes, end });
         if is_component && offset / RELEASED > 0 {
             release(&self.logs.join(name), offset)?;
         }
