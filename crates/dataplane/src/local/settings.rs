@@ -121,6 +121,9 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
         all.airflow("api", "auth_backends", "airflow.api.auth.backend.session");
         all.tell("PODIUM_DOOR_KEY", known.keys.door.reveal());
         all.airflow("logging", "dag_processor_log_target", "stdout");
+        let parser_logs = place.parser_logs();
+        all.airflow("logging", "dag_processor_manager_log_location", text(&parser_logs.join("manager.log")));
+        all.airflow("scheduler", "child_process_log_directory", text(&parser_logs));
         all.airflow("scheduler", "dag_dir_list_interval", "5");
         all.airflow("scheduler", "min_file_process_interval", "5");
     } else {

@@ -139,7 +139,7 @@ impl Keeper {
         let health = |program: &Program| {
             let name = program.name.as_str();
             let Some(kept) = self.kept.get(name) else {
-                let trouble = troubles.get(name).map(Trouble::describe);
+                let trouble = troubles.get(name).map(|trouble| trouble.why.clone());
                 return Err(trouble.unwrap_or_else(|| "it is not started yet".into()));
             };
             let is_web = matches!(name, "apiserver" | "webserver");
@@ -160,15 +160,8 @@ impl Trouble {
         let pause = Duration::from_secs(1 << self.times.min(6)).min(LONGEST_PAUSE);
         self.times += 1;
         self.start_at = Some(Instant::now() + pause);
-        self.why = why;
+        let times = if self.times == 1 { "once".to_owned() } else { format!("{} times", self.times) };
+        // The same words until something happens: every change of them is written down.
+        self.why = format!("{why}; that happened {times}, and it starts again {} s later", pause.as_secs());
     }
-
-    fn describe(&self) -> String {
-        let wait = self.start_at.map(|at| at.saturating_duration_since(Instant::now()).as_secs() + 1);
-        format!("{}; it starts again in {} s, {} so far", self.why, wait.unwrap_or(0), times(self.times))
-    }
-}
-
-fn times(count: u32) -> String {
-    if count == 1 { "once".into() } else { format!("{count} times") }
 }
