@@ -9,14 +9,15 @@ use crate::path::OfDeployment;
 use crate::reply::Many;
 
 /// Makes a link that opens the environment in a browser, once and soon.
-pub const OPEN: Operation<Permitted, OfDeployment, Nothing, Nothing, Many<OpenedDeployment>> = Operation::post(
-    "OpenDeployment",
-    "/organizations/{organizationId}/deployments/{deploymentId}/open",
-    "deployment.airflow.website.get",
-)
-.about("Deployment", "Make a link that opens the Airflow environment in a browser")
-.also(&[409])
-.secret_reply();
+pub const OPEN: Operation<Permitted, OfDeployment, Nothing, Nothing, Many<OpenedDeployment>> =
+    Operation::post(
+        "OpenDeployment",
+        "/organizations/{organizationId}/deployments/{deploymentId}/open",
+        "deployment.airflow.website.get",
+    )
+    .about("Deployment", "Make a link that opens the Airflow environment in a browser")
+    .also(&[409])
+    .secret_reply();
 
 /// A link into an environment.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -188,7 +188,13 @@ impl App {
         self.authorities.known.remove(&(hash, organization_id));
     }
 
-    async fn load(&self, token: Option<&str>, key: Key, generation: u64, now: Timestamp) -> Result<Authority> {
+    async fn load(
+        &self,
+        token: Option<&str>,
+        key: Key,
+        generation: u64,
+        now: Timestamp,
+    ) -> Result<Authority> {
         if let Some(token) = token {
             self.verify(token, now).await?;
         }

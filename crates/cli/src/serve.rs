@@ -133,7 +133,7 @@ impl Serve {
         let loops = Loops::new(&app, &plane, self.loops()).start();
         let background =
             [tokio::spawn(follow::run(app.clone())), tokio::spawn(maintenance::run(app.clone()))];
-        let server = Server::new(app.clone(), settings);
+        let server = Server::new(app.clone(), plane, settings);
         eprintln!("Podium is ready at {}", app.config.public_url);
         let stopped = async move {
             tokio::select! {

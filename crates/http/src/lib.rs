@@ -8,6 +8,7 @@ mod bind;
 mod body;
 mod cors;
 mod errors;
+mod front_door;
 mod incoming;
 mod metrics;
 mod pages;

@@ -82,7 +82,6 @@ impl TestApp {
             .await
             .expect("it reads")
             .expect("there is one");
-        let server = Server::new(app.clone(), settings);
         let clock = Arc::clone(&world);
         let said: Said = Arc::default();
         let ear = Arc::clone(&said);
@@ -90,6 +89,7 @@ impl TestApp {
         let plane = Arc::new(plane.logging_to(Arc::new(move |batch| {
             ear.lock().unwrap_or_else(PoisonError::into_inner).extend(batch);
         })));
+        let server = Server::new(app.clone(), Arc::<Simulated>::clone(&plane), settings);
         let loops = loops(&app, &plane);
         Self { server, app, world, database, files, plane, said, loops, organization_id, owner }
     }
@@ -102,7 +102,8 @@ impl TestApp {
         let started =
             App::start(self.database.target(), config, secrets, Arc::clone(&world)).await.expect("it starts");
         assert!(started.owner_token.is_none(), "only the very first start makes an owner");
-        let server = Server::new(started.app.clone(), Settings::default());
+        let server =
+            Server::new(started.app.clone(), Arc::<Simulated>::clone(&self.plane), Settings::default());
         Self {
             server,
             loops: loops(&started.app, &self.plane),

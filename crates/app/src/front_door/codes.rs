@@ -41,8 +41,7 @@ pub async fn open(
 ) -> Result<Many<OpenedDeployment>> {
     let id = call.path.deployment_id;
     let row = cx.read(move |cx, conn| deployments::find(conn, cx.scope(), id)).await?;
-    let deployment =
-        Addressed { id, organization_id: row.organization_id, namespace: row.namespace.clone() };
+    let deployment = Addressed { id, organization_id: row.organization_id, namespace: row.namespace.clone() };
     let to = format!("/airflow/{}/", row.namespace);
     let code = cx.app().new_code(cx.authority(), &deployment, &to, cx.now()).await?;
     cx.mutate(move |_, tx| {

@@ -34,6 +34,12 @@ impl AirflowPath {
         Ok(Self { segments, is_folder })
     }
 
+    /// A path of these decoded parts.
+    pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a str>) -> Result<Self> {
+        let segments = parts.into_iter().map(|part| checked(part.to_owned())).collect::<Result<_>>()?;
+        Ok(Self { segments, is_folder: false })
+    }
+
     /// The decoded parts between the slashes.
     pub fn segments(&self) -> &[String] {
         &self.segments
@@ -75,7 +81,10 @@ fn segment(raw: &str) -> Result<String> {
         bytes.push(byte);
         rest = left;
     }
-    let text = String::from_utf8(bytes).map_err(|_| refused("it holds bytes that are no text"))?;
+    checked(String::from_utf8(bytes).map_err(|_| refused("it holds bytes that are no text"))?)
+}
+
+fn checked(text: String) -> Result<String> {
     match text.as_str() {
         "" => Err(refused("it has an empty part")),
         "." | ".." => Err(refused("it goes up")),

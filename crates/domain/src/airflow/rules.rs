@@ -34,9 +34,9 @@ impl Rule {
         self.needs.iter().any(|need| !need.name().ends_with(".get"))
     }
 
-    /// Whether it is a file of the pages, the same for everybody.
-    pub fn is_asset(&self) -> bool {
-        self.path.starts_with("/static/")
+    /// Whether the query is part of what is judged.
+    pub fn is_judged_by_query(&self) -> bool {
+        self.by != By::Path
     }
 }
 

@@ -41,7 +41,7 @@ fn of_replicas_that_start_together_on_an_empty_database_one_makes_the_organizati
         assert_eq!(tokens.len(), 1, "one owner");
         let mut keys = Vec::new();
         for replica in &started {
-            let server = Server::new(replica.app.clone(), Settings::default());
+            let server = Server::new(replica.app.clone(), replica.plane.clone(), Settings::default());
             let call = async |path: &str| {
                 let bearer = format!("Bearer {}", tokens[0]);
                 let request = http::Request::get(path).header("authorization", bearer);
