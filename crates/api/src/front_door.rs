@@ -17,7 +17,7 @@ pub const OPEN: Operation<Permitted, OfDeployment, Nothing, Nothing, Many<Opened
     )
     .about("Deployment", "Make a link that opens the Airflow environment in a browser")
     .also(&[409])
-    .secret_reply();
+    .live();
 
 /// A link into an environment.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -12,6 +12,7 @@ mod front_door;
 mod incoming;
 mod metrics;
 mod pages;
+mod ports;
 mod respond;
 mod routes;
 mod serve;

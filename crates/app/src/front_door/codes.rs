@@ -44,7 +44,8 @@ pub async fn open(
     let deployment = Addressed { id, organization_id: row.organization_id, namespace: row.namespace.clone() };
     let to = format!("/airflow/{}/", row.namespace);
     let code = cx.app().new_code(cx.authority(), &deployment, &to, cx.now()).await?;
-    cx.mutate(move |_, tx| {
+    cx.mutate(move |cx, tx| {
+        cx.expect_version(deployments::find(tx, cx.scope(), id)?.stamp.version)?;
         front_door::add_code(tx, &code.hash, &code.opening)?;
         Ok(Many(OpenedDeployment { url: code.url.clone(), expires_at: code.opening.expires_at }))
     })

@@ -46,8 +46,11 @@ impl Listeners {
 }
 
 impl App {
-    /// Every port that belongs to a deployment.
+    /// Every port that belongs to a deployment; none where environments have host names.
     pub async fn environment_ports(&self) -> Result<Vec<u16>> {
+        if let Environments::Domain(_) = self.config.environments {
+            return Ok(Vec::new());
+        }
         self.db.scan(None, |conn| Ok(front_door::ports(conn)?)).await
     }
 
