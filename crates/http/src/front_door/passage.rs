@@ -2,11 +2,13 @@
 //! by address), the form of the path (400), what is closed to all (403), whether the environment is up (503), the
 //! right (403), the page that it comes from (403); then it is sent on.
 
-use http::header::{CONTENT_LENGTH, UPGRADE, USER_AGENT};
+use std::time::Duration;
+
+use http::header::{CONTENT_LENGTH, LOCATION, UPGRADE, USER_AGENT};
 use http::{Method, Response, StatusCode};
 use podium_api::enums::DeploymentStatus;
 use podium_app::front_door::{Addressed, Passed, Shown, Visitor, bearer_for_three, header_for_two};
-use podium_dataplane::{Door, Line};
+use podium_dataplane::{Door, Fault, Line};
 use podium_domain::airflow::{AirflowPath, Passage, Rule, closed, find, judge};
 use podium_domain::{Permission, Refusal, Target, require};
 
@@ -19,6 +21,8 @@ use crate::incoming::query_pairs;
 const WEBSITE: Permission = Permission::known("deployment.airflow.website.get");
 const USER_HEADER: &str = "x-podium-user";
 const LONGEST_USER_AGENT: usize = 512;
+/// How long the data plane may take to show the way.
+const SHOWN: Duration = Duration::from_secs(5);
 
 /// A request that may be sent on.
 struct Judged {
@@ -114,7 +118,9 @@ impl FrontDoor {
             return away(message, 60);
         }
         let id = visitor.deployment.id;
-        match self.plane.door(id).await {
+        let shown = tokio::time::timeout(SHOWN, self.plane.door(id)).await;
+        let shown = shown.unwrap_or_else(|_| Err(Fault::Unreachable("it does not answer in time".into())));
+        match shown {
             Ok(Some(door)) => Ok(door),
             Ok(None) if visitor.status == DeploymentStatus::Creating => {
                 away("The deployment is still being created: try again once it is HEALTHY.", 5)
@@ -163,7 +169,7 @@ impl FrontDoor {
                     answer.as_ref().map_or_else(|failure| failure.status, Response::status).as_u16();
                 app.record_passage(&visitor, record).await?;
             }
-            let mut response = believed(answer?)?;
+            let mut response = believed(answer?, door.line)?;
             headers::for_client(response.headers_mut(), &place, &namespace, &door, &authority);
             Ok::<Response<Body>, Failure>(response)
         };
@@ -230,8 +236,12 @@ fn escaped(text: &str) -> String {
 }
 
 /// An environment that does not know who comes has another key than this door; its callers can do nothing about it.
-fn believed(response: Response<Body>) -> Answer {
-    if response.status() != StatusCode::UNAUTHORIZED {
+fn believed(response: Response<Body>, line: Line) -> Answer {
+    let location =
+        response.headers().get(LOCATION).and_then(|location| location.to_str().ok()).unwrap_or_default();
+    let is_sent_to_sign_in =
+        line == Line::Two && response.status().is_redirection() && location.contains("/login/");
+    if response.status() != StatusCode::UNAUTHORIZED && !is_sent_to_sign_in {
         return Ok(response);
     }
     tracing::error!("an environment does not believe the tokens of the front door");

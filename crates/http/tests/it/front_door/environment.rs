@@ -5,14 +5,17 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
 /// What the next answers are like.
 #[derive(Clone, Default)]
@@ -20,6 +23,8 @@ struct Manner {
     status: Option<StatusCode>,
     headers: HeaderMap,
     body: Option<String>,
+    /// What an answer waits for after its first line.
+    rest: Option<Arc<Notify>>,
 }
 
 /// An environment's web server; it serves as long as its runtime lives.
@@ -62,6 +67,13 @@ impl Environment {
         }
     }
 
+    /// Answers with one line at once, and with another when it is told to, from now on.
+    pub(crate) fn stream(&self) -> Arc<Notify> {
+        let rest = Arc::new(Notify::new());
+        self.manner.lock().unwrap().rest = Some(Arc::clone(&rest));
+        rest
+    }
+
     /// Answers with this from now on.
     pub(crate) fn answer_with(&self, status: u16, body: &str) {
         let mut manner = self.manner.lock().unwrap();
@@ -73,7 +85,7 @@ async fn answer(
     request: Request<Incoming>,
     seen: Arc<Mutex<Vec<Value>>>,
     manner: Arc<Mutex<Manner>>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+) -> Result<Response<UnsyncBoxBody<Bytes, Infallible>>, Infallible> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let mut headers = json!({});
@@ -88,7 +100,18 @@ async fn answer(
     });
     seen.lock().unwrap().push(told.clone());
     let manner = manner.lock().unwrap().clone();
-    let mut response = Response::new(Full::from(manner.body.unwrap_or_else(|| told.to_string())));
+    let body = match manner.rest {
+        None => Full::from(manner.body.unwrap_or_else(|| told.to_string())).boxed_unsync(),
+        Some(rest) => {
+            let first = stream::iter(["first\n"]);
+            let last = stream::once(async move {
+                rest.notified().await;
+                "last\n"
+            });
+            StreamBody::new(first.chain(last).map(|line| Ok(Frame::data(Bytes::from(line))))).boxed_unsync()
+        }
+    };
+    let mut response = Response::new(body);
     *response.status_mut() = manner.status.unwrap_or(StatusCode::OK);
     response.headers_mut().insert("content-type", HeaderValue::from_static("application/json"));
     response.headers_mut().extend(manner.headers);

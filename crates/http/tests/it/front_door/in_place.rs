@@ -157,6 +157,10 @@ on_both_engines! {
         let behind = Behind::new(&app).await;
         behind.environment.answer_with(401, "{}");
         assert!(app.get(&app.owner, &behind.at("/api/v2/dags")).await.refused(502).contains("does not recognize"));
+        let older = Behind::of_line(&app, Line::Two).await;
+        older.environment.answer_with(302, "");
+        older.environment.send_headers(&[("location", "/airflow/x/login/?next=y")]);
+        assert!(app.get(&app.owner, &older.at("/home")).await.refused(502).contains("does not recognize"));
     }
 
     async fn a_deleted_deployment_has_no_door(app) {

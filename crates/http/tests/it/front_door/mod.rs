@@ -6,6 +6,7 @@ mod hostile;
 mod in_place;
 mod own_origin;
 mod sign_in;
+mod streams;
 
 use std::collections::HashMap;
 

@@ -173,3 +173,33 @@ fn with_a_domain_every_environment_has_a_host_name() {
         );
     });
 }
+
+#[test]
+fn a_pass_is_worth_nothing_on_any_replica_once_its_session_has_ended() {
+    block_on(async {
+        let app = TestApp::start(Engine::Postgres).await;
+        let behind = Behind::new(&app).await;
+        let ada =
+            behind.holder(&app, "ada", vec![role(On::Workspace(behind.workspace), "WORKSPACE_MEMBER")]).await;
+        let session = app.session_of(&ada).await;
+        let browser = behind.browser(&app, &session).await;
+        let replica = app.replica().await;
+        let there = || {
+            replica
+                .call("GET", &behind.at("/ui/auth/me"))
+                .on_port(browser.port)
+                .header("cookie", &browser.cookie)
+                .send()
+        };
+        assert_eq!(there().await.code(), 200);
+        app.make_hold(
+            podium_store::grants::Subject::User,
+            ada.id,
+            vec![role(On::Organization, "ORGANIZATION_MEMBER")],
+        )
+        .await;
+        there().await.refused(404);
+        assert_eq!(app.post(&session, "/v1/auth/sign-out", json!({})).await.code(), 204);
+        there().await.refused(401);
+    });
+}
