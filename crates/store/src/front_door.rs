@@ -14,6 +14,7 @@ statements! {
         WHERE p.port = $1";
     BEHIND = "SELECT workspace_id, status FROM deployments WHERE id = $1";
     ADD_CODE = "INSERT INTO door_codes (hash, deployment_id, credential_hash, expires_at) VALUES ($1, $2, $3, $4)";
+    CODE = "SELECT deployment_id, credential_hash, expires_at FROM door_codes WHERE hash = $1";
     TAKE_CODE = "DELETE FROM door_codes WHERE hash = $1 RETURNING deployment_id, credential_hash, expires_at";
     PRUNE_CODES = "DELETE FROM door_codes WHERE hash IN (SELECT hash FROM door_codes WHERE expires_at < $1 LIMIT $2)";
     ADD_PASS = "INSERT INTO door_passes (hash, deployment_id, credential_hash, expires_at) VALUES ($1, $2, $3, $4)";
@@ -69,6 +70,11 @@ pub fn behind(conn: &Conn, id: Id) -> Result<Option<(Id, DeploymentStatus)>> {
 pub fn add_code(tx: &Tx, hash: &str, opening: &Opening) -> Result<()> {
     tx.execute(&ADD_CODE, &values(hash, opening))?;
     Ok(())
+}
+
+/// Finds a one-time code, and leaves it.
+pub fn code(conn: &Conn, hash: &str) -> Result<Option<Opening>> {
+    conn.query_opt(&CODE, params![hash], opening)
 }
 
 /// Uses up a one-time code; of two who try, one finds it.

@@ -87,8 +87,16 @@ impl App {
 
     /// Exchanges a code for a pass. A code is used up whatever comes of it.
     pub async fn enter(&self, code: &str, deployment: &Addressed, now: Timestamp) -> Result<Entered> {
+        let used_up = || {
+            Error::from(Refusal::Forbidden(
+                "This link has been used or has ended: open the environment again.".into(),
+            ))
+        };
         let pass = self.world.secret();
         let (code_hash, pass_hash) = (sha256_hex(code.as_bytes()), sha256_hex(pass.as_bytes()));
+        // Nobody who guesses makes the database write.
+        let looked_up = code_hash.clone();
+        self.db.read(None, move |conn| front_door::code(conn, &looked_up)).await?.ok_or_else(used_up)?;
         let (deployment_id, session) = (deployment.id, self.config.session);
         let exchange = move |tx: &podium_db::Tx| {
             let found = front_door::take_code(tx, &code_hash)?;
@@ -102,9 +110,7 @@ impl App {
             front_door::add_pass(tx, &pass_hash, &Opening { expires_at, ..found })?;
             Ok::<_, Error>(Some(expires_at))
         };
-        let expires_at = self.db.write(None, exchange).await?.ok_or_else(|| {
-            Refusal::Forbidden("This link has been used or has ended: open the environment again.".into())
-        })?;
+        let expires_at = self.db.write(None, exchange).await?.ok_or_else(used_up)?;
         let millis = (expires_at.millis() - now.millis()).max(0).unsigned_abs();
         Ok(Entered { pass, lasts: Duration::from_millis(millis) })
     }
