@@ -15,6 +15,7 @@ pub mod deploys;
 pub mod enums;
 pub mod environment_objects;
 mod error;
+pub mod front_door;
 mod id;
 pub mod invites;
 pub mod openapi;
@@ -116,6 +117,7 @@ pub const OPERATIONS: &[Spec] = &[
     deployments::DELETE.spec,
     deployments::OVERRIDE_HIBERNATION.spec,
     deployments::END_HIBERNATION_OVERRIDE.spec,
+    front_door::OPEN.spec,
     agent_tokens::LIST.spec,
     agent_tokens::CREATE.spec,
     agent_tokens::GET.spec,

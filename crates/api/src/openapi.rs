@@ -244,7 +244,7 @@ fn describe(status: u16) -> &'static str {
 impl Spec {
     /// Whether repeats under an `Idempotency-Key` have one effect.
     pub fn takes_idempotency_key(&self) -> bool {
-        self.method == Method::Post && self.access != Access::Public
+        self.method == Method::Post && self.access != Access::Public && !self.live
     }
 
     /// Whether `If-Match` is compared: updates and removals of one resource, whose path ends in its id or below it.

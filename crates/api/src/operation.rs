@@ -79,7 +79,8 @@ pub struct Spec {
     pub audited: bool,
     /// Whether the reply holds a secret that must not be kept in clear.
     pub secret_reply: bool,
-    /// Whether the reply is never given again from memory: it depends on more than the database, or may hold secrets.
+    /// Whether the reply is never given again, from memory or under an `Idempotency-Key`: it depends on more than the
+    /// database, or may hold secrets.
     pub live: bool,
     /// The field of the body that names the target of the permission, where the path does not.
     pub target_in_body: Option<&'static str>,

@@ -1,5 +1,8 @@
 //! Audit records: one for each mutating call, in the transaction of its effect.
 
+use std::net::IpAddr;
+
+use podium_api::subjects::SubjectProfile;
 use podium_api::{Id, Timestamp};
 use podium_db::Tx;
 use serde::Serialize;
@@ -45,30 +48,73 @@ pub fn write(
     tx: &Tx,
     request: &Request,
     organization_id: Option<Id>,
-    subject: &podium_api::subjects::SubjectProfile,
+    subject: &SubjectProfile,
     id: Id,
     status: u16,
 ) -> Result<()> {
     if !request.operation.audited {
         return Ok(());
     }
-    let record = Record {
-        timestamp: request.now,
-        organization_id,
-        subject_id: subject.id,
-        subject_type: subject.subject_type.map_or("USER", |kind| kind.as_str()),
-        subject_name: subject.username.as_deref().or(subject.api_token_name.as_deref()).unwrap_or_default(),
-        source_address: request.address.to_string(),
+    let entry = Entry {
+        now: request.now,
+        address: request.address,
         user_agent: &request.user_agent,
         method: request.operation.method.as_str(),
         path: &request.path,
         operation_id: request.operation.id,
         request_id: &request.id,
-        status_code: status,
-        request_body: request.audited_body.as_ref(),
+        status,
+        body: request.audited_body.as_ref(),
     };
-    let line = serde_json::to_string(&record).map_err(|error| crate::Error::Internal(error.to_string()))?;
-    Ok(podium_store::audit::insert(tx, organization_id, request.now, id, &line)?)
+    entry.write(tx, organization_id, subject, id)
+}
+
+/// What a record says of a request.
+pub(crate) struct Entry<'a> {
+    pub(crate) now: Timestamp,
+    pub(crate) address: IpAddr,
+    pub(crate) user_agent: &'a str,
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) operation_id: &'a str,
+    pub(crate) request_id: &'a str,
+    pub(crate) status: u16,
+    pub(crate) body: Option<&'a Value>,
+}
+
+impl Entry<'_> {
+    /// Writes the record.
+    pub(crate) fn write(
+        &self,
+        tx: &Tx,
+        organization_id: Option<Id>,
+        subject: &SubjectProfile,
+        id: Id,
+    ) -> Result<()> {
+        let record = Record {
+            timestamp: self.now,
+            organization_id,
+            subject_id: subject.id,
+            subject_type: subject.subject_type.map_or("USER", |kind| kind.as_str()),
+            subject_name: shown_name(subject),
+            source_address: self.address.to_string(),
+            user_agent: self.user_agent,
+            method: self.method,
+            path: self.path,
+            operation_id: self.operation_id,
+            request_id: self.request_id,
+            status_code: self.status,
+            request_body: self.body,
+        };
+        let line =
+            serde_json::to_string(&record).map_err(|error| crate::Error::Internal(error.to_string()))?;
+        Ok(podium_store::audit::insert(tx, organization_id, self.now, id, &line)?)
+    }
+}
+
+/// The e-mail address of a user, or the name of a token.
+pub(crate) fn shown_name(subject: &SubjectProfile) -> &str {
+    subject.username.as_deref().or(subject.api_token_name.as_deref()).unwrap_or_default()
 }
 
 /// What is kept of a body: what is not secret, or of a large or broken one its size and hash.

@@ -75,6 +75,11 @@ impl Authority {
         if is_same { Ok(()) } else { Err(Error::STALE) }
     }
 
+    /// The hash of the token that was presented.
+    pub(crate) fn token_hash(&self) -> [u8; 32] {
+        self.key.0
+    }
+
     /// Whether an API token is calling.
     pub fn is_api_token(&self) -> bool {
         self.credential.kind == CredentialKind::ApiToken
@@ -130,7 +135,21 @@ impl App {
         organization_id: Option<Id>,
         now: Timestamp,
     ) -> Result<Arc<Authority>> {
-        let key = (secrets::sha256(token.as_bytes()), organization_id);
+        self.authority_of((secrets::sha256(token.as_bytes()), organization_id), Some(token), now).await
+    }
+
+    /// The same for whoever holds something that stands for a token, of which only the hash is known.
+    pub(crate) async fn authority_by_hash(
+        &self,
+        hash: [u8; 32],
+        organization_id: Option<Id>,
+        now: Timestamp,
+    ) -> Result<Arc<Authority>> {
+        self.authority_of((hash, organization_id), None, now).await
+    }
+
+    async fn authority_of(&self, key: Key, token: Option<&str>, now: Timestamp) -> Result<Arc<Authority>> {
+        let organization_id = key.1;
         let authorities = &self.authorities;
         let generation = authorities.generation.load(Ordering::Acquire);
         let known = authorities.known.get(&key).filter(|known| known.generation == generation);
@@ -161,10 +180,30 @@ impl App {
 
     /// Forgets a caller whose guard no longer held.
     pub fn forget_caller(&self, token: &str, organization_id: Option<Id>) {
-        self.authorities.known.remove(&(secrets::sha256(token.as_bytes()), organization_id));
+        self.forget_caller_by_hash(secrets::sha256(token.as_bytes()), organization_id);
     }
 
-    async fn load(&self, token: &str, key: Key, generation: u64, now: Timestamp) -> Result<Authority> {
+    /// The same, by the hash of its token.
+    pub(crate) fn forget_caller_by_hash(&self, hash: [u8; 32], organization_id: Option<Id>) {
+        self.authorities.known.remove(&(hash, organization_id));
+    }
+
+    async fn load(
+        &self,
+        token: Option<&str>,
+        key: Key,
+        generation: u64,
+        now: Timestamp,
+    ) -> Result<Authority> {
+        if let Some(token) = token {
+            self.verify(token, now).await?;
+        }
+        let authority = self.db.read(None, move |conn| read_authority(conn, key, generation)).await?;
+        authority.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))
+    }
+
+    /// Whether a token was signed here and has not ended.
+    async fn verify(&self, token: &str, now: Timestamp) -> Result<()> {
         let unauthenticated = |why| Err(Error::Unauthenticated(why));
         let claims = match self.keys.load().verify(token) {
             Err(NotOurs::UnknownKey) => {
@@ -177,8 +216,7 @@ impl App {
         if claims.exp.is_some_and(|end| end <= now.millis().div_euclid(1000)) {
             return unauthenticated(Unauthenticated::Expired);
         }
-        let authority = self.db.read(None, move |conn| read_authority(conn, key, generation)).await?;
-        authority.map_or_else(|| unauthenticated(Unauthenticated::Revoked), Ok)
+        Ok(())
     }
 
     /// Notes the minute in which an API token was used; written together with others, once a minute.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::front_door::Environments;
 use crate::mail::Mailer;
 use crate::rate_limits::Rates;
 
@@ -37,6 +38,8 @@ pub struct Config {
     pub mailer: Option<Mailer>,
     /// Whether secrets of environment objects may be shown to those who may change them.
     pub show_secrets: bool,
+    /// Where the environments have origins of their own.
+    pub environments: Environments,
 }
 
 impl Config {
@@ -57,6 +60,7 @@ impl Config {
             upload_limit: 1 << 30,
             mailer: None,
             show_secrets: false,
+            environments: Environments::Ports(18_000..=18_999),
         }
     }
 }

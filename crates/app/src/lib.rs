@@ -33,6 +33,7 @@ pub mod deployments;
 pub mod deploys;
 pub mod environment_objects;
 mod facts;
+pub mod front_door;
 pub mod invites;
 pub mod options;
 pub mod organizations;
@@ -96,6 +97,8 @@ pub struct Shared {
     pub work_bell: work::WorkBell,
     /// Numbers for the operator.
     pub meters: meters::Meters,
+    /// Who listens on the ports of environments.
+    pub listeners: front_door::Listeners,
     pub(crate) uploading: Arc<Semaphore>,
     pub(crate) authorities: Arc<authority::Authorities>,
     pub(crate) running: idempotency::Running,

@@ -78,6 +78,7 @@ impl App {
             authorities,
             work_bell,
             meters: Default::default(),
+            listeners: Default::default(),
             rate_limits: RateLimits::new(config.rates),
             running: Default::default(),
             refusals: Default::default(),

@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use ipnet::IpNet;
+use podium_app::front_door::Environments;
 use podium_app::mail::Mailer;
 use podium_app::{App, Config, Rates, follow, maintenance};
 use podium_http::{Server, Settings, Tls};
@@ -51,6 +53,13 @@ pub(crate) struct Serve {
     /// Private key in PEM, to serve TLS.
     #[arg(long, env = "PODIUM_TLS_KEY", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// Domain below which every environment has a host name of its own, such as apps.example.com; without one every
+    /// environment has a port of its own.
+    #[arg(long, env = "PODIUM_ENVIRONMENTS_DOMAIN", value_parser = domain)]
+    environments_domain: Option<String>,
+    /// Ports for environments without a host name, such as 18000-18999, on the listen address.
+    #[arg(long, env = "PODIUM_ENVIRONMENT_PORTS", default_value = "18000-18999", value_parser = ports)]
+    environment_ports: RangeInclusive<u16>,
     /// Proxy whose X-Forwarded-For is believed, as a CIDR range; may be repeated.
     #[arg(long = "trusted-proxy", env = "PODIUM_TRUSTED_PROXIES", value_delimiter = ',')]
     trusted_proxies: Vec<IpNet>,
@@ -115,6 +124,27 @@ fn limits(text: &str) -> Result<Limits, String> {
     }
 }
 
+fn domain(text: &str) -> Result<String, String> {
+    let text = text.trim_matches('.').to_ascii_lowercase();
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    if text.split('.').all(is_label) {
+        Ok(text)
+    } else {
+        Err("give a domain such as apps.example.com".into())
+    }
+}
+
+fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.trim().parse::<u16>(), last.trim().parse::<u16>()) {
+        (Ok(first), Ok(last)) if first > 0 && first <= last => Ok(first..=last),
+        _ => Err("give two ports such as 18000-18999, the lower one first".into()),
+    }
+}
+
 impl Serve {
     pub(crate) async fn run(self) -> Result<(), String> {
         let log = Log::start(&self.log, self.log_format)?;
@@ -132,7 +162,7 @@ impl Serve {
         let loops = Loops::new(&app, &plane, self.loops()).start();
         let background =
             [tokio::spawn(follow::run(app.clone())), tokio::spawn(maintenance::run(app.clone()))];
-        let server = Server::new(app.clone(), settings);
+        let server = Server::new(app.clone(), plane, settings);
         eprintln!("Podium is ready at {}", app.config.public_url);
         let stopped = async move {
             tokio::select! {
@@ -169,6 +199,10 @@ impl Serve {
         config.connections = self.database_connections;
         config.log_retention = Duration::from_hours(24 * u64::from(self.log_retention_days));
         config.show_secrets = self.allow_show_secrets;
+        config.environments = match &self.environments_domain {
+            Some(domain) => Environments::Domain(domain.clone()),
+            None => Environments::Ports(self.environment_ports.clone()),
+        };
         config.upload_limit = self.upload_limit;
         if let (Some(url), Some(from)) = (&self.smtp_url, &self.mail_from) {
             config.mailer = Some(Mailer::new(url, from)?);
@@ -216,5 +250,21 @@ mod tests {
         assert_eq!(public_url(&[]), "http://127.0.0.1:8080");
         let set = ["--public-url", "https://podium.example.com/"];
         assert_eq!(public_url(&set), "https://podium.example.com");
+    }
+
+    #[test]
+    fn environments_have_ports_unless_they_have_a_domain() {
+        let environments = |arguments: &[&str]| {
+            let serve = Typed::try_parse_from(["podium"].iter().chain(arguments)).map_err(|_| ())?.serve;
+            Ok::<_, ()>(serve.config(([127, 0, 0, 1], 8080).into()).unwrap().environments)
+        };
+        assert_eq!(environments(&[]), Ok(Environments::Ports(18_000..=18_999)));
+        assert_eq!(environments(&["--environment-ports", "7000-7001"]), Ok(Environments::Ports(7000..=7001)));
+        let domain = Environments::Domain("apps.example.com".into());
+        assert_eq!(environments(&["--environments-domain", "Apps.example.com."]), Ok(domain));
+        for wrong in ["2-1", "0-5", "x", "1-70000"] {
+            assert!(environments(&["--environment-ports", wrong]).is_err(), "{wrong}");
+        }
+        assert!(environments(&["--environments-domain", "https://x"]).is_err());
     }
 }

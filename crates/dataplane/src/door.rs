@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use podium_domain::airflow::Line;
+
 use crate::Hidden;
 
 /// The way to an environment's web server. It listens where only this machine reaches it, and believes whoever holds
@@ -14,13 +16,4 @@ pub struct Door {
     pub line: Line,
     /// What the tokens that it believes are signed with.
     pub key: Hidden,
-}
-
-/// A line of Apache Airflow: they differ in how a caller is made known to them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line {
-    /// 2.x: the user and the role are in a signed header.
-    Two,
-    /// 3.x: the user and the role are in a bearer token.
-    Three,
 }

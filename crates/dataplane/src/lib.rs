@@ -21,11 +21,12 @@ use podium_api::Id;
 
 pub use changes::{Changed, Changes, News};
 pub use clusters::{Cluster, ObservedCluster};
-pub use door::{Door, Line};
+pub use door::Door;
 pub use environment::{Environment, Identity, Objects, Setting};
 pub use fault::Fault;
 pub use hidden::Hidden;
 pub use log_line::LogLine;
+pub use podium_domain::airflow::Line;
 pub use podium_domain::clusters::plan::Progress;
 pub use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 

@@ -233,6 +233,15 @@ impl Grants {
         }
     }
 
+    /// What roles on single DAGs and tags of a deployment give, beside what is held above them.
+    pub fn on_dags_of(&self, deployment_id: Id) -> impl Iterator<Item = (&On, PermissionSet)> {
+        let of_it = move |on: &On| match on {
+            On::Dag { deployment_id: id, .. } | On::DagTag { deployment_id: id, .. } => *id == deployment_id,
+            _ => false,
+        };
+        self.dags.iter().filter(move |(on, _)| of_it(on)).map(|(on, held)| (on, *held))
+    }
+
     /// Whether the subject may know that the workspace exists.
     pub fn sees_workspace(&self, id: Id) -> bool {
         !self.on_workspace(id).is_empty()

@@ -4,6 +4,7 @@
 //! with a table. There is no I/O, no clock, no randomness, no SQL and no HTTP in this crate; it knows the wire types
 //! and nothing else of the service.
 
+pub mod airflow;
 pub mod allowed_ip_address_ranges;
 pub mod assignable;
 pub mod authorize;

@@ -33,6 +33,16 @@ impl Failure {
         }
     }
 
+    /// A fault that passes: again after so many seconds.
+    pub(crate) fn later(status: StatusCode, message: impl Into<String>, seconds: u64) -> Self {
+        Self { retry_after: Some(seconds), is_refusal: false, ..Self::new(status, message) }
+    }
+
+    /// What its reader is told.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     pub(crate) fn fields(fields: Vec<FieldError>) -> Self {
         Refusal::from(fields).into()
     }
@@ -69,30 +79,29 @@ impl From<Refusal> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let later = |status, message: &str, seconds| Self {
-            retry_after: Some(seconds),
-            is_refusal: false,
-            ..Self::new(status, message)
-        };
         match error {
             Error::Refused(refusal) => refusal.into(),
             Error::Unauthenticated(why) => Self::new(StatusCode::UNAUTHORIZED, why.message()),
             Error::TooMany { retry_after } => {
                 let message = format!("Too many requests: try again in {retry_after} s.");
-                later(StatusCode::TOO_MANY_REQUESTS, &message, retry_after)
+                Self::later(StatusCode::TOO_MANY_REQUESTS, &message, retry_after)
             }
             Error::StillRunning => {
                 let message =
                     "The first request with this Idempotency-Key is still running: try again in a second.";
-                later(StatusCode::CONFLICT, message, 1)
+                Self::later(StatusCode::CONFLICT, message, 1)
             }
             away if away.unavailable().is_some() => {
                 tracing::error!(error = %away, "the database is away");
-                later(StatusCode::SERVICE_UNAVAILABLE, "The database is away: try again in a few seconds.", 5)
+                Self::later(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "The database is away: try again in a few seconds.",
+                    5,
+                )
             }
             stale if stale.is_stale() => {
                 let message = "Your rights changed while the request ran: try again.";
-                Self { is_stale: true, ..later(StatusCode::SERVICE_UNAVAILABLE, message, 1) }
+                Self { is_stale: true, ..Self::later(StatusCode::SERVICE_UNAVAILABLE, message, 1) }
             }
             fault => {
                 tracing::error!(error = %fault, "a request failed");

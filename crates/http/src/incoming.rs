@@ -198,7 +198,7 @@ pub(crate) fn late(limit: Duration) -> Failure {
     Failure::new(StatusCode::REQUEST_TIMEOUT, message)
 }
 
-fn bearer(headers: &HeaderMap) -> Option<Result<&str, Error>> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<Result<&str, Error>> {
     let header = headers.get(AUTHORIZATION)?;
     let token = header.to_str().ok().and_then(|text| {
         let (scheme, token) = text.split_once(' ')?;

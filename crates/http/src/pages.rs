@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::json;
 
 use crate::body::{Body, whole};
@@ -50,6 +50,35 @@ pub(crate) fn json(bytes: impl Into<Bytes>) -> Response<Body> {
 /// Plain text, as Prometheus reads it.
 pub(crate) fn text(text: String) -> Response<Body> {
     of_type("text/plain; version=0.0.4", text)
+}
+
+/// A page.
+pub(crate) fn html(text: String) -> Response<Body> {
+    of_type("text/html; charset=utf-8", text)
+}
+
+/// Lets a page without scripts do nothing but send its forms where they belong, and be shown in no frame.
+pub(crate) fn protect(headers: &mut HeaderMap, form_targets: &str) {
+    let policy = format!(
+        "default-src 'none'; style-src 'unsafe-inline'; form-action {form_targets}; base-uri 'none'; frame-ancestors 'none'"
+    );
+    headers.extend(HeaderValue::from_str(&policy).map(|policy| (CONTENT_SECURITY_POLICY, policy)));
+}
+
+/// A text as it stands in a page.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
 }
 
 /// A page somewhere else.

@@ -10,6 +10,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::body::{Body, whole};
 use crate::errors::Failure;
 
+/// Marks an answer that is passed on as it comes: whoever made it has compressed it, or streams it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PassedOn;
+
 /// What an operation answers with.
 pub(crate) enum Sent {
     /// A whole answer.

@@ -101,6 +101,7 @@ pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
     route!(bind, api::deployments::DELETE, app::deployments::delete);
     route!(bind, api::deployments::OVERRIDE_HIBERNATION, app::deployments::override_hibernation);
     route!(bind, api::deployments::END_HIBERNATION_OVERRIDE, app::deployments::end_hibernation_override);
+    route!(bind, api::front_door::OPEN, app::front_door::open);
     route!(bind, api::agent_tokens::LIST, app::agent_tokens::list);
     route!(bind, api::agent_tokens::CREATE, app::agent_tokens::create);
     route!(bind, api::agent_tokens::GET, app::agent_tokens::get);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use http::Request;
 use http::header::ACCEPT_ENCODING;
+use http::{Extensions, HeaderMap, Request, StatusCode, Version};
 use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -22,7 +22,11 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tower::{ServiceExt as _, service_fn as service_fn_of_tower};
 use tower_http::compression::Compression;
+use tower_http::compression::predicate::{DefaultPredicate, Predicate as _};
 
+use crate::front_door::Entrance;
+use crate::ports::{Arrived, Ports};
+use crate::respond::PassedOn;
 use crate::server::Server;
 use crate::settings::{Settings, Tls};
 
@@ -52,14 +56,26 @@ pub async fn serve(
     let tls = server.settings().tls.as_ref().map(acceptor).transpose()?;
     let permits = Arc::new(Semaphore::new(server.settings().connections));
     let graceful = GracefulShutdown::new();
+    let address = listener.local_addr().map_err(|error| error.to_string())?.ip();
+    let (ports, mut arrived) = Ports::listen(server.app().clone(), address);
     let mut stop = std::pin::pin!(stop);
     loop {
         let permit = Arc::clone(&permits).acquire_owned();
         let accepted = tokio::select! {
             () = &mut stop => break,
-            accepted = async { (permit.await, listener.accept().await) } => accepted,
+            accepted = async {
+                let permit = permit.await;
+                tokio::select! {
+                    accepted = listener.accept() => {
+                        (permit, accepted.map(|(stream, peer)| (Entrance::Main, stream, peer)))
+                    }
+                    Some(Arrived { port, stream, peer }) = arrived.recv() => {
+                        (permit, Ok((Entrance::Port(port), stream, peer)))
+                    }
+                }
+            } => accepted,
         };
-        let (permit, (stream, peer)) = match accepted {
+        let (permit, (entrance, stream, peer)) = match accepted {
             (permit, Ok(connection)) => (permit, connection),
             (_, Err(error)) => {
                 // Out of file descriptors, most likely: wait for some to come back.
@@ -71,12 +87,12 @@ pub async fn serve(
         let (server, tls, watcher) = (server.clone(), tls.clone(), graceful.watcher());
         tokio::spawn(async move {
             server.open_connections().fetch_add(1, Ordering::Relaxed);
-            connection(&server, tls, watcher, stream, peer).await;
+            connection((&server, entrance), tls, watcher, stream, peer).await;
             server.open_connections().fetch_sub(1, Ordering::Relaxed);
             drop(permit);
         });
     }
-    drop(listener);
+    drop((listener, ports));
     tokio::select! {
         () = graceful.shutdown() => Ok(Serving::Drained),
         () = tokio::time::sleep(server.settings().drain) => Ok(Serving::CutOff),
@@ -84,7 +100,7 @@ pub async fn serve(
 }
 
 async fn connection(
-    server: &Server,
+    server: (&Server, Entrance),
     tls: Option<TlsAcceptor>,
     watcher: Watcher,
     stream: TcpStream,
@@ -105,30 +121,40 @@ async fn connection(
 /// Compresses for clients that can take it; for others nothing is put in the way.
 macro_rules! service {
     ($server:expr, $peer:expr) => {{
-        let (server, peer) = ($server.clone(), $peer);
+        let ((server, entrance), peer) = ($server, $peer);
+        let server = server.clone();
         service_fn(move |request: Request<Incoming>| {
             let server = server.clone();
             async move {
                 if !request.headers().contains_key(ACCEPT_ENCODING) {
-                    return Ok::<_, Infallible>(server.call(request, peer).await.map(Either::Left));
+                    return Ok::<_, Infallible>(
+                        server.answer(entrance, request, peer).await.map(Either::Left),
+                    );
                 }
                 let answer = service_fn_of_tower(move |request| {
                     let server = server.clone();
-                    async move { Ok::<_, Infallible>(server.call(request, peer).await) }
+                    async move { Ok::<_, Infallible>(server.answer(entrance, request, peer).await) }
                 });
-                Ok(Compression::new(answer).oneshot(request).await?.map(Either::Right))
+                let compressing =
+                    Compression::new(answer).compress_when(DefaultPredicate::new().and(is_ours));
+                Ok(compressing.oneshot(request).await?.map(Either::Right))
             }
         })
     }};
 }
 
-async fn http_1<S>(server: &Server, watcher: Watcher, stream: S, peer: SocketAddr)
+/// Whether an answer was made here: others are passed on as they come.
+fn is_ours(_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions) -> bool {
+    extensions.get::<PassedOn>().is_none()
+}
+
+async fn http_1<S>(server: (&Server, Entrance), watcher: Watcher, stream: S, peer: SocketAddr)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(server.settings().header_timeout)
+        .header_read_timeout(server.0.settings().header_timeout)
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service!(server, peer));
     if let Err(error) = watcher.watch(connection).await {
@@ -136,7 +162,7 @@ where
     }
 }
 
-async fn http_2<S>(server: &Server, watcher: Watcher, stream: S, peer: SocketAddr)
+async fn http_2<S>(server: (&Server, Entrance), watcher: Watcher, stream: S, peer: SocketAddr)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {

@@ -12,7 +12,8 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use matchit::Router;
 use podium_api::openapi::{Document, PREFIX};
 use podium_api::{FieldError, Id};
-use podium_app::App;
+use podium_app::{App, front_door};
+use podium_dataplane::DataPlane;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
@@ -21,6 +22,7 @@ use crate::bind::Env;
 use crate::body::{self, Body, Unread};
 use crate::cors;
 use crate::errors::Failure;
+use crate::front_door::{Entrance, FrontDoor, Knock, sign_in};
 use crate::incoming::Incoming;
 use crate::metrics::{self, Meter};
 use crate::pages::{self, Page};
@@ -33,6 +35,9 @@ const API_VERSION: &str = "x-api-version";
 const CURRENT_API_VERSION: &str = "1.0";
 /// The most that headers may take; what is much larger is cut off before it gets here.
 const MAX_HEADERS: usize = 32 * 1024;
+
+/// Where the environments are.
+const ENVIRONMENTS: &str = "/airflow/";
 
 /// The HTTP side of an application.
 #[derive(Clone)]
@@ -47,6 +52,8 @@ struct Shared {
     open_connections: AtomicUsize,
     requests: AtomicU64,
     uploads: Meter,
+    front_door: FrontDoor,
+    passages: Meter,
     seed: u64,
 }
 
@@ -62,7 +69,7 @@ enum Target {
 
 impl Server {
     /// Binds every operation and page.
-    pub fn new(app: App, settings: Settings) -> Self {
+    pub fn new(app: App, plane: Arc<dyn DataPlane>, settings: Settings) -> Self {
         let env = Arc::new(Env { settings, answers: Answers::default() });
         let document = Document::collect();
         let routes = routes::all(&document, &env);
@@ -92,6 +99,7 @@ impl Server {
         let mut seed = [0; 8];
         app.world.fill(&mut seed);
         let seed = u64::from_le_bytes(seed);
+        let front_door = FrontDoor::new(app.clone(), plane);
         Self(Arc::new(Shared {
             app,
             env,
@@ -101,6 +109,8 @@ impl Server {
             open_connections: AtomicUsize::new(0),
             requests: AtomicU64::new(0),
             uploads: Meter::default(),
+            front_door,
+            passages: Meter::default(),
             seed,
         }))
     }
@@ -125,17 +135,46 @@ impl Server {
         B: hyper::body::Body<Data = Bytes> + Send + 'static,
         B::Error: std::fmt::Display,
     {
+        self.answer(Entrance::Main, request, peer).await
+    }
+
+    /// Answers a request that came from `peer` to an environment's own port.
+    pub async fn call_on_port<B>(&self, port: u16, request: Request<B>, peer: SocketAddr) -> Response<Body>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send + 'static,
+        B::Error: std::fmt::Display,
+    {
+        self.answer(Entrance::Port(port), request, peer).await
+    }
+
+    pub(crate) async fn answer<B>(
+        &self,
+        entrance: Entrance,
+        request: Request<B>,
+        peer: SocketAddr,
+    ) -> Response<Body>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send + 'static,
+        B::Error: std::fmt::Display,
+    {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
         let body = if parts.method == Method::GET { body::nothing() } else { body::unread(body) };
         let request_id = self.request_id(&parts);
         let address = self.client_address(&parts, peer.ip());
-        let origin = cors::allowed(&self.0.env.settings.cors_origins, &parts.headers);
+        let own = self.0.front_door.own_origin(entrance, &parts);
+        let allowed = || cors::allowed(&self.0.env.settings.cors_origins, &parts.headers);
+        let origin = if own.is_some() { None } else { allowed() };
         let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
         let preflight = origin.as_ref().and_then(|origin| cors::preflight(&method, &parts.headers, origin));
-        let (operation, mut response) = match preflight {
-            Some(response) => ("", response),
-            None => self.dispatch(parts, body, address, &request_id, started).await,
+        let (operation, mut response) = match (preflight, own) {
+            (Some(response), _) => ("", response),
+            (None, Some(own)) => {
+                let knock = self.knock(parts, address, &request_id);
+                let passing = self.0.front_door.at_own_origin(knock, body, own);
+                (front_door::OPERATION, self.counting(passing, started).await)
+            }
+            (None, None) => self.dispatch(parts, body, address, &request_id, started).await,
         };
         if let Ok(id) = HeaderValue::from_str(&request_id) {
             response.headers_mut().insert(REQUEST_ID, id);
@@ -156,6 +195,20 @@ impl Server {
         response
     }
 
+    fn knock(&self, parts: Parts, address: IpAddr, request_id: &str) -> Knock {
+        Knock { parts, address, request_id: request_id.to_owned(), now: self.0.app.world.now() }
+    }
+
+    async fn counting(
+        &self,
+        passing: impl Future<Output = Response<Body>>,
+        started: Instant,
+    ) -> Response<Body> {
+        let response = passing.await;
+        self.0.passages.count(response.status().as_u16(), started.elapsed());
+        response
+    }
+
     async fn dispatch(
         &self,
         parts: Parts,
@@ -170,6 +223,13 @@ impl Server {
         if size > MAX_HEADERS {
             let message = format!("The headers are too large: at most {MAX_HEADERS} bytes are read.");
             return fail(Failure::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
+        }
+        if parts.uri.path().starts_with(ENVIRONMENTS) {
+            let passing = shared.front_door.in_place(self.knock(parts, address, request_id), body);
+            return (front_door::OPERATION, self.counting(passing, started).await);
+        }
+        if parts.uri.path() == sign_in::PATH {
+            return ("", shared.front_door.sign_in(self.knock(parts, address, request_id), body).await);
         }
         let Ok(found) = shared.paths.at(parts.uri.path()) else {
             let message = "There is nothing at this path: see /docs for the API.";
@@ -236,7 +296,9 @@ impl Server {
                     return failure.into_response(request_id);
                 }
                 let meters = shared.routes.iter().map(|route| (route.spec.id, &route.meter));
-                let meters = meters.chain([(podium_api::uploads::ID, &shared.uploads)]);
+                let others =
+                    [(podium_api::uploads::ID, &shared.uploads), (front_door::OPERATION, &shared.passages)];
+                let meters = meters.chain(others);
                 let requests = metrics::render(meters, shared.open_connections.load(Ordering::Relaxed));
                 match shared.app.meter_page().await {
                     Ok(others) => pages::text(requests + &others),

@@ -18,6 +18,7 @@ pub mod credentials;
 pub mod deployments;
 pub mod deploys;
 pub mod environment_objects;
+pub mod front_door;
 pub mod grants;
 pub mod invites;
 pub mod kept_answers;
@@ -57,6 +58,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(3, "clusters"),
     migration!(4, "deploys"),
     migration!(5, "environment_objects"),
+    migration!(6, "front_door"),
     migration!(7, "row_estimates"),
 ];
 
@@ -73,6 +75,7 @@ pub fn statements() -> Vec<&'static Sql> {
         deployments::STATEMENTS,
         environment_objects::STATEMENTS,
         environment_objects::LINK_STATEMENTS,
+        front_door::STATEMENTS,
         deploys::STATEMENTS,
         grants::STATEMENTS,
         invites::STATEMENTS,

@@ -83,7 +83,6 @@ impl TestApp {
             .await
             .expect("it reads")
             .expect("there is one");
-        let server = Server::new(app.clone(), settings);
         let clock = Arc::clone(&world);
         let said: Said = Arc::default();
         let ear = Arc::clone(&said);
@@ -91,6 +90,7 @@ impl TestApp {
         let plane = Arc::new(plane.logging_to(Arc::new(move |batch| {
             ear.lock().unwrap_or_else(PoisonError::into_inner).extend(batch);
         })));
+        let server = Server::new(app.clone(), Arc::<Simulated>::clone(&plane), settings);
         let loops = loops(&app, &plane);
         Self { server, app, world, database, files, plane, said, loops, organization_id, owner }
     }
@@ -103,7 +103,8 @@ impl TestApp {
         let started =
             App::start(self.database.target(), config, secrets, Arc::clone(&world)).await.expect("it starts");
         assert!(started.owner_token.is_none(), "only the very first start makes an owner");
-        let server = Server::new(started.app.clone(), Settings::default());
+        let server =
+            Server::new(started.app.clone(), Arc::<Simulated>::clone(&self.plane), Settings::default());
         Self {
             server,
             loops: loops(&started.app, &self.plane),
@@ -131,7 +132,7 @@ impl TestApp {
     /// Begins a call.
     pub fn call(&self, method: &str, path: &str) -> Call<'_> {
         let request = Request::builder().method(method).uri(path);
-        Call { app: self, request, body: Bytes::new(), peer: ([127, 0, 0, 1], 40_000).into() }
+        Call { app: self, request, body: Bytes::new(), peer: ([127, 0, 0, 1], 40_000).into(), port: None }
     }
 
     /// Reads as an actor.
@@ -175,6 +176,7 @@ pub struct Call<'a> {
     request: http::request::Builder,
     body: Bytes,
     peer: SocketAddr,
+    port: Option<u16>,
 }
 
 impl Call<'_> {
@@ -196,6 +198,12 @@ impl Call<'_> {
         self
     }
 
+    /// To an environment's own port.
+    pub fn on_port(mut self, port: u16) -> Self {
+        self.port = Some(port);
+        self
+    }
+
     /// With a JSON body.
     pub fn json(self, body: &Value) -> Self {
         self.header("content-type", "application/json").body(body.to_string())
@@ -210,7 +218,10 @@ impl Call<'_> {
     /// Sends it.
     pub async fn send(self) -> Answer {
         let request = self.request.body(Full::new(self.body)).expect("a request");
-        let response = self.app.server.call(request, self.peer).await;
+        let response = match self.port {
+            Some(port) => self.app.server.call_on_port(port, request, self.peer).await,
+            None => self.app.server.call(request, self.peer).await,
+        };
         let (parts, mut body) = response.into_parts();
         let mut bytes = Vec::new();
         while let Some(frame) = body.frame().await {

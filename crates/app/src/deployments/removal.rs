@@ -1,9 +1,9 @@
-//! What goes with a deployment: its tokens, roles, environment objects and deploys.
+//! What goes with a deployment: its tokens, roles, environment objects, deploys and the ways in.
 
 use podium_api::Id;
 use podium_db::Tx;
 use podium_domain::Scope;
-use podium_store::{agent_tokens, credentials, deploys, environment_objects, grants, tokens};
+use podium_store::{agent_tokens, credentials, deploys, environment_objects, front_door, grants, tokens};
 
 use crate::cx::Cx;
 use crate::error::Result;
@@ -20,6 +20,7 @@ pub(super) fn remove(cx: &Cx<Scope>, tx: &Tx, id: Id) -> Result<bool> {
     }
     let roles = grants::delete_deployment(tx, id)?;
     environment_objects::delete_of_deployment(tx, cx.scope(), id)?;
+    front_door::delete_of_deployment(tx, id)?;
     deploys::hold_deployment(tx, cx.scope(), id)?;
     deploys::delete_of_deployment(tx, id)?;
     Ok(roles > 0 || !token_ids.is_empty())

@@ -20,7 +20,7 @@ pub(super) fn programs(known: &Known<'_>, broker_port: u16, broker_password: &Hi
         .filter(|(key, _)| settings::is_configuration(key))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
-    let of_web = layered(&[&metrics, &configuration, &platform]);
+    let of_web = layered(&[&metrics, &configuration, &platform, &settings::web(known)]);
     let airflow = known.runtime.program("airflow");
     let component = |name: &str, arguments: Vec<OsString>, variables: &Variables| Program {
         name: name.to_owned(),
@@ -37,7 +37,8 @@ pub(super) fn programs(known: &Known<'_>, broker_port: u16, broker_password: &Hi
         let pid = known.place.temporary().join("webserver.pid");
         let mut web = arguments(airflow.clone(), ["webserver", "--pid"]);
         web.push(pid.into());
-        all.push(component("webserver", web, &of_tasks));
+        let of_web = layered(&[&of_tasks, &of_web]);
+        all.push(component("webserver", web, &of_web));
         all.push(component("scheduler", arguments(airflow.clone(), ["scheduler", "--skip-serve-logs"]), &of_tasks));
     } else {
         all.push(component("apiserver", arguments(airflow.clone(), ["api-server"]), &of_web));

@@ -119,7 +119,6 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
         all.airflow("webserver", "enable_proxy_fix", "True");
         all.secret("webserver", "secret_key", &known.keys.session);
         all.airflow("api", "auth_backends", "airflow.api.auth.backend.session");
-        all.tell("PODIUM_DOOR_KEY", known.keys.door.reveal());
         all.airflow("logging", "dag_processor_log_target", "stdout");
         let parser_logs = place.parser_logs();
         all.airflow("logging", "dag_processor_manager_log_location", text(&parser_logs.join("manager.log")));
@@ -157,6 +156,15 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
         all.airflow("dag_processor", "refresh_interval", "5");
         all.airflow("dag_processor", "min_file_process_interval", "5");
         all.airflow("workers", "min_heartbeat_interval", "1");
+    }
+    all.0
+}
+
+/// What the web server alone is told: how to know whom the control plane sends.
+pub(super) fn web(known: &Known<'_>) -> Variables {
+    let mut all = Told::default();
+    if known.runtime.version.major() < 3 {
+        all.tell("PODIUM_DOOR_KEY", known.keys.door.reveal());
     }
     all.0
 }

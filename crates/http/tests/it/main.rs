@@ -10,6 +10,7 @@ mod deployment_logs;
 mod deployments;
 mod deploys;
 mod environment_objects;
+mod front_door;
 mod invites;
 mod kept_log;
 mod options;

@@ -15,7 +15,7 @@ const DAY: Duration = Duration::from_hours(24);
 on_both_engines! {
     async fn a_change_is_made_only_to_the_version_that_if_match_names(app) {
         let compares: Vec<&Spec> = OPERATIONS.iter().filter(|spec| spec.compares_version()).collect();
-        assert_eq!(compares.len(), 33, "operations that compare versions");
+        assert_eq!(compares.len(), 34, "operations that compare versions");
         for spec in compares {
             let prepared = prepare(&app, spec).await;
             let caller = owner(&app).await;

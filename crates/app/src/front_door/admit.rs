@@ -1,0 +1,130 @@
+//! Who stands before the door: a token or a pass, looked at again with every request.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use podium_api::enums::DeploymentStatus;
+use podium_api::{Id, Method, Timestamp};
+use podium_domain::Refusal;
+use podium_domain::airflow::Rights;
+use podium_store::front_door::{self, Addressed};
+
+use crate::authority::{Authority, Member};
+use crate::error::{Error, Result, Unauthenticated};
+use crate::secrets::{sha256, sha256_hex, unhex};
+use crate::{App, audit};
+
+/// How often somebody is looked at again because its rights changed meanwhile.
+const ATTEMPTS: usize = 4;
+
+/// What somebody shows at the door.
+#[derive(Clone, Copy, Debug)]
+pub enum Shown<'a> {
+    /// A token of the control plane: an API token, or a session.
+    Token(&'a str),
+    /// A pass of this environment.
+    Pass(&'a str),
+}
+
+/// Somebody who is known, and belongs to the organization of the deployment.
+pub struct Visitor {
+    /// Who it is.
+    pub authority: Arc<Authority>,
+    /// The deployment.
+    pub deployment: Addressed,
+    /// Its workspace.
+    pub workspace_id: Id,
+    /// What the deployment is doing.
+    pub status: DeploymentStatus,
+}
+
+impl Visitor {
+    /// What it may do on the deployment and its DAGs.
+    pub fn rights(&self) -> Rights<'_> {
+        let member: &Member = self.authority.member.as_ref().expect("a visitor is a member");
+        Rights { grants: &member.grants, deployment_id: self.deployment.id, workspace_id: self.workspace_id }
+    }
+
+    /// The e-mail address of a user, or the name of a token.
+    pub fn name(&self) -> &str {
+        audit::shown_name(&self.authority.profile)
+    }
+}
+
+impl App {
+    /// Finds out who stands before a deployment's door. Whoever may not see the deployment is answered as if there was
+    /// none; `counts_as` is what the rate limits count, if anything.
+    pub async fn admit(
+        &self,
+        shown: Shown<'_>,
+        deployment: Option<Addressed>,
+        address: IpAddr,
+        counts_as: Option<Method>,
+        now: Timestamp,
+    ) -> Result<Visitor> {
+        let hash = self.credential_behind(shown, deployment.as_ref(), now).await?;
+        let organization_id = deployment.as_ref().map(|deployment| deployment.organization_id);
+        let unseen = || Error::from(Refusal::not_found("deployment"));
+        for attempt in 0..ATTEMPTS {
+            let authority = match shown {
+                Shown::Token(token) => self.authority(token, organization_id, now).await?,
+                Shown::Pass(_) => self.authority_by_hash(hash, organization_id, now).await?,
+            };
+            let is_first = attempt == 0;
+            if let Some(method) = counts_as.filter(|_| is_first) {
+                self.rate_limits.count(authority.credential.subject_id, method)?;
+            }
+            let id = deployment.as_ref().map_or(Id::from_parts(0, 0, 0), |deployment| deployment.id);
+            let caller = Arc::clone(&authority);
+            let guard = is_first.then(|| authority.guard());
+            let behind = self.db.read(guard, move |conn| {
+                if !is_first {
+                    caller.confirm(conn)?;
+                }
+                Ok::<_, Error>(front_door::behind(conn, id)?)
+            });
+            let behind = match behind.await {
+                Err(error) if error.is_stale() => {
+                    self.forget_caller_by_hash(hash, organization_id);
+                    continue;
+                }
+                behind => behind?,
+            };
+            let Some(deployment) = deployment else { return Err(unseen()) };
+            authority.member.as_ref().ok_or_else(unseen)?.admit_address(address)?;
+            let (workspace_id, status) = behind.ok_or_else(unseen)?;
+            let visitor = Visitor { authority, deployment, workspace_id, status };
+            let rights = visitor.rights();
+            if !rights.grants.sees_deployment(rights.deployment_id, workspace_id) {
+                return Err(unseen());
+            }
+            return Ok(visitor);
+        }
+        Err(Error::STALE)
+    }
+
+    /// The hash of the token that is shown, or that a pass stands for.
+    async fn credential_behind(
+        &self,
+        shown: Shown<'_>,
+        deployment: Option<&Addressed>,
+        now: Timestamp,
+    ) -> Result<[u8; 32]> {
+        let pass = match shown {
+            Shown::Token(token) => return Ok(sha256(token.as_bytes())),
+            Shown::Pass(pass) => sha256_hex(pass.as_bytes()),
+        };
+        let unauthenticated = |why| Err(Error::Unauthenticated(why));
+        let Some(opening) = self.db.read(None, move |conn| front_door::pass(conn, &pass)).await? else {
+            return unauthenticated(Unauthenticated::Revoked);
+        };
+        if deployment.is_none_or(|deployment| deployment.id != opening.deployment_id) {
+            return unauthenticated(Unauthenticated::Revoked);
+        }
+        if opening.expires_at <= now {
+            return unauthenticated(Unauthenticated::Expired);
+        }
+        let hash = unhex(&opening.credential_hash).and_then(|bytes| bytes.try_into().ok());
+        hash.ok_or_else(|| Error::Internal("a pass stands for no hash".into()))
+    }
+}

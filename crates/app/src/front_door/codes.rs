@@ -1,0 +1,137 @@
+//! One-time codes, which a browser takes to an environment's origin, and the passes that it gets for them.
+
+use std::time::Duration;
+
+use podium_api::front_door::OpenedDeployment;
+use podium_api::path::OfDeployment;
+use podium_api::{Many, Nothing, Timestamp};
+use podium_domain::{Refusal, Scope};
+use podium_store::front_door::{self, Addressed, Opening};
+
+use crate::App;
+use crate::authority::Authority;
+use crate::cx::{Call, Cx};
+use crate::deployments;
+use crate::error::{Error, Result};
+use crate::secrets::{hex, sha256_hex};
+
+/// How long a code works.
+const CODE: Duration = Duration::from_secs(60);
+
+/// A browser that has entered.
+#[derive(Debug)]
+pub struct Entered {
+    /// What it holds from now on.
+    pub pass: String,
+    /// How long that can work.
+    pub lasts: Duration,
+}
+
+/// A code that works once it is stored.
+struct Code {
+    hash: String,
+    opening: Opening,
+    url: String,
+}
+
+/// Makes a link that opens the environment in a browser.
+pub async fn open(
+    cx: Cx<Scope>,
+    call: Call<OfDeployment, Nothing, Nothing>,
+) -> Result<Many<OpenedDeployment>> {
+    let id = call.path.deployment_id;
+    let row = cx.read(move |cx, conn| deployments::find(conn, cx.scope(), id)).await?;
+    let deployment = Addressed { id, organization_id: row.organization_id, namespace: row.namespace.clone() };
+    let to = format!("/airflow/{}/", row.namespace);
+    let code = cx.app().new_code(cx.authority(), &deployment, &to, cx.now()).await?;
+    cx.mutate(move |cx, tx| {
+        cx.expect_version(deployments::find(tx, cx.scope(), id)?.stamp.version)?;
+        front_door::add_code(tx, &code.hash, &code.opening)?;
+        Ok(Many(OpenedDeployment { url: code.url.clone(), expires_at: code.opening.expires_at }))
+    })
+    .await
+}
+
+impl App {
+    /// Where a browser goes to enter an environment; `to` is where it wants to be then, a path.
+    pub async fn way_in(
+        &self,
+        authority: &Authority,
+        deployment: &Addressed,
+        to: &str,
+        now: Timestamp,
+    ) -> Result<String> {
+        let code = self.new_code(authority, deployment, to, now).await?;
+        let url = code.url.clone();
+        self.db.write(None, move |tx| front_door::add_code(tx, &code.hash, &code.opening)).await?;
+        Ok(url)
+    }
+
+    async fn new_code(
+        &self,
+        authority: &Authority,
+        deployment: &Addressed,
+        to: &str,
+        now: Timestamp,
+    ) -> Result<Code> {
+        let origin = self.environment_origin(deployment).await?;
+        let code = self.world.secret();
+        let opening = Opening {
+            deployment_id: deployment.id,
+            credential_hash: hex(&authority.token_hash()),
+            expires_at: now + CODE,
+        };
+        let url = format!("{origin}/.podium/enter?code={code}&to={}", escaped(to));
+        Ok(Code { hash: sha256_hex(code.as_bytes()), opening, url })
+    }
+
+    /// Exchanges a code for a pass. A code is used up whatever comes of it.
+    pub async fn enter(&self, code: &str, deployment: &Addressed, now: Timestamp) -> Result<Entered> {
+        let used_up = || {
+            Error::from(Refusal::Forbidden(
+                "This link has been used or has ended: open the environment again.".into(),
+            ))
+        };
+        let pass = self.world.secret();
+        let (code_hash, pass_hash) = (sha256_hex(code.as_bytes()), sha256_hex(pass.as_bytes()));
+        // Nobody who guesses makes the database write.
+        let looked_up = code_hash.clone();
+        self.db.read(None, move |conn| front_door::code(conn, &looked_up)).await?.ok_or_else(used_up)?;
+        let (deployment_id, session) = (deployment.id, self.config.session);
+        let exchange = move |tx: &podium_db::Tx| {
+            let found = front_door::take_code(tx, &code_hash)?;
+            let fits = |found: &Opening| found.deployment_id == deployment_id && found.expires_at > now;
+            let Some(found) = found.filter(fits) else { return Ok(None) };
+            let Some(credential) = podium_store::credentials::by_hash(tx, &found.credential_hash)? else {
+                return Ok(None);
+            };
+            let end = now + session;
+            let expires_at = credential.expires_at.map_or(end, |own| own.min(end));
+            front_door::add_pass(tx, &pass_hash, &Opening { expires_at, ..found })?;
+            Ok::<_, Error>(Some(expires_at))
+        };
+        let expires_at = self.db.write(None, exchange).await?.ok_or_else(used_up)?;
+        let millis = (expires_at.millis() - now.millis()).max(0).unsigned_abs();
+        Ok(Entered { pass, lasts: Duration::from_millis(millis) })
+    }
+
+    /// Takes a pass away.
+    pub async fn leave(&self, pass: &str) -> Result<()> {
+        let hash = sha256_hex(pass.as_bytes());
+        Ok(self.db.write(None, move |tx| front_door::drop_pass(tx, &hash)).await?)
+    }
+}
+
+/// A text as the value of a parameter.
+fn escaped(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            let _ = write!(escaped, "%{byte:02X}");
+        }
+    }
+    escaped
+}

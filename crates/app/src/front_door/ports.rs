@@ -1,0 +1,97 @@
+//! Ports of environments that have no host name: taken when first needed, remembered, and given back with the
+//! deployment.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use podium_api::Id;
+use podium_domain::Refusal;
+use podium_store::front_door;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::App;
+use crate::error::{Error, Result};
+use crate::front_door::Environments;
+
+/// How many ports are tried that somebody else on this machine listens on.
+const ATTEMPTS: usize = 32;
+
+/// A port to listen on, and where to say whether that worked.
+pub type ToListenOn = (u16, oneshot::Sender<std::result::Result<(), String>>);
+
+/// Who listens on the ports of environments; nobody until somebody serves.
+#[derive(Default)]
+pub struct Listeners {
+    ear: Mutex<Option<mpsc::Sender<ToListenOn>>>,
+    /// Ports that somebody else on this machine listens on.
+    unusable: Mutex<BTreeSet<u16>>,
+}
+
+impl Listeners {
+    /// Whom to ask from now on to listen on a port.
+    pub fn attach(&self, ear: mpsc::Sender<ToListenOn>) {
+        *self.ear.lock().unwrap_or_else(PoisonError::into_inner) = Some(ear);
+    }
+
+    /// Sees to it that somebody listens on a port.
+    async fn listen(&self, port: u16) -> std::result::Result<(), String> {
+        let ear = self.ear.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(ear) = ear else { return Ok(()) };
+        let (answer, heard) = oneshot::channel();
+        if ear.send((port, answer)).await.is_err() {
+            return Ok(());
+        }
+        heard.await.unwrap_or(Ok(()))
+    }
+}
+
+impl App {
+    /// Every port that belongs to a deployment; none where environments have host names.
+    pub async fn environment_ports(&self) -> Result<Vec<u16>> {
+        if let Environments::Domain(_) = self.config.environments {
+            return Ok(Vec::new());
+        }
+        self.db.scan(None, |conn| Ok(front_door::ports(conn)?)).await
+    }
+
+    /// The port of a deployment, taken now if it has none, and listened on.
+    pub(super) async fn environment_port(&self, deployment_id: Id) -> Result<u16> {
+        for _ in 0..ATTEMPTS {
+            let port = match self.db.read(None, move |conn| front_door::port_of(conn, deployment_id)).await? {
+                Some(port) => port,
+                None => self.take_port(deployment_id).await?,
+            };
+            let Err(why) = self.listeners.listen(port).await else { return Ok(port) };
+            tracing::warn!(port, why, "a port of an environment cannot be used; another is taken");
+            self.listeners.unusable.lock().unwrap_or_else(PoisonError::into_inner).insert(port);
+            self.db.write(None, move |tx| front_door::free_port(tx, deployment_id)).await?;
+        }
+        Err(none_free())
+    }
+
+    async fn take_port(&self, deployment_id: Id) -> Result<u16> {
+        let Environments::Ports(range) = self.config.environments.clone() else { return Err(none_free()) };
+        let unusable = self.listeners.unusable.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let take = move |tx: &podium_db::Tx| {
+            if let Some(port) = front_door::port_of(tx, deployment_id)? {
+                return Ok(port);
+            }
+            let taken: BTreeSet<u16> = front_door::ports(tx)?.into_iter().collect();
+            let is_free = |port: &u16| !taken.contains(port) && !unusable.contains(port);
+            let port = range.clone().find(is_free).ok_or_else(none_free)?;
+            // Somebody who takes the same port at the same time was faster: look again.
+            front_door::take_port(tx, port, deployment_id).map_err(|error| match error {
+                podium_db::Error::Unique(_) => podium_db::Error::Lost,
+                other => other,
+            })?;
+            Ok::<_, Error>(port)
+        };
+        self.db.write(None, take).await
+    }
+}
+
+fn none_free() -> Error {
+    let message = "Every port for environments is taken: ask the operator for a wider `--environment-ports`, or for host \
+                   names with `--environments-domain`.";
+    Refusal::Conflict(message.into()).into()
+}

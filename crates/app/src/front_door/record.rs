@@ -1,0 +1,60 @@
+//! What is written down of requests that change something behind the door: who, what and with which answer, no body.
+
+use std::net::IpAddr;
+
+use podium_api::Timestamp;
+
+use crate::App;
+use crate::audit::Entry;
+use crate::error::Result;
+use crate::front_door::Visitor;
+
+/// The name of such requests in the audit log.
+pub const OPERATION: &str = "AirflowRequest";
+
+/// A request that was passed on, or refused.
+#[derive(Clone, Debug)]
+pub struct Passed {
+    /// When it came.
+    pub now: Timestamp,
+    /// From where.
+    pub address: IpAddr,
+    /// The client's program.
+    pub user_agent: String,
+    /// The method.
+    pub method: String,
+    /// The path.
+    pub path: String,
+    /// Its request id.
+    pub request_id: String,
+    /// What it was answered with.
+    pub status: u16,
+    /// Whether it was refused here, and never passed on.
+    pub is_refusal: bool,
+}
+
+impl App {
+    /// Records a request; of refusals no more than so many a second.
+    pub async fn record_passage(&self, visitor: &Visitor, passed: Passed) -> Result<()> {
+        if passed.is_refusal && !self.refusals.allow(visitor.authority.credential.subject_id) {
+            return Ok(());
+        }
+        let (id, organization_id) = (self.world.id(), visitor.deployment.organization_id);
+        let profile = visitor.authority.profile.clone();
+        let write = move |tx: &podium_db::Tx| {
+            let entry = Entry {
+                now: passed.now,
+                address: passed.address,
+                user_agent: &passed.user_agent,
+                method: &passed.method,
+                path: &passed.path,
+                operation_id: OPERATION,
+                request_id: &passed.request_id,
+                status: passed.status,
+                body: None,
+            };
+            entry.write(tx, Some(organization_id), &profile, id)
+        };
+        self.db.write(None, write).await
+    }
+}

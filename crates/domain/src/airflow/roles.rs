@@ -1,0 +1,73 @@
+//! The role that a caller has inside Apache Airflow: the least that lets through what its rights allow.
+//!
+//! It is the second fence. Airflow's roles are coarser than permissions (whoever may read connections there may change
+//! them), so the tables decide first, request by request.
+
+use std::sync::LazyLock;
+
+use crate::permissions::{Permission, PermissionSet};
+
+/// A role of Apache Airflow, weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AirflowRole {
+    /// Reads DAGs and what comes of them.
+    Viewer,
+    /// Also acts on DAGs.
+    User,
+    /// Also handles connections, variables, pools and the configuration.
+    Op,
+    /// Everything.
+    Admin,
+}
+
+impl AirflowRole {
+    /// Its name in Airflow 3.
+    pub const fn upper(self) -> &'static str {
+        match self {
+            Self::Viewer => "VIEWER",
+            Self::User => "USER",
+            Self::Op => "OP",
+            Self::Admin => "ADMIN",
+        }
+    }
+
+    /// Its name in Airflow 2.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Viewer => "Viewer",
+            Self::User => "User",
+            Self::Op => "Op",
+            Self::Admin => "Admin",
+        }
+    }
+
+    /// The least role that contains what somebody holds on a deployment or on DAGs of it.
+    pub fn least_for(held: PermissionSet) -> Self {
+        if held.contains_all(*ALL) {
+            return Self::Admin;
+        }
+        held.iter().map(least_for_one).max().unwrap_or(Self::Viewer)
+    }
+}
+
+/// Every right inside Airflow.
+static ALL: LazyLock<PermissionSet> =
+    LazyLock::new(|| Permission::all().filter(|permission| inside(*permission).is_some()).collect());
+
+/// The name of a right on the deployment inside Airflow, such as `pool.get`.
+fn inside(permission: Permission) -> Option<&'static str> {
+    permission.name().strip_prefix("deployment.airflow.")
+}
+
+fn least_for_one(permission: Permission) -> AirflowRole {
+    let Some(name) = inside(permission).or_else(|| permission.name().strip_prefix("dag.airflow.")) else {
+        return AirflowRole::Viewer;
+    };
+    let (thing, verb) = name.split_once('.').unwrap_or((name, ""));
+    match (thing, verb) {
+        ("adminMenu" | "config" | "connection" | "plugin" | "provider" | "variable", _) => AirflowRole::Op,
+        (_, "get") => AirflowRole::Viewer,
+        ("pool", _) | ("xcom", "delete") => AirflowRole::Op,
+        _ => AirflowRole::User,
+    }
+}

@@ -1,0 +1,157 @@
+//! How the tables are written and read: a method and a path, and the rights that they need.
+
+use std::sync::LazyLock;
+
+use crate::airflow::path::AirflowPath;
+use crate::airflow::{three, two};
+use crate::permissions::Permission;
+
+/// A line of Apache Airflow: they differ in their paths, and in how a caller is made known to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// 2.x: the user and the role are in a signed header.
+    Two,
+    /// 3.x: the user and the role are in a bearer token.
+    Three,
+}
+
+/// What a request of one kind needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The method.
+    pub method: &'static str,
+    /// The path: `{name}` is any one part, `{dag}` the id of a DAG, `{*}` the rest.
+    pub path: &'static str,
+    /// The permissions on the deployment that it takes, all of them; none where seeing the deployment is enough.
+    pub needs: &'static [Permission],
+    /// How a role on single DAGs can do instead.
+    pub by: By,
+}
+
+impl Rule {
+    /// Whether a request of this kind changes something.
+    pub fn is_write(&self) -> bool {
+        self.needs.iter().any(|need| !need.name().ends_with(".get"))
+    }
+
+    /// Whether the query is part of what is judged.
+    pub fn is_judged_by_query(&self) -> bool {
+        self.by != By::Path
+    }
+}
+
+/// How a role on single DAGs can do instead of one on the deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// By the DAG in the path, if the path has one; otherwise not at all.
+    Path,
+    /// By the one DAG that this parameter of the query names.
+    Query(&'static str),
+    /// By narrowing a list with its own filters.
+    Filter {
+        /// The parameter that takes ids of DAGs.
+        ids: Option<&'static str>,
+        /// Whether `tags` is one.
+        tags: bool,
+    },
+}
+
+/// Writes a table. `by` names how a role on single DAGs can do instead; see [`By`].
+macro_rules! rules {
+    (@by) => { $crate::airflow::rules::By::Path };
+    (@by tags) => { $crate::airflow::rules::By::Filter { ids: None, tags: true } };
+    (@by dag_ids) => { $crate::airflow::rules::By::Filter { ids: Some("dag_ids"), tags: false } };
+    (@by dag_ids_or_tags) => { $crate::airflow::rules::By::Filter { ids: Some("dag_ids"), tags: true } };
+    (@by dag_id) => { $crate::airflow::rules::By::Query("dag_id") };
+    ($($method:ident $path:literal $($need:literal)* $(by $by:ident)?;)*) => {
+        &[$($crate::airflow::rules::Rule {
+            method: stringify!($method),
+            path: $path,
+            needs: &[$($crate::permissions::Permission::known(concat!("deployment.airflow.", $need))),*],
+            by: rules!(@by $($by)?),
+        }),*]
+    };
+}
+pub(super) use rules;
+
+/// What is refused whoever asks: ways to sign in that are not this door, and what only Airflow's own parts call.
+const CLOSED: &[(&str, &str)] = &[
+    ("/execution", "Only the environment's own tasks call it."),
+    ("/internal_api", "Only the environment's own components call it."),
+    ("/auth", "Sign in to Podium instead: its tokens and sessions open the environment."),
+    ("/ui/auth/token", "Make an API token in Podium instead: it opens the environment's API too."),
+    ("/login", "Sign in to Podium instead: its tokens and sessions open the environment."),
+    ("/api/v1/users", "Users and roles are those of Podium."),
+    ("/api/v1/roles", "Users and roles are those of Podium."),
+    ("/api/v1/permissions", "Users and roles are those of Podium."),
+];
+
+/// Why a path is closed to everybody, if it is.
+pub fn closed(path: &AirflowPath) -> Option<&'static str> {
+    let is_below = |prefix: &str| {
+        let mut parts = prefix.split('/').skip(1);
+        let mut segments = path.segments().iter();
+        parts.all(|part| segments.next().is_some_and(|segment| segment.eq_ignore_ascii_case(part)))
+    };
+    CLOSED.iter().find(|(prefix, _)| is_below(prefix)).map(|(_, why)| *why)
+}
+
+/// The rule for a request, and the DAG that its path names; `HEAD` is judged as `GET`.
+pub fn find<'a>(line: Line, method: &str, path: &'a AirflowPath) -> Option<(&'static Rule, Option<&'a str>)> {
+    static THREE: LazyLock<Vec<Pattern>> = LazyLock::new(|| three::RULES.iter().map(Pattern::new).collect());
+    static TWO: LazyLock<Vec<Pattern>> = LazyLock::new(|| two::RULES.iter().map(Pattern::new).collect());
+    let patterns = match line {
+        Line::Three => &*THREE,
+        Line::Two => &*TWO,
+    };
+    let method = if method == "HEAD" { "GET" } else { method };
+    let fitting = patterns.iter().filter(|pattern| pattern.rule.method == method && pattern.fits(path));
+    // The most literal one counts, as it does behind the door.
+    let best = fitting.max_by(|a, b| a.literal.cmp(&b.literal))?;
+    let dag = best.dag.and_then(|at| path.segments().get(at)).map(String::as_str);
+    Some((best.rule, dag))
+}
+
+/// A rule with its path taken apart.
+struct Pattern {
+    rule: &'static Rule,
+    parts: Vec<Part>,
+    is_folder: bool,
+    dag: Option<usize>,
+    /// Which parts are literal, first to last.
+    literal: Vec<bool>,
+}
+
+enum Part {
+    Literal(&'static str),
+    Any,
+    Rest,
+}
+
+impl Pattern {
+    fn new(rule: &'static Rule) -> Self {
+        let (path, is_folder) = rule.path.strip_suffix('/').map_or((rule.path, false), |path| (path, true));
+        let part = |part: &'static str| match part {
+            "{*}" => Part::Rest,
+            part if part.starts_with('{') => Part::Any,
+            part => Part::Literal(part),
+        };
+        let parts: Vec<Part> = path.split('/').skip(1).map(part).collect();
+        let dag = path.split('/').skip(1).position(|part| part == "{dag}");
+        let literal = parts.iter().map(|part| matches!(part, Part::Literal(_))).collect();
+        Self { rule, parts, is_folder, dag, literal }
+    }
+
+    fn fits(&self, path: &AirflowPath) -> bool {
+        let mut segments = path.segments().iter();
+        for part in &self.parts {
+            match (part, segments.next()) {
+                (Part::Rest, Some(_)) => return true,
+                (Part::Any, Some(_)) => {}
+                (Part::Literal(text), Some(segment)) if text == segment => {}
+                _ => return false,
+            }
+        }
+        segments.next().is_none() && self.is_folder == path.is_folder()
+    }
+}

@@ -1,0 +1,175 @@
+//! Headers: what belongs to the control plane does not reach the environment, and the environment cannot speak for the
+//! control plane.
+
+use http::header::{
+    ACCEPT_RANGES, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, COOKIE,
+    EXPECT, FORWARDED, HOST, HeaderName, LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, REFERRER_POLICY,
+    SERVER, SET_COOKIE, STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderValue, Method};
+use podium_dataplane::Door;
+
+use super::{Knock, Place, cookies};
+
+/// Headers that are about one connection only.
+const HOP_BY_HOP: [HeaderName; 10] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    EXPECT,
+];
+
+/// Headers that an environment may not send: they speak for a whole host, for other origins or for other services.
+const NOT_THE_ENVIRONMENTS: [HeaderName; 6] = [
+    STRICT_TRANSPORT_SECURITY,
+    WWW_AUTHENTICATE,
+    SERVER,
+    HeaderName::from_static("clear-site-data"),
+    HeaderName::from_static("service-worker-allowed"),
+    HeaderName::from_static("alt-svc"),
+];
+
+/// What is sent along to the environment: what the client sent, but for what is ours, and what we vouch for.
+pub(super) fn for_environment(knock: &Knock, authority: &str, scheme: &str) -> HeaderMap {
+    let sent = &knock.parts.headers;
+    let named = named_by_connection(sent);
+    let mut headers = HeaderMap::with_capacity(sent.len() + 6);
+    for (name, value) in sent {
+        if !HOP_BY_HOP.contains(name) && !named.contains(name) && !is_ours(name) {
+            headers.append(name.clone(), value.clone());
+        }
+    }
+    if knock.parts.method == Method::GET || knock.parts.method == Method::HEAD {
+        headers.remove(CONTENT_LENGTH);
+    }
+    if let Some(cookie) = cookies::keep_foreign(sent) {
+        headers.insert(COOKIE, cookie);
+    }
+    let address = knock.address.to_string();
+    let vouched = [
+        (HOST, authority),
+        (HeaderName::from_static("x-forwarded-host"), authority),
+        (HeaderName::from_static("x-forwarded-proto"), scheme),
+        (HeaderName::from_static("x-forwarded-for"), address.as_str()),
+        (HeaderName::from_static("x-request-id"), knock.request_id.as_str()),
+    ];
+    for (name, value) in vouched {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(name, value);
+        }
+    }
+    headers
+}
+
+/// Whether a header of a request is for the control plane, or would be believed behind the door.
+fn is_ours(name: &HeaderName) -> bool {
+    let text = name.as_str();
+    [AUTHORIZATION, COOKIE, HOST, FORWARDED].contains(name)
+        || text.starts_with("x-forwarded-")
+        || text.starts_with("x-podium-")
+        || text == "x-real-ip"
+        || text == "x-request-id"
+        // Some servers read an underscore as a hyphen.
+        || text.contains('_')
+}
+
+/// What is passed on of the environment's headers.
+pub(super) fn for_client(
+    headers: &mut HeaderMap,
+    place: &Place,
+    namespace: &str,
+    door: &Door,
+    authority: &str,
+) {
+    let named = named_by_connection(headers);
+    let dropped: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| {
+            let text = name.as_str();
+            HOP_BY_HOP.contains(name)
+                || named.contains(name)
+                || NOT_THE_ENVIRONMENTS.contains(name)
+                || text.starts_with("access-control-")
+                || text.starts_with("x-podium-")
+                || text == "x-request-id"
+        })
+        .cloned()
+        .collect();
+    for name in dropped {
+        headers.remove(name);
+    }
+    if let Some(location) = headers.get(LOCATION).and_then(|value| value.to_str().ok()) {
+        match without_authority(location, &[&door.address.to_string(), authority]) {
+            Some(path) => drop(headers.insert(LOCATION, path)),
+            None => drop(headers.remove(LOCATION)),
+        }
+    }
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if !headers.contains_key(CACHE_CONTROL) {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    }
+    match place {
+        Place::Console => {
+            headers.remove(SET_COOKIE);
+            headers.remove(ACCEPT_RANGES);
+            headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+        }
+        Place::Own { .. } => {
+            cookies::confine(headers, namespace);
+            headers.append(CONTENT_SECURITY_POLICY, HeaderValue::from_static("frame-ancestors 'self'"));
+        }
+    }
+}
+
+/// A place that nobody may keep or pass on: it may hold a code.
+pub(super) fn never_keep(headers: &mut HeaderMap) {
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+}
+
+/// A redirect as a path where it leads to the environment itself, however it calls itself.
+fn without_authority(location: &str, own: &[&str]) -> Option<HeaderValue> {
+    let rest = location.strip_prefix("http://").or_else(|| location.strip_prefix("https://"));
+    let Some(rest) = rest else { return HeaderValue::from_str(location).ok() };
+    let (authority, path) = rest.find(['/', '?', '#']).map_or((rest, "/"), |at| rest.split_at(at));
+    if !own.contains(&authority) {
+        return HeaderValue::from_str(location).ok();
+    }
+    // Two slashes at the start would name another host.
+    let path = format!("/{}", path.trim_start_matches('/'));
+    HeaderValue::from_str(&path).ok()
+}
+
+fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
+    let lines = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    lines.flat_map(|line| line.split(',')).filter_map(|name| name.trim().parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_to_the_environment_itself_become_paths() {
+        let own = ["127.0.0.1:9000", "podium.test"];
+        let table = [
+            ("http://127.0.0.1:9000/airflow/calm/", "/airflow/calm/"),
+            ("https://podium.test/airflow/calm/?a=b", "/airflow/calm/?a=b"),
+            ("http://127.0.0.1:9000", "/"),
+            ("http://127.0.0.1:9000//evil.example", "/evil.example"),
+            ("http://127.0.0.1:9000?x", "/?x"),
+            ("/airflow/calm/", "/airflow/calm/"),
+            ("https://elsewhere.example/x", "https://elsewhere.example/x"),
+        ];
+        for (location, expected) in table {
+            assert_eq!(without_authority(location, &own).unwrap(), expected, "{location}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Requests that a browser makes for somebody else's page: found out by what browsers say of where a request comes from.
+
+use http::header::ORIGIN;
+use http::{HeaderMap, Method, StatusCode};
+
+use crate::errors::Failure;
+
+const SITE: &str = "sec-fetch-site";
+const MODE: &str = "sec-fetch-mode";
+const DESTINATION: &str = "sec-fetch-dest";
+
+/// Whether a browser goes to a page with this; clients that do not say are believed.
+pub(super) fn is_navigation(headers: &HeaderMap) -> bool {
+    text(headers, MODE).is_none_or(|mode| mode == "navigate")
+        && text(headers, DESTINATION).is_none_or(|destination| destination == "document")
+}
+
+/// Refuses what a page of another origin makes a browser send along with its cookies.
+pub(super) fn check(
+    headers: &HeaderMap,
+    method: &Method,
+    is_write: bool,
+    origin: &str,
+) -> Result<(), Failure> {
+    let site = text(headers, SITE);
+    let is_unsafe = *method != Method::GET && *method != Method::HEAD;
+    let allowed = match text(headers, "origin") {
+        Some(sent) if is_unsafe || is_write => sent == origin,
+        None if is_unsafe => site == Some("same-origin"),
+        None if is_write => matches!(site, Some("same-origin" | "none")),
+        _ => matches!(site, None | Some("same-origin" | "none")) || is_navigation(headers),
+    };
+    if allowed {
+        return Ok(());
+    }
+    let message = "This request comes from a page of another origin: it is not passed on with your cookies.";
+    Err(Failure::new(StatusCode::FORBIDDEN, message))
+}
+
+/// Refuses a form that another origin's page has sent.
+pub(super) fn check_form(headers: &HeaderMap, origin: &str) -> Result<(), Failure> {
+    let is_own = match text(headers, ORIGIN.as_str()) {
+        Some(sent) => sent == origin,
+        None => text(headers, SITE) == Some("same-origin"),
+    };
+    if is_own {
+        return Ok(());
+    }
+    let message =
+        format!("This form belongs to another origin: open {origin}/sign-in and send it from there.");
+    Err(Failure::new(StatusCode::FORBIDDEN, message))
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).map(|value| value.to_str().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    #[test]
+    fn only_the_environments_own_pages_send_cookies_along() {
+        let own = "http://podium.test:18000";
+        let table: &[(&str, bool, &[(&str, &str)], bool)] = &[
+            ("POST", true, &[("origin", own)], true),
+            ("POST", true, &[("origin", "http://podium.test:18001")], false),
+            ("POST", true, &[("origin", "null")], false),
+            ("POST", true, &[], false),
+            ("POST", false, &[("sec-fetch-site", "same-origin")], true),
+            ("POST", false, &[("sec-fetch-site", "same-site")], false),
+            ("GET", false, &[], true),
+            ("GET", false, &[("sec-fetch-site", "same-origin")], true),
+            ("GET", false, &[("sec-fetch-site", "same-site"), ("sec-fetch-mode", "no-cors")], false),
+            ("GET", false, &[("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "cors")], false),
+            (
+                "GET",
+                false,
+                &[
+                    ("sec-fetch-site", "cross-site"),
+                    ("sec-fetch-mode", "navigate"),
+                    ("sec-fetch-dest", "document"),
+                ],
+                true,
+            ),
+            (
+                "GET",
+                false,
+                &[
+                    ("sec-fetch-site", "cross-site"),
+                    ("sec-fetch-mode", "navigate"),
+                    ("sec-fetch-dest", "iframe"),
+                ],
+                false,
+            ),
+            ("GET", true, &[("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")], false),
+            ("GET", true, &[("sec-fetch-site", "same-origin")], true),
+            ("GET", true, &[], false),
+        ];
+        for (method, is_write, sent, allowed) in table {
+            let pair = |(name, value): &(&str, &str)| {
+                (name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap())
+            };
+            let headers: HeaderMap = sent.iter().map(pair).collect();
+            let method: Method = method.parse().unwrap();
+            let answer = check(&headers, &method, *is_write, own);
+            assert_eq!(answer.is_ok(), *allowed, "{method} {is_write} {sent:?}");
+        }
+    }
+}

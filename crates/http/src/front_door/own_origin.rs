@@ -1,0 +1,203 @@
+//! An environment's own origin: what is there, and how a browser gets its pass.
+
+use http::header::{HOST, SET_COOKIE};
+use http::{Method, Response, StatusCode};
+use podium_app::front_door::{Addressed, Environments, PublicUrl, Shown};
+use podium_app::{Error, Unauthenticated};
+use podium_domain::Refusal;
+
+use super::{Answer, Entrance, FrontDoor, Knock, Place, cookies, isolation, notice, redirect, split};
+use crate::body::{Body, Unread};
+use crate::errors::Failure;
+use crate::incoming::{bearer, query_pairs};
+
+/// Where a code is exchanged for a pass.
+const ENTER: &str = "/.podium/enter";
+/// Where Airflow's pages send people to sign in and out.
+const SIGN_IN: [&str; 2] = ["/api/v2/auth/login", "/login/"];
+const SIGN_OUT: [&str; 2] = ["/api/v2/auth/logout", "/logout/"];
+
+/// Which environment's origin a request came to.
+#[derive(Clone, Debug)]
+pub(crate) enum OwnOrigin {
+    /// One below the domain of environments.
+    Named(String),
+    /// One on a port of its own.
+    Port(u16),
+}
+
+impl FrontDoor {
+    /// Whether a request came to an environment's own origin, by its listener or its host.
+    pub(crate) fn own_origin(&self, entrance: Entrance, knock: &http::request::Parts) -> Option<OwnOrigin> {
+        if let Entrance::Port(port) = entrance {
+            return Some(OwnOrigin::Port(port));
+        }
+        let host = match knock.uri.authority() {
+            Some(authority) => authority.as_str(),
+            None => knock.headers.get(HOST)?.to_str().ok()?,
+        };
+        self.app.namespace_in_host(host).map(|namespace| OwnOrigin::Named(namespace.to_owned()))
+    }
+
+    /// Answers a request there.
+    pub(crate) async fn at_own_origin(&self, knock: Knock, body: Unread, own: OwnOrigin) -> Response<Body> {
+        let (request_id, wants_page) = (knock.request_id.clone(), knock.wants_page());
+        let answer = self.inside(knock, body, own).await;
+        answer.unwrap_or_else(|failure| notice::refusal(failure, wants_page, &request_id))
+    }
+
+    async fn inside(&self, knock: Knock, body: Unread, own: OwnOrigin) -> Answer {
+        let PublicUrl { scheme, host, port, .. } = self.app.public_url();
+        let (deployment, origin) = match own {
+            OwnOrigin::Port(port) => {
+                (self.app.deployment_on_port(port).await?, format!("{scheme}://{host}:{port}"))
+            }
+            OwnOrigin::Named(namespace) => {
+                let Environments::Domain(domain) = &self.app.config.environments else {
+                    return Err(nothing_here());
+                };
+                let origin = format!("{scheme}://{namespace}.{domain}{port}");
+                (self.app.deployment_in(&namespace).await?, origin)
+            }
+        };
+        if knock.path() == ENTER {
+            return self.enter(&knock, deployment).await;
+        }
+        // A path of another environment leads nowhere here: a pass opens one.
+        let namespace =
+            deployment.as_ref().map(|deployment| deployment.namespace.clone()).unwrap_or_default();
+        if knock.path() == "/" && deployment.is_some() {
+            return redirect(&format!("/airflow/{namespace}/"));
+        }
+        let rest = match split(knock.path()) {
+            Some((named, rest)) if named == namespace => rest.to_owned(),
+            Some(_) => return Err(Error::from(Refusal::not_found("deployment")).into()),
+            None => return Err(nothing_here()),
+        };
+        let place = Place::Own { origin };
+        if let Some(token) = bearer(&knock.parts.headers) {
+            let token = token?.to_owned();
+            return self.pass((knock, body), place, Shown::Token(&token), deployment, &rest).await;
+        }
+        let name = cookies::pass_name(&namespace, self.app.public_url().is_encrypted());
+        let pass = cookies::find(&knock.parts.headers, &name).map(str::to_owned);
+        match pass {
+            Some(pass) => self.with_pass((knock, body), place, &pass, deployment, &rest).await,
+            None if self.may_be_led(&knock) => self.lead_to_console(&knock),
+            None => Err(Error::Unauthenticated(Unauthenticated::Missing).into()),
+        }
+    }
+
+    async fn with_pass(
+        &self,
+        (knock, body): (Knock, Unread),
+        place: Place,
+        pass: &str,
+        deployment: Option<Addressed>,
+        rest: &str,
+    ) -> Answer {
+        let may_be_led = self.may_be_led(&knock);
+        let way = if may_be_led { Some(self.lead_to_console(&knock)?) } else { None };
+        let shown = Shown::Pass(pass);
+        if let Some(deployment) =
+            deployment.as_ref().filter(|_| SIGN_IN.contains(&rest) || SIGN_OUT.contains(&rest))
+        {
+            let Place::Own { origin } = &place else { return Err(nothing_here()) };
+            let admitted =
+                self.app.admit(shown, Some(deployment.clone()), knock.address, None, knock.now).await;
+            return match admitted {
+                Err(Error::Unauthenticated(_)) if way.is_some() => way.ok_or_else(nothing_here),
+                Err(error) => Err(error.into()),
+                Ok(_) if SIGN_IN.contains(&rest) => redirect(&format!("/airflow/{}/", deployment.namespace)),
+                Ok(_) => {
+                    isolation::check(&knock.parts.headers, &knock.parts.method, true, origin)?;
+                    self.leave(pass, deployment).await
+                }
+            };
+        }
+        match self.pass((knock, body), place, shown, deployment, rest).await {
+            Err(failure) if failure.status == StatusCode::UNAUTHORIZED => way.ok_or(failure),
+            answer => answer,
+        }
+    }
+
+    /// Whether a browser can be sent to sign in.
+    fn may_be_led(&self, knock: &Knock) -> bool {
+        knock.wants_page() && isolation::is_navigation(&knock.parts.headers)
+    }
+
+    fn lead_to_console(&self, knock: &Knock) -> Answer {
+        redirect(&format!("{}{}", self.app.config.public_url, knock.target()))
+    }
+
+    /// Exchanges a code for a pass, and goes on to where the browser wanted to be.
+    async fn enter(&self, knock: &Knock, deployment: Option<Addressed>) -> Answer {
+        if knock.parts.method != Method::GET {
+            return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path takes GET only."));
+        }
+        let deployment = deployment.ok_or_else(nothing_here)?;
+        let query = query_pairs(knock.parts.uri.query().unwrap_or_default());
+        let value = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        let entered = self.app.enter(value("code").unwrap_or_default(), &deployment, knock.now).await?;
+        let home = format!("/airflow/{}/", deployment.namespace);
+        let to = value("to").filter(|to| is_below(to, &home)).unwrap_or(&home);
+        let mut response = redirect(to)?;
+        let is_encrypted = self.app.public_url().is_encrypted();
+        let name = cookies::pass_name(&deployment.namespace, is_encrypted);
+        let cookie = cookies::set(&name, &entered.pass, Some(entered.lasts.as_secs()), is_encrypted);
+        response.headers_mut().extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
+        Ok(response)
+    }
+
+    /// Takes a browser's pass away.
+    async fn leave(&self, pass: &str, deployment: &Addressed) -> Answer {
+        self.app.leave(pass).await?;
+        let is_encrypted = self.app.public_url().is_encrypted();
+        let name = cookies::pass_name(&deployment.namespace, is_encrypted);
+        let home = format!("/airflow/{}/", deployment.namespace);
+        let mut response =
+            notice::page("You have left", "This environment is closed here.", ("Open it again", &home));
+        response
+            .headers_mut()
+            .extend(cookies::set(&name, "", Some(0), is_encrypted).map(|cookie| (SET_COOKIE, cookie)));
+        Ok(response)
+    }
+}
+
+/// Whether a text is a path of the environment, and of nothing else.
+fn is_below(to: &str, home: &str) -> bool {
+    let path = to.split(['?', '#']).next().unwrap_or_default();
+    (path.starts_with(home) || Some(path) == home.strip_suffix('/'))
+        && !to.contains('\\')
+        && to.bytes().all(|byte| (0x21..0x7f).contains(&byte))
+}
+
+fn nothing_here() -> Failure {
+    Failure::new(StatusCode::NOT_FOUND, "There is nothing at this path of the environment.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_goes_on_to_paths_of_the_environment_only() {
+        for to in ["/airflow/calm/", "/airflow/calm", "/airflow/calm/dags/x?a=b#c"] {
+            assert!(is_below(to, "/airflow/calm/"), "{to}");
+        }
+        for to in [
+            "",
+            "/",
+            "//evil.example",
+            "https://evil.example/airflow/calm/",
+            "/airflow/calm2/",
+            "/airflow/other/",
+            "/airflow/calm/\r\nx: y",
+            "/airflow/calm/\\evil",
+            "\\\\evil.example",
+            "/airflow/calm/ x",
+        ] {
+            assert!(!is_below(to, "/airflow/calm/"), "{to}");
+        }
+    }
+}

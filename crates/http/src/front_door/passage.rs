@@ -1,0 +1,292 @@
+//! One request on its way to an environment. The order of its judgement is written here, once: who (401, 404, 429, 403
+//! by address), the form of the path (400), what is closed to all (403), whether the environment is up (503), the
+//! right (403), the page that it comes from (403); then it is sent on.
+
+use std::time::Duration;
+
+use http::header::{CONTENT_LENGTH, LOCATION, UPGRADE, USER_AGENT};
+use http::{Method, Response, StatusCode};
+use podium_api::enums::DeploymentStatus;
+use podium_app::front_door::{Addressed, Passed, Shown, Visitor, bearer_for_three, header_for_two};
+use podium_dataplane::{Door, Fault, Line};
+use podium_domain::airflow::{AirflowPath, Passage, Rule, closed, find, judge};
+use podium_domain::{Permission, Refusal, Target, require};
+
+use super::upstream::{BODY_LIMIT, Outgoing};
+use super::{Answer, FrontDoor, Knock, Place, headers, isolation};
+use crate::body::{Body, Unread};
+use crate::errors::Failure;
+use crate::incoming::query_pairs;
+
+const WEBSITE: Permission = Permission::known("deployment.airflow.website.get");
+const USER_HEADER: &str = "x-podium-user";
+const LONGEST_USER_AGENT: usize = 512;
+/// How long the data plane may take to show the way.
+const SHOWN: Duration = Duration::from_secs(5);
+
+/// A request that may be sent on.
+struct Judged {
+    path: AirflowPath,
+    query: Option<String>,
+    door: Door,
+    is_write: bool,
+}
+
+/// Refuses those who may not look at an environment's pages.
+pub(super) fn may_see_pages(visitor: &Visitor) -> Result<(), Failure> {
+    let rights = visitor.rights();
+    let target = Target::Deployment { id: rights.deployment_id, workspace_id: rights.workspace_id };
+    Ok(require(rights.grants, WEBSITE, target)?)
+}
+
+impl FrontDoor {
+    /// Judges a request and sends it on. `rest` is the path below the environment's own, as it was sent.
+    pub(super) async fn pass(
+        &self,
+        (knock, body): (Knock, Unread),
+        place: Place,
+        shown: Shown<'_>,
+        deployment: Option<Addressed>,
+        rest: &str,
+    ) -> Answer {
+        let counts_as = counted(&knock.parts.method, rest);
+        let visitor = self.app.admit(shown, deployment, knock.address, counts_as, knock.now).await?;
+        let judged = match self.judged(&knock, &place, shown, &visitor, rest).await {
+            Ok(judged) => judged,
+            Err(failure) => {
+                if failure.is_refusal && is_unsafe(&knock.parts.method) {
+                    self.app.record_passage(&visitor, passed(&knock, failure.status, true)).await?;
+                }
+                return Err(failure);
+            }
+        };
+        self.send_on((knock, body), place, visitor, judged).await
+    }
+
+    async fn judged(
+        &self,
+        knock: &Knock,
+        place: &Place,
+        shown: Shown<'_>,
+        visitor: &Visitor,
+        rest: &str,
+    ) -> Result<Judged, Failure> {
+        let (method, sent) = (&knock.parts.method, &knock.parts.headers);
+        if sent.contains_key(UPGRADE) {
+            let message =
+                "The front door passes HTTP on, and no other protocol: send the request without `Upgrade`.";
+            return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, message));
+        }
+        let length = sent.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        if length.is_some_and(|length| length > BODY_LIMIT) {
+            return Err(too_large());
+        }
+        let path = AirflowPath::parse(rest)?;
+        if let Some(why) = closed(&path) {
+            let message = format!("This path is closed: {why}");
+            return Err(Refusal::Forbidden(message).into());
+        }
+        let door = self.open_door(visitor).await?;
+        let Some((rule, dag)) = find(door.line, method.as_str(), &path) else {
+            return Err(unknown(method, &path));
+        };
+        let query = knock.parts.uri.query().unwrap_or_default();
+        let pairs = query_pairs(query);
+        let narrowed = match judge(rule, dag, &pairs, &visitor.rights())? {
+            Passage::Free => None,
+            Passage::Narrowed(pairs) => Some(pairs),
+            Passage::IfTagged(tagged) => {
+                let tags = self.tags_of(&door, visitor, &tagged.dag_id, knock).await?;
+                tagged.settle(&tags)?;
+                None
+            }
+        };
+        if let (Shown::Pass(_), Place::Own { origin }) = (shown, place) {
+            isolation::check(sent, method, rule.is_write(), origin)?;
+        }
+        let query = sent_query(rule, query, pairs, narrowed);
+        Ok(Judged { query, path, door, is_write: rule.is_write() })
+    }
+
+    /// The way to the environment, if it is up.
+    async fn open_door(&self, visitor: &Visitor) -> Result<Door, Failure> {
+        let away =
+            |message: &str, seconds| Err(Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, seconds));
+        if visitor.status == DeploymentStatus::Hibernating {
+            let message =
+                "The deployment hibernates: wake it by overriding its hibernation, or wait for its schedule.";
+            return away(message, 60);
+        }
+        let id = visitor.deployment.id;
+        let shown = tokio::time::timeout(SHOWN, self.plane.door(id)).await;
+        let shown = shown.unwrap_or_else(|_| Err(Fault::Unreachable("it does not answer in time".into())));
+        match shown {
+            Ok(Some(door)) => Ok(door),
+            Ok(None) if visitor.status == DeploymentStatus::Creating => {
+                away("The deployment is still being created: try again once it is HEALTHY.", 5)
+            }
+            Ok(None) => {
+                let message = "The data plane shows no web server for this deployment: see the deployment's status. \
+                               The simulated data plane never has one.";
+                away(message, 10)
+            }
+            Err(error) => {
+                tracing::warn!(%error, %id, "the data plane does not show the way to an environment");
+                away("The data plane does not answer: try again in a few seconds.", 5)
+            }
+        }
+    }
+
+    async fn send_on(
+        &self,
+        (knock, body): (Knock, Unread),
+        place: Place,
+        visitor: Visitor,
+        judged: Judged,
+    ) -> Answer {
+        let Judged { path, query, door, is_write } = judged;
+        let namespace = visitor.deployment.namespace.clone();
+        let public = self.app.public_url();
+        let authority = match &place {
+            Place::Console => public.authority.to_owned(),
+            Place::Own { origin } => origin.split("://").last().unwrap_or_default().to_owned(),
+        };
+        let mut target = format!("/airflow/{namespace}{}", path.encoded());
+        if let Some(query) = query.filter(|query| !query.is_empty()) {
+            target.push('?');
+            target.push_str(&query);
+        }
+        let mut sent = headers::for_environment(&knock, &authority, public.scheme);
+        introduce(&mut sent, &door, visitor.name(), visitor.rights().airflow_role(), knock.now)?;
+        let method = knock.parts.method.clone();
+        let mut record = passed(&knock, StatusCode::OK, false);
+        let outgoing = Outgoing { method, target, headers: sent, body };
+        let (app, upstream) = (self.app.clone(), self.upstream.clone());
+        let work = async move {
+            let answer = upstream.send(visitor.deployment.id, &door, outgoing).await;
+            if is_write {
+                record.status =
+                    answer.as_ref().map_or_else(|failure| failure.status, Response::status).as_u16();
+                app.record_passage(&visitor, record).await?;
+            }
+            let mut response = believed(answer?, door.line)?;
+            headers::for_client(response.headers_mut(), &place, &namespace, &door, &authority);
+            Ok::<Response<Body>, Failure>(response)
+        };
+        if !is_write {
+            return work.await;
+        }
+        // A client that goes away does not stop what it has begun from being written down.
+        tokio::spawn(work).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a request to an environment was not finished");
+            Err(Failure::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "The request was not finished: look what came of it.",
+            ))
+        })
+    }
+}
+
+/// Makes the caller known to the environment.
+pub(super) fn introduce(
+    sent: &mut http::HeaderMap,
+    door: &Door,
+    name: &str,
+    role: podium_domain::airflow::AirflowRole,
+    now: podium_api::Timestamp,
+) -> Result<(), Failure> {
+    let key = door.key.reveal();
+    let (header, value) = match door.line {
+        Line::Three => ("authorization", format!("Bearer {}", bearer_for_three(key, name, role, now))),
+        Line::Two => (USER_HEADER, header_for_two(key, name, role, now)),
+    };
+    let mut value = http::HeaderValue::from_str(&value).map_err(|_| {
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "The caller cannot be named in a header.")
+    })?;
+    value.set_sensitive(true);
+    sent.insert(header, value);
+    Ok(())
+}
+
+/// The query that is sent on: where it was judged, exactly what was judged.
+fn sent_query(
+    rule: &Rule,
+    sent: &str,
+    pairs: Vec<(String, String)>,
+    narrowed: Option<Vec<(String, String)>>,
+) -> Option<String> {
+    match narrowed {
+        Some(pairs) => Some(written(&pairs)),
+        None if rule.is_judged_by_query() => Some(written(&pairs)),
+        None => Some(sent.to_owned()),
+    }
+}
+
+fn written(pairs: &[(String, String)]) -> String {
+    let pair = |(name, value): &(String, String)| format!("{}={}", escaped(name), escaped(value));
+    pairs.iter().map(pair).collect::<Vec<_>>().join("&")
+}
+
+fn escaped(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(byte).collect()
+}
+
+/// An environment that does not know who comes has another key than this door; its callers can do nothing about it.
+fn believed(response: Response<Body>, line: Line) -> Answer {
+    let location =
+        response.headers().get(LOCATION).and_then(|location| location.to_str().ok()).unwrap_or_default();
+    let is_sent_to_sign_in =
+        line == Line::Two && response.status().is_redirection() && location.contains("/login/");
+    if response.status() != StatusCode::UNAUTHORIZED && !is_sent_to_sign_in {
+        return Ok(response);
+    }
+    tracing::error!("an environment does not believe the tokens of the front door");
+    let message = "The environment does not recognize the control plane: its operator can restart it.";
+    Err(Failure::later(StatusCode::BAD_GATEWAY, message, 30))
+}
+
+/// What the rate limits count a request as; files of the pages come by the dozen, and cost nothing.
+fn counted(method: &Method, rest: &str) -> Option<podium_api::Method> {
+    match *method {
+        Method::GET | Method::HEAD if rest.starts_with("/static/") => None,
+        Method::GET | Method::HEAD => Some(podium_api::Method::Get),
+        Method::DELETE => Some(podium_api::Method::Delete),
+        _ => Some(podium_api::Method::Post),
+    }
+}
+
+fn is_unsafe(method: &Method) -> bool {
+    *method != Method::GET && *method != Method::HEAD
+}
+
+fn passed(knock: &Knock, status: StatusCode, is_refusal: bool) -> Passed {
+    let user_agent =
+        knock.parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    Passed {
+        now: knock.now,
+        address: knock.address,
+        user_agent: user_agent.chars().take(LONGEST_USER_AGENT).collect(),
+        method: knock.parts.method.to_string(),
+        path: knock.path().to_owned(),
+        request_id: knock.request_id.clone(),
+        status: status.as_u16(),
+        is_refusal,
+    }
+}
+
+fn unknown(method: &Method, path: &AirflowPath) -> Failure {
+    let message = format!(
+        "No permission lets {method} {} through: the front door passes on what it knows of Airflow, and nothing else.",
+        path.encoded()
+    );
+    Refusal::Forbidden(message).into()
+}
+
+fn too_large() -> Failure {
+    let message = format!("The body is too large: at most {BODY_LIMIT} bytes are passed on.");
+    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+}

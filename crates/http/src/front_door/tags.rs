@@ -1,0 +1,107 @@
+//! Tags of DAGs, asked of the environment itself, and remembered for a moment.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::header::{ACCEPT, HOST};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use podium_api::Id;
+use podium_app::front_door::Visitor;
+use podium_dataplane::{Door, Line};
+use podium_domain::airflow::AirflowRole;
+use quick_cache::sync::Cache;
+use serde::Deserialize;
+
+use super::passage::introduce;
+use super::upstream::Outgoing;
+use super::{FrontDoor, Knock};
+use crate::body;
+use crate::errors::Failure;
+
+/// How long tags are believed: a role on a tag reaches a DAG that has lost it for so long.
+const BELIEVED: Duration = Duration::from_secs(5);
+const REMEMBERED: usize = 10_000;
+const LARGEST: usize = 1024 * 1024;
+/// Who asks, as Airflow's own log shows it.
+const NAME: &str = "podium";
+
+/// Tags that were asked for lately.
+pub(super) struct Tags(Cache<(Id, String), (Instant, Arc<Vec<String>>)>);
+
+impl Default for Tags {
+    fn default() -> Self {
+        Self(Cache::new(REMEMBERED))
+    }
+}
+
+#[derive(Deserialize)]
+struct Dag {
+    tags: Option<Vec<Tag>>,
+}
+
+#[derive(Deserialize)]
+struct Tag {
+    name: String,
+}
+
+impl FrontDoor {
+    /// The tags of a DAG; none of one that is not there.
+    pub(super) async fn tags_of(
+        &self,
+        door: &Door,
+        visitor: &Visitor,
+        dag_id: &str,
+        knock: &Knock,
+    ) -> Result<Arc<Vec<String>>, Failure> {
+        let key = (visitor.deployment.id, dag_id.to_owned());
+        let known = self.tags.0.get(&key).filter(|(asked, _)| asked.elapsed() < BELIEVED);
+        if let Some((_, tags)) = known {
+            return Ok(tags);
+        }
+        let tags = Arc::new(self.ask(door, visitor, dag_id, knock).await?);
+        self.tags.0.insert(key, (Instant::now(), Arc::clone(&tags)));
+        Ok(tags)
+    }
+
+    async fn ask(
+        &self,
+        door: &Door,
+        visitor: &Visitor,
+        dag_id: &str,
+        knock: &Knock,
+    ) -> Result<Vec<String>, Failure> {
+        let api = match door.line {
+            Line::Three => "api/v2",
+            Line::Two => "api/v1",
+        };
+        let path = podium_domain::airflow::AirflowPath::of_parts(["dags", dag_id])?;
+        let target = format!("/airflow/{}/{api}{}", visitor.deployment.namespace, path.encoded());
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        if let Ok(host) = HeaderValue::from_str(&door.address.to_string()) {
+            headers.insert(HOST, host);
+        }
+        introduce(&mut headers, door, NAME, AirflowRole::Viewer, knock.now)?;
+        let outgoing = Outgoing { method: Method::GET, target, headers, body: body::nothing() };
+        let response = self.upstream.send(visitor.deployment.id, door, outgoing).await?;
+        match response.status() {
+            StatusCode::NOT_FOUND => return Ok(Vec::new()),
+            StatusCode::OK => {}
+            status => {
+                tracing::warn!(%status, "an environment does not show the tags of a DAG");
+                return Err(not_shown());
+            }
+        }
+        let read = Limited::new(response.into_body(), LARGEST).collect().await;
+        let bytes = read.map_err(|_| not_shown())?.to_bytes();
+        let dag: Dag = serde_json::from_slice(&bytes).map_err(|_| not_shown())?;
+        Ok(dag.tags.unwrap_or_default().into_iter().map(|tag| tag.name).collect())
+    }
+}
+
+fn not_shown() -> Failure {
+    let message =
+        "The environment does not show the tags of this DAG, which your role depends on: try again.";
+    Failure::later(StatusCode::BAD_GATEWAY, message, 5)
+}

@@ -1,0 +1,165 @@
+//! The connection to environments: pooled, streaming both ways, bounded in size, time and number.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::{Body as _, Frame, Incoming};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use podium_api::Id;
+use podium_dataplane::Door;
+use quick_cache::sync::Cache;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::body::{self, Body, Broken, Unread, whole};
+use crate::errors::Failure;
+use crate::respond::PassedOn;
+
+/// The largest body that is passed on to an environment.
+pub(super) const BODY_LIMIT: u64 = 64 * 1024 * 1024;
+/// How many requests of one environment run at once.
+const AT_ONCE: usize = 64;
+const CONNECT: Duration = Duration::from_secs(3);
+/// How long an environment may take until it begins to answer.
+const HEAD: Duration = Duration::from_secs(120);
+/// How long a body may stand still, in either direction.
+const STILL: Duration = Duration::from_secs(300);
+/// Shorter than Airflow keeps an idle connection open: otherwise requests would be sent into closed ones.
+const IDLE: Duration = Duration::from_millis(1500);
+const ENVIRONMENTS: usize = 10_000;
+
+/// The connection to environments; clones share it.
+#[derive(Clone)]
+pub(super) struct Upstream {
+    client: Client<HttpConnector, Unread>,
+    running: Arc<Cache<Id, Arc<Semaphore>>>,
+}
+
+/// A request to an environment.
+pub(super) struct Outgoing {
+    pub(super) method: Method,
+    pub(super) target: String,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Unread,
+}
+
+impl Upstream {
+    pub(super) fn new() -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(CONNECT));
+        connector.set_nodelay(true);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(AT_ONCE)
+            .pool_timer(TokioTimer::new())
+            .build(connector);
+        Self { client, running: Arc::new(Cache::new(ENVIRONMENTS)) }
+    }
+
+    /// Sends a request, and answers as soon as the environment begins to.
+    pub(super) async fn send(
+        &self,
+        id: Id,
+        door: &Door,
+        outgoing: Outgoing,
+    ) -> Result<Response<Body>, Failure> {
+        let permit = self.permit(id)?;
+        let uri =
+            Uri::builder().scheme("http").authority(door.address.to_string()).path_and_query(outgoing.target);
+        let uri = uri
+            .build()
+            .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The path cannot be passed on."))?;
+        let was_too_large = Arc::new(AtomicBool::new(false));
+        // A body that is known to be empty is sent as none, so that the connection can be used again.
+        let body = if outgoing.body.is_end_stream() {
+            body::nothing()
+        } else {
+            bounded(outgoing.body, Arc::clone(&was_too_large))
+        };
+        let mut request = Request::new(body);
+        *request.method_mut() = outgoing.method;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = outgoing.headers;
+        let response = match tokio::time::timeout(HEAD, self.client.request(request)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(_)) if was_too_large.load(Ordering::Relaxed) => {
+                let message = format!("The body is too large: at most {BODY_LIMIT} bytes are passed on.");
+                return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%error, %id, "an environment does not answer");
+                let message = "The environment's web server does not answer: it may be restarting. See the deployment's \
+                               status, or try again in a few seconds.";
+                return Err(Failure::later(StatusCode::BAD_GATEWAY, message, 5));
+            }
+            Err(_) => {
+                let message = format!("The environment did not begin to answer within {} s.", HEAD.as_secs());
+                return Err(Failure::later(StatusCode::GATEWAY_TIMEOUT, message, 30));
+            }
+        };
+        let (mut parts, incoming) = response.into_parts();
+        parts.extensions.clear();
+        parts.extensions.insert(PassedOn);
+        let body = if incoming.is_end_stream() { whole("") } else { held(incoming, permit) };
+        Ok(Response::from_parts(parts, body))
+    }
+
+    fn permit(&self, id: Id) -> Result<OwnedSemaphorePermit, Failure> {
+        let new = || Ok::<_, Failure>(Arc::new(Semaphore::new(AT_ONCE)));
+        let permits = self.running.get_or_insert_with(&id, new)?;
+        permits.try_acquire_owned().map_err(|_| {
+            let message =
+                format!("{AT_ONCE} requests to this environment are running: try again in a second.");
+            Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, 1)
+        })
+    }
+}
+
+/// A request's body that breaks off when it is too large or stands still.
+fn bounded(body: Unread, was_too_large: Arc<AtomicBool>) -> Unread {
+    let frames = stream::try_unfold((body, 0u64), move |(mut body, read)| {
+        let was_too_large = Arc::clone(&was_too_large);
+        async move {
+            let Some(bytes) = next(&mut body).await? else { return Ok(None) };
+            let read = read + bytes.len() as u64;
+            if read > BODY_LIMIT {
+                was_too_large.store(true, Ordering::Relaxed);
+                return Err(Broken::new("the body is too large"));
+            }
+            Ok(Some((Frame::data(bytes), (body, read))))
+        }
+    });
+    StreamBody::new(frames).boxed_unsync()
+}
+
+/// An answer's body, which counts as running until it ends.
+fn held(body: Incoming, permit: OwnedSemaphorePermit) -> Body {
+    body::stream(stream::try_unfold((body, permit), |(mut body, permit)| async move {
+        Ok(next(&mut body).await?.map(|bytes| (bytes, (body, permit))))
+    }))
+}
+
+/// The next piece of a body; trailers are not passed on.
+async fn next<B>(body: &mut B) -> Result<Option<Bytes>, Broken>
+where
+    B: hyper::body::Body<Data = Bytes> + Unpin,
+    B::Error: std::fmt::Display,
+{
+    loop {
+        let frame = tokio::time::timeout(STILL, body.frame()).await;
+        match frame.map_err(|_| Broken::new("the body stood still for too long"))? {
+            None => return Ok(None),
+            Some(frame) => {
+                if let Ok(bytes) = frame.map_err(Broken::new)?.into_data() {
+                    return Ok(Some(bytes));
+                }
+            }
+        }
+    }
+}

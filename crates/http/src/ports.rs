@@ -1,0 +1,117 @@
+//! Listeners on the ports of environments: opened when a port is first needed, and closed once its deployment is gone.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use podium_app::App;
+use podium_app::front_door::ToListenOn;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// How often ports are looked up that other replicas took, or that were given back.
+const LOOK: Duration = Duration::from_secs(30);
+/// How long to wait when no connection can be accepted.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A connection to an environment's own port.
+pub(crate) struct Arrived {
+    pub(crate) port: u16,
+    pub(crate) stream: TcpStream,
+    pub(crate) peer: SocketAddr,
+}
+
+/// Listens on the ports of environments at an address, until it is dropped.
+pub(crate) struct Ports(JoinHandle<()>);
+
+impl Drop for Ports {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Ports {
+    /// Begins to listen; connections come out of the channel.
+    pub(crate) fn listen(app: App, address: IpAddr) -> (Self, mpsc::Receiver<Arrived>) {
+        let (arrivals, arrived) = mpsc::channel(1);
+        let (asking, asked) = mpsc::channel(16);
+        app.listeners.attach(asking);
+        let open = Open { app, address, arrivals, listeners: HashMap::new() };
+        (Self(tokio::spawn(open.run(asked))), arrived)
+    }
+}
+
+struct Open {
+    app: App,
+    address: IpAddr,
+    arrivals: mpsc::Sender<Arrived>,
+    listeners: HashMap<u16, Listening>,
+}
+
+/// A listener; it closes when it is dropped.
+struct Listening(JoinHandle<()>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Open {
+    async fn run(mut self, mut asked: mpsc::Receiver<ToListenOn>) {
+        let mut looks = tokio::time::interval(LOOK);
+        loop {
+            tokio::select! {
+                _ = looks.tick() => self.look().await,
+                ask = asked.recv() => match ask {
+                    Some((port, answer)) => drop(answer.send(self.open(port).await)),
+                    None => return,
+                },
+            }
+        }
+    }
+
+    /// Makes the listeners those of the ports that are taken.
+    async fn look(&mut self) {
+        let ports = match self.app.environment_ports().await {
+            Ok(ports) => ports,
+            Err(error) => {
+                tracing::warn!(%error, "the ports of environments cannot be read; it is tried again soon");
+                return;
+            }
+        };
+        self.listeners.retain(|port, _| ports.contains(port));
+        for port in ports {
+            if let Err(why) = self.open(port).await {
+                tracing::warn!(port, why, "a port of an environment cannot be listened on");
+            }
+        }
+    }
+
+    async fn open(&mut self, port: u16) -> Result<(), String> {
+        if self.listeners.contains_key(&port) {
+            return Ok(());
+        }
+        let listener = TcpListener::bind((self.address, port)).await.map_err(|error| error.to_string())?;
+        let accepting = tokio::spawn(accept(listener, port, self.arrivals.clone()));
+        self.listeners.insert(port, Listening(accepting));
+        Ok(())
+    }
+}
+
+async fn accept(listener: TcpListener, port: u16, arrivals: mpsc::Sender<Arrived>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                if arrivals.send(Arrived { port, stream, peer }).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, port, "a connection could not be accepted");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}

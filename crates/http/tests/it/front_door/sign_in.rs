@@ -1,0 +1,63 @@
+//! `/sign-in`: a form for browsers.
+
+use podium_testkit::{TestApp, on_both_engines};
+use serde_json::json;
+
+use super::{SESSION, cookies};
+
+const ORIGIN: &str = "https://podium.test";
+const PASSWORD: &str = "correct horse battery staple";
+
+async fn send(app: &TestApp, form: &str) -> podium_testkit::Answer {
+    let call = app.call("POST", "/sign-in").header("origin", ORIGIN);
+    call.header("content-type", "application/x-www-form-urlencoded").body(form.to_owned()).send().await
+}
+
+on_both_engines! {
+    async fn the_page_works_without_scripts_and_in_no_frame(app) {
+        let page = app.call("GET", "/sign-in?to=/airflow/calm/%3Fa=%22%3E%3Cscript%3E").send().await;
+        assert_eq!((page.code(), page.header("content-type")), (200, "text/html; charset=utf-8"));
+        let policy = page.header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+        assert!(!policy.contains("script-src") && !page.text().contains("<script"));
+        assert!(page.text().contains(r#"value="/airflow/calm/?a=&quot;&gt;&lt;script&gt;""#), "{}", page.text());
+        app.call("DELETE", "/sign-in").send().await;
+    }
+
+    async fn a_token_or_a_password_gives_a_session_that_only_the_server_reads(app) {
+        let token = send(&app, &format!("token={}&to=/airflow/calm/", app.owner.token)).await;
+        assert_eq!((token.code(), token.header("location")), (303, "/airflow/calm/"));
+        assert_eq!(cookies(&token)[SESSION], app.owner.token);
+        assert!(token.header("set-cookie").ends_with("; Path=/; HttpOnly; SameSite=Lax; Secure"));
+        let change = json!({ "currentPassword": "", "newPassword": PASSWORD });
+        app.post(&app.owner, "/v1/auth/change-password", change).await;
+        let form = format!("username=owner%40localhost&password={}&to=//evil.example", PASSWORD.replace(' ', "+"));
+        let password = send(&app, &form).await;
+        assert_eq!((password.code(), password.header("location")), (303, "/"), "{}", password.text());
+        let session = cookies(&password)[SESSION].clone();
+        let by = podium_testkit::Actor { id: app.owner.id, token: session };
+        assert_eq!(app.get(&by, "/v1/users/self").await.ok()["id"], json!(app.owner.id));
+        assert!(password.header("set-cookie").contains("Max-Age=28800"));
+    }
+
+    async fn what_is_wrong_is_said_on_the_page(app) {
+        let wrong = send(&app, "username=owner%40localhost&password=nonsense&to=/x").await;
+        assert_eq!(wrong.code(), 401);
+        assert!(wrong.text().contains("The username or the password is wrong."));
+        assert!(wrong.text().contains(r#"value="/x""#) && !wrong.text().contains("nonsense"));
+        let broken = send(&app, "token=a.b.c").await;
+        assert_eq!(broken.code(), 401);
+        assert!(broken.text().contains("malformed") && broken.headers.get("set-cookie").is_none());
+    }
+
+    async fn forms_of_other_pages_are_refused(app) {
+        let body = format!("token={}", app.owner.token);
+        for origin in ["https://evil.example", "https://podium.test:18000", "null", "http://podium.test"] {
+            let sent = app.call("POST", "/sign-in").header("origin", origin).body(body.clone()).send().await;
+            assert_eq!(sent.code(), 403, "{origin}");
+        }
+        assert_eq!(app.call("POST", "/sign-in").body(body.clone()).send().await.code(), 403);
+        let own = app.call("POST", "/sign-in").header("sec-fetch-site", "same-origin").body(body).send().await;
+        assert_eq!(own.code(), 303);
+    }
+}

@@ -1,0 +1,95 @@
+//! What passes is passed on while it comes, and no more of it than the door bears.
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use podium_app::front_door::Environments;
+use podium_http::Body;
+use podium_testkit::{Engine, TestApp, block_on};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{Behind, port_and_target};
+
+async fn ask(app: &TestApp, path: &str) -> http::Response<Body> {
+    let request = Request::get(path).header("authorization", format!("Bearer {}", app.owner.token));
+    app.server.call(request.body(Full::<Bytes>::default()).unwrap(), ([127, 0, 0, 1], 1).into()).await
+}
+
+#[test]
+fn lines_arrive_before_the_answer_has_ended() {
+    block_on(async {
+        let app = TestApp::start(Engine::Sqlite).await;
+        let behind = Behind::new(&app).await;
+        let rest = behind.environment.stream();
+        let mut body = ask(&app, &behind.at("/api/v2/dags/a/dagRuns/r/wait?interval=1")).await.into_body();
+        let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(first, "first\n", "the environment has not ended its answer yet");
+        rest.notify_one();
+        assert_eq!(body.collect().await.unwrap().to_bytes(), "last\n");
+    });
+}
+
+#[test]
+fn so_many_requests_of_one_environment_run_at_once() {
+    block_on(async {
+        let app = TestApp::start(Engine::Sqlite).await;
+        let (behind, other) = (Behind::new(&app).await, Behind::new(&app).await);
+        behind.environment.stream();
+        let mut running = Vec::new();
+        for _ in 0..64 {
+            let answer = ask(&app, &behind.at("/api/v2/dags")).await;
+            assert_eq!(answer.status(), 200);
+            running.push(answer);
+        }
+        let more = app.get(&app.owner, &behind.at("/api/v2/dags")).await;
+        assert!(more.refused(503).contains("64 requests"));
+        assert_eq!(more.header("retry-after"), "1");
+        assert_eq!(
+            app.get(&app.owner, &other.at("/api/v2/dags")).await.code(),
+            200,
+            "others are not concerned"
+        );
+        running.pop();
+        assert_eq!(ask(&app, &behind.at("/api/v2/dags")).await.status(), 200);
+    });
+}
+
+#[test]
+fn an_environments_port_is_listened_on_once_it_is_needed() {
+    block_on(async {
+        let free =
+            std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().min(65_000);
+        // Somebody else has the first of the ports.
+        let taken = std::net::TcpListener::bind(("127.0.0.1", free)).unwrap();
+        let app = TestApp::start_with(Engine::Sqlite, |config, _| {
+            config.environments = Environments::Ports(free..=free + 50);
+        })
+        .await;
+        let behind = Behind::new(&app).await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let serving = tokio::spawn(podium_http::serve(app.server.clone(), listener, async {
+            let _ = stopped.await;
+        }));
+        let first = loop {
+            // Whoever serves says so at some point; until then a link names a port that nobody listens on.
+            let path = app.path(&format!("/deployments/{}/open", behind.id));
+            let url = app.post(&app.owner, &path, json!({})).await.ok()["url"].as_str().unwrap().to_owned();
+            let (port, target) = port_and_target(&url);
+            if port != free {
+                break (port, target);
+            }
+            tokio::task::yield_now().await;
+        };
+        let mut stream = TcpStream::connect(("127.0.0.1", first.0)).await.unwrap();
+        let head = format!("GET {} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n", first.1);
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 303 See Other"), "{answer}");
+        drop((stop, taken));
+        serving.await.unwrap().unwrap();
+    });
+}

@@ -1,0 +1,160 @@
+//! The front door: one-time codes, what browsers hold on the origins of environments, and the ports of those origins.
+//!
+//! Functions here look at all organizations: who may enter is not known yet when a code or a port is looked up.
+
+use podium_api::enums::DeploymentStatus;
+use podium_api::{Id, Timestamp};
+use podium_db::{Conn, Result, Row, Tx, Value, params, statements};
+
+use crate::columns::Columns;
+
+statements! {
+    BY_NAMESPACE = "SELECT id, organization_id, namespace FROM deployments WHERE namespace = $1";
+    BY_PORT = "SELECT d.id, d.organization_id, d.namespace FROM door_ports p JOIN deployments d ON d.id = p.deployment_id \
+        WHERE p.port = $1";
+    BEHIND = "SELECT workspace_id, status FROM deployments WHERE id = $1";
+    ADD_CODE = "INSERT INTO door_codes (hash, deployment_id, credential_hash, expires_at) VALUES ($1, $2, $3, $4)";
+    CODE = "SELECT deployment_id, credential_hash, expires_at FROM door_codes WHERE hash = $1";
+    TAKE_CODE = "DELETE FROM door_codes WHERE hash = $1 RETURNING deployment_id, credential_hash, expires_at";
+    PRUNE_CODES = "DELETE FROM door_codes WHERE hash IN (SELECT hash FROM door_codes WHERE expires_at < $1 LIMIT $2)";
+    ADD_PASS = "INSERT INTO door_passes (hash, deployment_id, credential_hash, expires_at) VALUES ($1, $2, $3, $4)";
+    PASS = "SELECT deployment_id, credential_hash, expires_at FROM door_passes WHERE hash = $1";
+    DROP_PASS = "DELETE FROM door_passes WHERE hash = $1";
+    PRUNE_PASSES = "DELETE FROM door_passes WHERE hash IN (SELECT hash FROM door_passes WHERE expires_at < $1 LIMIT $2)";
+    PORT_OF = "SELECT port FROM door_ports WHERE deployment_id = $1";
+    PORTS = "SELECT port FROM door_ports ORDER BY port";
+    TAKE_PORT = "INSERT INTO door_ports (port, deployment_id) VALUES ($1, $2)";
+    FREE_PORT = "DELETE FROM door_ports WHERE deployment_id = $1";
+    DROP_CODES_OF = "DELETE FROM door_codes WHERE deployment_id = $1";
+    DROP_PASSES_OF = "DELETE FROM door_passes WHERE deployment_id = $1";
+}
+
+/// A deployment as its address tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addressed {
+    /// The deployment.
+    pub id: Id,
+    /// Its organization.
+    pub organization_id: Id,
+    /// Its name in the data plane.
+    pub namespace: String,
+}
+
+/// What a code or a pass opens, for whom, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// The deployment.
+    pub deployment_id: Id,
+    /// The hash of the token that it stands for.
+    pub credential_hash: String,
+    /// Until when.
+    pub expires_at: Timestamp,
+}
+
+/// The deployment of a namespace.
+pub fn by_namespace(conn: &Conn, namespace: &str) -> Result<Option<Addressed>> {
+    conn.query_opt(&BY_NAMESPACE, params![namespace], addressed)
+}
+
+/// The deployment that a port belongs to.
+pub fn by_port(conn: &Conn, port: u16) -> Result<Option<Addressed>> {
+    conn.query_opt(&BY_PORT, params![i64::from(port)], addressed)
+}
+
+/// The workspace of a deployment, and what it is doing.
+pub fn behind(conn: &Conn, id: Id) -> Result<Option<(Id, DeploymentStatus)>> {
+    conn.query_opt(&BEHIND, params![id.as_str()], |row| Ok((row.id(0)?, row.word(1)?)))
+}
+
+/// Adds a one-time code.
+pub fn add_code(tx: &Tx, hash: &str, opening: &Opening) -> Result<()> {
+    tx.execute(&ADD_CODE, &values(hash, opening))?;
+    Ok(())
+}
+
+/// Finds a one-time code, and leaves it.
+pub fn code(conn: &Conn, hash: &str) -> Result<Option<Opening>> {
+    conn.query_opt(&CODE, params![hash], opening)
+}
+
+/// Uses up a one-time code; of two who try, one finds it.
+pub fn take_code(tx: &Tx, hash: &str) -> Result<Option<Opening>> {
+    Ok(tx.query(&TAKE_CODE, params![hash], opening)?.pop())
+}
+
+/// Adds what a browser holds on the origin of a deployment.
+pub fn add_pass(tx: &Tx, hash: &str, opening: &Opening) -> Result<()> {
+    tx.execute(&ADD_PASS, &values(hash, opening))?;
+    Ok(())
+}
+
+/// Finds what a browser holds.
+pub fn pass(conn: &Conn, hash: &str) -> Result<Option<Opening>> {
+    conn.query_opt(&PASS, params![hash], opening)
+}
+
+/// Takes away what a browser holds.
+pub fn drop_pass(tx: &Tx, hash: &str) -> Result<()> {
+    tx.execute(&DROP_PASS, params![hash])?;
+    Ok(())
+}
+
+/// Drops some codes that ended before a time; says how many.
+pub fn prune_codes(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64> {
+    tx.execute(&PRUNE_CODES, params![before.millis(), limit])
+}
+
+/// Drops some passes that ended before a time; says how many.
+pub fn prune_passes(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64> {
+    tx.execute(&PRUNE_PASSES, params![before.millis(), limit])
+}
+
+/// The port of a deployment.
+pub fn port_of(conn: &Conn, deployment_id: Id) -> Result<Option<u16>> {
+    Ok(conn.query_opt(&PORT_OF, params![deployment_id.as_str()], port)?.flatten())
+}
+
+/// Every port that belongs to a deployment, in order.
+pub fn ports(conn: &Conn) -> Result<Vec<u16>> {
+    Ok(conn.query(&PORTS, params![], port)?.into_iter().flatten().collect())
+}
+
+/// Gives a port to a deployment; fails as a unique index does where either has another.
+pub fn take_port(tx: &Tx, port: u16, deployment_id: Id) -> Result<()> {
+    tx.execute(&TAKE_PORT, params![i64::from(port), deployment_id.as_str()])?;
+    Ok(())
+}
+
+/// Gives back the port of a deployment.
+pub fn free_port(tx: &Tx, deployment_id: Id) -> Result<()> {
+    tx.execute(&FREE_PORT, params![deployment_id.as_str()])?;
+    Ok(())
+}
+
+/// Removes what leads to a deployment.
+pub fn delete_of_deployment(tx: &Tx, deployment_id: Id) -> Result<()> {
+    tx.execute(&DROP_CODES_OF, params![deployment_id.as_str()])?;
+    tx.execute(&DROP_PASSES_OF, params![deployment_id.as_str()])?;
+    free_port(tx, deployment_id)
+}
+
+fn values<'a>(hash: &'a str, opening: &'a Opening) -> [Value<'a>; 4] {
+    [
+        hash.into(),
+        opening.deployment_id.as_str().into(),
+        opening.credential_hash.as_str().into(),
+        opening.expires_at.millis().into(),
+    ]
+}
+
+fn addressed(row: &Row<'_>) -> Result<Addressed> {
+    Ok(Addressed { id: row.id(0)?, organization_id: row.id(1)?, namespace: row.get(2)? })
+}
+
+fn opening(row: &Row<'_>) -> Result<Opening> {
+    Ok(Opening { deployment_id: row.id(0)?, credential_hash: row.get(1)?, expires_at: row.time(2)? })
+}
+
+fn port(row: &Row<'_>) -> Result<Option<u16>> {
+    Ok(u16::try_from(row.get::<i64>(0)?).ok())
+}
