@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use podium_api::Id;
 use podium_dataplane::simulated::Simulated;
-use podium_dataplane::{
-    Answer, Changes, Cluster, DataPlane, Door, Environment, Observed, ObservedCluster,
-};
+use podium_dataplane::{Answer, Changes, Cluster, DataPlane, Door, Environment, Observed, ObservedCluster};
 use podium_reconcile::{Loops, Options};
 use podium_testkit::TestApp;
 use tokio::sync::oneshot;
