@@ -14,10 +14,12 @@ mod write;
 pub(crate) use index::Blocks;
 pub(crate) use name::Name;
 pub(crate) use read::{Segment, Unpacker};
-pub(crate) use write::Builder;
+pub(crate) use write::{Builder, Press};
 
 /// A segment holds no more blocks than this.
 pub(crate) const MAX_BLOCKS: usize = 256;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::damage;

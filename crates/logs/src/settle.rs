@@ -15,7 +15,7 @@ use std::time::Duration;
 use podium_api::{Id, Timestamp};
 
 use crate::hour::Hour;
-use crate::segment::{Builder, Name};
+use crate::segment::{Builder, Name, Press};
 use crate::shared::Shared;
 use crate::tails::Cut;
 use crate::writer::{Done, tell};
@@ -45,7 +45,7 @@ pub(crate) fn start(
     stops: Arc<AtomicBool>,
 ) -> io::Result<(Sender<Task>, JoinHandle<()>)> {
     let (sender, tasks) = channel();
-    let settler = Settler { shared, stops, to_merge: VecDeque::new(), hour: None };
+    let settler = Settler { shared, stops, press: Press::new()?, to_merge: VecDeque::new(), hour: None };
     let thread =
         std::thread::Builder::new().name("log segments".into()).spawn(move || settler.run(&tasks))?;
     Ok((sender, thread))
@@ -54,6 +54,7 @@ pub(crate) fn start(
 struct Settler {
     shared: Arc<Shared>,
     stops: Arc<AtomicBool>,
+    press: Press,
     /// Deployments whose segments are still to be looked through.
     to_merge: VecDeque<Id>,
     /// The hour in which everything was looked through last.
@@ -92,15 +93,16 @@ impl Settler {
                 Err(TryRecvError::Empty) => {}
             }
             let Some(id) = self.to_merge.pop_front() else { return tasks.recv().ok() };
-            let over = |name: &Name| self.hour.is_some_and(|now| name.hour < now);
-            if let Err(error) = merge::what_is_over(&self.shared, id, over) {
+            let now = self.hour;
+            let over = |name: &Name| now.is_some_and(|now| name.hour < now);
+            if let Err(error) = merge::what_is_over(&self.shared, &mut self.press, id, over) {
                 tracing::warn!(%error, deployment = %id, "segments of logs stay unmerged for now");
             }
         }
     }
 
     /// Brings a piece into a segment, however long it takes: the journal cannot go on without.
-    fn settle(&self, cut: &Arc<Cut>) {
+    fn settle(&mut self, cut: &Arc<Cut>) {
         let mut wait = WAIT;
         while let Err(error) = self.write(cut) {
             tracing::error!(%error, "a segment of logs cannot be written; it is tried again");
@@ -113,14 +115,14 @@ impl Settler {
         }
         self.shared.tails.settle(cut);
         self.shared.settled(cut.weight);
-        if let Err(error) = merge::what_piled_up(&self.shared, cut.key) {
+        if let Err(error) = merge::what_piled_up(&self.shared, &mut self.press, cut.key) {
             tracing::warn!(%error, deployment = %cut.key.0, "segments of logs stay unmerged for now");
         }
     }
 
-    fn write(&self, cut: &Cut) -> io::Result<()> {
+    fn write(&mut self, cut: &Cut) -> io::Result<()> {
         let (id, hour) = cut.key;
-        let mut segment = Builder::new(&self.shared.directory(id), hour)?;
+        let mut segment = Builder::new(&mut self.press, &self.shared.directory(id), hour)?;
         for block in &cut.blocks {
             segment.add(block)?;
         }

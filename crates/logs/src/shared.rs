@@ -13,7 +13,7 @@ use crate::missing_is_none;
 use crate::tails::Tails;
 
 /// So many bytes of lines may wait for their segments before those who bring lines have to wait.
-const MOST_WAITING: usize = 48 * 1024 * 1024;
+const MOST_WAITING: usize = 24 * 1024 * 1024;
 /// How often whoever waits looks whether it waits in vain.
 const LOOK: Duration = Duration::from_millis(200);
 

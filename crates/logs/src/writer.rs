@@ -26,9 +26,9 @@ use crate::tails::{Cut, Growing};
 const WAITING: usize = 256;
 /// How many lines are written together, and how many bytes, roughly.
 const TOGETHER: usize = 20_000;
-const BYTES_TOGETHER: usize = 8 * 1024 * 1024;
+const BYTES_TOGETHER: usize = 4 * 1024 * 1024;
 /// A file of the journal is complete once it is as long as this.
-const LONG_JOURNAL: u64 = 32 * 1024 * 1024;
+const LONG_JOURNAL: u64 = 24 * 1024 * 1024;
 
 /// What the writer is told.
 pub(crate) enum Command {
@@ -78,8 +78,10 @@ impl Writer {
         let mut highest = 0;
         journal::replay(&shared.journal(), |record| {
             match record {
+                // Numbers only grow; one that does not was copied by whatever damaged the file.
+                Record::Line { number, .. } | Record::Removal { number, .. } if number <= highest => {}
                 Record::Line { number, deployment_id, millis, source, text } => {
-                    highest = highest.max(number);
+                    highest = number;
                     let hour = Hour::of(Timestamp::from_millis(millis));
                     if !settled.contains_key(&deployment_id) {
                         settled.insert(deployment_id, settled_in(&shared, deployment_id)?);
@@ -93,7 +95,7 @@ impl Writer {
                     }
                 }
                 Record::Removal { number, deployment_id } => {
-                    highest = highest.max(number);
+                    highest = number;
                     shared.tails.remove(deployment_id);
                     let (done, _) = oneshot::channel();
                     let _ = self.tasks.send(Task::Remove { deployment_id, below: number, done });

@@ -14,12 +14,33 @@ pub(crate) const RARE: &str = "heartbeatlost";
 const RARE_EVERY: u64 = 1_000_000;
 
 const DAGS: &[&str] = &[
-    "etl_orders", "etl_customers", "dbt_daily", "ml_features", "billing_export", "inventory_sync", "web_events",
-    "fraud_scores", "churn_model", "warehouse_vacuum", "reports_weekly", "crm_import", "payments_reconcile",
+    "etl_orders",
+    "etl_customers",
+    "dbt_daily",
+    "ml_features",
+    "billing_export",
+    "inventory_sync",
+    "web_events",
+    "fraud_scores",
+    "churn_model",
+    "warehouse_vacuum",
+    "reports_weekly",
+    "crm_import",
+    "payments_reconcile",
 ];
 const TASKS: &[&str] = &[
-    "extract", "transform", "load_partition", "validate_schema", "publish", "wait_for_file", "train", "notify",
-    "cleanup", "compact", "check_freshness", "copy_to_warehouse",
+    "extract",
+    "transform",
+    "load_partition",
+    "validate_schema",
+    "publish",
+    "wait_for_file",
+    "train",
+    "notify",
+    "cleanup",
+    "compact",
+    "check_freshness",
+    "copy_to_warehouse",
 ];
 const TRACEBACK: &[&str] = &[
     "Traceback (most recent call last):",
@@ -51,8 +72,14 @@ struct Task {
 
 impl Lines {
     pub(crate) fn new(deployment_id: Id, total: u64) -> Self {
-        let mut lines =
-            Self { deployment_id, total, made: 0, random: 0x9e37_79b9_7f4a_7c15, traceback: 0, task: Task::default() };
+        let mut lines = Self {
+            deployment_id,
+            total,
+            made: 0,
+            random: 0x9e37_79b9_7f4a_7c15,
+            traceback: 0,
+            task: Task::default(),
+        };
         lines.next_task();
         lines
     }
@@ -99,7 +126,8 @@ impl Lines {
             return (LogSource::Worker, TRACEBACK[TRACEBACK.len() - 1 - self.traceback].to_owned());
         }
         if self.made % RARE_EVERY == RARE_EVERY / 2 {
-            let text = format!("WARNING supervisor: {RARE} for task instance {} after 300 seconds", self.task.id);
+            let text =
+                format!("WARNING supervisor: {RARE} for task instance {} after 300 seconds", self.task.id);
             return (LogSource::Scheduler, text);
         }
         let kind = self.random(100);
@@ -137,7 +165,10 @@ impl Lines {
             ),
             45..65 => (
                 LogSource::ApiServer,
-                format!("INFO: 127.0.0.1:{port} - \"PUT /execution/task-instances/{id}/heartbeat HTTP/1.1\" 204 No Content duration_ms={}", number % 90),
+                format!(
+                    "INFO: 127.0.0.1:{port} - \"PUT /execution/task-instances/{id}/heartbeat HTTP/1.1\" 204 No Content duration_ms={}",
+                    number % 90
+                ),
             ),
             65..92 => (
                 LogSource::Worker,
@@ -156,9 +187,20 @@ impl Lines {
             ),
             98 => {
                 self.traceback = TRACEBACK.len();
-                (LogSource::Worker, format!("ERROR task_runner.py:912: Task failed with exception ti_id={id} dag_id={dag} task_id={task}"))
+                (
+                    LogSource::Worker,
+                    format!(
+                        "ERROR task_runner.py:912: Task failed with exception ti_id={id} dag_id={dag} task_id={task}"
+                    ),
+                )
             }
-            _ => (LogSource::Worker, format!("INFO Done. Returned value was: {{'rows': {number}, 'checksum': '{:016x}'}}", self.random(u64::MAX))),
+            _ => (
+                LogSource::Worker,
+                format!(
+                    "INFO Done. Returned value was: {{'rows': {number}, 'checksum': '{:016x}'}}",
+                    self.random(u64::MAX)
+                ),
+            ),
         }
     }
 }

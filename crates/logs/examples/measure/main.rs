@@ -98,7 +98,10 @@ async fn many(directory: &str) -> Outcome {
         for some in 0..DEPLOYMENTS / 100 {
             let made = (0..100).flat_map(|one| {
                 let id = Id::from_parts(0, 0, some * 100 + one + 1);
-                Lines::new(id, 4).map(move |line| Line { timestamp: line.timestamp + Duration::from_secs(round * 60), ..line })
+                Lines::new(id, 4).map(move |line| Line {
+                    timestamp: line.timestamp + Duration::from_secs(round * 60),
+                    ..line
+                })
             });
             store.append(made.collect()).await?;
         }
@@ -136,9 +139,9 @@ async fn search(directory: &str, total: u64) -> Outcome {
         ("rare_word", RARE.to_owned(), 100, 10),
         ("unique_id", task_id, 100, 10),
         ("absent_word", "nosuchwordanywhere".to_owned(), 100, 10),
-        ("beginning", format!("{}*", &RARE[..8]), 100, 10),
+        ("beginning", format!("{}*", &RARE[..10]), 100, 10),
         ("common_word", "info".to_owned(), 100, 10),
-        ("two_common_words", "operationalerror refused".to_owned(), 100, 10),
+        ("two_words", "operationalerror refused".to_owned(), 100, 10),
         ("everything_newest", String::new(), 100, 10),
         ("substring", format!("\"{part}\""), 100, 3),
     ];
@@ -189,7 +192,8 @@ fn engine_seconds() -> Outcome<f64> {
         let stat = fs::read_to_string(task?.path().join("stat"))?;
         let Some((head, rest)) = stat.rsplit_once(") ") else { continue };
         if head.ends_with("(logs") || head.ends_with("(log segments") {
-            let fields: Vec<f64> = rest.split(' ').skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
+            let fields: Vec<f64> =
+                rest.split(' ').skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
             ticks += fields.iter().sum::<f64>();
         }
     }

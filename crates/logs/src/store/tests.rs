@@ -14,6 +14,9 @@ use tempfile::TempDir;
 use super::*;
 use crate::Query;
 
+#[path = "damage.rs"]
+mod damage;
+
 const DAY: i64 = 86_400_000;
 const START: i64 = 1_800_000_000_000;
 const RETENTION: Duration = Duration::from_hours(15 * 24);
