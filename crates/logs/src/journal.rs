@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::block::{MAX_TEXT, number_of, pieces, source_of};
 use crate::bytes::Reader;
-use crate::{Line, missing_is_none};
+use crate::{Line, Origin, missing_is_none};
 
 const ENDING: &str = ".journal";
 const START: [u8; 4] = *b"lgJ1";
@@ -24,9 +24,12 @@ const HEAD: usize = 4 + 4 + 8;
 /// A frame is closed once it is as long as this.
 const FULL: usize = 1 << 20;
 /// No frame is longer.
-const MAX_BODY: usize = FULL + MAX_TEXT + 128;
+const MAX_BODY: usize = FULL + MAX_TEXT + MAX_BATCH + 128;
 const LINES: u8 = 1;
 const REMOVAL: u8 = 2;
+const BATCH: u8 = 3;
+/// The longest batch of a sender: it stands in one frame, whole or not at all.
+pub(crate) const MAX_BATCH: usize = 8 << 20;
 /// As long as any id.
 const ID: usize = 25;
 
@@ -37,6 +40,8 @@ pub(crate) enum Record<'a> {
     Line { number: u64, deployment_id: Id, millis: i64, source: LogSource, text: &'a str },
     /// Everything of a deployment below this number is gone.
     Removal { number: u64, deployment_id: Id },
+    /// The lines from this number on are a batch of a sender.
+    Batch { number: u64, origin: Origin },
 }
 
 /// Writes frames into memory.
@@ -55,18 +60,34 @@ impl Frames {
     /// Adds a line, in pieces where it is too long; each piece takes the next number.
     pub(crate) fn line(&mut self, number: &mut u64, line: &Line) {
         for text in pieces(&line.text) {
-            self.piece(*number, line, text);
+            if self.open.is_some_and(|start| self.bytes.len() - start >= FULL) {
+                self.close();
+            }
+            if self.open.is_none() {
+                self.begin(LINES, *number);
+            }
+            self.piece(line, text);
             *number += 1;
         }
     }
 
-    fn piece(&mut self, number: u64, line: &Line, text: &str) {
-        if self.open.is_some_and(|start| self.bytes.len() - start >= FULL) {
-            self.close();
+    /// Adds the lines of a batch, which are not longer than [`MAX_BATCH`] together.
+    pub(crate) fn batch(&mut self, number: &mut u64, origin: &Origin, lines: &[Line]) {
+        self.close();
+        self.begin(BATCH, *number);
+        self.bytes.extend_from_slice(origin.deployment_id.as_str().as_bytes());
+        self.bytes.extend_from_slice(&origin.sender.to_le_bytes());
+        self.bytes.extend_from_slice(&origin.sequence.to_le_bytes());
+        for line in lines {
+            for text in pieces(&line.text) {
+                self.piece(line, text);
+                *number += 1;
+            }
         }
-        if self.open.is_none() {
-            self.begin(LINES, number);
-        }
+        self.close();
+    }
+
+    fn piece(&mut self, line: &Line, text: &str) {
         // A line of the same deployment as the one before does not repeat its id.
         let is_same = self.deployment_id == Some(line.deployment_id);
         self.bytes.push(number_of(line.source) << 1 | u8::from(is_same));
@@ -233,13 +254,21 @@ fn records(body: &[u8], each: &mut impl FnMut(Record<'_>) -> io::Result<()>) -> 
         let Some(deployment_id) = id(&mut reader) else { return Ok(()) };
         return each(Record::Removal { number, deployment_id });
     }
+    if kind == BATCH {
+        let Some(origin) = origin(&mut reader) else { return Ok(()) };
+        each(Record::Batch { number, origin })?;
+    }
     let mut deployment_id = None;
-    while kind == LINES && !reader.is_at_end() {
+    while matches!(kind, LINES | BATCH) && !reader.is_at_end() {
         let Some(record) = line(&mut reader, number, &mut deployment_id) else { return Ok(()) };
         each(record)?;
         number += 1;
     }
     Ok(())
+}
+
+fn origin(reader: &mut Reader<'_>) -> Option<Origin> {
+    Some(Origin { deployment_id: id(reader)?, sender: reader.u64()?, sequence: reader.u64()? })
 }
 
 fn line<'a>(reader: &mut Reader<'a>, number: u64, deployment_id: &mut Option<Id>) -> Option<Record<'a>> {

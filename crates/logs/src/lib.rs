@@ -17,6 +17,7 @@ mod hour;
 mod journal;
 mod merge;
 mod numbers;
+mod origins;
 mod query;
 mod scan;
 mod segment;
@@ -36,6 +37,7 @@ use podium_api::enums::LogSource;
 use podium_api::{Id, Timestamp};
 
 pub use follow::{Follow, Follower, News, Numbered};
+pub use origins::Origin;
 pub use query::Query;
 pub use snapshots::Snapshot;
 pub use store::LogStore;

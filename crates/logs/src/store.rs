@@ -12,10 +12,11 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::find::{self, Found, Wanted};
 use crate::follow::{self, Follow, Follower, News};
+use crate::journal::MAX_BATCH;
 use crate::shared::Shared;
 use crate::snapshots::{Snapshot, Snapshots};
-use crate::writer::{self, Command, Done};
-use crate::{Entry, Line, Page, Search, settle};
+use crate::writer::{self, Batch, Command};
+use crate::{Entry, Line, Origin, Page, Search, settle};
 
 /// How many searches read at the same time; further ones wait.
 const READERS: usize = 8;
@@ -61,7 +62,18 @@ impl LogStore {
         if lines.is_empty() {
             return Ok(());
         }
-        self.tell(|done| Command::Append(lines, done)).await
+        self.tell(|added| Command::Append(Batch { lines, origin: None }, added)).await.map(drop)
+    }
+
+    /// Adds the lines of a sender's batch, all of its deployment, unless this batch or a later one of the sender was added
+    /// before; says whether they are new.
+    pub async fn append_once(&self, origin: Origin, lines: Vec<Line>) -> io::Result<bool> {
+        let length: usize = lines.iter().map(|line| line.text.len() + 64).sum();
+        if length > MAX_BATCH || lines.iter().any(|line| line.deployment_id != origin.deployment_id) {
+            let message = "a batch is of one deployment and at most 8 MiB";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        self.tell(|added| Command::Append(Batch { lines, origin: Some(origin) }, added)).await
     }
 
     /// Begins a search of a subject: its pages see what has been written by now, and nothing later.
@@ -118,7 +130,10 @@ impl LogStore {
         self.tell(Command::Settle).await
     }
 
-    async fn tell(&self, command: impl FnOnce(Done) -> Command) -> io::Result<()> {
+    async fn tell<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<io::Result<T>>) -> Command,
+    ) -> io::Result<T> {
         let ended = || io::Error::other("the log writer has ended");
         let (done, told) = oneshot::channel();
         let writer = self.writer.as_ref().ok_or_else(ended)?;

@@ -12,15 +12,16 @@ use std::thread::JoinHandle;
 use podium_api::{Id, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::Line;
 use crate::block::{number_of, pieces};
 use crate::hour::{Hour, Key};
 use crate::journal::{self, Frames, Journal, Record};
 use crate::numbers;
+use crate::origins::Origins;
 use crate::segment::Name;
 use crate::settle::Task;
 use crate::shared::Shared;
 use crate::tails::{Cut, Growing};
+use crate::{Line, Origin};
 
 /// How many batches can wait before those who bring them have to.
 const WAITING: usize = 256;
@@ -32,8 +33,8 @@ const LONG_JOURNAL: u64 = 24 * 1024 * 1024;
 
 /// What the writer is told.
 pub(crate) enum Command {
-    /// Write these lines.
-    Append(Vec<Line>, Done),
+    /// Write these lines; says whether they are new.
+    Append(Batch, Added),
     /// Forget a deployment.
     Remove(Id, Done),
     /// Forget days that were over by then, at this moment.
@@ -42,6 +43,14 @@ pub(crate) enum Command {
     Settle(Done),
 }
 
+/// Lines that are written together, and where they come from if that is to be remembered.
+pub(crate) struct Batch {
+    pub(crate) lines: Vec<Line>,
+    pub(crate) origin: Option<Origin>,
+}
+
+/// Where it is said whether lines were added.
+pub(crate) type Added = oneshot::Sender<io::Result<bool>>;
 /// Where it is said that something is done.
 pub(crate) type Done = oneshot::Sender<io::Result<()>>;
 
@@ -52,7 +61,9 @@ pub(crate) fn start(
 ) -> io::Result<(mpsc::Sender<Command>, JoinHandle<()>)> {
     let (sender, receiver) = mpsc::channel(WAITING);
     let journal = Journal::open(shared.journal())?;
-    let mut writer = Writer { shared, tasks, journal, frames: Frames::new(), next: 0, has_begun: false };
+    let origins = Origins::load(shared.root())?;
+    let mut writer =
+        Writer { shared, tasks, origins, journal, frames: Frames::new(), next: 0, has_begun: false };
     writer.recover()?;
     let thread = std::thread::Builder::new().name("logs".into()).spawn(move || writer.run(receiver))?;
     Ok((sender, thread))
@@ -64,6 +75,7 @@ struct Writer {
     tasks: Sender<Task>,
     journal: Journal,
     frames: Frames,
+    origins: Origins,
     /// The number of the next line.
     next: u64,
     /// Whether it is written down that numbers of this stretch are given out.
@@ -94,8 +106,14 @@ impl Writer {
                         self.hand_over(cuts);
                     }
                 }
+                Record::Batch { number, origin } => {
+                    if number > highest {
+                        self.origins.note(&origin, number);
+                    }
+                }
                 Record::Removal { number, deployment_id } => {
                     highest = number;
+                    self.origins.forget(deployment_id);
                     shared.tails.remove(deployment_id);
                     let (done, _) = oneshot::channel();
                     let _ = self.tasks.send(Task::Remove { deployment_id, below: number, done });
@@ -114,15 +132,15 @@ impl Writer {
             let (mut lines, mut bytes) = (0, 0);
             let mut next = Some(command);
             while let Some(Command::Append(batch, done)) = next {
-                lines += batch.len();
-                bytes += batch.iter().map(|line| line.text.len()).sum::<usize>();
+                lines += batch.lines.len();
+                bytes += batch.lines.iter().map(|line| line.text.len()).sum::<usize>();
                 batches.push(batch);
                 waiting.push(done);
                 let has_room = lines < TOGETHER && bytes < BYTES_TOGETHER;
                 next = if has_room { commands.try_recv().ok() } else { None };
             }
             if !waiting.is_empty() {
-                tell(waiting, &self.append(&batches));
+                self.answer(&mut batches, waiting);
             }
             match next {
                 Some(Command::Remove(id, done)) => self.remove(id, done),
@@ -148,21 +166,53 @@ impl Writer {
         Ok(self.next)
     }
 
-    fn append(&mut self, batches: &[Vec<Line>]) -> io::Result<()> {
+    /// Adds batches, but for those that were added before, and tells those who brought them.
+    fn answer(&mut self, batches: &mut [Batch], waiting: Vec<Added>) {
+        let mut sent: Vec<Origin> = Vec::new();
+        let mut are_new = Vec::with_capacity(batches.len());
+        for batch in batches.iter_mut() {
+            let is_new = batch.origin.as_ref().is_none_or(|origin| {
+                let is_same = |other: &Origin| {
+                    (other.deployment_id, other.sender) == (origin.deployment_id, origin.sender)
+                };
+                let again = sent.iter().any(|other| is_same(other) && other.sequence >= origin.sequence);
+                !again && self.origins.is_new(origin)
+            });
+            if !is_new {
+                batch.lines.clear();
+                batch.origin = None;
+            }
+            sent.extend(batch.origin);
+            are_new.push(is_new);
+        }
+        let outcome = self.append(batches);
+        for (added, is_new) in waiting.into_iter().zip(are_new) {
+            let told = outcome.as_ref().map(|()| is_new);
+            let _ = added.send(told.map_err(|error| io::Error::new(error.kind(), error.to_string())));
+        }
+    }
+
+    fn append(&mut self, batches: &[Batch]) -> io::Result<()> {
         self.shared.has_room()?;
         let first = self.number()?;
         let mut number = first;
-        for line in batches.iter().flatten() {
-            self.frames.line(&mut number, line);
+        let mut origins = Vec::new();
+        for Batch { lines, origin } in batches {
+            if let Some(origin) = origin {
+                origins.push((*origin, number));
+                self.frames.batch(&mut number, origin, lines);
+                continue;
+            }
+            lines.iter().for_each(|line| self.frames.line(&mut number, line));
         }
         self.next = number;
         self.journal.write(&mut self.frames)?;
+        origins.iter().for_each(|(origin, number)| self.origins.note(origin, *number));
+        let lines = || batches.iter().flat_map(|batch| &batch.lines);
         let cuts = {
             let mut tails = self.shared.tails.grow();
             let mut number = first;
-            for line in batches.iter().flatten() {
-                push(&mut tails, &mut number, line);
-            }
+            lines().for_each(|line| push(&mut tails, &mut number, line));
             std::mem::take(&mut tails.cuts)
         };
         self.shared.publish(number);
@@ -171,7 +221,7 @@ impl Writer {
             self.turn();
         }
         let mut rung = None;
-        let ids = batches.iter().flatten().map(|line| line.deployment_id);
+        let ids = lines().map(|line| line.deployment_id);
         self.shared.bells.ring(ids.filter(|id| rung.replace(*id) != Some(*id)));
         Ok(())
     }
@@ -180,7 +230,11 @@ impl Writer {
     fn turn(&mut self) {
         let cuts = self.shared.tails.cut_all();
         self.hand_over(cuts);
-        let _ = self.tasks.send(Task::DropJournal(self.journal.turn()));
+        let complete = self.journal.turn();
+        match self.origins.save(self.shared.root()) {
+            Ok(()) => drop(self.tasks.send(Task::DropJournal(complete))),
+            Err(error) => tracing::warn!(%error, "a file of the journal of logs stays for now"),
+        }
     }
 
     fn hand_over(&self, cuts: Vec<Arc<Cut>>) {
@@ -198,6 +252,7 @@ impl Writer {
         });
         match noted {
             Ok(below) => {
+                self.origins.forget(deployment_id);
                 self.shared.tails.remove(deployment_id);
                 self.shared.bells.end(deployment_id);
                 let _ = self.tasks.send(Task::Remove { deployment_id, below, done });

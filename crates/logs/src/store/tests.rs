@@ -290,6 +290,35 @@ async fn a_lost_count_of_numbers_is_made_up_from_segments() {
     assert_eq!(all(&store).await, ["b", "a"]);
 }
 
+#[tokio::test]
+async fn a_batch_that_is_sent_again_is_not_added_again() {
+    let directory = TempDir::new().unwrap();
+    let mut store = open(directory.path());
+    let batch = |sender: &str, sequence| Origin::new(id(1), sender, sequence);
+    assert!(store.append_once(batch("a", 1), vec![line(START, "a1")]).await.unwrap());
+    assert!(!store.append_once(batch("a", 1), vec![line(START, "a1")]).await.unwrap());
+    assert!(store.append_once(batch("b", 1), vec![line(START, "b1")]).await.unwrap());
+    for round in 0..3 {
+        drop(store);
+        store = open(directory.path());
+        assert!(!store.append_once(batch("a", 1), vec![line(START, "a1")]).await.unwrap(), "{round}");
+        store.settle().await.unwrap();
+    }
+    assert!(store.append_once(batch("a", 7), vec![line(START, "a7")]).await.unwrap());
+    assert!(!store.append_once(batch("a", 6), vec![line(START, "a6")]).await.unwrap());
+    let (first, second) = tokio::join!(
+        store.append_once(batch("c", 1), vec![line(START, "c1")]),
+        store.append_once(batch("c", 1), vec![line(START, "c1")]),
+    );
+    assert_ne!(first.unwrap(), second.unwrap());
+    assert_eq!(all(&store).await, ["c1", "a7", "b1", "a1"]);
+    store.remove(id(1)).await.unwrap();
+    assert!(store.append_once(batch("a", 1), vec![line(START, "anew")]).await.unwrap());
+    assert_eq!(all(&store).await, ["anew"]);
+    let elsewhere = Line { deployment_id: id(2), ..line(START, "x") };
+    assert!(store.append_once(batch("a", 2), vec![elsewhere]).await.is_err());
+}
+
 async fn news(store: &LogStore, follower: &mut Follower) -> Vec<String> {
     let mut texts = Vec::new();
     loop {
