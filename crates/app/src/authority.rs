@@ -165,6 +165,20 @@ impl App {
     }
 
     async fn load(&self, token: &str, key: Key, generation: u64, now: Timestamp) -> Result<Authority> {
+        self.verify(token, now).await?;
+        let credential = move |conn: &Conn| credentials::by_hash(conn, &hex(&key.0));
+        let is_agent = self.db.read(None, credential).await?;
+        if is_agent.is_some_and(|credential| credential.kind == CredentialKind::AgentToken) {
+            let message =
+                "This is an agent token: it opens the agent endpoints of its deployment and nothing else.";
+            return Err(Refusal::Forbidden(message.into()).into());
+        }
+        let authority = self.db.read(None, move |conn| read_authority(conn, key, generation)).await?;
+        authority.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))
+    }
+
+    /// Refuses a token that was not signed here, or has expired. Whether it is alive is for the database to say.
+    pub(crate) async fn verify(&self, token: &str, now: Timestamp) -> Result<()> {
         let unauthenticated = |why| Err(Error::Unauthenticated(why));
         let claims = match self.keys.load().verify(token) {
             Err(NotOurs::UnknownKey) => {
@@ -177,15 +191,7 @@ impl App {
         if claims.exp.is_some_and(|end| end <= now.millis().div_euclid(1000)) {
             return unauthenticated(Unauthenticated::Expired);
         }
-        let credential = move |conn: &Conn| credentials::by_hash(conn, &hex(&key.0));
-        let is_agent = self.db.read(None, credential).await?;
-        if is_agent.is_some_and(|credential| credential.kind == CredentialKind::AgentToken) {
-            let message =
-                "This is an agent token: it opens the agent endpoints of its deployment and nothing else.";
-            return Err(Refusal::Forbidden(message.into()).into());
-        }
-        let authority = self.db.read(None, move |conn| read_authority(conn, key, generation)).await?;
-        authority.map_or_else(|| unauthenticated(Unauthenticated::Revoked), Ok)
+        Ok(())
     }
 
     /// Notes the minute in which an API token was used; written together with others, once a minute.

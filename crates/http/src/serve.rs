@@ -77,6 +77,7 @@ pub async fn serve(
         });
     }
     drop(listener);
+    server.stop();
     tokio::select! {
         () = graceful.shutdown() => Ok(Serving::Drained),
         () = tokio::time::sleep(server.settings().drain) => Ok(Serving::CutOff),

@@ -96,12 +96,10 @@ async fn many(directory: &str) -> Outcome {
     let rounds = 12;
     for round in 0..rounds {
         for some in 0..DEPLOYMENTS / 100 {
+            let moment = Timestamp::from_millis(START) + Duration::from_secs(round * 60);
             let made = (0..100).flat_map(|one| {
                 let id = Id::from_parts(0, 0, some * 100 + one + 1);
-                Lines::new(id, 4).map(move |line| Line {
-                    timestamp: line.timestamp + Duration::from_secs(round * 60),
-                    ..line
-                })
+                Lines::new(id, 4).map(move |line| Line { timestamp: moment, ..line })
             });
             store.append(made.collect()).await?;
         }

@@ -48,7 +48,7 @@ on_both_engines! {
             assert_eq!(message, format!("There is no such {thing}, or you may not see it."), "{}", spec.id);
             walked += 1;
         }
-        assert_eq!(walked, 20);
+        assert_eq!(walked, 21);
     }
 
     async fn a_stranger_cannot_tell_what_is_from_what_is_not(app) {
@@ -76,6 +76,7 @@ async fn take(app: &TestApp, prepared: &Prepared, step: &str, stranger: &Actor) 
         "member" => call.by(&app.session_of(&everything_but_it(app, prepared).await).await),
         _ => match prepared.spec.access {
             Access::Public => call,
+            Access::Agent => call.by(prepared.caller(stranger)),
             Access::Token | Access::Member | Access::Permission(_) => {
                 call.by(&app.session_of(&nothing_but_it(app, prepared).await).await)
             }
@@ -100,6 +101,8 @@ fn usual(access: Access, step: &str, answer: &Answer) -> bool {
     match step {
         "nobody" => says("missing"),
         "malformed" => says("malformed"),
+        // Whoever is no agent is told so, whatever the path names.
+        "stranger" if access == Access::Agent => answer.code() == 403,
         "stranger" => answer.code() == 404,
         "member" if access != Access::Member => answer.code() == 403,
         _ => answer.status.is_success(),

@@ -26,6 +26,8 @@ pub(super) struct Prepared {
     pub(super) etag: String,
     /// What the permission is needed on.
     pub(super) on: On,
+    /// The agent that may call, where only agents may.
+    agent: Option<Actor>,
 }
 
 impl Prepared {
@@ -35,8 +37,13 @@ impl Prepared {
             Access::Permission(name) => {
                 Some(Permission::named(name).expect("operations name known permissions"))
             }
-            Access::Public | Access::Token | Access::Member => None,
+            Access::Public | Access::Token | Access::Member | Access::Agent => None,
         }
+    }
+
+    /// Who calls: this one, or the agent where only agents may.
+    pub(super) fn caller<'a>(&'a self, usual: &'a Actor) -> &'a Actor {
+        self.agent.as_ref().unwrap_or(usual)
     }
 
     /// The call, by nobody yet.
@@ -85,6 +92,9 @@ pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
     if spec.id == "GetDeploymentLogs" {
         path.push_str("?sources=scheduler");
     }
+    if spec.id == "FollowDeploymentLogs" {
+        path.push_str("?sources=scheduler&waitSeconds=0");
+    }
     if spec.id == "GetClusterOptions" {
         path.push_str("?type=DEDICATED");
     }
@@ -94,7 +104,8 @@ pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
             body.as_ref().and_then(|body| body["workspaceId"].as_str()).expect("the body names its target");
         on = On::Workspace(id.parse().expect("an id"));
     }
-    Prepared { spec, path, body, etag: made.etag, on }
+    let agent = if spec.access == Access::Agent { Some(made.agent().await) } else { None };
+    Prepared { spec, path, body, etag: made.etag, on, agent }
 }
 
 trait NamesWorkspace {
@@ -209,6 +220,10 @@ impl Made<'_> {
             }
             "UpdateDeploymentHibernationOverride" => json!({ "isHibernating": true }),
             "CreateAgentToken" => json!({ "name": name }),
+            "SendAgentLogs" => {
+                let line = json!({ "timestamp": self.app.world.now(), "source": "worker", "text": "hello" });
+                json!({ "agent": name, "sequence": 1, "lines": [line] })
+            }
             "CreateEnvironmentObject" => {
                 let (_, workspace_id) = self.deployment().await;
                 connection(&name, workspace_id)
@@ -250,6 +265,15 @@ impl Made<'_> {
             "ChangePassword" => json!({ "currentPassword": "", "newPassword": NEW_PASSWORD }),
             _ => return None,
         })
+    }
+
+    /// An agent of the deployment.
+    async fn agent(&mut self) -> Actor {
+        let (id, _) = self.deployment.expect("the path names the deployment");
+        let path = self.app.path(&format!("/deployments/{id}/agent-tokens"));
+        let token = self.app.post(&self.app.owner, &path, json!({ "name": fresh(self.app) })).await.ok();
+        let text = |field: &str| token[field].as_str().expect("a text").to_owned();
+        Actor { id: text("id").parse().expect("an id"), token: text("token") }
     }
 
     /// A deploy that waits; for a rollback one that was finalized, and another after it.
