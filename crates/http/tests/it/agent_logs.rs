@@ -47,7 +47,7 @@ on_both_engines! {
         assert!(nobody.refused(401).contains("missing"));
         app.delete(&app.owner, &format!("{}/{}", all(&app, here), agent.id)).await.ok();
         assert!(app.post(&agent, &logs(&app, here), batch(2, &["x"])).await.refused(401).contains("revoked"));
-        assert_eq!(app.rows("audit_log").await, app.audit().await.len() as i64);
+        assert!(!Value::from(app.audit().await).to_string().contains("agents/logs"), "lines say enough themselves");
     }
 
     async fn a_batch_that_is_sent_again_is_not_added_again(app) {
