@@ -3,6 +3,7 @@
 
 mod client;
 mod deployments;
+pub(crate) mod logs;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -88,6 +88,7 @@ fn operations() -> String {
                 Access::Public => "public",
                 Access::Token => "token",
                 Access::Member => "member",
+                Access::Agent => "agent",
                 Access::Permission(permission) => permission,
             };
             [spec.id, spec.method.as_str(), spec.path, access, if spec.audited { "audited" } else { "-" }]

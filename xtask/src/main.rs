@@ -37,6 +37,8 @@ Usage: cargo xtask <command>
   schemathesis               only that part of the tests
   bench [--deployments]      the release program against a bare handler, as ratios; with --deployments only that half,
         [--million]          with --million also the start on a database of a million rows
+  bench --logs [--lines 10000000]
+                             the log store on its own: ingest, size, memory and searches against ripgrep
   crash [--rounds 50] [--callers 500]
                              kill the served program at random moments while callers create, deploy to and delete
                              deployments, on both engines, and check what is left
@@ -65,6 +67,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["tidy"] => tidy::run(),
         ["bench"] => bench::run(bench::What::All),
         ["bench", "--deployments"] => bench::run(bench::What::Deployments),
+        ["bench", "--logs", options @ ..] => bench::logs::run(options),
         ["bench", "--million"] => bench::run(bench::What::Million),
         ["crash", options @ ..] => crash::run(options),
         ["mutate"] => mutate::run(),

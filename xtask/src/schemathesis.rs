@@ -79,6 +79,8 @@ fn calls(tools: &Path, scratch: &Path, port: u16, token: &str) -> Command {
     // makes the same calls in the same order every time.
     command.args(["--workers", "1", "--request-timeout", "10", "--continue-on-failure"]);
     command.args(["--generation-database", "none", "--warnings", "off", "--no-color"]);
+    // It goes on until the caller has enough.
+    command.args(["--exclude-operation-id", "FollowDeploymentLogs"]);
     for operation in ENDS_THE_SESSION {
         command.args(["--exclude-operation-id", operation]);
     }

@@ -7,7 +7,7 @@ use serde_with::skip_serializing_none;
 use crate::enums::LogSource;
 use crate::operation::{Nothing, Operation, Permitted};
 use crate::path::OfDeployment;
-use crate::reply::Many;
+use crate::reply::{Events, Many};
 use crate::{Id, Timestamp};
 
 /// Searches the logs of a deployment.
@@ -19,6 +19,37 @@ pub const GET: Operation<Permitted, OfDeployment, GetDeploymentLogs, Nothing, Ma
     )
     .about("Deployment", "Get a deployment's logs")
     .live();
+
+/// Follows the logs of a deployment: lines as they are written.
+pub const FOLLOW: Operation<
+    Permitted,
+    OfDeployment,
+    FollowDeploymentLogs,
+    Nothing,
+    Events<DeploymentLogEntry>,
+> = Operation::get(
+    "FollowDeploymentLogs",
+    "/organizations/{organizationId}/deployments/{deploymentId}/logs/follow",
+    "deployment.logs.get",
+)
+.about("Deployment", "Follow a deployment's logs")
+.live();
+
+/// What to follow.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FollowDeploymentLogs {
+    /// The components whose lines are wanted.
+    #[schemars(length(min = 1))]
+    pub sources: Vec<LogSource>,
+    /// What the lines must say, as in a search.
+    pub search_text: Option<String>,
+    /// How many seconds to wait for lines before the stream ends: 0 gives what is there already. Without it the stream
+    /// goes on.
+    #[schemars(range(min = 0, max = 86_400))]
+    pub wait_seconds: Option<u64>,
+}
 
 /// What to look for.
 #[skip_serializing_none]

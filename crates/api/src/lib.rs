@@ -3,6 +3,7 @@
 //! Compiles alone and knows no HTTP library, no database and no async. Everything that speaks of an operation (the
 //! router, the OpenAPI document, the client, the tests) starts from the constants here.
 
+pub mod agent_logs;
 pub mod agent_tokens;
 pub mod allowed_ip_address_ranges;
 pub mod auth;
@@ -40,7 +41,7 @@ pub use error::{ErrorBody, FieldError};
 pub use id::{Id, NotAnId};
 pub use operation::{Access, Method, Nothing, Operation, Spec};
 pub use patch::Patch;
-pub use reply::{Blank, Lines, Many, One, Reply, ReplyKind};
+pub use reply::{Blank, Events, Lines, Many, One, Reply, ReplyKind};
 pub use time::Timestamp;
 
 /// Every operation.
@@ -61,6 +62,7 @@ pub const OPERATIONS: &[Spec] = &[
     clusters::UPDATE.spec,
     clusters::DELETE.spec,
     deployment_logs::GET.spec,
+    deployment_logs::FOLLOW.spec,
     environment_objects::LIST.spec,
     environment_objects::CREATE.spec,
     environment_objects::GET.spec,
@@ -122,6 +124,7 @@ pub const OPERATIONS: &[Spec] = &[
     agent_tokens::CREATE.spec,
     agent_tokens::GET.spec,
     agent_tokens::DELETE.spec,
+    agent_logs::SEND.spec,
     auth::ACCEPT_INVITE.spec,
     auth::SIGN_IN.spec,
     auth::RENEW.spec,

@@ -142,7 +142,7 @@ fn operation(spec: &Spec, schemas: &OperationSchemas) -> Value {
     }
     match spec.access {
         Access::Public => operation["security"] = json!([]),
-        Access::Token | Access::Member => {}
+        Access::Token | Access::Member | Access::Agent => {}
         Access::Permission(permission) => operation["x-permission"] = permission.into(),
     }
     operation
@@ -181,6 +181,9 @@ fn parameters(spec: &Spec, schemas: &OperationSchemas) -> Vec<Value> {
     if spec.compares_version() {
         parameters.push(header("If-Match", "Only if the resource still has this ETag.", text()));
     }
+    if spec.reply_kind == ReplyKind::Events {
+        parameters.push(header("Last-Event-ID", "Go on after this event.", text()));
+    }
     if spec.reads_one() {
         parameters.push(header("If-None-Match", "Only if the resource has changed since this ETag.", text()));
     }
@@ -194,6 +197,7 @@ fn responses(spec: &Spec, schemas: &OperationSchemas) -> Value {
         ReplyKind::Blank => ("200", None),
         ReplyKind::One | ReplyKind::Many => ("200", Some("application/json")),
         ReplyKind::Stream => ("200", Some("application/octet-stream")),
+        ReplyKind::Events => ("200", Some("text/event-stream")),
     };
     let mut success = json!({ "description": "Done.", "headers": { "X-Request-Id": header_schema("The id of the request.") } });
     if let (Some(media), Some(schema)) = (media, &schemas.reply) {
@@ -244,13 +248,14 @@ fn describe(status: u16) -> &'static str {
 impl Spec {
     /// Whether repeats under an `Idempotency-Key` have one effect.
     pub fn takes_idempotency_key(&self) -> bool {
-        self.method == Method::Post && self.access != Access::Public && !self.live
+        let answers_again = !matches!(self.access, Access::Public | Access::Agent) && !self.live;
+        self.method == Method::Post && answers_again
     }
 
     /// Whether `If-Match` is compared: updates and removals of one resource, whose path ends in its id or below it.
     pub fn compares_version(&self) -> bool {
         let acts_on_one = self.path_params.len() > 1 || self.path.ends_with("/{organizationId}");
-        self.method != Method::Get && acts_on_one
+        self.method != Method::Get && self.access != Access::Agent && acts_on_one
     }
 
     /// Whether it reads a single resource, so that `If-None-Match` is compared.
@@ -265,7 +270,7 @@ impl Spec {
         match self.access {
             Access::Public => {}
             Access::Token => statuses.extend([401, 403]),
-            Access::Member | Access::Permission(_) => statuses.extend([401, 403, 404]),
+            Access::Member | Access::Agent | Access::Permission(_) => statuses.extend([401, 403, 404]),
         }
         if self.method != Method::Get {
             statuses.extend([408, 413, 415]);

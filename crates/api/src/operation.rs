@@ -45,6 +45,8 @@ pub enum Access {
     Token,
     /// A member of the organization in the path.
     Member,
+    /// A remote agent, with an agent token of the deployment in the path.
+    Agent,
     /// A member of the organization in the path who holds this permission on the target in the path.
     Permission(&'static str),
 }
@@ -55,6 +57,8 @@ pub struct Anyone;
 pub struct SignedIn;
 /// Marks operations of [`Access::Member`].
 pub struct Joined;
+/// Marks operations of [`Access::Agent`].
+pub struct ByAgents;
 /// Marks operations of [`Access::Permission`].
 pub struct Permitted;
 
@@ -167,7 +171,7 @@ impl<A, P: PathParams, Q: Input, B: Input, R: Reply> Operation<A, P, Q, B, R> {
         self
     }
 
-    /// Says that calls leave no audit record, because nobody has been authenticated yet.
+    /// Says that calls leave no audit record: nobody has been authenticated yet, or it would say nothing but the logs.
     pub const fn not_audited(mut self) -> Self {
         self.spec.audited = false;
         self
@@ -208,6 +212,13 @@ impl<P: PathParams, Q: Input, B: Input, R: Reply> Operation<Joined, P, Q, B, R> 
     /// A call that members of the organization in the path may make, whatever they hold.
     pub const fn for_members(method: Method, id: &'static str, path: &'static str) -> Self {
         Self::new(method, id, path, Access::Member)
+    }
+}
+
+impl<P: PathParams, Q: Input, B: Input, R: Reply> Operation<ByAgents, P, Q, B, R> {
+    /// A call that remote agents of the deployment in the path may make.
+    pub const fn by_agents(method: Method, id: &'static str, path: &'static str) -> Self {
+        Self::new(method, id, path, Access::Agent)
     }
 }
 

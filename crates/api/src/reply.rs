@@ -1,5 +1,7 @@
 //! Replies: one resource with its version, many, nothing, or a stream.
 
+use std::marker::PhantomData;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
@@ -18,6 +20,8 @@ pub enum ReplyKind {
     Blank,
     /// 200, a stream of lines.
     Stream,
+    /// 200, a stream of server-sent events.
+    Events,
 }
 
 impl ReplyKind {
@@ -25,7 +29,7 @@ impl ReplyKind {
     pub const fn status(self) -> u16 {
         match self {
             Self::Empty => 204,
-            Self::One | Self::Many | Self::Blank | Self::Stream => 200,
+            Self::One | Self::Many | Self::Blank | Self::Stream | Self::Events => 200,
         }
     }
 }
@@ -120,5 +124,41 @@ impl JsonSchema for LinesBody {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "format": "binary", "description": "Newline-delimited JSON." })
+    }
+}
+
+/// Server-sent events, each with JSON of `T` as its data.
+pub struct Events<T>(PhantomData<T>);
+
+impl<T: JsonSchema + Send + 'static> Reply for Events<T> {
+    const KIND: ReplyKind = ReplyKind::Events;
+    type Body = EventsBody<T>;
+
+    fn parts(&self) -> (Option<i64>, Option<&EventsBody<T>>) {
+        (None, None)
+    }
+}
+
+/// The body of [`Events`] as the document describes it.
+#[derive(Serialize)]
+pub struct EventsBody<T>(PhantomData<T>);
+
+impl<T: JsonSchema> JsonSchema for EventsBody<T> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("EventsOf{}", T::schema_name()).into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let data = generator.subschema_for::<T>();
+        json_schema!({
+            "type": "string",
+            "description": "Events, each with an id and a line of JSON as its data.",
+            "contentMediaType": "application/json",
+            "contentSchema": data,
+        })
     }
 }

@@ -202,8 +202,8 @@ impl App {
         authority.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))
     }
 
-    /// Whether a token was signed here and has not ended.
-    async fn verify(&self, token: &str, now: Timestamp) -> Result<()> {
+    /// Refuses a token that was not signed here, or has expired. Whether it is alive is for the database to say.
+    pub(crate) async fn verify(&self, token: &str, now: Timestamp) -> Result<()> {
         let unauthenticated = |why| Err(Error::Unauthenticated(why));
         let claims = match self.keys.load().verify(token) {
             Err(NotOurs::UnknownKey) => {

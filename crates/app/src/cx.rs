@@ -35,6 +35,8 @@ pub struct Request {
     pub if_match: Option<String>,
     /// The `Idempotency-Key` header and a hash of the request.
     pub idempotency: Option<Idempotency>,
+    /// The `Last-Event-ID` header.
+    pub last_event_id: Option<String>,
     /// What the audit log may keep of the body.
     pub audited_body: Option<serde_json::Value>,
     /// When it came.

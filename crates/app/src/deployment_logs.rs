@@ -32,7 +32,7 @@ pub async fn get(
                 query: Query::parse(query.search_text.as_deref().unwrap_or_default()),
                 max_results: query.max_num_results,
             };
-            logs.snapshot(cx.new_id(), cx.subject_id(), search, cx.now()).await.map_err(unreadable)?
+            logs.snapshot(cx.new_id(), cx.subject_id(), search, cx.now())
         }
     };
     let search_id = snapshot.id;

@@ -10,6 +10,7 @@ pub mod cx;
 mod error;
 pub mod follow;
 pub mod idempotency;
+pub mod log_events;
 pub mod mail;
 pub mod maintenance;
 pub mod meters;
@@ -23,7 +24,9 @@ pub mod visit;
 pub mod work;
 pub mod world;
 
+pub mod agent_logs;
 pub mod agent_tokens;
+pub mod agents;
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
@@ -99,6 +102,7 @@ pub struct Shared {
     pub meters: meters::Meters,
     /// Who listens on the ports of environments.
     pub listeners: front_door::Listeners,
+    pub(crate) log_streams: log_events::Streams,
     pub(crate) uploading: Arc<Semaphore>,
     pub(crate) authorities: Arc<authority::Authorities>,
     pub(crate) running: idempotency::Running,

@@ -75,6 +75,7 @@ impl App {
             secrets,
             keys: ArcSwap::from_pointee(keys),
             logs: Arc::new(logs),
+            log_streams: Default::default(),
             authorities,
             work_bell,
             meters: Default::default(),

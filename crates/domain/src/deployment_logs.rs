@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use podium_api::Timestamp;
+use podium_api::agent_logs::AgentLogLine;
 use podium_api::deployment_logs::GetDeploymentLogs;
 use podium_api::enums::LogSource;
 
@@ -23,6 +24,38 @@ pub fn window(query: &GetDeploymentLogs, now: Timestamp) -> Result<Range<Timesta
         (None, Some(_)) => fields.push("startDate", "required", "is required where `endDate` is given"),
     }
     fields.finish(None)
+}
+
+/// How far ahead of ours the clock of an agent may be.
+const AHEAD: Duration = Duration::from_hours(1);
+
+/// Refuses lines of an agent that are older than lines are kept, or from the future; each of them is named.
+pub fn of_agent(lines: &[AgentLogLine], now: Timestamp, kept_for: Duration) -> Result<()> {
+    let mut fields = Fields::new();
+    for (index, line) in lines.iter().enumerate() {
+        let field = || format!("lines[{index}].timestamp");
+        if line.timestamp < now - kept_for {
+            fields.push(
+                field(),
+                "min",
+                format!("must not be older than {} days", kept_for.as_secs() / 86_400),
+            );
+        } else if line.timestamp > now + AHEAD {
+            fields.push(field(), "max", "must not lie in the future: check the clock of the agent");
+        }
+    }
+    fields.into_result()
+}
+
+/// The number of the event that a follower has seen last.
+pub fn last_event(header: Option<&str>) -> Result<Option<u64>> {
+    let Some(text) = header else { return Ok(None) };
+    let mut fields = Fields::new();
+    let number = text.trim().parse().ok();
+    if number.is_none() {
+        fields.push("Last-Event-ID", "format", "must be the id of an event of this stream");
+    }
+    fields.finish(Some(number))
 }
 
 /// Those of the components that a deployment of this runtime has.

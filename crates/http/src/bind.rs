@@ -19,6 +19,8 @@ use podium_app::visit::Visit;
 use podium_app::{App, Call, Cx, Error};
 use podium_domain::{Permission, Refusal, Scope, Target, authorize};
 
+use tokio::sync::watch;
+
 use crate::answers::Answers;
 use crate::body::{self, Body};
 use crate::errors::Failure;
@@ -37,6 +39,8 @@ pub(crate) type Endpoint =
 pub(crate) struct Env {
     pub(crate) settings: Settings,
     pub(crate) answers: Answers,
+    /// Says that the server stops: answers without an end come to theirs.
+    pub(crate) stopping: watch::Sender<bool>,
 }
 
 /// How callers of a kind of operation are admitted, and what that proves.
@@ -272,7 +276,12 @@ where
 }
 
 /// The judgement of a request, and of what came of it.
-fn guarded<A, P, Q, B, F, Fut>(spec: &'static Spec, checks: Checks, env: Arc<Env>, function: F) -> Endpoint
+pub(crate) fn guarded<A, P, Q, B, F, Fut>(
+    spec: &'static Spec,
+    checks: Checks,
+    env: Arc<Env>,
+    function: F,
+) -> Endpoint
 where
     A: Admission,
     P: PathParams,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, IF_MATCH, USER_AGENT};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use podium_api::decode::Check;
 use podium_api::operation::Input;
@@ -22,6 +22,7 @@ use crate::errors::Failure;
 use crate::settings::Settings;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const MAX_HEADER_TEXT: usize = 512;
 
 /// A request on its way to an operation.
@@ -108,6 +109,7 @@ impl Incoming {
             user_agent: text(USER_AGENT).map(short).unwrap_or_default(),
             if_match: text(IF_MATCH).map(str::to_owned),
             idempotency: None,
+            last_event_id: text(LAST_EVENT_ID).map(short),
             audited_body,
             now: self.now,
         }

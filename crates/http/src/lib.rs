@@ -3,11 +3,13 @@
 //! The only crate that names the HTTP library. It decides nothing: who may call is `podium-app`'s and
 //! `podium-domain`'s to say, and every limit here protects the process, not the product.
 
+mod agents;
 mod answers;
 mod bind;
 mod body;
 mod cors;
 mod errors;
+mod events;
 mod front_door;
 mod incoming;
 mod metrics;

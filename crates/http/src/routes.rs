@@ -7,7 +7,9 @@ use podium_api::openapi::Document;
 use podium_api::{OPERATIONS, Spec};
 use podium_app as app;
 
+use crate::agents::bind_agents;
 use crate::bind::{Endpoint, Env, bind, bind_lines, bind_public};
+use crate::events::bind_events;
 use crate::incoming::Checks;
 use crate::metrics::Meter;
 
@@ -45,6 +47,7 @@ pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
     route!(bind, api::clusters::UPDATE, app::clusters::update);
     route!(bind, api::clusters::DELETE, app::clusters::delete);
     route!(bind, api::deployment_logs::GET, app::deployment_logs::get);
+    route!(bind_events, api::deployment_logs::FOLLOW, app::log_events::follow);
     route!(bind, api::environment_objects::LIST, app::environment_objects::list);
     route!(bind, api::environment_objects::CREATE, app::environment_objects::create);
     route!(bind, api::environment_objects::GET, app::environment_objects::get);
@@ -106,6 +109,7 @@ pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
     route!(bind, api::agent_tokens::CREATE, app::agent_tokens::create);
     route!(bind, api::agent_tokens::GET, app::agent_tokens::get);
     route!(bind, api::agent_tokens::DELETE, app::agent_tokens::delete);
+    route!(bind_agents, api::agent_logs::SEND, app::agent_logs::send);
     route!(bind_public, api::auth::ACCEPT_INVITE, app::auth::accept_invite);
     route!(bind_public, api::auth::SIGN_IN, app::auth::sign_in);
     route!(bind, api::auth::RENEW, app::auth::renew);

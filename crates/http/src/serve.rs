@@ -93,6 +93,7 @@ pub async fn serve(
         });
     }
     drop((listener, ports));
+    server.stop();
     tokio::select! {
         () = graceful.shutdown() => Ok(Serving::Drained),
         () = tokio::time::sleep(server.settings().drain) => Ok(Serving::CutOff),

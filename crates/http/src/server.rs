@@ -15,6 +15,7 @@ use podium_api::{FieldError, Id};
 use podium_app::{App, front_door};
 use podium_dataplane::DataPlane;
 use serde_json::Value;
+use tokio::sync::watch;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::answers::Answers;
@@ -70,7 +71,8 @@ enum Target {
 impl Server {
     /// Binds every operation and page.
     pub fn new(app: App, plane: Arc<dyn DataPlane>, settings: Settings) -> Self {
-        let env = Arc::new(Env { settings, answers: Answers::default() });
+        let env =
+            Arc::new(Env { settings, answers: Answers::default(), stopping: watch::Sender::new(false) });
         let document = Document::collect();
         let routes = routes::all(&document, &env);
         let mut targets: Vec<(&'static str, Vec<usize>)> = Vec::new();
@@ -123,6 +125,11 @@ impl Server {
     /// The application.
     pub fn app(&self) -> &App {
         &self.0.app
+    }
+
+    /// Ends answers that have no end of their own.
+    pub(crate) fn stop(&self) {
+        self.0.env.stopping.send_replace(true);
     }
 
     pub(crate) fn open_connections(&self) -> &AtomicUsize {

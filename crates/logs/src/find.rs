@@ -1,17 +1,17 @@
 //! Finds a page of lines, newest first.
 //!
-//! Days are read from the newest to the oldest and each from its end. Lines in a file are nearly in order; each frame
-//! says how late the lines before it are, so what is later than all of them is final and can be counted off. Only the
-//! places of lines are held until it is known which of them are on the page; their texts are read then.
+//! Hours are read from the newest to the oldest, and the blocks of an hour by how late their latest line is. What is
+//! later than all blocks that have not been read is final and can be counted off. Only the places of lines are held
+//! until it is known which of them are on the page.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
-use crate::backwards::{Backwards, Place};
-use crate::day_files::{Bound, DayFiles};
-use crate::frame::{Frame, Seen};
+use crate::block::{Summary, source_bits};
+use crate::hour::Hour;
+use crate::scan::Scan;
+use crate::shared::Shared;
+use crate::view::{Candidate, View};
 use crate::{Entry, Page, Search};
 
 /// The most lines of a search over all pages, and so the most places that are held.
@@ -21,120 +21,166 @@ const MAX_PAGE: u64 = 10_000;
 /// A page ends once its texts are as long as this together.
 const MAX_PAGE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Where a line stands: newer lines are greater.
+/// Where a line stands in the order: newer lines are greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    pub(crate) millis: i64,
+    pub(crate) number: u64,
+}
+
+/// A line that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Spot {
-    millis: i64,
-    place: Place,
+    position: Position,
+    candidate: u32,
     index: u32,
 }
 
-/// How much is still to be skipped and taken.
-struct Wanted {
-    skip: u64,
-    take: u64,
+/// What of a search to read.
+pub(crate) struct Wanted<'a> {
+    pub(crate) search: &'a Search,
+    /// Only lines below this number are seen.
+    pub(crate) below: u64,
+    /// So many lines have been counted off already, down to this position.
+    pub(crate) from: Option<(u64, Position)>,
+    pub(crate) page: Page,
 }
 
-impl Wanted {
-    fn new(search: &Search, page: Page) -> Self {
-        let most = search.max_results.min(MAX_RESULTS);
-        let skip = page.offset.min(most);
-        Self { skip, take: page.limit.min(MAX_PAGE).min(most - skip) }
+/// A page, and where it ends.
+pub(crate) struct Found {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) end: Option<(u64, Position)>,
+}
+
+/// Counts lines off.
+struct Counter {
+    skip: u64,
+    take: u64,
+    counted: u64,
+    last: Option<Position>,
+    bytes: usize,
+    entries: Vec<Entry>,
+}
+
+impl Counter {
+    fn new(wanted: &Wanted<'_>) -> Self {
+        let most = wanted.search.max_results.min(MAX_RESULTS);
+        let offset = wanted.page.offset.min(most);
+        let counted = wanted.from.map_or(0, |(counted, _)| counted.min(offset));
+        let take = wanted.page.limit.min(MAX_PAGE).min(most - offset);
+        Self { skip: offset - counted, take, counted, last: None, bytes: 0, entries: Vec::new() }
     }
 
     fn total(&self) -> u64 {
         self.skip + self.take
     }
 
-    /// Counts off a line; says whether it is on the page.
-    fn count(&mut self) -> bool {
-        if self.skip > 0 {
-            self.skip -= 1;
-            return false;
-        }
-        self.take -= 1;
-        true
+    fn is_done(&self) -> bool {
+        self.take == 0
     }
 }
 
-/// Reads a page of what a search finds within a bound.
-pub(crate) fn page(files: &DayFiles, search: &Search, bound: &Bound, page: Page) -> io::Result<Vec<Entry>> {
-    let mut wanted = Wanted::new(search, page);
-    let mut entries = Vec::new();
-    let mut bytes = 0;
-    for (day, end) in &bound.0 {
-        if wanted.take == 0 {
-            break;
-        }
-        let Some(file) = files.open((search.deployment_id, *day))? else { continue };
-        let spots = spots(&file, *end, search, &mut wanted)?;
-        if !read_texts(&file, &spots, &mut entries, &mut bytes)? {
-            break;
-        }
+/// Reads a page of what a search finds.
+pub(crate) fn page(shared: &Shared, wanted: &Wanted<'_>) -> io::Result<Found> {
+    let mut counter = Counter::new(wanted);
+    let window = &wanted.search.window;
+    if counter.is_done() || window.start >= window.end {
+        return Ok(Found { entries: Vec::new(), end: None });
     }
-    Ok(entries)
-}
-
-/// The spots of one day that are on the page, newest first.
-fn spots(file: &File, end: u64, search: &Search, wanted: &mut Wanted) -> io::Result<Vec<Spot>> {
-    let mut frames = Backwards::from(file, end)?;
-    let mut pending = BTreeSet::new();
-    let mut on_page = Vec::new();
-    let window = search.window.start.millis()..search.window.end.millis();
-    while let Some((place, frame)) = frames.next()? {
-        for (index, seen) in (0..).zip(frame.lines()) {
-            if fits(search, &seen) {
-                pending.insert(Spot { millis: seen.timestamp.millis(), place, index });
-                if pending.len() as u64 > wanted.total() {
-                    pending.pop_first();
-                }
-            }
-        }
-        let before = frame.latest_before;
-        while pending.last().is_some_and(|spot| spot.millis >= before) {
-            let Some(spot) = pending.pop_last() else { break };
-            if wanted.count() {
-                on_page.push(spot);
-            }
-            if wanted.take == 0 {
-                return Ok(on_page);
-            }
-        }
-        if before < window.start {
+    let upto = wanted.from.map_or(i64::MAX, |(_, position)| position.millis);
+    let fits = |hour: Hour| {
+        hour.begins() < window.end && hour.ends() > window.start && hour.begins().millis() <= upto
+    };
+    let mut view = View::new(shared, wanted.search.deployment_id, None, fits)?;
+    let words = wanted.search.query.words_to_look_up();
+    let hours: Vec<Hour> = view.hours.keys().rev().copied().collect();
+    for hour in hours {
+        let candidates = view.candidates(hour, &words, |summary| is_near(wanted, summary))?;
+        read_hour(&mut view, candidates, wanted, &mut counter)?;
+        if counter.is_done() {
             break;
         }
     }
-    while wanted.take > 0
-        && let Some(spot) = pending.pop_last()
-    {
-        if wanted.count() {
-            on_page.push(spot);
+    Ok(Found { end: counter.last.map(|last| (counter.counted, last)), entries: counter.entries })
+}
+
+fn is_near(wanted: &Wanted<'_>, summary: &Summary) -> bool {
+    let window = &wanted.search.window;
+    summary.millis.0 < window.end.millis()
+        && summary.millis.1 >= window.start.millis()
+        && wanted.from.is_none_or(|(_, position)| summary.millis.0 <= position.millis)
+        && summary.numbers.0 < wanted.below
+        && summary.sources & source_bits(&wanted.search.sources) != 0
+}
+
+/// Counts off the lines of one hour.
+fn read_hour(
+    view: &mut View,
+    mut candidates: Vec<Candidate>,
+    wanted: &Wanted<'_>,
+    counter: &mut Counter,
+) -> io::Result<()> {
+    candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.summary.millis.1));
+    let mut scan = Scan::new(&wanted.search.query);
+    let sources = source_bits(&wanted.search.sources);
+    let window = wanted.search.window.start.millis()..wanted.search.window.end.millis();
+    let mut pending: BTreeSet<Spot> = BTreeSet::new();
+    for at in 0..candidates.len() {
+        let latest = candidates[at].summary.millis.1;
+        while pending.last().is_some_and(|spot| spot.position.millis > latest) && !counter.is_done() {
+            count_off(view, &candidates, &mut pending, counter)?;
         }
-    }
-    Ok(on_page)
-}
-
-fn fits(search: &Search, seen: &Seen<'_>) -> bool {
-    search.window.contains(&seen.timestamp)
-        && search.sources.contains(&seen.source)
-        && search.query.matches(seen.text)
-}
-
-/// Reads the texts of spots, frame by frame; says whether there is room for more.
-fn read_texts(file: &File, spots: &[Spot], entries: &mut Vec<Entry>, bytes: &mut usize) -> io::Result<bool> {
-    let mut frame_bytes = Vec::new();
-    for together in spots.chunk_by(|left, right| left.place == right.place) {
-        let place = together[0].place;
-        frame_bytes.resize((place.end - place.start) as usize, 0);
-        file.read_exact_at(&mut frame_bytes, place.start)?;
-        let lines: Vec<Seen<'_>> = Frame::read(&frame_bytes).iter().flat_map(Frame::lines).collect();
-        for seen in together.iter().filter_map(|spot| lines.get(spot.index as usize)) {
-            if *bytes >= MAX_PAGE_BYTES {
-                return Ok(false);
+        let has_enough = pending.len() as u64 >= counter.total();
+        if counter.is_done()
+            || has_enough && pending.first().is_some_and(|spot| spot.position.millis > latest)
+        {
+            break;
+        }
+        let Some(block) = view.block(&candidates[at].place)? else { continue };
+        let position = |index: usize| Position { millis: block.millis[index], number: block.numbers[index] };
+        let fits = |index: usize| {
+            window.contains(&block.millis[index])
+                && block.numbers[index] < wanted.below
+                && sources & 1 << block.sources[index] != 0
+                && wanted.from.is_none_or(|(_, from)| position(index) < from)
+        };
+        scan.lines(&block, fits, |index| {
+            let spot = Spot { position: position(index), candidate: at as u32, index: index as u32 };
+            if (pending.len() as u64) < counter.total() {
+                pending.insert(spot);
+            } else if pending.first().is_some_and(|oldest| *oldest < spot) {
+                pending.pop_first();
+                pending.insert(spot);
             }
-            *bytes += seen.text.len();
-            entries.push((*seen).into());
-        }
+        });
     }
-    Ok(true)
+    while !pending.is_empty() && !counter.is_done() {
+        count_off(view, &candidates, &mut pending, counter)?;
+    }
+    Ok(())
+}
+
+/// Counts off the newest of the lines that were found.
+fn count_off(
+    view: &mut View,
+    candidates: &[Candidate],
+    pending: &mut BTreeSet<Spot>,
+    counter: &mut Counter,
+) -> io::Result<()> {
+    let Some(spot) = pending.pop_last() else { return Ok(()) };
+    if counter.skip > 0 {
+        counter.skip -= 1;
+    } else {
+        let block = view.block(&candidates[spot.candidate as usize].place)?;
+        let Some(entry) = block.and_then(|block| block.entry(spot.index as usize)) else { return Ok(()) };
+        counter.take -= 1;
+        counter.bytes += entry.text.len();
+        if counter.bytes >= MAX_PAGE_BYTES {
+            counter.take = 0;
+        }
+        counter.entries.push(entry);
+    }
+    counter.counted += 1;
+    counter.last = Some(spot.position);
+    Ok(())
 }

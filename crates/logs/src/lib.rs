@@ -1,26 +1,43 @@
 //! Logs of deployments: append, search newest first, forget.
 //!
-//! The face ([`LogStore`]) is what every engine has to offer: batches go in, a search becomes a [`Snapshot`] that fixes
-//! what it sees, and pages are read from it. Behind it is a plain engine: one append-only file for each deployment and
-//! UTC day. It refuses to know who may read, what a deployment is made of, and what time it is: all of that is given.
+//! The face ([`LogStore`]) takes batches of lines; a search becomes a [`Snapshot`] that fixes what it sees, and pages are
+//! read from it. Behind it, lines go to a journal and into memory first, and from there into compressed segments, one or
+//! more for each deployment and hour, which are searched by an index of words. It refuses to know who may read, what a
+//! deployment is made of, and what time it is: all of that is given.
 //!
-//! Memory is bounded whatever is asked: a search holds one chunk of a file, the places of what it found, and one page.
+//! Memory is bounded whatever is stored and asked: lines that are in no segment yet are bounded together, and a search
+//! holds a few blocks, the places of what it found, and one page.
 
-mod backwards;
-mod day;
-mod day_files;
+mod bells;
+mod block;
+mod bytes;
 mod find;
-mod frame;
+mod follow;
+mod hour;
+mod journal;
+mod merge;
+mod numbers;
+mod origins;
 mod query;
+mod scan;
+mod segment;
+mod settle;
+mod shared;
 mod snapshots;
 mod store;
+mod tails;
+mod tokens;
+mod view;
 mod writer;
 
+use std::io;
 use std::ops::Range;
 
 use podium_api::enums::LogSource;
 use podium_api::{Id, Timestamp};
 
+pub use follow::{Follow, Follower, News, Numbered};
+pub use origins::Origin;
 pub use query::Query;
 pub use snapshots::Snapshot;
 pub use store::LogStore;
@@ -71,4 +88,13 @@ pub struct Entry {
     pub source: LogSource,
     /// What was written.
     pub text: String,
+}
+
+/// What may be gone by now is not there.
+fn missing_is_none<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }

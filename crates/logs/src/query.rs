@@ -4,6 +4,8 @@
 //! matches words that begin with it. What stands in double quotes matches anywhere; a quote that is never closed goes
 //! to the end. A query that says nothing matches every line.
 
+use crate::tokens::{self, is_word_byte, words};
+
 /// A parsed search text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
@@ -13,7 +15,7 @@ pub struct Query {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Word {
-    lowered: String,
+    lowered: Vec<u8>,
     is_prefix: bool,
 }
 
@@ -41,7 +43,7 @@ impl Query {
     fn add_words(&mut self, part: &str) {
         for between_blanks in part.split_whitespace() {
             let ends_in_star = between_blanks.ends_with('*');
-            let mut found: Vec<Word> = words(between_blanks)
+            let mut found: Vec<Word> = words(between_blanks.as_bytes())
                 .map(|word| Word { lowered: word.to_ascii_lowercase(), is_prefix: false })
                 .collect();
             let stem = between_blanks.strip_suffix('*').unwrap_or_default();
@@ -62,7 +64,7 @@ impl Query {
     }
 
     fn has_words(&self, line: &str) -> bool {
-        self.words.iter().all(|wanted| words(line).any(|word| wanted.matches(word)))
+        self.words.iter().all(|wanted| words(line.as_bytes()).any(|word| wanted.matches(word)))
     }
 
     fn has_texts(&self, line: &str) -> bool {
@@ -78,20 +80,54 @@ impl Query {
 }
 
 impl Word {
-    fn matches(&self, word: &str) -> bool {
-        let wanted = self.lowered.as_bytes();
-        let begins =
-            word.as_bytes().get(..wanted.len()).is_some_and(|head| head.eq_ignore_ascii_case(wanted));
+    fn matches(&self, word: &[u8]) -> bool {
+        let wanted = self.lowered.as_slice();
+        let begins = word.get(..wanted.len()).is_some_and(|head| head.eq_ignore_ascii_case(wanted));
         begins && (self.is_prefix || word.len() == wanted.len())
     }
 }
 
-fn is_word_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
+/// Something that a query asks for, to be looked for in lines in lower case.
+pub(crate) struct Needle<'a> {
+    pub(crate) lowered: &'a [u8],
+    /// Whether it is a text, for which all letters are folded; words fold those of ASCII only.
+    pub(crate) is_text: bool,
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
+impl Query {
+    /// The longest of what must occur in a line.
+    pub(crate) fn needle(&self) -> Option<Needle<'_>> {
+        let words = self.words.iter().map(|word| Needle { lowered: &word.lowered, is_text: false });
+        let texts = self.texts.iter().map(|text| Needle { lowered: text.as_bytes(), is_text: true });
+        words.chain(texts).max_by_key(|needle| needle.lowered.len())
+    }
+
+    /// The numbers of words that a block with a matching line must hold. Inside a text those words are whole that have
+    /// something else on both sides; one that ends the text is at least the beginning of a word.
+    pub(crate) fn words_to_look_up(&self) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        for word in &self.words {
+            let number = if word.is_prefix {
+                tokens::of_beginning(&word.lowered)
+            } else {
+                Some(tokens::of_word(&word.lowered))
+            };
+            numbers.extend(number);
+        }
+        for text in &self.texts {
+            let bytes = text.as_bytes();
+            let Some(edge) = bytes.iter().position(|byte| !is_word_byte(*byte)) else { continue };
+            let bytes = &bytes[edge..];
+            let ends_in_word = bytes.last().is_some_and(|byte| is_word_byte(*byte));
+            let found: Vec<&[u8]> = words(bytes).collect();
+            let whole = found.len() - usize::from(ends_in_word);
+            numbers.extend(found[..whole].iter().map(|word| tokens::of_word(word)));
+            numbers.extend(found[whole..].iter().filter_map(|word| tokens::of_beginning(word)));
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
 }
 
 fn contains_ignoring_case(line: &[u8], lowered: &[u8]) -> bool {

@@ -3,19 +3,21 @@
 //! A snapshot belongs to the subject and the deployment that it was made for; nobody else finds it. It lapses some time
 //! after its last use, and old ones make room for new ones.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use podium_api::{Id, Timestamp};
 
 use crate::Search;
-use crate::day_files::Bound;
+use crate::find::Position;
 
 /// How long a snapshot is remembered after its last use.
 const KEPT_FOR: Duration = Duration::from_mins(10);
 const MOST: usize = 1000;
 const MOST_OF_ONE_SUBJECT: usize = 100;
+/// How many ends of pages a snapshot remembers.
+const MOST_ENDS: usize = 16;
 
 /// A search with an id, which sees what had been written when it was made.
 #[derive(Debug)]
@@ -23,7 +25,31 @@ pub struct Snapshot {
     /// Its id.
     pub id: Id,
     pub(crate) search: Search,
-    pub(crate) bound: Bound,
+    /// Only lines below this number are seen.
+    pub(crate) below: u64,
+    /// Where pages have ended, by how many lines come before; so the next page need not begin at the beginning.
+    ends: Mutex<BTreeMap<u64, Position>>,
+}
+
+impl Snapshot {
+    pub(crate) fn new(id: Id, search: Search, below: u64) -> Self {
+        Self { id, search, below, ends: Mutex::default() }
+    }
+
+    /// The nearest known end of a page at or before an offset.
+    pub(crate) fn end_before(&self, offset: u64) -> Option<(u64, Position)> {
+        let ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        ends.range(..=offset).next_back().map(|(count, position)| (*count, *position))
+    }
+
+    /// Remembers where a page ended.
+    pub(crate) fn note_end(&self, (count, position): (u64, Position)) {
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        ends.insert(count, position);
+        if ends.len() > MOST_ENDS {
+            ends.pop_first();
+        }
+    }
 }
 
 struct Kept {
@@ -107,7 +133,7 @@ mod tests {
             query: Query::default(),
             max_results: 1,
         };
-        Snapshot { id: id(number), search, bound: Bound(Vec::new()) }
+        Snapshot::new(id(number), search, 0)
     }
 
     #[test]

@@ -3,23 +3,33 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use podium_api::{Id, Timestamp};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::day_files::DayFiles;
+use crate::find::{self, Found, Wanted};
+use crate::follow::{self, Follow, Follower, News};
+use crate::journal::MAX_BATCH;
+use crate::shared::Shared;
 use crate::snapshots::{Snapshot, Snapshots};
-use crate::writer::{self, Command, Done};
-use crate::{Entry, Line, Page, Search, find};
+use crate::writer::{self, Batch, Command};
+use crate::{Entry, Line, Origin, Page, Search, settle};
 
 /// How many searches read at the same time; further ones wait.
 const READERS: usize = 8;
+/// How often a search begins again because segments were merged under it.
+const ATTEMPTS: usize = 8;
 
 /// Logs of deployments.
 pub struct LogStore {
-    files: Arc<DayFiles>,
-    writer: mpsc::Sender<Command>,
+    shared: Arc<Shared>,
+    /// Missing once the store is being closed.
+    writer: Option<mpsc::Sender<Command>>,
+    threads: Vec<JoinHandle<()>>,
+    stops: Arc<AtomicBool>,
     readers: Arc<Semaphore>,
     snapshots: Snapshots,
     retention: Duration,
@@ -27,34 +37,49 @@ pub struct LogStore {
 
 impl LogStore {
     /// Opens the logs below a directory, which is made once there is something to keep. Lines are kept for so long.
+    ///
+    /// What a process that ended left in the journal is read again. One process opens a directory at a time.
     pub fn open(directory: impl Into<PathBuf>, retention: Duration) -> io::Result<Self> {
-        let files = Arc::new(DayFiles::new(directory.into()));
-        let writer = writer::start(Arc::clone(&files))?;
-        let readers = Arc::new(Semaphore::new(READERS));
-        Ok(Self { files, writer, readers, snapshots: Snapshots::default(), retention })
+        let shared = Arc::new(Shared::new(directory.into()));
+        let stops = Arc::new(AtomicBool::new(false));
+        let (tasks, settler) = settle::start(Arc::clone(&shared), Arc::clone(&stops))?;
+        let (writer, thread) = writer::start(Arc::clone(&shared), tasks)?;
+        Ok(Self {
+            shared,
+            writer: Some(writer),
+            threads: vec![thread, settler],
+            stops,
+            readers: Arc::new(Semaphore::new(READERS)),
+            snapshots: Snapshots::default(),
+            retention,
+        })
     }
 
     /// Adds lines, of any deployments and in any order. Once this returns every search sees them.
     ///
-    /// Where it fails some of them may have been added: whoever tries again may add those twice.
+    /// Where it fails none of them has been added, unless it is dropped while it waits.
     pub async fn append(&self, lines: Vec<Line>) -> io::Result<()> {
         if lines.is_empty() {
             return Ok(());
         }
-        self.tell(|done| Command::Append(lines, done)).await
+        self.tell(|added| Command::Append(Batch { lines, origin: None }, added)).await.map(drop)
+    }
+
+    /// Adds the lines of a sender's batch, all of its deployment, unless this batch or a later one of the sender was added
+    /// before; says whether they are new.
+    pub async fn append_once(&self, origin: Origin, lines: Vec<Line>) -> io::Result<bool> {
+        let length: usize = lines.iter().map(|line| line.text.len() + 64).sum();
+        if length > MAX_BATCH || lines.iter().any(|line| line.deployment_id != origin.deployment_id) {
+            let message = "a batch is of one deployment and at most 8 MiB";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        self.tell(|added| Command::Append(Batch { lines, origin: Some(origin) }, added)).await
     }
 
     /// Begins a search of a subject: its pages see what has been written by now, and nothing later.
-    pub async fn snapshot(
-        &self,
-        id: Id,
-        subject_id: Id,
-        search: Search,
-        now: Timestamp,
-    ) -> io::Result<Arc<Snapshot>> {
-        let asked = search.clone();
-        let bound = self.reading(move |files| files.bound(&asked)).await?;
-        Ok(self.snapshots.keep(subject_id, Snapshot { id, search, bound }, now))
+    pub fn snapshot(&self, id: Id, subject_id: Id, search: Search, now: Timestamp) -> Arc<Snapshot> {
+        let snapshot = Snapshot::new(id, search, self.shared.next());
+        self.snapshots.keep(subject_id, snapshot, now)
     }
 
     /// The search that a subject has begun on a deployment under this id, unless it has lapsed.
@@ -64,7 +89,28 @@ impl LogStore {
 
     /// Reads a page of a search, newest first; of one moment what was written last comes first.
     pub async fn page(&self, snapshot: Arc<Snapshot>, page: Page) -> io::Result<Vec<Entry>> {
-        self.reading(move |files| find::page(files, &snapshot.search, &snapshot.bound, page)).await
+        self.reading(move |shared| {
+            let from = snapshot.end_before(page.offset);
+            let Found { entries, end } =
+                find::page(shared, &Wanted { search: &snapshot.search, below: snapshot.below, from, page })?;
+            if let Some(end) = end {
+                snapshot.note_end(end);
+            }
+            Ok(entries)
+        })
+        .await
+    }
+
+    /// Begins to follow a deployment after a line; after everything that is there where none is named.
+    pub fn follow(&self, search: Follow, after: Option<u64>) -> Follower {
+        let bell = self.shared.bells.hear(search.deployment_id);
+        Follower::new(search, after.unwrap_or_else(|| self.shared.next().saturating_sub(1)), bell)
+    }
+
+    /// What is new to a follower, in the order of writing; nothing where it has seen everything.
+    pub async fn news(&self, follower: &Follower) -> io::Result<News> {
+        let (search, after) = follower.place();
+        self.reading(move |shared| follow::news(shared, &search, after)).await
     }
 
     /// Forgets a deployment.
@@ -76,29 +122,58 @@ impl LogStore {
     /// Forgets the days that have been over for longer than lines are kept.
     pub async fn expire(&self, now: Timestamp) -> io::Result<()> {
         let before = now - self.retention;
-        self.tell(|done| Command::Expire(before, done)).await
+        self.tell(|done| Command::Expire { before, now, done }).await
     }
 
-    async fn tell(&self, command: impl FnOnce(Done) -> Command) -> io::Result<()> {
+    /// Brings everything into segments.
+    pub async fn settle(&self) -> io::Result<()> {
+        self.tell(Command::Settle).await
+    }
+
+    async fn tell<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<io::Result<T>>) -> Command,
+    ) -> io::Result<T> {
         let ended = || io::Error::other("the log writer has ended");
         let (done, told) = oneshot::channel();
-        self.writer.send(command(done)).await.map_err(|_| ended())?;
+        let writer = self.writer.as_ref().ok_or_else(ended)?;
+        writer.send(command(done)).await.map_err(|_| ended())?;
         told.await.map_err(|_| ended())?
     }
 
-    /// Reads files where nobody else has to wait for it. The permit goes along: a caller that leaves frees nothing.
+    /// Reads where nobody else has to wait for it. The permit goes along: a caller that leaves frees nothing.
     async fn reading<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&DayFiles) -> io::Result<T> + Send + 'static,
+        read: impl Fn(&Shared) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
         let permit = Arc::clone(&self.readers).acquire_owned().await.map_err(io::Error::other)?;
-        let files = Arc::clone(&self.files);
+        let shared = Arc::clone(&self.shared);
         let task = tokio::task::spawn_blocking(move || {
-            let read = read(&files);
+            let mut outcome = read(&shared);
+            for _ in 1..ATTEMPTS {
+                // A segment that was merged into another or dropped meanwhile: what is there now says the same.
+                let is_gone = outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+                if !is_gone {
+                    break;
+                }
+                outcome = read(&shared);
+            }
             drop(permit);
-            read
+            outcome
         });
         task.await.map_err(io::Error::other)?
+    }
+}
+
+impl Drop for LogStore {
+    /// Waits until nothing is written any more; what is in no segment yet is in the journal.
+    fn drop(&mut self) {
+        self.stops.store(true, Ordering::Release);
+        self.writer = None;
+        for thread in self.threads.drain(..) {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
     }
 }
 

@@ -1,171 +1,287 @@
-//! The one thread that writes files. Batches that wait are written together, one frame for each file.
+//! The thread that takes lines: they go to the journal and into the tails. Batches that wait are written together.
 //!
-//! A batch is acknowledged once the operating system has it: it survives the end of this process at any moment, not a
-//! loss of power. A write that fails leaves nothing half-written behind.
+//! A batch is acknowledged once the operating system has it: it survives the end of this process at any moment. What a
+//! loss of power costs is what the operating system had not brought to disk by then, some seconds' worth.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
 
 use podium_api::{Id, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::Line;
-use crate::backwards;
-use crate::day::Day;
-use crate::day_files::{DayFiles, Key, missing_is_none};
-use crate::frame::frames;
+use crate::block::{number_of, pieces};
+use crate::hour::{Hour, Key};
+use crate::journal::{self, Frames, Journal, Record};
+use crate::numbers;
+use crate::origins::Origins;
+use crate::segment::Name;
+use crate::settle::Task;
+use crate::shared::Shared;
+use crate::tails::{Cut, Growing};
+use crate::{Line, Origin};
 
-/// How many files are kept open to write.
-const OPEN: usize = 64;
 /// How many batches can wait before those who bring them have to.
 const WAITING: usize = 256;
-/// How many lines are written together.
+/// How many lines are written together, and how many bytes, roughly.
 const TOGETHER: usize = 20_000;
+const BYTES_TOGETHER: usize = 4 * 1024 * 1024;
+/// A file of the journal is complete once it is as long as this.
+const LONG_JOURNAL: u64 = 24 * 1024 * 1024;
 
 /// What the writer is told.
 pub(crate) enum Command {
-    /// Write these lines.
-    Append(Vec<Line>, Done),
+    /// Write these lines; says whether they are new.
+    Append(Batch, Added),
     /// Forget a deployment.
     Remove(Id, Done),
-    /// Forget days that were over by then.
-    Expire(Timestamp, Done),
+    /// Forget days that were over by then, at this moment.
+    Expire { before: Timestamp, now: Timestamp, done: Done },
+    /// Bring everything into segments.
+    Settle(Done),
 }
 
-/// Where the writer says that it has done so.
+/// Lines that are written together, and where they come from if that is to be remembered.
+pub(crate) struct Batch {
+    pub(crate) lines: Vec<Line>,
+    pub(crate) origin: Option<Origin>,
+}
+
+/// Where it is said whether lines were added.
+pub(crate) type Added = oneshot::Sender<io::Result<bool>>;
+/// Where it is said that something is done.
 pub(crate) type Done = oneshot::Sender<io::Result<()>>;
 
-/// Starts the thread; it ends when nobody can tell it anything any more.
-pub(crate) fn start(files: Arc<DayFiles>) -> io::Result<mpsc::Sender<Command>> {
+/// Starts the thread on what the journal holds; it ends when nobody can tell it anything any more.
+pub(crate) fn start(
+    shared: Arc<Shared>,
+    tasks: Sender<Task>,
+) -> io::Result<(mpsc::Sender<Command>, JoinHandle<()>)> {
     let (sender, receiver) = mpsc::channel(WAITING);
-    let writer = Writer { files, open: HashMap::new(), turn: 0 };
-    std::thread::Builder::new().name("logs".into()).spawn(move || writer.run(receiver))?;
-    Ok(sender)
+    let journal = Journal::open(shared.journal())?;
+    let origins = Origins::load(shared.root())?;
+    let mut writer =
+        Writer { shared, tasks, origins, journal, frames: Frames::new(), next: 0, has_begun: false };
+    writer.recover()?;
+    let thread = std::thread::Builder::new().name("logs".into()).spawn(move || writer.run(receiver))?;
+    Ok((sender, thread))
 }
 
 struct Writer {
-    files: Arc<DayFiles>,
-    open: HashMap<Key, Open>,
-    turn: u64,
-}
-
-/// A file that is being written.
-struct Open {
-    file: File,
-    length: u64,
-    latest: i64,
-    used: u64,
+    shared: Arc<Shared>,
+    /// What the other thread has to do.
+    tasks: Sender<Task>,
+    journal: Journal,
+    frames: Frames,
+    origins: Origins,
+    /// The number of the next line.
+    next: u64,
+    /// Whether it is written down that numbers of this stretch are given out.
+    has_begun: bool,
 }
 
 impl Writer {
+    /// Puts what the journal holds into the tails, but for what is in segments already.
+    fn recover(&mut self) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let mut settled: HashMap<Id, HashMap<Hour, u64>> = HashMap::new();
+        let mut highest = 0;
+        journal::replay(&shared.journal(), |record| {
+            match record {
+                // Numbers only grow; one that does not was copied by whatever damaged the file.
+                Record::Line { number, .. } | Record::Removal { number, .. } if number <= highest => {}
+                Record::Line { number, deployment_id, millis, source, text } => {
+                    highest = number;
+                    let hour = Hour::of(Timestamp::from_millis(millis));
+                    if !settled.contains_key(&deployment_id) {
+                        settled.insert(deployment_id, settled_in(&shared, deployment_id)?);
+                    }
+                    if settled[&deployment_id].get(&hour).is_none_or(|last| number > *last) {
+                        let mut tails = shared.tails.grow();
+                        tails.push((deployment_id, hour), millis, number, number_of(source), text);
+                        let cuts = std::mem::take(&mut tails.cuts);
+                        drop(tails);
+                        self.hand_over(cuts);
+                    }
+                }
+                Record::Batch { number, origin } => {
+                    if number > highest {
+                        self.origins.note(&origin, number);
+                    }
+                }
+                Record::Removal { number, deployment_id } => {
+                    highest = number;
+                    self.origins.forget(deployment_id);
+                    shared.tails.remove(deployment_id);
+                    let (done, _) = oneshot::channel();
+                    let _ = self.tasks.send(Task::Remove { deployment_id, below: number, done });
+                }
+            }
+            Ok(())
+        })?;
+        self.next = numbers::next(&self.shared, highest)?;
+        self.shared.publish(self.next);
+        Ok(())
+    }
+
     fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         while let Some(command) = commands.blocking_recv() {
-            let (mut lines, mut waiting) = (Vec::new(), Vec::new());
+            let (mut batches, mut waiting) = (Vec::new(), Vec::new());
+            let (mut lines, mut bytes) = (0, 0);
             let mut next = Some(command);
             while let Some(Command::Append(batch, done)) = next {
-                lines.extend(batch);
+                lines += batch.lines.len();
+                bytes += batch.lines.iter().map(|line| line.text.len()).sum::<usize>();
+                batches.push(batch);
                 waiting.push(done);
-                next = if lines.len() < TOGETHER { commands.try_recv().ok() } else { None };
+                let has_room = lines < TOGETHER && bytes < BYTES_TOGETHER;
+                next = if has_room { commands.try_recv().ok() } else { None };
             }
             if !waiting.is_empty() {
-                tell(waiting, &self.append(lines));
+                self.answer(&mut batches, waiting);
             }
             match next {
-                Some(Command::Remove(id, done)) => tell(vec![done], &self.remove(id)),
-                Some(Command::Expire(before, done)) => tell(vec![done], &self.expire(before)),
+                Some(Command::Remove(id, done)) => self.remove(id, done),
+                Some(Command::Expire { before, now, done }) => {
+                    self.shared.tails.forget(|hour| hour.day_ends() <= before);
+                    let _ = self.tasks.send(Task::Expire { before, now, done });
+                }
+                Some(Command::Settle(done)) => {
+                    self.turn();
+                    let _ = self.tasks.send(Task::Tell(done));
+                }
                 Some(Command::Append(..)) | None => {}
             }
         }
     }
 
-    fn append(&mut self, lines: Vec<Line>) -> io::Result<()> {
-        let mut by_file: BTreeMap<Key, Vec<Line>> = BTreeMap::new();
-        for line in lines {
-            by_file.entry((line.deployment_id, Day::of(line.timestamp))).or_default().push(line);
+    /// The number of the next line.
+    fn number(&mut self) -> io::Result<u64> {
+        if !self.has_begun {
+            numbers::begin(&self.shared, self.next)?;
+            self.has_begun = true;
         }
-        let mut failure = Ok(());
-        for (key, lines) in by_file {
-            if let Err(error) = self.append_to(key, &lines) {
-                // The file is opened again next time, and what is not whole is cut off then.
-                self.close(key);
-                failure = Err(error);
+        Ok(self.next)
+    }
+
+    /// Adds batches, but for those that were added before, and tells those who brought them.
+    fn answer(&mut self, batches: &mut [Batch], waiting: Vec<Added>) {
+        let mut sent: Vec<Origin> = Vec::new();
+        let mut are_new = Vec::with_capacity(batches.len());
+        for batch in batches.iter_mut() {
+            let is_new = batch.origin.as_ref().is_none_or(|origin| {
+                let is_same = |other: &Origin| {
+                    (other.deployment_id, other.sender) == (origin.deployment_id, origin.sender)
+                };
+                let again = sent.iter().any(|other| is_same(other) && other.sequence >= origin.sequence);
+                !again && self.origins.is_new(origin)
+            });
+            if !is_new {
+                batch.lines.clear();
+                batch.origin = None;
             }
+            sent.extend(batch.origin);
+            are_new.push(is_new);
         }
-        failure
+        let outcome = self.append(batches);
+        for (added, is_new) in waiting.into_iter().zip(are_new) {
+            let told = outcome.as_ref().map(|()| is_new);
+            let _ = added.send(told.map_err(|error| io::Error::new(error.kind(), error.to_string())));
+        }
     }
 
-    fn append_to(&mut self, key: Key, lines: &[Line]) -> io::Result<()> {
-        self.turn += 1;
-        let turn = self.turn;
-        if !self.open.contains_key(&key) {
-            self.open(key)?;
-        }
-        let Some(open) = self.open.get_mut(&key) else { return Ok(()) };
-        open.used = turn;
-        for (bytes, latest) in frames(lines, open.latest) {
-            open.file.write_all(&bytes)?;
-            open.length += bytes.len() as u64;
-            open.latest = latest;
-            self.files.note(key, open.length);
-        }
-        Ok(())
-    }
-
-    fn open(&mut self, key: Key) -> io::Result<()> {
-        if self.open.len() >= OPEN
-            && let Some(idle) = self.open.iter().min_by_key(|(_, open)| open.used).map(|(key, _)| *key)
-        {
-            self.close(idle);
-        }
-        let path = key.1.path(self.files.root(), key.0);
-        if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory)?;
-        }
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-        let (length, latest) = backwards::whole(&file)?;
-        if file.metadata()?.len() > length {
-            file.set_len(length)?;
-        }
-        self.files.note(key, length);
-        self.open.insert(key, Open { file, length, latest, used: self.turn });
-        Ok(())
-    }
-
-    fn close(&mut self, key: Key) {
-        self.open.remove(&key);
-        self.files.forget(key);
-    }
-
-    fn remove(&mut self, deployment_id: Id) -> io::Result<()> {
-        let own: Vec<Key> = self.open.keys().filter(|(id, _)| *id == deployment_id).copied().collect();
-        own.into_iter().for_each(|key| self.close(key));
-        missing_is_none(fs::remove_dir_all(self.files.root().join(deployment_id.as_str())))?;
-        Ok(())
-    }
-
-    fn expire(&mut self, before: Timestamp) -> io::Result<()> {
-        for deployment_id in self.files.deployments()? {
-            let days = self.files.days(deployment_id)?;
-            let over = days.iter().filter(|day| day.ends() <= before);
-            let mut left = days.len();
-            for day in over {
-                self.close((deployment_id, *day));
-                missing_is_none(fs::remove_file(day.path(self.files.root(), deployment_id)))?;
-                left -= 1;
+    fn append(&mut self, batches: &[Batch]) -> io::Result<()> {
+        self.shared.has_room()?;
+        let first = self.number()?;
+        let mut number = first;
+        let mut origins = Vec::new();
+        for Batch { lines, origin } in batches {
+            if let Some(origin) = origin {
+                origins.push((*origin, number));
+                self.frames.batch(&mut number, origin, lines);
+                continue;
             }
-            if left == 0 {
-                // Something else may lie there; then the directory stays.
-                let _ = fs::remove_dir(self.files.root().join(deployment_id.as_str()));
-            }
+            lines.iter().for_each(|line| self.frames.line(&mut number, line));
         }
+        self.next = number;
+        self.journal.write(&mut self.frames)?;
+        origins.iter().for_each(|(origin, number)| self.origins.note(origin, *number));
+        let lines = || batches.iter().flat_map(|batch| &batch.lines);
+        let cuts = {
+            let mut tails = self.shared.tails.grow();
+            let mut number = first;
+            lines().for_each(|line| push(&mut tails, &mut number, line));
+            std::mem::take(&mut tails.cuts)
+        };
+        self.shared.publish(number);
+        self.hand_over(cuts);
+        if self.journal.length() >= LONG_JOURNAL {
+            self.turn();
+        }
+        let mut rung = None;
+        let ids = lines().map(|line| line.deployment_id);
+        self.shared.bells.ring(ids.filter(|id| rung.replace(*id) != Some(*id)));
         Ok(())
+    }
+
+    /// Begins another file of the journal. The complete ones go once everything in them is in segments.
+    fn turn(&mut self) {
+        let cuts = self.shared.tails.cut_all();
+        self.hand_over(cuts);
+        let complete = self.journal.turn();
+        match self.origins.save(self.shared.root()) {
+            Ok(()) => drop(self.tasks.send(Task::DropJournal(complete))),
+            Err(error) => tracing::warn!(%error, "a file of the journal of logs stays for now"),
+        }
+    }
+
+    fn hand_over(&self, cuts: Vec<Arc<Cut>>) {
+        for cut in cuts {
+            self.shared.wait_for(cut.weight);
+            let _ = self.tasks.send(Task::Settle(cut));
+        }
+    }
+
+    fn remove(&mut self, deployment_id: Id, done: Done) {
+        let noted = self.number().and_then(|below| {
+            self.frames.removal(below, deployment_id);
+            self.next = below + 1;
+            self.journal.write(&mut self.frames).map(|()| below)
+        });
+        match noted {
+            Ok(below) => {
+                self.origins.forget(deployment_id);
+                self.shared.tails.remove(deployment_id);
+                self.shared.bells.end(deployment_id);
+                let _ = self.tasks.send(Task::Remove { deployment_id, below, done });
+            }
+            Err(error) => tell(vec![done], &Err(error)),
+        }
     }
 }
 
+fn push(tails: &mut Growing<'_>, number: &mut u64, line: &Line) {
+    let key: Key = (line.deployment_id, Hour::of(line.timestamp));
+    for text in pieces(&line.text) {
+        tails.push(key, line.timestamp.millis(), *number, number_of(line.source), text);
+        *number += 1;
+    }
+}
+
+/// The number of the last line in segments, for each hour of a deployment.
+fn settled_in(shared: &Shared, deployment_id: Id) -> io::Result<HashMap<Hour, u64>> {
+    let mut settled = HashMap::new();
+    for name in Name::list_all(&shared.directory(deployment_id))? {
+        let last = settled.entry(name.hour).or_insert(name.last);
+        *last = name.last.max(*last);
+    }
+    Ok(settled)
+}
+
 /// Tells everybody who waits; who waits no longer is not told.
-fn tell(waiting: Vec<Done>, answer: &io::Result<()>) {
+pub(crate) fn tell(waiting: Vec<Done>, answer: &io::Result<()>) {
     for done in waiting {
         let told = answer.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()));
         let _ = done.send(told.copied());

@@ -46,6 +46,7 @@ pub(crate) const TABLE: Table = Table {
 statements! {
     GET = concat!("SELECT ", columns!(), " FROM agent_tokens t", stamp_joins!(),
         " WHERE t.id = $1 AND t.deployment_id = $2 AND t.organization_id = $3");
+    DEPLOYMENT_OF = "SELECT deployment_id FROM agent_tokens WHERE id = $1";
     INSERT = "INSERT INTO agent_tokens (id, organization_id, deployment_id, name, name_key, description, short_token, \
         expiry_period_in_days, start_at, end_at, version, created_at, created_by, updated_at, updated_by) \
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
@@ -64,6 +65,11 @@ pub fn list(conn: &Conn, scope: &Scope, deployment_id: Id, paging: &Paging) -> R
 pub fn get(conn: &Conn, scope: &Scope, deployment_id: Id, id: Id) -> Result<Option<One<ApiToken>>> {
     let params = params![id.as_str(), deployment_id.as_str(), scope.organization()];
     conn.query_opt(&GET, params, |row| Ok(One { version: row.get(8)?, body: read(row)? }))
+}
+
+/// The deployment of an agent token.
+pub fn deployment_of(conn: &Conn, id: Id) -> Result<Option<Id>> {
+    conn.query_opt(&DEPLOYMENT_OF, params![id.as_str()], |row| row.id(0))
 }
 
 /// Adds an agent token.

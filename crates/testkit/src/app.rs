@@ -230,4 +230,29 @@ impl Call<'_> {
         assert!(body.frame().await.is_none(), "a body may be asked again after its end, as compression does");
         Answer { status: parts.status, headers: parts.headers, bytes }
     }
+
+    /// Sends it, to read the answer while it comes.
+    pub async fn open(self) -> Coming {
+        let request = self.request.body(Full::new(self.body)).expect("a request");
+        let (parts, body) = self.app.server.call(request, self.peer).await.into_parts();
+        Coming { status: parts.status, headers: parts.headers, body }
+    }
+}
+
+/// An answer that is read while it comes.
+pub struct Coming {
+    /// The status.
+    pub status: http::StatusCode,
+    /// The headers.
+    pub headers: http::HeaderMap,
+    body: podium_http::Body,
+}
+
+impl Coming {
+    /// The next piece of the body, once it has come; `None` at the end.
+    pub async fn next(&mut self) -> Option<String> {
+        let frame = self.body.frame().await?.expect("a whole body");
+        let bytes = frame.data_ref().expect("a body has no trailers");
+        Some(String::from_utf8(bytes.to_vec()).expect("text"))
+    }
 }

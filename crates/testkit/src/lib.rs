@@ -15,7 +15,7 @@ mod things;
 
 pub use actors::Actor;
 pub use answer::Answer;
-pub use app::{Call, START, TestApp};
+pub use app::{Call, Coming, START, TestApp};
 pub use archives::{archive, gzip};
 pub use databases::{Database, Engine};
 pub use things::role;

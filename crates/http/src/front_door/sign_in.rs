@@ -148,6 +148,7 @@ fn request(parts: &Parts, address: std::net::IpAddr, id: String, now: Timestamp)
         address,
         user_agent: String::new(),
         if_match: None,
+        last_event_id: None,
         idempotency: None,
         audited_body: None,
         now,

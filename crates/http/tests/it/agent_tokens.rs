@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use crate::deployments::{dedicated, made, member_with, path, read, update};
 
 /// A deployment whose tasks run elsewhere.
-async fn remote(app: &TestApp, workspace: Id) -> Id {
+pub(crate) async fn remote(app: &TestApp, workspace: Id) -> Id {
     let cluster = dedicated(app, json!({})).await;
     let body =
         json!({ "clusterId": cluster, "executor": "PLATFORM", "remoteExecution": { "enabled": true } });
     made(app, workspace, body).await
 }
 
-fn all(app: &TestApp, deployment: Id) -> String {
+pub(crate) fn all(app: &TestApp, deployment: Id) -> String {
     format!("{}/agent-tokens", path(app, deployment))
 }
 
@@ -25,7 +25,7 @@ fn one(app: &TestApp, deployment: Id, id: &str) -> String {
     format!("{}/{id}", all(app, deployment))
 }
 
-fn bearer(token: &Value) -> Actor {
+pub(crate) fn bearer(token: &Value) -> Actor {
     let text = |field: &str| token[field].as_str().unwrap().to_owned();
     Actor { id: text("id").parse().unwrap(), token: text("token") }
 }

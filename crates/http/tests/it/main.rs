@@ -1,5 +1,6 @@
 //! The product over HTTP, as named actors, on both engines. Files mirror the URL tree; `coverage` walks all operations.
 
+mod agent_logs;
 mod agent_tokens;
 mod allowed_ip_address_ranges;
 mod auth;

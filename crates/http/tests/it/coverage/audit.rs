@@ -22,7 +22,7 @@ on_both_engines! {
             let kept = spec.audited.then(|| record(&app, &prepared, &caller, answer.code()));
             expected.push((spec.id, kept.into_iter().collect::<Vec<_>>()));
             secrets.extend(secrets_of(prepared.body.as_ref()));
-            if spec.reply_kind != ReplyKind::Stream {
+            if !matches!(spec.reply_kind, ReplyKind::Stream | ReplyKind::Events) {
                 secrets.extend(secrets_of(Some(&answer.json())));
             }
             secrets.push(caller.token);
@@ -189,7 +189,7 @@ fn a_call_too_many_leaves_no_record_on_postgres() {
 /// The call by somebody, unless it must be nobody's.
 fn signed<'a>(app: &'a TestApp, prepared: &Prepared, caller: &Actor) -> podium_testkit::Call<'a> {
     let call = prepared.call(app);
-    if prepared.spec.access == Access::Public { call } else { call.by(caller) }
+    if prepared.spec.access == Access::Public { call } else { call.by(prepared.caller(caller)) }
 }
 
 fn record(app: &TestApp, prepared: &Prepared, caller: &Actor, status: u16) -> Value {

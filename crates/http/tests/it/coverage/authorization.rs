@@ -82,6 +82,7 @@ async fn take(app: &TestApp, prepared: &Prepared, step: &str, stranger: &Actor) 
         "let-in" => call.by(&app.session_of(&nothing_behind_the_gate(app, prepared).await).await),
         _ => match prepared.spec.access {
             Access::Public => call,
+            Access::Agent => call.by(prepared.caller(stranger)),
             Access::Token | Access::Member | Access::Permission(_) => {
                 call.by(&app.session_of(&nothing_but_it(app, prepared).await).await)
             }
@@ -127,6 +128,8 @@ fn usual(access: Access, step: &str, answer: &Answer) -> bool {
     match step {
         "nobody" => says("missing"),
         "malformed" => says("malformed"),
+        // Whoever is no agent is told so, whatever the path names.
+        "stranger" if access == Access::Agent => answer.code() == 403,
         "stranger" => answer.code() == 404,
         "let-in" => [403, 404].contains(&answer.code()),
         "member" if access != Access::Member => answer.code() == 403,

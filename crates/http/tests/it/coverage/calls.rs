@@ -28,6 +28,8 @@ pub(super) struct Prepared {
     pub(super) on: On,
     /// Where the permission is a gate: the rights that are asked for next, and what they are needed on.
     pub(super) behind_gate: Option<(PermissionSet, On)>,
+    /// The agent that may call, where only agents may.
+    agent: Option<Actor>,
 }
 
 impl Prepared {
@@ -37,8 +39,13 @@ impl Prepared {
             Access::Permission(name) => {
                 Some(Permission::named(name).expect("operations name known permissions"))
             }
-            Access::Public | Access::Token | Access::Member => None,
+            Access::Public | Access::Token | Access::Member | Access::Agent => None,
         }
+    }
+
+    /// Who calls: this one, or the agent where only agents may.
+    pub(super) fn caller<'a>(&'a self, usual: &'a Actor) -> &'a Actor {
+        self.agent.as_ref().unwrap_or(usual)
     }
 
     /// The call, by nobody yet.
@@ -87,6 +94,9 @@ pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
     if spec.id == "GetDeploymentLogs" {
         path.push_str("?sources=scheduler");
     }
+    if spec.id == "FollowDeploymentLogs" {
+        path.push_str("?sources=scheduler&waitSeconds=0");
+    }
     if spec.id == "GetClusterOptions" {
         path.push_str("?type=DEDICATED");
     }
@@ -97,7 +107,8 @@ pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
         on = On::Workspace(id.parse().expect("an id"));
     }
     let behind_gate = made.behind_gate(spec);
-    Prepared { spec, path, body, etag: made.etag, on, behind_gate }
+    let agent = if spec.access == Access::Agent { Some(made.agent().await) } else { None };
+    Prepared { spec, path, body, etag: made.etag, on, behind_gate, agent }
 }
 
 trait NamesWorkspace {
@@ -231,6 +242,10 @@ impl Made<'_> {
             }
             "UpdateDeploymentHibernationOverride" => json!({ "isHibernating": true }),
             "CreateAgentToken" => json!({ "name": name }),
+            "SendAgentLogs" => {
+                let line = json!({ "timestamp": self.app.world.now(), "source": "worker", "text": "hello" });
+                json!({ "agent": name, "sequence": 1, "lines": [line] })
+            }
             "CreateEnvironmentObject" => {
                 let (_, workspace_id) = self.deployment().await;
                 connection(&name, workspace_id)
@@ -272,6 +287,15 @@ impl Made<'_> {
             "ChangePassword" => json!({ "currentPassword": "", "newPassword": NEW_PASSWORD }),
             _ => return None,
         })
+    }
+
+    /// An agent of the deployment.
+    async fn agent(&mut self) -> Actor {
+        let (id, _) = self.deployment.expect("the path names the deployment");
+        let path = self.app.path(&format!("/deployments/{id}/agent-tokens"));
+        let token = self.app.post(&self.app.owner, &path, json!({ "name": fresh(self.app) })).await.ok();
+        let text = |field: &str| token[field].as_str().expect("a text").to_owned();
+        Actor { id: text("id").parse().expect("an id"), token: text("token") }
     }
 
     /// A deploy that waits; for a rollback one that was finalized, and another after it.

@@ -91,6 +91,7 @@ fn every_operation_inside_an_organization_is_for_its_members_or_takes_a_known_pe
                 assert!(inside, "{} has no organization to hold a permission in", spec.id);
             }
             Access::Member => assert!(inside, "{} has no organization to be a member of", spec.id),
+            Access::Agent => assert!(inside, "{} has no deployment to be an agent of", spec.id),
             Access::Token | Access::Public => assert!(!inside, "{} is open to strangers", spec.id),
         }
     }
@@ -109,8 +110,9 @@ on_both_engines! {
     async fn whatever_is_wrong_with_a_request_is_answered_as_described(app) {
         for spec in OPERATIONS {
             let prepared = prepare(&app, spec).await;
-            let right = || prepared.call(&app).by(&app.owner);
-            let bare = |path: &str| app.call(spec.method.as_str(), path).by(&app.owner);
+            let caller = prepared.caller(&app.owner);
+            let right = || prepared.call(&app).by(caller);
+            let bare = |path: &str| app.call(spec.method.as_str(), path).by(caller);
             let typed = || bare(&prepared.path).header("content-type", "application/json");
             let mut wrong = vec![(400, right().header("x-api-version", "0.9"))];
             if spec.takes_idempotency_key() {

@@ -1,5 +1,6 @@
 //! Logs of a deployment.
 
+mod following;
 mod snapshots;
 
 use std::time::Duration;

@@ -1,0 +1,59 @@
+//! Lines that remote agents send: what their workers wrote, next to the deployment's own logs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+use crate::enums::LogSource;
+use crate::operation::{ByAgents, Method, Nothing, Operation};
+use crate::path::OfDeployment;
+use crate::reply::Many;
+
+/// Adds lines to the logs of an agent's deployment.
+pub const SEND: Operation<ByAgents, OfDeployment, Nothing, SendAgentLogsRequest, Many<AgentLogsTaken>> =
+    Operation::by_agents(
+        Method::Post,
+        "SendAgentLogs",
+        "/organizations/{organizationId}/deployments/{deploymentId}/agents/logs",
+    )
+    .about("AgentToken", "Send logs of a remote agent")
+    .not_audited();
+
+/// A batch of lines. An agent sends one after the other, and the same one again until it is answered.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SendAgentLogsRequest {
+    /// The agent's own name, unlike that of other agents of the deployment.
+    #[schemars(length(min = 1, max = 128))]
+    pub agent: String,
+    /// Which batch of the agent: later ones have higher numbers. One that was taken before changes nothing.
+    #[schemars(range(min = 1))]
+    pub sequence: u64,
+    /// The lines, all of them or none are taken.
+    #[schemars(length(min = 1, max = 5000))]
+    pub lines: Vec<AgentLogLine>,
+}
+
+/// A line that an agent's worker wrote.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentLogLine {
+    /// When it was written.
+    pub timestamp: Timestamp,
+    /// Which component wrote it; tasks are `worker`.
+    pub source: LogSource,
+    /// What was written.
+    #[schemars(length(max = 65_536))]
+    pub text: String,
+}
+
+/// What became of a batch.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentLogsTaken {
+    /// How many lines were added.
+    #[schemars(range(min = 0))]
+    pub taken_count: u64,
+    /// Whether the batch, or a later one of the agent, had been taken before.
+    pub is_repeat: bool,
+}

@@ -1,0 +1,32 @@
+//! Lines that remote agents send.
+
+use podium_api::agent_logs::{AgentLogsTaken, SendAgentLogsRequest};
+use podium_api::path::OfDeployment;
+use podium_api::{Many, Nothing};
+use podium_domain::deployment_logs as rules;
+use podium_logs::{Line, Origin};
+
+use crate::agents::AgentVisit;
+use crate::cx::Call;
+use crate::error::{Error, Result};
+
+/// Adds a batch of lines to the logs of the agent's deployment, once.
+pub async fn send(
+    visit: AgentVisit,
+    call: Call<OfDeployment, Nothing, SendAgentLogsRequest>,
+) -> Result<Many<AgentLogsTaken>> {
+    let SendAgentLogsRequest { agent, sequence, lines } = call.body;
+    let deployment_id = visit.deployment_id;
+    rules::of_agent(&lines, visit.now, visit.app.config.log_retention)?;
+    let count = lines.len() as u64;
+    let line = |line: podium_api::agent_logs::AgentLogLine| Line {
+        deployment_id,
+        source: line.source,
+        timestamp: line.timestamp,
+        text: line.text,
+    };
+    let origin = Origin::new(deployment_id, &agent, sequence);
+    let added = visit.app.logs.append_once(origin, lines.into_iter().map(line).collect()).await;
+    let is_new = added.map_err(|error| Error::Internal(format!("logs cannot be written: {error}")))?;
+    Ok(Many(AgentLogsTaken { taken_count: if is_new { count } else { 0 }, is_repeat: !is_new }))
+}

@@ -1,0 +1,97 @@
+//! Remote agents: they call with tokens of their own, which open the agent endpoints of one deployment.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use podium_api::{Id, Timestamp};
+use podium_domain::{Refusal, Scope, allowed_ip_address_ranges as ranges};
+use podium_store::credentials::{self, CredentialKind};
+use podium_store::{agent_tokens, allowed_ip_address_ranges as stored_ranges, deployments};
+
+use crate::App;
+use crate::error::{Error, Result, Unauthenticated};
+use crate::secrets::sha256_hex;
+
+/// An agent that may call the agent endpoints of its deployment.
+pub struct AgentVisit {
+    /// The application.
+    pub app: App,
+    /// The deployment that it works for.
+    pub deployment_id: Id,
+    /// When the request came.
+    pub now: Timestamp,
+}
+
+/// An agent token that is alive; nothing has been asked with it yet.
+pub struct Agent {
+    /// The token.
+    pub token_id: Id,
+    organization_id: Id,
+    deployment_id: Id,
+    /// Where its deployment and its organization let it call from.
+    allowed: [Vec<IpNet>; 2],
+    has_remote_execution: bool,
+}
+
+impl App {
+    /// Finds out which agent presents a token.
+    pub async fn agent(&self, token: &str, now: Timestamp) -> Result<Agent> {
+        self.verify(token, now).await?;
+        let hash = sha256_hex(token.as_bytes());
+        let found = self.db.read(None, move |conn| {
+            let revoked = Error::Unauthenticated(Unauthenticated::Revoked);
+            let Some(credential) = credentials::by_hash(conn, &hash)? else { return Err(revoked) };
+            if credential.kind != CredentialKind::AgentToken {
+                let message = "This endpoint is for remote agents: call it with an agent token.";
+                return Err(Refusal::Forbidden(message.into()).into());
+            }
+            if credential.expires_at.is_some_and(|end| end <= now) {
+                return Err(Error::Unauthenticated(Unauthenticated::Expired));
+            }
+            let deployment_id = agent_tokens::deployment_of(conn, credential.token_id)?;
+            let (Some(organization_id), Some(deployment_id)) = (credential.organization_id, deployment_id)
+            else {
+                return Err(revoked);
+            };
+            let scope = Scope::for_member(organization_id);
+            let Some(deployment) = deployments::get(conn, &scope, deployment_id)? else {
+                return Err(revoked);
+            };
+            let remote = deployment.spec.remote_execution;
+            let own = remote.as_ref().map(|remote| remote.allowed_ip_address_ranges.clone());
+            let parsed = |list: Vec<String>| {
+                list.iter().filter_map(|range| range.parse().ok()).collect::<Vec<IpNet>>()
+            };
+            let organizations = parsed(stored_ranges::all(conn, organization_id)?);
+            Ok(Agent {
+                token_id: credential.token_id,
+                organization_id,
+                deployment_id,
+                allowed: [organizations, parsed(own.unwrap_or_default())],
+                has_remote_execution: remote.is_some(),
+            })
+        });
+        found.await
+    }
+}
+
+impl Agent {
+    /// Admits the agent to its own deployment, from where it may call; other deployments are unknown to it.
+    pub fn admit(&self, organization_id: Id, deployment_id: Id, address: IpAddr) -> Result<()> {
+        if (organization_id, deployment_id) != (self.organization_id, self.deployment_id) {
+            return Err(Refusal::not_found("deployment").into());
+        }
+        if !self.allowed.iter().all(|list| ranges::admits(list, address)) {
+            let message = format!(
+                "Agents may not call from {address}: allow its range on the deployment's `remoteExecution`, \
+                 and in the organization where that has any."
+            );
+            return Err(Refusal::Forbidden(message).into());
+        }
+        if !self.has_remote_execution {
+            let message = "The deployment has no remote execution: enable `remoteExecution` first.";
+            return Err(Refusal::Forbidden(message.into()).into());
+        }
+        Ok(())
+    }
+}

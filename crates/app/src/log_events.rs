@@ -1,0 +1,167 @@
+//! Follows the logs of deployments: a stream of events that ends with the caller's right to read.
+//!
+//! A stream holds no lines: it is woken when there are some, and reads them from the store at the pace of its reader.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use podium_api::deployment_logs::{DeploymentLogEntry, FollowDeploymentLogs};
+use podium_api::path::OfDeployment;
+use podium_api::{Id, Nothing};
+use podium_domain::{Refusal, Scope, deployment_logs as rules};
+use podium_logs::{Follow, Follower, Query};
+use podium_store::deployments;
+use tokio::time::Instant;
+
+use crate::cx::{Call, Cx};
+use crate::error::{Error, Result};
+
+/// How often something is sent where there are no lines.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+const MOST_OF_ONE_SUBJECT: usize = 10;
+const MOST: usize = 1000;
+/// When to try again where there are too many streams.
+const RETRY_AFTER: u64 = 5;
+
+/// How many streams are open, by subject.
+#[derive(Clone, Default)]
+pub struct Streams(Arc<Mutex<HashMap<Id, usize>>>);
+
+/// A stream that is open.
+struct Open {
+    streams: Streams,
+    subject_id: Id,
+}
+
+impl Streams {
+    fn open(&self, subject_id: Id) -> Result<Open> {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = open.values().sum();
+        let own = open.entry(subject_id).or_default();
+        if *own >= MOST_OF_ONE_SUBJECT || all >= MOST {
+            return Err(Error::TooMany { retry_after: RETRY_AFTER });
+        }
+        *own += 1;
+        Ok(Open { streams: self.clone(), subject_id })
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut open = self.streams.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = open.get_mut(&self.subject_id) {
+            *own -= 1;
+            if *own == 0 {
+                open.remove(&self.subject_id);
+            }
+        }
+    }
+}
+
+/// A stream of events.
+pub struct LogEvents {
+    cx: Cx<Scope>,
+    deployment_id: Id,
+    follower: Follower,
+    /// When it ends.
+    end: Option<Instant>,
+    _open: Open,
+}
+
+/// Follows the logs of a deployment, after the event that `Last-Event-ID` names; only new lines where it names none.
+pub async fn follow(
+    cx: Cx<Scope>,
+    call: Call<OfDeployment, FollowDeploymentLogs, Nothing>,
+) -> Result<LogEvents> {
+    let (deployment_id, query) = (call.path.deployment_id, call.query);
+    let after = rules::last_event(cx.request().last_event_id.as_deref())?;
+    let found = cx.read(move |cx, conn| Ok(deployments::get(conn, cx.scope(), deployment_id)?)).await?;
+    let deployment = found.ok_or_else(|| Refusal::not_found("deployment"))?;
+    let open = cx.app().log_streams.open(cx.subject_id())?;
+    let search = Follow {
+        deployment_id,
+        sources: rules::present(&query.sources, &deployment.spec.runtime_version),
+        query: Query::parse(query.search_text.as_deref().unwrap_or_default()),
+    };
+    let follower = cx.app().logs.follow(search, after);
+    let end = query.wait_seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    Ok(LogEvents { cx, deployment_id, follower, end, _open: open })
+}
+
+impl LogEvents {
+    /// What to send next, once there is something; `None` at the end.
+    pub async fn next(&mut self) -> Option<Result<Vec<u8>>> {
+        let beat = Instant::now() + HEARTBEAT;
+        loop {
+            let news = match self.cx.app().logs.news(&self.follower).await {
+                Ok(news) => news,
+                Err(error) => {
+                    return Some(Err(Error::Internal(format!("logs cannot be read: {error}"))));
+                }
+            };
+            match self.may_read().await {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+            self.follower.advance(&news);
+            if !news.lines.is_empty() {
+                let events = news.lines.into_iter().map(|line| {
+                    let entry = DeploymentLogEntry {
+                        raw: line.entry.text,
+                        source: line.entry.source,
+                        timestamp: line.entry.timestamp.millis(),
+                    };
+                    (line.number, entry)
+                });
+                return Some(written(events));
+            }
+            if news.is_part {
+                continue;
+            }
+            if self.end.is_some_and(|end| end <= Instant::now()) {
+                return None;
+            }
+            let until = self.end.map_or(beat, |end| end.min(beat));
+            tokio::select! {
+                goes_on = self.follower.rung() => if !goes_on { return None },
+                () = tokio::time::sleep_until(until) => {
+                    if until == beat {
+                        // An event without data is not shown; it only says how far the reader has come.
+                        return Some(Ok(format!(": nothing new\nid: {}\n\n", self.follower.seen()).into_bytes()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the caller is still what it was when it was admitted, and the deployment is still there.
+    async fn may_read(&self) -> Result<bool> {
+        let (cx, deployment_id) = (self.cx.clone(), self.deployment_id);
+        let expires_at = cx.authority().credential.expires_at;
+        if expires_at.is_some_and(|end| end <= cx.app().world.now()) {
+            return Ok(false);
+        }
+        let app = cx.app().clone();
+        let checked = app.db.read(None, move |conn| {
+            cx.authority().confirm(conn)?;
+            Ok::<_, Error>(deployments::get(conn, cx.scope(), deployment_id)?.is_some())
+        });
+        match checked.await {
+            Err(error) if error.is_stale() => Ok(false),
+            checked => checked,
+        }
+    }
+}
+
+/// Lines as events.
+fn written(lines: impl Iterator<Item = (u64, DeploymentLogEntry)>) -> Result<Vec<u8>> {
+    let mut text = String::new();
+    for (number, entry) in lines {
+        let data = serde_json::to_string(&entry).map_err(|error| Error::Internal(error.to_string()))?;
+        let _ = write!(text, "id: {number}\ndata: {data}\n\n");
+    }
+    Ok(text.into_bytes())
+}

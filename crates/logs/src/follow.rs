@@ -1,0 +1,138 @@
+//! Follows a deployment: lines in the order in which they were written, as they come.
+//!
+//! A follower holds no lines. It is woken by a bell and reads from the store after the last line that it has seen; a
+//! slow one reads later and misses nothing.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use podium_api::Id;
+use podium_api::enums::LogSource;
+use tokio::sync::watch;
+
+use crate::block::{Summary, source_bits};
+use crate::hour::Hour;
+use crate::scan::Scan;
+use crate::shared::Shared;
+use crate::view::View;
+use crate::{Entry, Query};
+
+/// How many lines are read at once, and how many bytes of text, roughly.
+const AT_ONCE: usize = 500;
+const BYTES_AT_ONCE: usize = 1024 * 1024;
+
+/// What to follow.
+#[derive(Clone, Debug)]
+pub struct Follow {
+    /// The deployment.
+    pub deployment_id: Id,
+    /// The components; none gives no lines.
+    pub sources: Vec<LogSource>,
+    /// What the lines must say.
+    pub query: Query,
+}
+
+/// Somebody who follows a deployment.
+#[derive(Debug)]
+pub struct Follower {
+    search: Follow,
+    after: u64,
+    bell: watch::Receiver<()>,
+}
+
+/// A line with its number, which is higher than that of every line written before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numbered {
+    /// The number.
+    pub number: u64,
+    /// The line.
+    pub entry: Entry,
+}
+
+/// What is new.
+#[derive(Debug)]
+pub struct News {
+    /// The lines, in the order of writing.
+    pub lines: Vec<Numbered>,
+    /// Everything up to this number has been seen, whether it was wanted or not.
+    pub seen: u64,
+    /// Whether there is more to read at once.
+    pub is_part: bool,
+}
+
+impl Follower {
+    pub(crate) fn new(search: Follow, after: u64, bell: watch::Receiver<()>) -> Self {
+        Self { search, after, bell }
+    }
+
+    pub(crate) fn place(&self) -> (Follow, u64) {
+        (self.search.clone(), self.after)
+    }
+
+    /// The number up to which everything has been seen.
+    pub fn seen(&self) -> u64 {
+        self.after
+    }
+
+    /// Notes that news have been seen.
+    pub fn advance(&mut self, news: &News) {
+        self.after = self.after.max(news.seen);
+    }
+
+    /// Waits until something has been written since this was called last; `false` where nothing comes any more.
+    pub async fn rung(&mut self) -> bool {
+        self.bell.changed().await.is_ok()
+    }
+}
+
+/// Reads what was written after a number.
+pub(crate) fn news(shared: &Shared, search: &Follow, after: u64) -> io::Result<News> {
+    let below = shared.next();
+    let everything = below.saturating_sub(1).max(after);
+    let sources = source_bits(&search.sources);
+    let mut view = View::new(shared, search.deployment_id, Some(after), |_| true)?;
+    let words = search.query.words_to_look_up();
+    let fits = |summary: &Summary| {
+        summary.numbers.1 > after && summary.numbers.0 < below && summary.sources & sources != 0
+    };
+    let hours: Vec<Hour> = view.hours.keys().copied().collect();
+    let mut candidates = Vec::new();
+    for hour in hours {
+        candidates.extend(view.candidates(hour, &words, fits)?);
+    }
+    candidates.sort_by_key(|candidate| candidate.summary.numbers.0);
+    let mut scan = Scan::new(&search.query);
+    let mut pending: BTreeMap<u64, Entry> = BTreeMap::new();
+    let mut bytes = 0;
+    // Lines from here on are left for the next time.
+    let mut left = below;
+    for candidate in candidates {
+        if candidate.summary.numbers.0 >= left {
+            break;
+        }
+        let Some(block) = view.block(&candidate.place)? else { continue };
+        let fits = |index: usize| {
+            let number = block.numbers[index];
+            number > after && number < below && sources & 1 << block.sources[index] != 0
+        };
+        scan.lines(&block, fits, |index| {
+            let number = block.numbers[index];
+            if number >= left {
+                return;
+            }
+            if let Some(entry) = block.entry(index) {
+                bytes += entry.text.len();
+                pending.insert(number, entry);
+            }
+            while pending.len() > AT_ONCE || bytes > BYTES_AT_ONCE && pending.len() > 1 {
+                let Some((number, dropped)) = pending.pop_last() else { break };
+                bytes -= dropped.text.len();
+                left = number;
+            }
+        });
+    }
+    let is_part = left < below;
+    let seen = if is_part { left - 1 } else { everything };
+    let lines = pending.into_iter().map(|(number, entry)| Numbered { number, entry }).collect();
+    Ok(News { lines, seen, is_part })
+}

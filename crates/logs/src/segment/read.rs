@@ -1,0 +1,175 @@
+//! Reads a segment.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use memchr::memmem;
+use xxhash_rust::xxh3::xxh3_64;
+use zstd::bulk::Decompressor;
+
+use super::MAX_BLOCKS;
+use super::index::{Blocks, Index};
+use super::layout::{FOOTER, Footer, HEADER, Header, MAGIC, MARK};
+use crate::block::{Block, MAX_PACKED};
+
+/// How much is looked through at once where the directory is damaged.
+const CHUNK: usize = 256 * 1024;
+
+/// A segment that is read.
+pub(crate) struct Segment {
+    file: File,
+    /// Headers, and where each block is stored.
+    blocks: Vec<(Header, u64)>,
+    /// Missing where it is damaged.
+    index: Option<Index>,
+}
+
+impl Segment {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        if let Some((footer, headers)) = directory(&file, length)? {
+            let mut at = MAGIC.len() as u64;
+            let mut blocks = Vec::with_capacity(headers.len());
+            for header in headers {
+                at += HEADER as u64;
+                blocks.push((header, at));
+                at += u64::from(header.stored);
+            }
+            let index = Index {
+                at: footer.index,
+                end: footer.directory,
+                bits: footer.index_bits,
+                blocks: blocks.len(),
+            };
+            return Ok(Self { file, blocks, index: Some(index) });
+        }
+        tracing::warn!(path = %path.display(), "a log segment is damaged; what is whole of it is read");
+        let blocks = salvage(&file, length)?;
+        Ok(Self { file, blocks, index: None })
+    }
+
+    /// How many blocks there are.
+    pub(crate) fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    pub(crate) fn headers(&self) -> impl Iterator<Item = &Header> {
+        self.blocks.iter().map(|(header, _)| header)
+    }
+
+    /// The blocks that may hold all of these words.
+    pub(crate) fn holding(&self, words: &[u32]) -> io::Result<Blocks> {
+        let mut all = Blocks::ALL;
+        let Some(index) = &self.index else { return Ok(all) };
+        for word in words {
+            all.and(&index.look_up(&self.file, *word)?);
+            if all.is_empty() {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether the index can be read from end to end.
+    pub(crate) fn is_sound(&self) -> io::Result<bool> {
+        self.index.as_ref().map_or(Ok(false), |index| index.all(&self.file, |_, _| {}))
+    }
+
+    /// Every word with the blocks that hold it.
+    pub(super) fn words(&self, each: impl FnMut(u32, Blocks)) -> io::Result<()> {
+        let whole = self.index.as_ref().map_or(Ok(false), |index| index.all(&self.file, each))?;
+        if whole { Ok(()) } else { Err(io::Error::other("the index of a log segment is damaged")) }
+    }
+
+    /// A block as it is stored; `None` where it is damaged.
+    pub(super) fn stored(&self, number: usize) -> io::Result<Option<(Header, Vec<u8>)>> {
+        let Some((header, at)) = self.blocks.get(number) else { return Ok(None) };
+        let mut bytes = vec![0; header.stored as usize];
+        match self.file.read_exact_at(&mut bytes, *at) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            read => read?,
+        }
+        Ok((xxh3_64(&bytes) == header.sum).then_some((*header, bytes)))
+    }
+
+    /// A block; `None` where it is damaged.
+    pub(crate) fn block(&self, number: usize, unpacker: &mut Unpacker) -> io::Result<Option<Block>> {
+        let Some((header, stored)) = self.stored(number)? else {
+            tracing::warn!(number, "a block of a log segment is damaged; it is left out");
+            return Ok(None);
+        };
+        let block = unpacker.unpack(&stored);
+        let fits = |block: &Block| block.summary() == header.summary;
+        Ok(block.filter(fits))
+    }
+}
+
+/// Unpacks blocks, one after the other, with the same memory.
+pub(crate) struct Unpacker {
+    decompressor: Decompressor<'static>,
+    packed: Vec<u8>,
+}
+
+impl Unpacker {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self { decompressor: Decompressor::new()?, packed: Vec::with_capacity(MAX_PACKED) })
+    }
+
+    fn unpack(&mut self, stored: &[u8]) -> Option<Block> {
+        self.packed.clear();
+        self.decompressor.decompress_to_buffer(stored, &mut self.packed).ok()?;
+        Block::unpack(&self.packed)
+    }
+}
+
+/// The footer and the directory, if both are whole.
+fn directory(file: &File, length: u64) -> io::Result<Option<(Footer, Vec<Header>)>> {
+    let Some(at) = length.checked_sub(FOOTER as u64) else { return Ok(None) };
+    let mut bytes = [0; FOOTER];
+    file.read_exact_at(&mut bytes, at)?;
+    let Some(footer) = Footer::read(&bytes) else { return Ok(None) };
+    let blocks = footer.blocks as usize;
+    let fits = blocks <= MAX_BLOCKS
+        && footer.index_bits < 32
+        && footer.index <= footer.directory
+        && footer.directory.checked_add((blocks * HEADER) as u64) == Some(at);
+    if !fits {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; blocks * HEADER];
+    file.read_exact_at(&mut bytes, footer.directory)?;
+    if xxh3_64(&bytes) != footer.sum {
+        return Ok(None);
+    }
+    let headers: Option<Vec<Header>> = bytes.chunks_exact(HEADER).map(Header::read).collect();
+    Ok(headers.map(|headers| (footer, headers)))
+}
+
+/// The blocks that can be found by their headers.
+fn salvage(file: &File, length: u64) -> io::Result<Vec<(Header, u64)>> {
+    let mut found: Vec<(Header, u64)> = Vec::new();
+    let mut chunk = Vec::new();
+    let mut at = 0;
+    while at < length && found.len() < MAX_BLOCKS {
+        chunk.resize(CHUNK.min((length - at) as usize), 0);
+        file.read_exact_at(&mut chunk, at)?;
+        let hit = memmem::find_iter(&chunk, &MARK).find_map(|place| {
+            Header::read(chunk.get(place..)?).map(|header| (header, at + (place + HEADER) as u64))
+        });
+        match hit {
+            // The directory repeats headers; no block lies behind those.
+            Some((header, _)) if found.iter().any(|(known, _)| *known == header) => break,
+            Some((header, place)) => {
+                found.push((header, place));
+                at = place.saturating_add(u64::from(header.stored));
+            }
+            None if chunk.len() <= HEADER => break,
+            // A header may lie across the border of two chunks.
+            None => at += (chunk.len() - HEADER + 1) as u64,
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,160 @@
+//! Tails: lines that are in no segment yet, in memory, by deployment and hour.
+//!
+//! A tail grows while lines come. Once it is long enough, or the journal is, it is *cut*: what has grown so far waits to
+//! be written to a segment, and stays here until it is there. All tails together are bounded by the length of the
+//! journal's files that are still needed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use podium_api::Id;
+
+use crate::block::Block;
+use crate::hour::{Hour, Key};
+
+/// A tail is cut once it weighs as much as this.
+pub(crate) const LONG: usize = 8 * 1024 * 1024;
+
+/// A piece that was cut off a tail. It never changes.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    pub(crate) key: Key,
+    pub(crate) blocks: Vec<Arc<Block>>,
+    /// The number of its last line.
+    pub(crate) last: u64,
+    pub(crate) weight: usize,
+}
+
+#[derive(Default)]
+struct Tail {
+    cuts: Vec<Arc<Cut>>,
+    full: Vec<Arc<Block>>,
+    open: Block,
+    weight: usize,
+    last: u64,
+}
+
+impl Tail {
+    fn cut(&mut self, key: Key) -> Option<Arc<Cut>> {
+        let open = std::mem::take(&mut self.open);
+        if !open.is_empty() {
+            self.full.push(Arc::new(open));
+        }
+        let blocks = std::mem::take(&mut self.full);
+        let weight = std::mem::take(&mut self.weight);
+        if blocks.is_empty() {
+            return None;
+        }
+        let cut = Arc::new(Cut { key, blocks, last: self.last, weight });
+        self.cuts.push(Arc::clone(&cut));
+        Some(cut)
+    }
+}
+
+/// Lines of one deployment that are in no segment yet, as a search sees them.
+pub(crate) struct Seen {
+    pub(crate) hour: Hour,
+    /// The number of the last line.
+    pub(crate) last: u64,
+    pub(crate) blocks: Vec<Arc<Block>>,
+}
+
+/// All tails.
+#[derive(Default)]
+pub(crate) struct Tails(Mutex<HashMap<Id, HashMap<Hour, Tail>>>);
+
+/// All tails, while lines are added.
+pub(crate) struct Growing<'a> {
+    tails: MutexGuard<'a, HashMap<Id, HashMap<Hour, Tail>>>,
+    pub(crate) cuts: Vec<Arc<Cut>>,
+}
+
+impl Growing<'_> {
+    /// Adds a line.
+    pub(crate) fn push(&mut self, key: Key, millis: i64, number: u64, source: u8, text: &str) {
+        let tail = self.tails.entry(key.0).or_default().entry(key.1).or_default();
+        if tail.open.is_full_for(text.len()) {
+            tail.full.push(Arc::new(std::mem::take(&mut tail.open)));
+        }
+        tail.open.push(millis, number, source, text);
+        tail.last = number;
+        tail.weight += text.len() + 21;
+        if tail.weight >= LONG {
+            self.cuts.extend(tail.cut(key));
+        }
+    }
+}
+
+impl Tails {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, HashMap<Hour, Tail>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets lines be added; nobody reads meanwhile.
+    pub(crate) fn grow(&self) -> Growing<'_> {
+        Growing { tails: self.lock(), cuts: Vec::new() }
+    }
+
+    /// Cuts every tail.
+    pub(crate) fn cut_all(&self) -> Vec<Arc<Cut>> {
+        let mut tails = self.lock();
+        let each = tails
+            .iter_mut()
+            .flat_map(|(id, hours)| hours.iter_mut().map(|(hour, tail)| ((*id, *hour), tail)));
+        each.filter_map(|(key, tail)| tail.cut(key)).collect()
+    }
+
+    /// Forgets a piece: it is in a segment now.
+    pub(crate) fn settle(&self, cut: &Arc<Cut>) {
+        let mut tails = self.lock();
+        let (id, hour) = cut.key;
+        let Some(hours) = tails.get_mut(&id) else { return };
+        if let Some(tail) = hours.get_mut(&hour) {
+            tail.cuts.retain(|known| !Arc::ptr_eq(known, cut));
+            if tail.cuts.is_empty() && tail.full.is_empty() && tail.open.is_empty() {
+                hours.remove(&hour);
+            }
+        }
+        if hours.is_empty() {
+            tails.remove(&id);
+        }
+    }
+
+    /// Forgets everything of a deployment.
+    pub(crate) fn remove(&self, deployment_id: Id) {
+        self.lock().remove(&deployment_id);
+    }
+
+    /// Forgets the hours that fit.
+    pub(crate) fn forget(&self, goes: impl Fn(Hour) -> bool) {
+        let mut tails = self.lock();
+        tails.values_mut().for_each(|hours| hours.retain(|hour, _| !goes(*hour)));
+        tails.retain(|_, hours| !hours.is_empty());
+    }
+
+    /// What there is of a deployment in hours that fit, with lines after a number. What grows is copied.
+    pub(crate) fn seen(
+        &self,
+        deployment_id: Id,
+        after: Option<u64>,
+        fits: impl Fn(Hour) -> bool,
+    ) -> Vec<Seen> {
+        let tails = self.lock();
+        let Some(hours) = tails.get(&deployment_id) else { return Vec::new() };
+        let is_new = |last: u64| after.is_none_or(|after| last > after);
+        let mut seen = Vec::new();
+        for (hour, tail) in hours.iter().filter(|(hour, tail)| fits(**hour) && is_new(tail.last)) {
+            for cut in tail.cuts.iter().filter(|cut| is_new(cut.last)) {
+                seen.push(Seen { hour: *hour, last: cut.last, blocks: cut.blocks.clone() });
+            }
+            let mut blocks = tail.full.clone();
+            if !tail.open.is_empty() {
+                blocks.push(Arc::new(tail.open.clone()));
+            }
+            if !blocks.is_empty() {
+                seen.push(Seen { hour: *hour, last: tail.last, blocks });
+            }
+        }
+        seen
+    }
+}

@@ -1,0 +1,104 @@
+//! The words of lines as small numbers, so that a search can tell which blocks cannot hold what it asks for.
+//!
+//! Besides each word its first four letters count as a word of another kind: beginnings of words are looked up by them.
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use crate::block::Block;
+
+/// How many bits of a hash are kept. More tell words apart better, fewer are smaller on disk.
+pub(crate) const HASH_BITS: u32 = 26;
+/// How many letters of a beginning are looked at.
+pub(crate) const BEGINNING: usize = 4;
+const SEED_OF_BEGINNINGS: u64 = 0x62_6567_696e;
+/// How many hashes are remembered to leave out those that were just seen.
+const REMEMBERED: usize = 1 << 14;
+
+/// The number of a word in lower case.
+pub(crate) fn of_word(lowered: &[u8]) -> u32 {
+    short(xxh3_64(lowered))
+}
+
+/// The number of a beginning in lower case; one that is too short has none.
+pub(crate) fn of_beginning(lowered: &[u8]) -> Option<u32> {
+    let head = lowered.get(..BEGINNING)?;
+    Some(short(xxh3_64_with_seed(head, SEED_OF_BEGINNINGS)))
+}
+
+fn short(hash: u64) -> u32 {
+    (hash >> (64 - HASH_BITS)) as u32
+}
+
+/// Whether a byte belongs to a word.
+pub(crate) fn is_word_byte(byte: u8) -> bool {
+    IS_WORD[usize::from(byte)]
+}
+
+const IS_WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let it = byte as u8;
+        table[byte] = it.is_ascii_alphanumeric() || it == b'_';
+        byte += 1;
+    }
+    table
+};
+
+/// The words of a text, one after the other.
+pub(crate) fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let start = rest.iter().position(|byte| is_word_byte(*byte))?;
+        let from = &rest[start..];
+        let length = from.iter().position(|byte| !is_word_byte(*byte)).unwrap_or(from.len());
+        let (word, after) = from.split_at(length);
+        rest = after;
+        Some(word)
+    })
+}
+
+/// Collects the numbers of the words of blocks.
+pub(crate) struct Collector {
+    remembered: Vec<u32>,
+    lowered: Vec<u8>,
+}
+
+impl Collector {
+    pub(crate) fn new() -> Self {
+        Self { remembered: vec![u32::MAX; REMEMBERED], lowered: Vec::new() }
+    }
+
+    /// Gives the numbers of a block's words; some of them more than once.
+    pub(crate) fn collect(&mut self, block: &Block, mut found: impl FnMut(u32)) {
+        self.remembered.fill(u32::MAX);
+        let mut lowered = std::mem::take(&mut self.lowered);
+        let mut start = 0;
+        for end in &block.ends {
+            let line = block.text.get(start..*end as usize).unwrap_or_default();
+            start = *end as usize;
+            lowered.clear();
+            lowered.extend_from_slice(line.as_bytes());
+            lowered.make_ascii_lowercase();
+            self.add(&lowered, &mut found);
+            if !line.is_ascii() {
+                // Letters beyond ASCII may become letters of ASCII in lower case, and texts are compared that way.
+                self.add(line.to_lowercase().as_bytes(), &mut found);
+            }
+        }
+        self.lowered = lowered;
+    }
+
+    fn add(&mut self, lowered: &[u8], found: &mut impl FnMut(u32)) {
+        for word in words(lowered) {
+            let numbers = [Some(of_word(word)), of_beginning(word)];
+            for number in numbers.into_iter().flatten() {
+                let slot = &mut self.remembered[number as usize % REMEMBERED];
+                if *slot != number {
+                    *slot = number;
+                    found(number);
+                }
+            }
+        }
+    }
+}

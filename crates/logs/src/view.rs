@@ -1,0 +1,154 @@
+//! What there is of a deployment at one moment: tails in memory, segments on disk, each line in one of them only.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+
+use podium_api::Id;
+
+use crate::block::{Block, Summary};
+use crate::hour::Hour;
+use crate::segment::{Name, Segment, Unpacker};
+use crate::shared::Shared;
+
+/// How many files are open at once.
+const OPEN: usize = 32;
+/// How many blocks are held unpacked.
+const UNPACKED: usize = 6;
+
+/// What there is of one hour.
+#[derive(Default)]
+pub(crate) struct OfHour {
+    tails: Vec<Arc<Block>>,
+    segments: Vec<Name>,
+}
+
+/// What there is of a deployment.
+pub(crate) struct View {
+    directory: PathBuf,
+    pub(crate) hours: BTreeMap<Hour, OfHour>,
+    open: Vec<(Name, Segment)>,
+    unpacker: Unpacker,
+    unpacked: Vec<(Place, Arc<Block>)>,
+}
+
+/// Where a block is.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    Memory(Arc<Block>),
+    Stored(Name, usize),
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Memory(own), Self::Memory(others)) => Arc::ptr_eq(own, others),
+            (Self::Stored(own, number), Self::Stored(others, other)) => (own, number) == (others, other),
+            _ => false,
+        }
+    }
+}
+
+/// A block that may hold what is looked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) summary: Summary,
+    pub(crate) place: Place,
+}
+
+impl View {
+    /// What there is now in hours that fit, with lines after a number.
+    pub(crate) fn new(
+        shared: &Shared,
+        deployment_id: Id,
+        after: Option<u64>,
+        fits: impl Fn(Hour) -> bool,
+    ) -> io::Result<Self> {
+        let directory = shared.directory(deployment_id);
+        // Memory first: a line that leaves it meanwhile is in a segment by then.
+        let tails = shared.tails.seen(deployment_id, after, &fits);
+        let names = {
+            let _steady = shared.names.read().unwrap_or_else(PoisonError::into_inner);
+            Name::list(&directory)?
+        };
+        let mut hours: BTreeMap<Hour, OfHour> = BTreeMap::new();
+        for name in names.into_iter().filter(|name| fits(name.hour)) {
+            hours.entry(name.hour).or_default().segments.push(name);
+        }
+        for seen in tails {
+            let hour = hours.entry(seen.hour).or_default();
+            if !hour.segments.iter().any(|name| name.last >= seen.last) {
+                hour.tails.extend(seen.blocks);
+            }
+        }
+        for hour in hours.values_mut() {
+            hour.segments.retain(|name| after.is_none_or(|after| name.last > after));
+        }
+        let (open, unpacked) = (Vec::new(), Vec::new());
+        Ok(Self { directory, hours, open, unpacker: Unpacker::new()?, unpacked })
+    }
+
+    /// The blocks of an hour that may hold all of these words and fit.
+    pub(crate) fn candidates(
+        &mut self,
+        hour: Hour,
+        words: &[u32],
+        fits: impl Fn(&Summary) -> bool,
+    ) -> io::Result<Vec<Candidate>> {
+        let Some(OfHour { tails, segments }) = self.hours.remove(&hour) else { return Ok(Vec::new()) };
+        let in_memory = tails
+            .into_iter()
+            .map(|block| Candidate { summary: block.summary(), place: Place::Memory(block) });
+        let mut found: Vec<Candidate> = in_memory.filter(|candidate| fits(&candidate.summary)).collect();
+        for name in segments {
+            let segment = self.segment(name)?;
+            if !segment.headers().any(|header| fits(&header.summary)) {
+                continue;
+            }
+            let holding = segment.holding(words)?;
+            let headers = segment.headers().enumerate();
+            let fitting = headers.filter(|(number, header)| holding.has(*number) && fits(&header.summary));
+            found.extend(fitting.map(|(number, header)| Candidate {
+                summary: header.summary,
+                place: Place::Stored(name, number),
+            }));
+        }
+        Ok(found)
+    }
+
+    fn segment(&mut self, name: Name) -> io::Result<&Segment> {
+        let at = match self.open.iter().position(|(known, _)| *known == name) {
+            Some(at) => at,
+            None => {
+                if self.open.len() >= OPEN {
+                    self.open.remove(0);
+                }
+                self.open.push((name, Segment::open(&self.directory.join(name.to_string()))?));
+                self.open.len() - 1
+            }
+        };
+        Ok(&self.open[at].1)
+    }
+
+    /// A block; `None` where it is damaged.
+    pub(crate) fn block(&mut self, place: &Place) -> io::Result<Option<Arc<Block>>> {
+        let (name, number) = match place {
+            Place::Memory(block) => return Ok(Some(Arc::clone(block))),
+            Place::Stored(name, number) => (*name, *number),
+        };
+        if let Some((_, block)) = self.unpacked.iter().find(|(known, _)| known == place) {
+            return Ok(Some(Arc::clone(block)));
+        }
+        self.segment(name)?;
+        let segment = self.open.iter().find(|(known, _)| *known == name);
+        let Some((_, segment)) = segment else { return Ok(None) };
+        let Some(block) = segment.block(number, &mut self.unpacker)? else { return Ok(None) };
+        let block = Arc::new(block);
+        if self.unpacked.len() >= UNPACKED {
+            self.unpacked.remove(0);
+        }
+        self.unpacked.push((place.clone(), Arc::clone(&block)));
+        Ok(Some(block))
+    }
+}
