@@ -48,7 +48,7 @@ fn ask(grants: &Grants, request: &str) -> crate::Result<Passage> {
 }
 
 fn status(answer: &crate::Result<Passage>) -> u16 {
-    answer.as_ref().map_or_else(|refusal| refusal.status(), |_| 200)
+    answer.as_ref().map_or_else(crate::Refusal::status, |_| 200)
 }
 
 fn narrowed(answer: crate::Result<Passage>) -> String {

@@ -61,11 +61,13 @@ mod tests {
 
     use super::*;
 
+    const OWN: &str = "http://podium.test:18000";
+    type Sent = &'static [(&'static str, &'static str)];
+
     #[test]
     fn only_the_environments_own_pages_send_cookies_along() {
-        let own = "http://podium.test:18000";
-        let table: &[(&str, bool, &[(&str, &str)], bool)] = &[
-            ("POST", true, &[("origin", own)], true),
+        let table: &[(&str, bool, Sent, bool)] = &[
+            ("POST", true, &[("origin", OWN)], true),
             ("POST", true, &[("origin", "http://podium.test:18001")], false),
             ("POST", true, &[("origin", "null")], false),
             ("POST", true, &[], false),
@@ -105,7 +107,7 @@ mod tests {
             };
             let headers: HeaderMap = sent.iter().map(pair).collect();
             let method: Method = method.parse().unwrap();
-            let answer = check(&headers, &method, *is_write, own);
+            let answer = check(&headers, &method, *is_write, OWN);
             assert_eq!(answer.is_ok(), *allowed, "{method} {is_write} {sent:?}");
         }
     }

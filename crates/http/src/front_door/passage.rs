@@ -104,7 +104,7 @@ impl FrontDoor {
         if let (Shown::Pass(_), Place::Own { origin }) = (shown, place) {
             isolation::check(sent, method, rule.is_write(), origin)?;
         }
-        let query = sent_query(rule, query, pairs, narrowed);
+        let query = sent_query(rule, query, &pairs, narrowed);
         Ok(Judged { query, path, door, is_write: rule.is_write() })
     }
 
@@ -212,12 +212,12 @@ pub(super) fn introduce(
 fn sent_query(
     rule: &Rule,
     sent: &str,
-    pairs: Vec<(String, String)>,
+    pairs: &[(String, String)],
     narrowed: Option<Vec<(String, String)>>,
 ) -> Option<String> {
     match narrowed {
         Some(pairs) => Some(written(&pairs)),
-        None if rule.is_judged_by_query() => Some(written(&pairs)),
+        None if rule.is_judged_by_query() => Some(written(pairs)),
         None => Some(sent.to_owned()),
     }
 }

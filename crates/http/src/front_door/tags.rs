@@ -27,7 +27,10 @@ const LARGEST: usize = 1024 * 1024;
 const NAME: &str = "podium";
 
 /// Tags that were asked for lately.
-pub(super) struct Tags(Cache<(Id, String), (Instant, Arc<Vec<String>>)>);
+pub(super) struct Tags(Cache<(Id, String), Told>);
+
+/// When tags were asked for, and what they were.
+type Told = (Instant, Arc<Vec<String>>);
 
 impl Default for Tags {
     fn default() -> Self {
