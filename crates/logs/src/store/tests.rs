@@ -1,7 +1,6 @@
 //! The engine from outside: what was appended is found, in order, once, whatever happened in between.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
@@ -83,6 +82,15 @@ async fn lines_are_found_newest_first_and_after_another_start() {
     assert_eq!(texts(&store, elsewhere, FIRST).await, [] as [&str; 0]);
 }
 
+/// A store whose journal holds these bytes.
+fn journal_of(bytes: &[u8]) -> TempDir {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join(FIRST_JOURNAL);
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+    directory
+}
+
 #[tokio::test]
 async fn a_tail_that_was_torn_off_is_left_out_and_nothing_after_it_suffers() {
     let directory = TempDir::new().unwrap();
@@ -92,11 +100,8 @@ async fn a_tail_that_was_torn_off_is_left_out_and_nothing_after_it_suffers() {
     let whole = fs::read(&path).unwrap();
     store.append(vec![line(START + 1, "torn")]).await.unwrap();
     let longer = fs::read(&path).unwrap();
-    drop(store);
     for cut in whole.len() + 1..longer.len() {
-        fs::remove_dir_all(path.parent().unwrap()).unwrap();
-        fs::create_dir(path.parent().unwrap()).unwrap();
-        fs::write(&path, &longer[..cut]).unwrap();
+        let directory = journal_of(&longer[..cut]);
         let store = open(directory.path());
         assert_eq!(all(&store).await, ["kept"], "cut at {cut}");
         store.append(vec![line(START + 2, "next")]).await.unwrap();
@@ -116,13 +121,26 @@ async fn damage_in_the_middle_costs_only_what_is_damaged() {
         store.append(vec![line(START + number, &number.to_string())]).await.unwrap();
         lengths.push(fs::metadata(&path).unwrap().len() as usize);
     }
-    drop(store);
     let mut bytes = fs::read(&path).unwrap();
     bytes[lengths[1]..lengths[2]].fill(0);
-    fs::write(&path, &bytes).unwrap();
-    assert_eq!(all(&open(directory.path())).await, ["4", "3", "1", "0"]);
-    OpenOptions::new().append(true).open(&path).unwrap().write_all(&vec![0; 1_000_000]).unwrap();
-    assert_eq!(all(&open(directory.path())).await, ["4", "3", "1", "0"]);
+    for more in [0, 1_000_000] {
+        bytes.resize(bytes.len() + more, 0);
+        let directory = journal_of(&bytes);
+        assert_eq!(all(&open(directory.path())).await, ["4", "3", "1", "0"]);
+    }
+}
+
+#[tokio::test]
+async fn the_journal_does_not_grow_with_every_start() {
+    let directory = TempDir::new().unwrap();
+    for number in 0..4 {
+        let store = open(directory.path());
+        store.append(vec![line(START + number, &number.to_string())]).await.unwrap();
+        store.settle().await.unwrap();
+        assert_eq!(fs::read_dir(directory.path().join("journal")).unwrap().count(), 0);
+        store.append(vec![line(START + number, "more")]).await.unwrap();
+    }
+    assert_eq!(all(&open(directory.path())).await.len(), 8);
 }
 
 #[tokio::test]
