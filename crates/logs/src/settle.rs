@@ -131,6 +131,7 @@ impl Settler {
         for name in Name::list_all(&directory)?.iter().filter(|name| name.first < below) {
             missing_is_none(fs::remove_file(directory.join(name.to_string())))?;
         }
+        Name::drop_unfinished(&directory)?;
         // What came since, or something else, may lie there; then the directory stays.
         let _ = fs::remove_dir(directory);
         Ok(())
@@ -151,6 +152,7 @@ impl Settler {
                 left -= 1;
             }
             if left == 0 {
+                Name::drop_unfinished(&directory)?;
                 let _ = fs::remove_dir(directory);
             }
         }

@@ -177,6 +177,7 @@ async fn whole_days_are_forgotten_once_they_are_over_for_long_enough() {
     store.append(vec![line(midnight - 1, "late")]).await.unwrap();
     store.settle().await.unwrap();
     assert_eq!(all(&store).await, ["new", "late"]);
+    fs::write(directory.path().join(id(1).as_str()).join("2027-01-14T23.unfinished"), "half").unwrap();
     store.expire(at(midnight + DAY) + RETENTION).await.unwrap();
     assert!(!directory.path().join(id(1).as_str()).exists());
 }
