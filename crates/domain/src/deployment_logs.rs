@@ -111,6 +111,28 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_agents_are_neither_too_old_nor_from_the_future() {
+        let day = Duration::from_hours(24);
+        let line =
+            |seconds| AgentLogLine { timestamp: at(seconds), source: LogSource::Worker, text: String::new() };
+        let now = at(1_000_000);
+        let good = [line(1_000_000 - 86_400), line(1_000_000), line(1_003_600)];
+        assert_eq!(of_agent(&good, now, day), Ok(()));
+        let bad = [line(1_000_000), line(1_000_000 - 86_401), line(1_003_601)];
+        let told = told(&of_agent(&bad, now, day).unwrap_err());
+        assert_eq!(told, ["lines[1].timestamp min", "lines[2].timestamp max"]);
+    }
+
+    #[test]
+    fn the_last_event_is_a_number() {
+        assert_eq!(last_event(None), Ok(None));
+        assert_eq!(last_event(Some(" 17 ")), Ok(Some(17)));
+        for wrong in ["", "-1", "x", "99999999999999999999"] {
+            assert_eq!(told(&last_event(Some(wrong)).unwrap_err()), ["Last-Event-ID format"]);
+        }
+    }
+
+    #[test]
     fn components_depend_on_the_generation_of_airflow() {
         use LogSource::{ApiServer, DagProcessor, Scheduler, Triggerer, Webserver, Worker};
         assert_eq!(present(LogSource::ALL, "2.11.2"), [Scheduler, Webserver, Triggerer, Worker]);

@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -40,12 +39,9 @@ pub(crate) enum Task {
 }
 
 /// Starts the thread; it ends when nobody can ask for anything any more, or at once where it is told to stop.
-pub(crate) fn start(
-    shared: Arc<Shared>,
-    stops: Arc<AtomicBool>,
-) -> io::Result<(Sender<Task>, JoinHandle<()>)> {
+pub(crate) fn start(shared: Arc<Shared>) -> io::Result<(Sender<Task>, JoinHandle<()>)> {
     let (sender, tasks) = channel();
-    let settler = Settler { shared, stops, press: Press::new()?, to_merge: VecDeque::new(), hour: None };
+    let settler = Settler { shared, press: Press::new()?, to_merge: VecDeque::new(), hour: None };
     let thread =
         std::thread::Builder::new().name("log segments".into()).spawn(move || settler.run(&tasks))?;
     Ok((sender, thread))
@@ -53,7 +49,6 @@ pub(crate) fn start(
 
 struct Settler {
     shared: Arc<Shared>,
-    stops: Arc<AtomicBool>,
     press: Press,
     /// Deployments whose segments are still to be looked through.
     to_merge: VecDeque<Id>,
@@ -64,7 +59,7 @@ struct Settler {
 impl Settler {
     fn run(mut self, tasks: &Receiver<Task>) {
         while let Some(task) = self.next(tasks) {
-            if self.stops.load(Ordering::Acquire) {
+            if self.shared.stops() {
                 // The journal has everything that is left.
                 return;
             }
@@ -107,7 +102,7 @@ impl Settler {
         while let Err(error) = self.write(cut) {
             tracing::error!(%error, "a segment of logs cannot be written; it is tried again");
             self.shared.failed(&error);
-            if self.stops.load(Ordering::Acquire) {
+            if self.shared.stops() {
                 return;
             }
             std::thread::park_timeout(wait);
@@ -136,6 +131,7 @@ impl Settler {
         for name in Name::list_all(&directory)?.iter().filter(|name| name.first < below) {
             missing_is_none(fs::remove_file(directory.join(name.to_string())))?;
         }
+        Name::drop_unfinished(&directory)?;
         // What came since, or something else, may lie there; then the directory stays.
         let _ = fs::remove_dir(directory);
         Ok(())
@@ -156,6 +152,7 @@ impl Settler {
                 left -= 1;
             }
             if left == 0 {
+                Name::drop_unfinished(&directory)?;
                 let _ = fs::remove_dir(directory);
             }
         }

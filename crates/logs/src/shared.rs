@@ -1,7 +1,7 @@
 //! What the threads of the store and those who read share.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use std::{fs, io};
@@ -28,6 +28,7 @@ pub(crate) struct Shared {
     pub(crate) names: RwLock<()>,
     waiting: Mutex<Waiting>,
     less: Condvar,
+    stops: AtomicBool,
 }
 
 /// What waits to be written to segments.
@@ -48,6 +49,7 @@ impl Shared {
             names: RwLock::default(),
             waiting: Mutex::default(),
             less: Condvar::new(),
+            stops: AtomicBool::new(false),
         }
     }
 
@@ -86,6 +88,16 @@ impl Shared {
         self.next.store(next, Ordering::Release);
     }
 
+    /// Says that the store is being closed.
+    pub(crate) fn stop(&self) {
+        self.stops.store(true, Ordering::Release);
+    }
+
+    /// Whether the store is being closed.
+    pub(crate) fn stops(&self) -> bool {
+        self.stops.load(Ordering::Acquire)
+    }
+
     /// Notes that lines wait to be written to segments.
     pub(crate) fn wait_for(&self, weight: usize) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).bytes += weight;
@@ -112,6 +124,9 @@ impl Shared {
         while waiting.bytes > MOST_WAITING {
             if let Some(failure) = &waiting.failure {
                 return Err(io::Error::other(format!("log segments cannot be written: {failure}")));
+            }
+            if self.stops() {
+                return Err(io::Error::other("the log store is being closed"));
             }
             let woken = self.less.wait_timeout(waiting, LOOK);
             waiting = woken.unwrap_or_else(PoisonError::into_inner).0;

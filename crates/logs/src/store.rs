@@ -3,7 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -29,7 +28,6 @@ pub struct LogStore {
     /// Missing once the store is being closed.
     writer: Option<mpsc::Sender<Command>>,
     threads: Vec<JoinHandle<()>>,
-    stops: Arc<AtomicBool>,
     readers: Arc<Semaphore>,
     snapshots: Snapshots,
     retention: Duration,
@@ -41,14 +39,12 @@ impl LogStore {
     /// What a process that ended left in the journal is read again. One process opens a directory at a time.
     pub fn open(directory: impl Into<PathBuf>, retention: Duration) -> io::Result<Self> {
         let shared = Arc::new(Shared::new(directory.into()));
-        let stops = Arc::new(AtomicBool::new(false));
-        let (tasks, settler) = settle::start(Arc::clone(&shared), Arc::clone(&stops))?;
+        let (tasks, settler) = settle::start(Arc::clone(&shared))?;
         let (writer, thread) = writer::start(Arc::clone(&shared), tasks)?;
         Ok(Self {
             shared,
             writer: Some(writer),
             threads: vec![thread, settler],
-            stops,
             readers: Arc::new(Semaphore::new(READERS)),
             snapshots: Snapshots::default(),
             retention,
@@ -168,7 +164,7 @@ impl LogStore {
 impl Drop for LogStore {
     /// Waits until nothing is written any more; what is in no segment yet is in the journal.
     fn drop(&mut self) {
-        self.stops.store(true, Ordering::Release);
+        self.shared.stop();
         self.writer = None;
         for thread in self.threads.drain(..) {
             thread.thread().unpark();

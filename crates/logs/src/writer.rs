@@ -4,6 +4,7 @@
 //! loss of power costs is what the operating system had not brought to disk by then, some seconds' worth.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -95,10 +96,11 @@ impl Writer {
                 Record::Line { number, deployment_id, millis, source, text } => {
                     highest = number;
                     let hour = Hour::of(Timestamp::from_millis(millis));
-                    if !settled.contains_key(&deployment_id) {
-                        settled.insert(deployment_id, settled_in(&shared, deployment_id)?);
-                    }
-                    if settled[&deployment_id].get(&hour).is_none_or(|last| number > *last) {
+                    let of_deployment = match settled.entry(deployment_id) {
+                        Entry::Occupied(known) => known.into_mut(),
+                        Entry::Vacant(new) => new.insert(settled_in(&shared, deployment_id)?),
+                    };
+                    if of_deployment.get(&hour).is_none_or(|last| number > *last) {
                         let mut tails = shared.tails.grow();
                         tails.push((deployment_id, hour), millis, number, number_of(source), text);
                         let cuts = std::mem::take(&mut tails.cuts);
@@ -123,6 +125,10 @@ impl Writer {
         })?;
         self.next = numbers::next(&self.shared, highest)?;
         self.shared.publish(self.next);
+        if highest > 0 {
+            // However often a process ends early, the journal does not grow.
+            self.turn();
+        }
         Ok(())
     }
 

@@ -48,6 +48,18 @@ impl Name {
         Ok(kept)
     }
 
+    /// Drops what a process that ended early was writing in the directory of a deployment.
+    pub(crate) fn drop_unfinished(directory: &Path) -> io::Result<()> {
+        let Some(entries) = missing_is_none(fs::read_dir(directory))? else { return Ok(()) };
+        for entry in entries {
+            let entry = entry?;
+            if entry.file_name().to_str().is_some_and(|name| name.ends_with(UNFINISHED)) {
+                missing_is_none(fs::remove_file(entry.path()))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Every segment in the directory of a deployment, in no order.
     pub(crate) fn list_all(directory: &Path) -> io::Result<Vec<Self>> {
         let Some(entries) = missing_is_none(fs::read_dir(directory))? else { return Ok(Vec::new()) };

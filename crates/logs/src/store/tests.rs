@@ -1,7 +1,6 @@
 //! The engine from outside: what was appended is found, in order, once, whatever happened in between.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
@@ -16,6 +15,8 @@ use crate::Query;
 
 #[path = "damage.rs"]
 mod damage;
+#[path = "followers.rs"]
+mod followers;
 
 const DAY: i64 = 86_400_000;
 const START: i64 = 1_800_000_000_000;
@@ -83,6 +84,15 @@ async fn lines_are_found_newest_first_and_after_another_start() {
     assert_eq!(texts(&store, elsewhere, FIRST).await, [] as [&str; 0]);
 }
 
+/// A store whose journal holds these bytes.
+fn journal_of(bytes: &[u8]) -> TempDir {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join(FIRST_JOURNAL);
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+    directory
+}
+
 #[tokio::test]
 async fn a_tail_that_was_torn_off_is_left_out_and_nothing_after_it_suffers() {
     let directory = TempDir::new().unwrap();
@@ -92,11 +102,8 @@ async fn a_tail_that_was_torn_off_is_left_out_and_nothing_after_it_suffers() {
     let whole = fs::read(&path).unwrap();
     store.append(vec![line(START + 1, "torn")]).await.unwrap();
     let longer = fs::read(&path).unwrap();
-    drop(store);
     for cut in whole.len() + 1..longer.len() {
-        fs::remove_dir_all(path.parent().unwrap()).unwrap();
-        fs::create_dir(path.parent().unwrap()).unwrap();
-        fs::write(&path, &longer[..cut]).unwrap();
+        let directory = journal_of(&longer[..cut]);
         let store = open(directory.path());
         assert_eq!(all(&store).await, ["kept"], "cut at {cut}");
         store.append(vec![line(START + 2, "next")]).await.unwrap();
@@ -116,13 +123,26 @@ async fn damage_in_the_middle_costs_only_what_is_damaged() {
         store.append(vec![line(START + number, &number.to_string())]).await.unwrap();
         lengths.push(fs::metadata(&path).unwrap().len() as usize);
     }
-    drop(store);
     let mut bytes = fs::read(&path).unwrap();
     bytes[lengths[1]..lengths[2]].fill(0);
-    fs::write(&path, &bytes).unwrap();
-    assert_eq!(all(&open(directory.path())).await, ["4", "3", "1", "0"]);
-    OpenOptions::new().append(true).open(&path).unwrap().write_all(&vec![0; 1_000_000]).unwrap();
-    assert_eq!(all(&open(directory.path())).await, ["4", "3", "1", "0"]);
+    for more in [0, 1_000_000] {
+        bytes.resize(bytes.len() + more, 0);
+        let directory = journal_of(&bytes);
+        assert_eq!(all(&open(directory.path())).await, ["4", "3", "1", "0"]);
+    }
+}
+
+#[tokio::test]
+async fn the_journal_does_not_grow_with_every_start() {
+    let directory = TempDir::new().unwrap();
+    for number in 0..4 {
+        let store = open(directory.path());
+        store.append(vec![line(START + number, &number.to_string())]).await.unwrap();
+        store.settle().await.unwrap();
+        assert_eq!(fs::read_dir(directory.path().join("journal")).unwrap().count(), 0);
+        store.append(vec![line(START + number, "more")]).await.unwrap();
+    }
+    assert_eq!(all(&open(directory.path())).await.len(), 8);
 }
 
 #[tokio::test]
@@ -157,6 +177,7 @@ async fn whole_days_are_forgotten_once_they_are_over_for_long_enough() {
     store.append(vec![line(midnight - 1, "late")]).await.unwrap();
     store.settle().await.unwrap();
     assert_eq!(all(&store).await, ["new", "late"]);
+    fs::write(directory.path().join(id(1).as_str()).join("2027-01-14T23.unfinished"), "half").unwrap();
     store.expire(at(midnight + DAY) + RETENTION).await.unwrap();
     assert!(!directory.path().join(id(1).as_str()).exists());
 }
@@ -317,53 +338,6 @@ async fn a_batch_that_is_sent_again_is_not_added_again() {
     assert_eq!(all(&store).await, ["anew"]);
     let elsewhere = Line { deployment_id: id(2), ..line(START, "x") };
     assert!(store.append_once(batch("a", 2), vec![elsewhere]).await.is_err());
-}
-
-async fn news(store: &LogStore, follower: &mut Follower) -> Vec<String> {
-    let mut texts = Vec::new();
-    loop {
-        let news = store.news(follower).await.unwrap();
-        follower.advance(&news);
-        texts.extend(news.lines.into_iter().map(|line| line.entry.text));
-        if !news.is_part {
-            return texts;
-        }
-    }
-}
-
-fn follow(text: &str) -> Follow {
-    Follow { deployment_id: id(1), sources: vec![LogSource::Worker], query: Query::parse(text) }
-}
-
-#[tokio::test]
-async fn a_follower_sees_each_line_once_in_the_order_of_writing() {
-    let directory = TempDir::new().unwrap();
-    let store = open(directory.path());
-    store.append(vec![line(START, "before")]).await.unwrap();
-    let mut follower = store.follow(follow(""), None);
-    assert_eq!(news(&store, &mut follower).await, [] as [&str; 0]);
-    store.append(vec![line(START + DAY, "a"), line(START, "b")]).await.unwrap();
-    assert!(follower.rung().await);
-    assert_eq!(news(&store, &mut follower).await, ["a", "b"]);
-    let place = follower.seen();
-    store.settle().await.unwrap();
-    let long = "x".repeat(60_000);
-    store.append((0..1200).map(|number| line(START - number, &number.to_string())).collect()).await.unwrap();
-    store.append((0..40).map(|_| line(START, &long)).collect()).await.unwrap();
-    store.append(vec![line(START, "short")]).await.unwrap();
-    store.settle().await.unwrap();
-    let shown = news(&store, &mut follower).await;
-    assert_eq!((shown.len(), shown[1199].as_str(), shown[1240].as_str()), (1241, "1199", "short"));
-    drop(store);
-    let store = open(directory.path());
-    let mut again = store.follow(follow("1* short*"), Some(place));
-    assert_eq!(news(&store, &mut again).await, [] as [&str; 0]);
-    let mut again = store.follow(follow("short"), Some(place));
-    store.append(vec![line(START, "short again"), line(START, "no")]).await.unwrap();
-    assert_eq!(news(&store, &mut again).await, ["short", "short again"]);
-    store.remove(id(1)).await.unwrap();
-    assert!(again.rung().await, "of the lines");
-    assert!(!again.rung().await, "nothing comes any more");
 }
 
 #[derive(Clone, Copy, Debug)]
