@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "a command line program talks to a person")]
 
+mod airflow;
 mod bench;
 mod contract;
 mod crash;
@@ -29,12 +30,13 @@ const HELP: &str = "\
 Usage: cargo xtask <command>
 
   test [--quick] [filter…]   everything that must hold: formatting, tidy, clippy, the contract, all tests on SQLite
-                             and PostgreSQL, and Schemathesis against the served program.
-                             --quick leaves out clippy and Schemathesis.
+                             and PostgreSQL, Apache Airflow for real, and Schemathesis against the served program.
+                             --quick leaves out clippy, Airflow and Schemathesis.
                              With a filter: only the tests that match it. Arguments go to `cargo nextest run`.
   contract [--check]         write the generated files in contract/; with --check only compare them
   tidy                       the rules that no compiler checks: arrows between crates, names, sizes, links
   schemathesis               only that part of the tests
+  airflow                    only that part of the tests: Apache Airflow for real, from nothing to nothing
   bench [--deployments]      the release program against a bare handler, as ratios; with --deployments only that half,
         [--million]          with --million also the start on a database of a million rows
   bench --logs [--lines 10000000]
@@ -72,6 +74,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["crash", options @ ..] => crash::run(options),
         ["mutate"] => mutate::run(),
         ["schemathesis"] => schemathesis::alone(),
+        ["airflow"] => airflow::run().map(drop),
         [] | ["help" | "--help" | "-h", ..] => {
             print!("{HELP}");
             Ok(())

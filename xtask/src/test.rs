@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::outcome::Outcome;
 use crate::postgres::{Postgres, VARIABLE};
 use crate::workspace::{cargo, must, scratch, works};
-use crate::{contract, python, schemathesis, tidy};
+use crate::{airflow, contract, python, schemathesis, tidy};
 
 /// Runs all of it, or what the options leave.
 pub(crate) fn run(options: &[&str]) -> Outcome {
@@ -42,6 +42,9 @@ fn everything(steps: &mut Steps, quick: bool) -> Outcome {
     steps.run("build", || must(&mut cargo(&["build", "--workspace", "--all-targets"])))?;
     steps.run("contract", contract::check)?;
     tests(steps, &[])?;
+    if !quick && steps.run("airflow", airflow::run)? == airflow::Ran::Skipped {
+        steps.skipped.push("airflow");
+    }
     if tidy::has_documentation_tests() {
         steps.run("documentation tests", || must(&mut cargo(&["test", "--workspace", "--doc"])))?;
     }
@@ -87,11 +90,12 @@ struct Steps {
     start: Instant,
     current: &'static str,
     done: Vec<(&'static str, Duration)>,
+    skipped: Vec<&'static str>,
 }
 
 impl Steps {
     fn new() -> Self {
-        Self { start: Instant::now(), current: "start", done: Vec::new() }
+        Self { start: Instant::now(), current: "start", done: Vec::new(), skipped: Vec::new() }
     }
 
     /// Announces a step, runs it and says how long it took.
@@ -110,6 +114,9 @@ impl Steps {
         for (name, duration) in &self.done {
             let comma = if line.is_empty() { "" } else { ", " };
             let _ = write!(line, "{comma}{name} {}", seconds(*duration));
+        }
+        if !self.skipped.is_empty() {
+            let _ = write!(line, "; SKIPPED: {}", self.skipped.join(", "));
         }
         line
     }

@@ -1,5 +1,7 @@
 //! The program as people run it: real processes, real sockets, a real data directory.
 
+#[cfg(target_os = "linux")]
+mod airflow;
 mod commands;
 mod crashes;
 mod loops;

@@ -51,6 +51,11 @@ impl Installation {
         installation
     }
 
+    /// Sets an environment variable of the programs that run on it.
+    pub(crate) fn set(&mut self, name: &'static str, value: &str) {
+        self.variables.push((name, value.to_owned()));
+    }
+
     /// The data directory, which the program makes itself.
     pub(crate) fn data_dir(&self) -> PathBuf {
         self.directory.path().join("data")
@@ -78,9 +83,11 @@ impl Installation {
         Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    /// Serves on a free port; returns once the program says that it is ready.
+    /// Serves, on a free port unless one is set; returns once the program says that it is ready.
     pub(crate) fn serve(&self, arguments: &[&str]) -> Program {
-        let all = [&["serve", "--listen", "127.0.0.1:0"], arguments].concat();
+        let is_free = !self.variables.iter().any(|(name, _)| *name == "PODIUM_LISTEN");
+        let listen: &[&str] = if is_free { &["--listen", "127.0.0.1:0"] } else { &[] };
+        let all = [&["serve"], listen, arguments].concat();
         let mut child = self.command(&all).stderr(Stdio::piped()).spawn().expect("the program starts");
         let said = Arc::new(Mutex::new(String::new()));
         let mut lines = BufReader::new(child.stderr.take().expect("it is piped"));

@@ -1,0 +1,124 @@
+//! Deployments that really run: Apache Airflow on this machine, from an empty data directory until nothing is left.
+//!
+//! Minutes of a whole machine, so plain `cargo test` leaves it out; `cargo xtask test` runs it after everything else,
+//! and `cargo xtask airflow` alone. What is waited for is shown on the way.
+
+mod guide;
+mod world;
+
+use serde_json::json;
+
+use self::world::{Environment, World};
+
+/// Runs until it is told to go on, tells which version it is, and looks for what is not its own.
+fn dag(version: &str, elsewhere: &[String]) -> String {
+    let targets = elsewhere.iter().map(|path| format!("{path:?}")).collect::<Vec<_>>().join(", ");
+    format!(
+        r#"
+import os, time
+
+from airflow.decorators import dag, task
+
+
+@dag(schedule=None)
+def hello():
+    @task
+    def greet():
+        print("greetings-{version} from", os.environ.get("CITY"))
+        for path in [{targets}]:
+            try:
+                found = os.listdir(path) if os.path.isdir(path) else open(path).read(8)
+                print("hunt-found", path, found)
+            except OSError as error:
+                print("hunt-refused", path, type(error).__name__)
+        while not os.path.exists(os.path.join(os.environ["TMPDIR"], "go")):
+            time.sleep(0.2)
+        print("farewell-{version}")
+
+    greet()
+
+
+hello()
+"#
+    )
+}
+
+#[test]
+#[ignore = "installs and runs Apache Airflow for minutes: cargo xtask airflow"]
+fn deployments_really_run() {
+    let mut world = World::new();
+    guide::the_guide_works_as_it_is_written(&world);
+    let installed = world.installed("3.");
+
+    world.say("a second environment starts without installing anything");
+    world.serve();
+    world.wait_until("nothing is left of the guide's deployment", || world.places().is_empty());
+    let lisbon = json!([{ "key": "CITY", "value": "Lisbon", "isSecret": true }]);
+    let mut second =
+        world.create("second", &json!({ "isDevelopmentMode": true, "environmentVariables": lisbon }));
+    world.wait_for_status(&second, "HEALTHY");
+    assert_eq!(world.installed("3."), installed, "the runtime is the one that the guide installed");
+
+    world.say("the control plane is killed in the middle of a run, and the run does not notice");
+    let first_deploy = world.deploy(&second, &dag("one", &world.secrets()));
+    let processes = world.processes(&second);
+    let run = world.trigger(&second);
+    world.wait_for_lines(&second, "\"greetings-one from Lisbon\"", 1);
+    world.crash();
+    world.let_go(&second);
+    world.serve();
+    world.wait_for_run(&second, &run);
+    world.wait_for_lines(&second, "\"farewell-one\"", 1);
+    world.wait_for_lines(&second, "\"greetings-one\"", 1);
+    world.wait_for_status(&second, "HEALTHY");
+    assert_eq!(world.processes(&second), processes, "no process was interrupted");
+    assert_eq!(world.count_lines(&second, "\"hunt-found\""), 0, "nothing is found that is not its own");
+    assert_eq!(world.count_lines(&second, "\"hunt-refused\""), world.secrets().len());
+
+    world.say("a deploy, and a rollback");
+    world.deploy(&second, &dag("two", &[]));
+    world.run_to_the_end(&second);
+    world.wait_for_lines(&second, "\"farewell-two\"", 1);
+    world.roll_back(&second, &first_deploy);
+    world.run_to_the_end(&second);
+    world.wait_for_lines(&second, "\"farewell-one\"", 2);
+    assert_eq!(world.processes(&second), processes, "code changes without a restart");
+
+    another_runtime_is_another_world(&world, &second);
+
+    world.say("hibernation stops everything and loses nothing");
+    world.hibernate(&second, true);
+    world.wait_for_status(&second, "HIBERNATING");
+    assert_eq!(world.processes(&second), json!({}));
+    assert_eq!(world.descendants(&second), Vec::<i32>::new());
+    world.hibernate(&second, false);
+    world.wait_for_status(&second, "HEALTHY");
+    assert_eq!(world.airflow(&second, "GET", "/dags/hello/dagRuns", None).json()["total_entries"], 3);
+
+    world.say("nothing is left of a deleted deployment");
+    world.remember_traces(&mut second);
+    world.delete(&second);
+    world.stop();
+}
+
+/// Two deployments with different runtimes and a DAG of the same name have nothing to do with each other.
+fn another_runtime_is_another_world(world: &World, neighbour: &Environment) {
+    world.say("an environment of the 2.x line has nothing to do with its neighbour");
+    let oslo = json!([{ "key": "CITY", "value": "Oslo" }]);
+    let settings = json!({ "platformRuntimeVersion": "2.11.2", "environmentVariables": oslo });
+    let mut other = world.create("other", &settings);
+    let reason = world.wait_for_status(&other, "HEALTHY")["statusReason"].clone();
+    assert!(reason.as_str().unwrap().starts_with("Tasks run one after the other"), "{reason}");
+    let theirs = vec![world.place(neighbour), format!("{}/database/airflow.db", world.place(neighbour))];
+    world.deploy(&other, &dag("three", &theirs));
+    world.run_to_the_end(&other);
+    world.wait_for_lines(&other, "\"greetings-three from Oslo\"", 1);
+    assert_eq!(world.count_lines(&other, "\"hunt-found\""), 0);
+    assert_eq!(world.count_lines(&other, "\"hunt-refused\""), theirs.len());
+    assert_eq!(world.count_lines(&other, "Lisbon"), 0);
+    assert_eq!(world.count_lines(neighbour, "Oslo"), 0);
+    assert_eq!(world.count_lines(neighbour, "\"greetings-three\""), 0);
+    assert_ne!(world.ports(&other), world.ports(neighbour));
+    world.remember_traces(&mut other);
+    world.delete(&other);
+}

@@ -1,0 +1,338 @@
+//! An installation whose deployments really run, and what a test does to it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use podium_testkit::archive;
+use serde_json::{Value, json};
+
+use crate::program::{Installation, Program, Reply, exchange};
+
+/// So long that only a hang reaches it, on a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_mins(15);
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// An installation, and the program that serves it.
+pub(super) struct World {
+    installation: Installation,
+    url: String,
+    program: Option<Program>,
+    started: Instant,
+}
+
+/// A deployment, and what is to be gone after it.
+pub(super) struct Environment {
+    pub(super) id: String,
+    namespace: String,
+    traces: Vec<u16>,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let mut installation = Installation::new();
+        installation.set("PODIUM_DATA_PLANE", "local");
+        // The same address after every restart: environments are told of it.
+        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
+        let address = address.expect("a free port").to_string();
+        installation.set("PODIUM_LISTEN", &address);
+        let directory = installation.data_dir().parent().expect("it is in a directory").to_owned();
+        // Environments run under users of their own where that is possible: they have to get there.
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o711)).expect("it is ours");
+        fs::create_dir(installation.data_dir()).expect("it is new");
+        symlink("data", directory.join("podium-data")).expect("it is new");
+        fs::create_dir(directory.join("bin")).expect("it is new");
+        symlink(env!("CARGO_BIN_EXE_podium"), directory.join("bin/podium")).expect("it is new");
+        Self { installation, url: format!("http://{address}"), program: None, started: Instant::now() }
+    }
+
+    /// Shows how far the test has come.
+    pub(super) fn say(&self, what: &str) {
+        eprintln!("[{:4} s] {what}", self.started.elapsed().as_secs());
+    }
+
+    pub(super) fn wait_until(&self, what: &str, is_so: impl Fn() -> bool) {
+        let (waiting, mut shown) = (Instant::now(), Instant::now());
+        while !is_so() {
+            assert!(waiting.elapsed() < PATIENCE, "it never came true: {what}");
+            if shown.elapsed() > Duration::from_secs(10) {
+                self.say(&format!("  … {what}"));
+                shown = Instant::now();
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    pub(super) fn directory(&self) -> PathBuf {
+        self.installation.data_dir().parent().expect("it is in a directory").to_owned()
+    }
+
+    /// Where programs are looked for: the one under test first.
+    pub(super) fn search_path(&self) -> String {
+        format!("{}:{}", self.directory().join("bin").display(), std::env::var("PATH").unwrap_or_default())
+    }
+
+    pub(super) fn serve(&mut self) {
+        self.program = Some(self.installation.serve(&[]));
+    }
+
+    pub(super) fn crash(&mut self) {
+        self.program.take().expect("it serves").crash();
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.program.take().expect("it serves").stop();
+    }
+
+    fn program(&self) -> &Program {
+        self.program.as_ref().expect("it serves")
+    }
+
+    fn token(&self) -> String {
+        self.installation.read("owner-token")
+    }
+
+    fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Reply {
+        let token = self.token();
+        let path = format!("{}{path}", self.program().organization(&token));
+        self.program().call(method, &path, &token, body)
+    }
+
+    fn of(&self, environment: &Environment, method: &str, path: &str, body: Option<&Value>) -> Reply {
+        self.call(method, &format!("/deployments/{}{path}", environment.id), body)
+    }
+
+    /// When each runtime of a line was installed.
+    pub(super) fn installed(&self, line: &str) -> BTreeMap<String, SystemTime> {
+        let runtimes =
+            fs::read_dir(self.installation.data_dir().join("local/runtimes")).expect("there are some");
+        let runtimes =
+            runtimes.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(line));
+        let of = |entry: fs::DirEntry| {
+            let at = fs::metadata(entry.path().join("podium-ready")).and_then(|metadata| metadata.modified());
+            (entry.file_name().to_string_lossy().into_owned(), at.expect("it is whole"))
+        };
+        runtimes.map(of).collect()
+    }
+
+    pub(super) fn create(&self, name: &str, settings: &Value) -> Environment {
+        let workspace = self.call("GET", "/workspaces", None).json()["workspaces"][0]["id"].clone();
+        let mut body = json!({ "name": name, "workspaceId": workspace });
+        body.as_object_mut().expect("an object").extend(settings.as_object().expect("an object").clone());
+        let made = self.call("POST", "/deployments", Some(&body)).json();
+        let text = |name: &str| made[name].as_str().expect("text").to_owned();
+        Environment { id: text("id"), namespace: text("namespace"), traces: Vec::new() }
+    }
+
+    pub(super) fn wait_for_status(&self, environment: &Environment, status: &str) -> Value {
+        let shown = || self.of(environment, "GET", "", None).json();
+        self.wait_until(&format!("{status}: {}", environment.namespace), || {
+            let now = shown();
+            if now["status"] != status && now["status"] != "HEALTHY" {
+                let reason = now["statusReason"].as_str().unwrap_or_default().to_owned();
+                assert!(!reason.contains("cannot") && !reason.contains("failed"), "{reason}");
+            }
+            now["status"] == status
+        });
+        shown()
+    }
+
+    /// Deploys one file of DAGs; the answer is the deploy.
+    pub(super) fn deploy(&self, environment: &Environment, file: &str) -> String {
+        let deploy = self.of(environment, "POST", "/deploys", Some(&json!({ "type": "DAG_ONLY" }))).json();
+        let url = deploy["dagsUploadUrl"].as_str().expect("DAGs can be uploaded");
+        let path = url.strip_prefix(&self.url).expect("it is ours");
+        let bytes = archive(&[("hello.py", file.as_bytes())]);
+        let head = format!(
+            "PUT {path} HTTP/1.1\r\nHost: podium\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+            bytes.len()
+        );
+        let uploaded = exchange(self.program().connect(), &[head.as_bytes(), &bytes].concat());
+        let version = uploaded.header("x-ms-version-id").expect("it is kept").to_owned();
+        let id = deploy["id"].as_str().expect("an id").to_owned();
+        let finalized = self.of(
+            environment,
+            "POST",
+            &format!("/deploys/{id}/finalize"),
+            Some(&json!({ "dagTarballVersion": version })),
+        );
+        assert_eq!(finalized.json()["status"], "DEPLOYED");
+        self.wait_for_version(environment, &version);
+        id
+    }
+
+    pub(super) fn roll_back(&self, environment: &Environment, deploy: &str) {
+        let made =
+            self.of(environment, "POST", &format!("/deploys/{deploy}/rollback"), Some(&json!({}))).json();
+        self.wait_for_version(environment, made["dagTarballVersion"].as_str().expect("it has DAGs"));
+    }
+
+    /// Waits until the deployment runs a version, and Airflow knows it.
+    fn wait_for_version(&self, environment: &Environment, version: &str) {
+        self.wait_until("the deployment runs the version", || {
+            let now = self.of(environment, "GET", "", None).json();
+            now["dagTarballVersion"] == version && now["status"] == "HEALTHY"
+        });
+        self.wait_until("Airflow has read the DAG", || {
+            let dag = self.airflow(environment, "GET", "/dags/hello", None);
+            let known = serde_json::from_slice::<Value>(&dag.body).unwrap_or_default();
+            // The 2.x line knows no versions; what it has read shows by its runs.
+            dag.status == 200 && (known["bundle_version"] == version || known["bundle_version"].is_null())
+        });
+    }
+
+    /// Calls an environment's own API through the front door.
+    pub(super) fn airflow(
+        &self,
+        environment: &Environment,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Reply {
+        let url = self.of(environment, "GET", "", None).json()["webServerAirflowApiUrl"].clone();
+        let base = url.as_str().and_then(|url| url.strip_prefix(&self.url)).expect("it is ours");
+        self.program().call(method, &format!("{base}{path}"), &self.token(), body)
+    }
+
+    /// Starts a run; the answer is its id.
+    pub(super) fn trigger(&self, environment: &Environment) -> String {
+        let _ = fs::remove_file(format!("{}/tmp/go", self.place(environment)));
+        self.airflow(environment, "PATCH", "/dags/hello", Some(&json!({ "is_paused": false }))).json();
+        let is_old = self.of(environment, "GET", "", None).json()["runtimeVersion"]
+            .as_str()
+            .is_some_and(|v| v.starts_with("2."));
+        let body = if is_old { json!({}) } else { json!({ "logical_date": null }) };
+        let run = self.airflow(environment, "POST", "/dags/hello/dagRuns", Some(&body)).json();
+        run["dag_run_id"].as_str().expect("a run").to_owned()
+    }
+
+    /// Lets the task of a run that waits end.
+    pub(super) fn let_go(&self, environment: &Environment) {
+        fs::write(format!("{}/tmp/go", self.place(environment)), "").expect("its directory is there");
+    }
+
+    pub(super) fn wait_for_run(&self, environment: &Environment, run: &str) {
+        let path = format!("/dags/hello/dagRuns/{}", run.replace('+', "%2B"));
+        self.wait_until("the run has ended well", || {
+            let state = self.airflow(environment, "GET", &path, None);
+            let state = serde_json::from_slice::<Value>(&state.body).unwrap_or_default()["state"].clone();
+            assert_ne!(state, "failed", "{:#?}", self.lines(environment, ""));
+            state == "success"
+        });
+    }
+
+    pub(super) fn run_to_the_end(&self, environment: &Environment) {
+        let run = self.trigger(environment);
+        self.let_go(environment);
+        self.wait_for_run(environment, &run);
+    }
+
+    fn lines(&self, environment: &Environment, text: &str) -> Vec<String> {
+        let text = text.replace('"', "%22").replace(' ', "%20");
+        let found =
+            self.of(environment, "GET", &format!("/logs?sources=worker&searchText={text}"), None).json();
+        let raw = |entry: &Value| entry["raw"].as_str().expect("text").to_owned();
+        found["results"].as_array().expect("a list").iter().map(raw).collect()
+    }
+
+    pub(super) fn count_lines(&self, environment: &Environment, text: &str) -> usize {
+        self.lines(environment, text).len()
+    }
+
+    /// Waits until so many lines are found, and sees that they do not become more.
+    pub(super) fn wait_for_lines(&self, environment: &Environment, text: &str, count: usize) {
+        self.wait_until(&format!("{count} lines with {text}"), || {
+            self.count_lines(environment, text) >= count
+        });
+        assert_eq!(self.count_lines(environment, text), count, "{:#?}", self.lines(environment, text));
+    }
+
+    pub(super) fn hibernate(&self, environment: &Environment, is_hibernating: bool) {
+        let body = json!({ "isHibernating": is_hibernating });
+        self.of(environment, "POST", "/hibernation-override", Some(&body)).json();
+    }
+
+    /// What an installation keeps to itself.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        let path = |name: &str| self.installation.data_dir().join(name).display().to_string();
+        ["", "owner-token", "secret-key", "podium.db", "logs", "objects", "local/environments"]
+            .map(path)
+            .into()
+    }
+
+    /// The directories of environments.
+    pub(super) fn places(&self) -> Vec<String> {
+        let entries =
+            fs::read_dir(self.installation.data_dir().join("local/environments")).into_iter().flatten();
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    pub(super) fn place(&self, environment: &Environment) -> String {
+        self.installation.data_dir().join("local/environments").join(&environment.id).display().to_string()
+    }
+
+    fn state(&self, environment: &Environment) -> Value {
+        let text = fs::read(format!("{}/state.json", self.place(environment))).expect("it is remembered");
+        serde_json::from_slice(&text).expect("JSON")
+    }
+
+    /// The processes that are kept, with what tells them from all others.
+    pub(super) fn processes(&self, environment: &Environment) -> Value {
+        self.state(environment)["processes"].clone()
+    }
+
+    pub(super) fn ports(&self, environment: &Environment) -> Vec<u16> {
+        let port =
+            |name: &str| self.state(environment)[name].as_u64().and_then(|port| u16::try_from(port).ok());
+        ["webPort", "healthPort"].iter().filter_map(|name| port(name)).collect()
+    }
+
+    /// Processes that have anything of an environment open or on their command line.
+    pub(super) fn descendants(&self, environment: &Environment) -> Vec<i32> {
+        let numbers = fs::read_dir("/proc").expect("Linux").flatten();
+        let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let is_theirs = |pid: &i32| {
+            let at = |what: &str| fs::read_link(format!("/proc/{pid}/{what}")).unwrap_or_default();
+            at("cwd").starts_with(self.place(environment))
+        };
+        numbers.filter(is_theirs).collect()
+    }
+
+    /// Takes note of what must be gone with the environment.
+    pub(super) fn remember_traces(&self, environment: &mut Environment) {
+        assert_ne!(self.descendants(environment), Vec::<i32>::new());
+        environment.traces = self.ports(environment);
+    }
+
+    /// Deletes a deployment, and sees that nothing is left of it.
+    pub(super) fn delete(&self, environment: &Environment) {
+        assert_eq!(self.of(environment, "DELETE", "", None).status, 204);
+        assert_eq!(self.of(environment, "GET", "", None).status, 404);
+        self.wait_until("its directory is gone", || !self.places().contains(&environment.id));
+        assert_eq!(self.descendants(environment), Vec::<i32>::new());
+        let listens = |port: &u16| TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).is_ok();
+        assert!(!environment.traces.iter().any(listens), "somebody listens on a port of it");
+    }
+}
+
+impl Drop for World {
+    /// A test that fails leaves no environment behind, either.
+    fn drop(&mut self) {
+        drop(self.program.take());
+        for pid in self.places().iter().flat_map(|id| {
+            let place = self.installation.data_dir().join("local/environments").join(id);
+            let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+            let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+            numbers
+                .filter(move |pid| {
+                    fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&place))
+                })
+                .collect::<Vec<_>>()
+        }) {
+            let _ = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
+        }
+    }
+}
