@@ -104,7 +104,7 @@ fn deployments_really_run() {
 /// Two deployments with different runtimes and a DAG of the same name have nothing to do with each other.
 fn another_runtime_is_another_world(world: &World, neighbour: &Environment) {
     world.say("an environment of the 2.x line has nothing to do with its neighbour");
-    let oslo = json!([{ "key": "CITY", "value": "Oslo" }]);
+    let oslo = json!([{ "key": "CITY", "value": "Oslo", "isSecret": false }]);
     let settings = json!({ "platformRuntimeVersion": "2.11.2", "environmentVariables": oslo });
     let mut other = world.create("other", &settings);
     let reason = world.wait_for_status(&other, "HEALTHY")["statusReason"].clone();
