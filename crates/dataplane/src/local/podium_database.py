@@ -6,6 +6,7 @@ owns its database and can connect to no other.
 
 import os
 import sys
+from contextlib import closing
 
 import psycopg2
 from psycopg2 import sql
@@ -47,20 +48,30 @@ def has_role(cursor, name):
 
 
 def template():
-    """Makes an empty database for a template; the caller migrates it. Prints whether it is new."""
+    """Makes an empty database that is to become a template; the caller migrates it. Prints whether there is one already."""
     name = os.environ["TEMPLATE"]
-    with connect() as connection, connection.cursor() as cursor:
+    draft = sql.Identifier(name + "_draft")
+    with closing(connect()) as connection, connection.cursor() as cursor:
         if has_database(cursor, name):
             print("there")
-        else:
-            cursor.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-            print("new")
+            return
+        cursor.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(draft))
+        cursor.execute(sql.SQL("CREATE DATABASE {}").format(draft))
+        print("new")
+
+
+def keep():
+    """Makes a migrated draft the template: it is whole, or it is not there."""
+    name = os.environ["TEMPLATE"]
+    statement = sql.SQL("ALTER DATABASE {} RENAME TO {}")
+    with closing(connect()) as connection, connection.cursor() as cursor:
+        cursor.execute(statement.format(sql.Identifier(name + "_draft"), sql.Identifier(name)))
 
 
 def ensure():
     name, password = os.environ["DATABASE"], os.environ["PASSWORD"]
     role = sql.Identifier(name)
-    with connect() as connection, connection.cursor() as cursor:
+    with closing(connect()) as connection, connection.cursor() as cursor:
         verb = "ALTER" if has_role(cursor, name) else "CREATE"
         cursor.execute(sql.SQL(verb + " ROLE {} LOGIN PASSWORD {}").format(role, sql.Literal(password)))
         if has_database(cursor, name):
@@ -69,17 +80,17 @@ def ensure():
         cursor.execute(statement.format(role, sql.Identifier(os.environ["TEMPLATE"])))
         cursor.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(role))
         cursor.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(role, role))
-    with connect(name) as connection, connection.cursor() as cursor:
+    with closing(connect(name)) as connection, connection.cursor() as cursor:
         cursor.execute(sql.SQL("ALTER SCHEMA public OWNER TO {}").format(role))
         cursor.execute(sql.SQL(OWN).format(role=role))
 
 
 def drop():
     name = sql.Identifier(os.environ["DATABASE"])
-    with connect() as connection, connection.cursor() as cursor:
+    with closing(connect()) as connection, connection.cursor() as cursor:
         cursor.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
         cursor.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(name))
 
 
 if __name__ == "__main__":
-    {"template": template, "ensure": ensure, "drop": drop}[sys.argv[1]]()
+    {"template": template, "keep": keep, "ensure": ensure, "drop": drop}[sys.argv[1]]()
