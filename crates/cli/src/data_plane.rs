@@ -47,9 +47,11 @@ impl Choice {
     pub(crate) fn check(&self) -> Result<(), String> {
         match self.kind {
             Kind::Local | Kind::Simulated => Ok(()),
-            Kind::Kubernetes => Err("the data plane `kubernetes` is not available yet: use --data-plane local, which \
+            Kind::Kubernetes => {
+                Err("the data plane `kubernetes` is not available yet: use --data-plane local, which \
                                      runs deployments on this machine"
-                .into()),
+                    .into())
+            }
         }
     }
 
@@ -80,7 +82,8 @@ impl Choice {
 
     #[cfg(not(target_os = "linux"))]
     fn local(&self, _: &App, _: &Path) -> Result<Arc<dyn DataPlane>, String> {
-        Err("running deployments on this machine needs Linux: use --data-plane simulated, which runs nothing".into())
+        Err("running deployments on this machine needs Linux: use --data-plane simulated, which runs nothing"
+            .into())
     }
 }
 

@@ -20,6 +20,7 @@ mod numbers;
 mod origins;
 mod query;
 mod scan;
+mod search_team;
 mod segment;
 mod settle;
 mod shared;

@@ -18,7 +18,9 @@ pub fn services(app: &App) -> Services {
     Services {
         archives: Arc::new(OfApp(app.clone())),
         logs: Arc::new(OfApp(app.clone())),
-        keys: Arc::new(move |id, purpose| Hidden::new(secrets.secrets.sign(PURPOSE, &format!("{id}\n{purpose}")))),
+        keys: Arc::new(move |id, purpose| {
+            Hidden::new(secrets.secrets.sign(PURPOSE, &format!("{id}\n{purpose}")))
+        }),
         clock: Arc::new(move || clock.now()),
     }
 }

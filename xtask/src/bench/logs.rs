@@ -101,6 +101,7 @@ fn searches(found: &Values, plain: Option<&Path>) -> Outcome {
         let theirs = theirs.map(|took| format!("{took:>14.1}{:>10.1}", took / ours)).unwrap_or_default();
         println!("{shown:<34}{ours:>12.2}{hits:>8}{theirs}");
     }
+    println!("looking through everything takes {} ms of processor time", text(found, "substring", 2)?);
     Ok(())
 }
 
