@@ -15,6 +15,7 @@ mod find;
 mod follow;
 mod hour;
 mod journal;
+mod lock;
 mod merge;
 mod numbers;
 mod origins;
