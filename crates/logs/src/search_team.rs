@@ -18,8 +18,10 @@ use crate::segment::{Segment, Unpacker};
 
 /// How many blocks a search looks through before it asks for help.
 const ALONE: usize = 4;
-/// How many blocks are looked through together, for each who looks.
+/// How many blocks are looked through together, for each who looks: at first, and once nothing has been found for a while.
+/// Whoever is done waits for the others, so more at once wait less; blocks with hits are held, so more hold more.
 const AT_ONCE: usize = 8;
+const MOST_AT_ONCE: usize = 32;
 /// How many helpers one search has at the most.
 const MOST_HELPERS: usize = 7;
 
@@ -49,11 +51,12 @@ pub(crate) struct Team<'a> {
     own: Looker<'a>,
     helpers: Vec<(Looker<'a>, SemaphorePermit<'a>)>,
     looked: usize,
+    at_once: usize,
 }
 
 impl<'a> Team<'a> {
     pub(crate) fn new(free: &'a Semaphore, query: &'a Query) -> Self {
-        Self { free, query, own: Looker::new(query), helpers: Vec::new(), looked: 0 }
+        Self { free, query, own: Looker::new(query), helpers: Vec::new(), looked: 0, at_once: AT_ONCE }
     }
 
     /// How many blocks to look through next.
@@ -62,7 +65,7 @@ impl<'a> Team<'a> {
             let permits = std::iter::from_fn(|| self.free.try_acquire().ok()).take(MOST_HELPERS);
             self.helpers.extend(permits.map(|permit| (Looker::new(self.query), permit)));
         }
-        if self.helpers.is_empty() { 1 } else { AT_ONCE * (1 + self.helpers.len()) }
+        if self.helpers.is_empty() { 1 } else { self.at_once * (1 + self.helpers.len()) }
     }
 
     /// Looks for lines that fit, in the order of the blocks. Blocks without any are left out.
@@ -99,6 +102,7 @@ impl<'a> Team<'a> {
             }
             Ok(found)
         })?;
+        self.at_once = if found.is_empty() { MOST_AT_ONCE.min(self.at_once * 2) } else { AT_ONCE };
         found.sort_unstable_by_key(|hits| hits.at);
         Ok(found)
     }
@@ -177,6 +181,13 @@ mod tests {
             drop(team);
             assert_eq!(helpers.available_permits(), free);
         }
+    }
+
+    #[test]
+    fn more_is_looked_through_at_once_while_nothing_is_found() {
+        let (query, blocks, helpers) = (Query::parse("nothing"), blocks(400), Semaphore::new(1));
+        let strides = vec![1, 1, 1, 1, 16, 32, 64, 64, 64, 64, 64, 28];
+        assert_eq!(look(&mut Team::new(&helpers, &query), &blocks), (Vec::new(), strides));
     }
 
     #[test]
