@@ -39,8 +39,9 @@ Usage: cargo xtask <command>
   airflow                    only that part of the tests: Apache Airflow for real, from nothing to nothing
   bench [--deployments]      the release program against a bare handler, as ratios; with --deployments only that half,
         [--million]          with --million also the start on a database of a million rows
-  bench --logs [--lines 10000000]
-                             the log store on its own: ingest, size, memory and searches against ripgrep
+  bench --logs [--lines 10000000] [--against PATH FLAGS…]
+                             the log store on its own: ingest, size, memory and searches against ripgrep; and against
+                             another log database that is started with these flags, DIR and PORT in them filled in
   crash [--rounds 50] [--callers 500]
                              kill the served program at random moments while callers create, deploy to and delete
                              deployments, on both engines, and check what is left

@@ -26,8 +26,8 @@ pub struct Config {
     pub audit_retention: Duration,
     /// Whether deployments may run on the server's own infrastructure.
     pub shared_infrastructure: bool,
-    /// Where logs of deployments are kept.
-    pub logs: PathBuf,
+    /// Where logs of deployments are kept, by this process alone; `None` keeps none.
+    pub logs: Option<PathBuf>,
     /// How long logs of deployments are kept, in whole days.
     pub log_retention: Duration,
     /// The directory that uploaded files are kept in.
@@ -54,7 +54,7 @@ impl Config {
             connections: None,
             audit_retention: Duration::from_hours(90 * 24),
             shared_infrastructure: true,
-            logs: PathBuf::from("podium-data/logs"),
+            logs: None,
             log_retention: Duration::from_hours(15 * 24),
             files: PathBuf::from("podium-data/objects"),
             upload_limit: 1 << 30,

@@ -65,8 +65,11 @@ impl App {
         db.migrate(MIGRATIONS).await?;
         check_key(&db, &secrets, &world).await?;
         let keys = make_keys(&db, &secrets, &world).await?;
-        let logs = LogStore::open(&config.logs, config.log_retention)
-            .map_err(|error| Error::Internal(format!("the log store cannot be opened: {error}")))?;
+        let logs = match &config.logs {
+            Some(directory) => LogStore::open(directory, config.log_retention)
+                .map_err(|error| Error::Internal(format!("the log store cannot be opened: {error}")))?,
+            None => LogStore::closed(),
+        };
         let objects = open_objects(&config).await?;
         let app = Self(Arc::new(Shared {
             db,

@@ -26,9 +26,13 @@ pub(crate) struct Installation {
 }
 
 impl Installation {
-    /// Opens the installation, and makes it where there is none; then the owner's token is shown.
+    /// Opens the installation to serve it, and makes it where there is none; then the owner's token is shown.
     pub(crate) async fn open(&self, mut config: Config) -> Result<App, String> {
-        config.logs = self.data_dir.join(LOGS);
+        config.logs = Some(self.data_dir.join(LOGS));
+        self.start(config).await
+    }
+
+    async fn start(&self, mut config: Config) -> Result<App, String> {
         let world = Arc::new(World::machine());
         let data_dir = DataDir::open(&self.data_dir)?;
         config.files = self.data_dir.join(OBJECTS);
@@ -57,10 +61,10 @@ impl Installation {
         Ok(())
     }
 
-    /// Opens an installation for a command that is of no use where there is none.
+    /// Opens an installation for a command that is of no use where there is none. The logs are left to the server.
     pub(crate) async fn open_existing(&self, config: Config) -> Result<App, String> {
         self.must_exist()?;
-        self.open(config).await
+        self.start(config).await
     }
 
     /// Opens the database of an installation to look at it, also while its server runs.

@@ -1,15 +1,15 @@
 //! Finds a page of lines, newest first.
 //!
-//! Hours are read from the newest to the oldest, and the blocks of an hour by how late their latest line is. What is
-//! later than all blocks that have not been read is final and can be counted off. Only the places of lines are held
-//! until it is known which of them are on the page.
+//! Hours are read from the newest to the oldest, several together where one has too few blocks to look through at the
+//! same time, and their blocks by how late their latest line is. What is later than all blocks that have not been read
+//! is final and can be counted off. Only the places of lines are held until it is known which of them are on the page.
 
 use std::collections::BTreeSet;
 use std::io;
 
-use crate::block::{Summary, source_bits};
+use crate::block::{Block, Summary, source_bits};
 use crate::hour::Hour;
-use crate::scan::Scan;
+use crate::search_team::Team;
 use crate::shared::Shared;
 use crate::view::{Candidate, View};
 use crate::{Entry, Page, Search};
@@ -93,13 +93,20 @@ pub(crate) fn page(shared: &Shared, wanted: &Wanted<'_>) -> io::Result<Found> {
     };
     let mut view = View::new(shared, wanted.search.deployment_id, None, fits)?;
     let words = wanted.search.query.words_to_look_up();
-    let hours: Vec<Hour> = view.hours.keys().rev().copied().collect();
-    for hour in hours {
-        let candidates = view.candidates(hour, &words, |summary| is_near(wanted, summary))?;
-        read_hour(&mut view, candidates, wanted, &mut counter)?;
-        if counter.is_done() {
+    let hours: Vec<Hour> = view.hours.keys().copied().collect();
+    let mut hours = hours.into_iter().rev();
+    let mut team = Team::new(&shared.helpers, &wanted.search.query);
+    while !counter.is_done() {
+        let mut candidates = Vec::new();
+        while candidates.len() < team.stride()
+            && let Some(hour) = hours.next()
+        {
+            candidates.extend(view.candidates(hour, &words, |summary| is_near(wanted, summary))?);
+        }
+        if candidates.is_empty() {
             break;
         }
+        read_blocks(&mut view, &mut team, candidates, wanted, &mut counter)?;
     }
     Ok(Found { end: counter.last.map(|last| (counter.counted, last)), entries: counter.entries })
 }
@@ -113,20 +120,26 @@ fn is_near(wanted: &Wanted<'_>, summary: &Summary) -> bool {
         && summary.sources & source_bits(&wanted.search.sources) != 0
 }
 
-/// Counts off the lines of one hour.
-fn read_hour(
+/// Counts off the lines of some blocks, all of which are later than what has not been read.
+fn read_blocks(
     view: &mut View,
+    team: &mut Team<'_>,
     mut candidates: Vec<Candidate>,
     wanted: &Wanted<'_>,
     counter: &mut Counter,
 ) -> io::Result<()> {
     candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.summary.millis.1));
-    let mut scan = Scan::new(&wanted.search.query);
     let sources = source_bits(&wanted.search.sources);
     let window = wanted.search.window.start.millis()..wanted.search.window.end.millis();
+    let fits = |block: &Block, index: usize| {
+        window.contains(&block.millis[index])
+            && block.numbers[index] < wanted.below
+            && sources & 1 << block.sources[index] != 0
+            && wanted.from.is_none_or(|(_, from)| position(block, index) < from)
+    };
     let mut pending: BTreeSet<Spot> = BTreeSet::new();
-    for at in 0..candidates.len() {
-        let latest = candidates[at].summary.millis.1;
+    let mut read = 0;
+    while let Some(latest) = candidates.get(read).map(|candidate| candidate.summary.millis.1) {
         while pending.last().is_some_and(|spot| spot.position.millis > latest) && !counter.is_done() {
             count_off(view, &candidates, &mut pending, counter)?;
         }
@@ -136,28 +149,32 @@ fn read_hour(
         {
             break;
         }
-        let Some(block) = view.block(&candidates[at].place)? else { continue };
-        let position = |index: usize| Position { millis: block.millis[index], number: block.numbers[index] };
-        let fits = |index: usize| {
-            window.contains(&block.millis[index])
-                && block.numbers[index] < wanted.below
-                && sources & 1 << block.sources[index] != 0
-                && wanted.from.is_none_or(|(_, from)| position(index) < from)
-        };
-        scan.lines(&block, fits, |index| {
-            let spot = Spot { position: position(index), candidate: at as u32, index: index as u32 };
-            if (pending.len() as u64) < counter.total() {
-                pending.insert(spot);
-            } else if pending.first().is_some_and(|oldest| *oldest < spot) {
-                pending.pop_first();
-                pending.insert(spot);
+        let together = &candidates[read..candidates.len().min(read + team.stride())];
+        let blocks: Vec<_> =
+            together.iter().map(|candidate| view.source(&candidate.place)).collect::<io::Result<_>>()?;
+        for hits in team.look(&blocks, fits)? {
+            let candidate = (read + hits.at) as u32;
+            for index in hits.lines {
+                let spot = Spot { position: position(&hits.block, index as usize), candidate, index };
+                if (pending.len() as u64) < counter.total() {
+                    pending.insert(spot);
+                } else if pending.first().is_some_and(|oldest| *oldest < spot) {
+                    pending.pop_first();
+                    pending.insert(spot);
+                }
             }
-        });
+            view.hold(&together[hits.at].place, hits.block, together.len());
+        }
+        read += together.len();
     }
     while !pending.is_empty() && !counter.is_done() {
         count_off(view, &candidates, &mut pending, counter)?;
     }
     Ok(())
+}
+
+fn position(block: &Block, index: usize) -> Position {
+    Position { millis: block.millis[index], number: block.numbers[index] }
 }
 
 /// Counts off the newest of the lines that were found.

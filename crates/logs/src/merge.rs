@@ -109,7 +109,7 @@ fn merge(shared: &Shared, press: &mut Press, id: Id, run: &[Name]) -> io::Result
     let [first, .., last] = run else { return Ok(()) };
     let directory = shared.directory(id);
     let mut builder = Builder::new(press, &directory, first.hour)?;
-    let mut unpacker = Unpacker::new()?;
+    let mut unpacker = Unpacker::default();
     let mut small = Block::default();
     for name in run {
         let segment = Segment::open(&directory.join(name.to_string()))?;

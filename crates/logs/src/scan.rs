@@ -1,13 +1,18 @@
 //! Looks through a block for the lines that a query matches.
 //!
 //! The longest thing that the query asks for is looked for in the whole block at once; only lines in which it occurs
-//! are looked at closely.
+//! are looked at closely. Before that the same is looked for in the packed bytes of a block: most blocks end there.
 
-use memchr::memmem::Finder;
+use memchr::memmem::{self, Finder};
 
 use crate::Query;
 use crate::block::Block;
 use crate::query::Needle;
+
+/// How many bytes are brought into lower case at once: they stay near the processor.
+const AT_ONCE: usize = 8 * 1024;
+/// The only letters beyond ASCII whose lower case has a letter of ASCII: the sign of kelvin, and a capital I with a dot.
+const LIKE_ASCII: [(u8, &str); 2] = [(b'k', "\u{212a}"), (b'i', "\u{130}")];
 
 /// A query that looks through blocks.
 pub(crate) struct Scan<'a> {
@@ -20,6 +25,24 @@ impl<'a> Scan<'a> {
     pub(crate) fn new(query: &'a Query) -> Self {
         let needle = query.needle().map(|Needle { lowered, is_text }| (Finder::new(lowered), is_text));
         Self { query, needle, lowered: Vec::new() }
+    }
+
+    /// Whether a packed block may hold a line that the query matches.
+    pub(crate) fn may_hold(&mut self, packed: &[u8]) -> bool {
+        let Some((finder, is_text)) = &self.needle else { return true };
+        let needle = finder.needle();
+        if *is_text && (!needle.is_ascii() || has_letters_like(needle, packed)) {
+            return true;
+        }
+        // Each piece begins where a needle that the one before has only a part of may begin.
+        let step = AT_ONCE.max(needle.len());
+        (0..packed.len()).step_by(step).any(|start| {
+            let end = packed.len().min(start + step + needle.len() - 1);
+            self.lowered.clear();
+            self.lowered.extend_from_slice(&packed[start..end]);
+            self.lowered.make_ascii_lowercase();
+            finder.find(&self.lowered).is_some()
+        })
     }
 
     /// Gives each line that the query matches, of those that fit.
@@ -58,3 +81,13 @@ impl<'a> Scan<'a> {
         }
     }
 }
+
+/// Whether there are letters beyond ASCII that become one of a text's own letters in lower case.
+fn has_letters_like(text: &[u8], packed: &[u8]) -> bool {
+    LIKE_ASCII
+        .iter()
+        .any(|(letter, like)| text.contains(letter) && memmem::find(packed, like.as_bytes()).is_some())
+}
+
+#[cfg(test)]
+mod tests;

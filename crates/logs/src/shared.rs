@@ -7,9 +7,11 @@ use std::time::Duration;
 use std::{fs, io};
 
 use podium_api::Id;
+use tokio::sync::Semaphore;
 
 use crate::bells::Bells;
 use crate::missing_is_none;
+use crate::search_team;
 use crate::tails::Tails;
 
 /// So many bytes of lines may wait for their segments before those who bring lines have to wait.
@@ -26,6 +28,8 @@ pub(crate) struct Shared {
     next: AtomicU64,
     /// Held to list segments, and alone to replace some by others.
     pub(crate) names: RwLock<()>,
+    /// Those who can help searches.
+    pub(crate) helpers: Semaphore,
     waiting: Mutex<Waiting>,
     less: Condvar,
     stops: AtomicBool,
@@ -47,6 +51,7 @@ impl Shared {
             bells: Bells::default(),
             next: AtomicU64::new(0),
             names: RwLock::default(),
+            helpers: search_team::helpers(),
             waiting: Mutex::default(),
             less: Condvar::new(),
             stops: AtomicBool::new(false),

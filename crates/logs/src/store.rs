@@ -12,6 +12,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use crate::find::{self, Found, Wanted};
 use crate::follow::{self, Follow, Follower, News};
 use crate::journal::MAX_BATCH;
+use crate::lock::Lock;
 use crate::shared::Shared;
 use crate::snapshots::{Snapshot, Snapshots};
 use crate::writer::{self, Batch, Command};
@@ -31,14 +32,19 @@ pub struct LogStore {
     readers: Arc<Semaphore>,
     snapshots: Snapshots,
     retention: Duration,
+    /// Let go of last: nobody else may write before the threads have ended.
+    _lock: Option<Lock>,
 }
 
 impl LogStore {
-    /// Opens the logs below a directory, which is made once there is something to keep. Lines are kept for so long.
+    /// Opens the logs below a directory, which is made if it is missing. Lines are kept for so long.
     ///
-    /// What a process that ended left in the journal is read again. One process opens a directory at a time.
+    /// What a process that ended left in the journal is read again. The directory is open once at a time: where another
+    /// process has it, this fails and says so.
     pub fn open(directory: impl Into<PathBuf>, retention: Duration) -> io::Result<Self> {
-        let shared = Arc::new(Shared::new(directory.into()));
+        let directory = directory.into();
+        let lock = Lock::take(&directory)?;
+        let shared = Arc::new(Shared::new(directory));
         let (tasks, settler) = settle::start(Arc::clone(&shared))?;
         let (writer, thread) = writer::start(Arc::clone(&shared), tasks)?;
         Ok(Self {
@@ -48,7 +54,21 @@ impl LogStore {
             readers: Arc::new(Semaphore::new(READERS)),
             snapshots: Snapshots::default(),
             retention,
+            _lock: Some(lock),
         })
+    }
+
+    /// A store without a directory: it takes no lines, and has none. For whoever leaves logs to another process.
+    pub fn closed() -> Self {
+        Self {
+            shared: Arc::new(Shared::new(PathBuf::new())),
+            writer: None,
+            threads: Vec::new(),
+            readers: Arc::new(Semaphore::new(READERS)),
+            snapshots: Snapshots::default(),
+            retention: Duration::ZERO,
+            _lock: None,
+        }
     }
 
     /// Adds lines, of any deployments and in any order. Once this returns every search sees them.
@@ -130,7 +150,7 @@ impl LogStore {
         &self,
         command: impl FnOnce(oneshot::Sender<io::Result<T>>) -> Command,
     ) -> io::Result<T> {
-        let ended = || io::Error::other("the log writer has ended");
+        let ended = || io::Error::other("this log store is closed");
         let (done, told) = oneshot::channel();
         let writer = self.writer.as_ref().ok_or_else(ended)?;
         writer.send(command(done)).await.map_err(|_| ended())?;

@@ -9,12 +9,13 @@ use podium_api::Id;
 
 use crate::block::{Block, Summary};
 use crate::hour::Hour;
+use crate::search_team::Source;
 use crate::segment::{Name, Segment, Unpacker};
 use crate::shared::Shared;
 
 /// How many files are open at once.
 const OPEN: usize = 32;
-/// How many blocks are held unpacked.
+/// How many blocks are held unpacked besides those that were just looked through.
 const UNPACKED: usize = 6;
 
 /// What there is of one hour.
@@ -28,7 +29,7 @@ pub(crate) struct OfHour {
 pub(crate) struct View {
     directory: PathBuf,
     pub(crate) hours: BTreeMap<Hour, OfHour>,
-    open: Vec<(Name, Segment)>,
+    open: Vec<(Name, Arc<Segment>)>,
     unpacker: Unpacker,
     unpacked: Vec<(Place, Arc<Block>)>,
 }
@@ -86,7 +87,7 @@ impl View {
             hour.segments.retain(|name| after.is_none_or(|after| name.last > after));
         }
         let (open, unpacked) = (Vec::new(), Vec::new());
-        Ok(Self { directory, hours, open, unpacker: Unpacker::new()?, unpacked })
+        Ok(Self { directory, hours, open, unpacker: Unpacker::default(), unpacked })
     }
 
     /// The blocks of an hour that may hold all of these words and fit.
@@ -117,18 +118,33 @@ impl View {
         Ok(found)
     }
 
-    fn segment(&mut self, name: Name) -> io::Result<&Segment> {
-        let at = match self.open.iter().position(|(known, _)| *known == name) {
-            Some(at) => at,
-            None => {
-                if self.open.len() >= OPEN {
-                    self.open.remove(0);
-                }
-                self.open.push((name, Segment::open(&self.directory.join(name.to_string()))?));
-                self.open.len() - 1
-            }
-        };
-        Ok(&self.open[at].1)
+    fn segment(&mut self, name: Name) -> io::Result<Arc<Segment>> {
+        if let Some((_, segment)) = self.open.iter().find(|(known, _)| *known == name) {
+            return Ok(Arc::clone(segment));
+        }
+        if self.open.len() >= OPEN {
+            self.open.remove(0);
+        }
+        let segment = Arc::new(Segment::open(&self.directory.join(name.to_string()))?);
+        self.open.push((name, Arc::clone(&segment)));
+        Ok(segment)
+    }
+
+    /// A block to be looked through by somebody else.
+    pub(crate) fn source(&mut self, place: &Place) -> io::Result<Source> {
+        Ok(match place {
+            Place::Memory(block) => Source::Memory(Arc::clone(block)),
+            Place::Stored(name, number) => Source::Stored(self.segment(*name)?, *number),
+        })
+    }
+
+    /// Holds a block that was looked through, and drops those before it but for so many.
+    pub(crate) fn hold(&mut self, place: &Place, block: Arc<Block>, most: usize) {
+        if matches!(place, Place::Stored(..)) {
+            let too_many = (self.unpacked.len() + 1).saturating_sub(UNPACKED + most);
+            self.unpacked.drain(..too_many);
+            self.unpacked.push((place.clone(), block));
+        }
     }
 
     /// A block; `None` where it is damaged.
@@ -140,15 +156,10 @@ impl View {
         if let Some((_, block)) = self.unpacked.iter().find(|(known, _)| known == place) {
             return Ok(Some(Arc::clone(block)));
         }
-        self.segment(name)?;
-        let segment = self.open.iter().find(|(known, _)| *known == name);
-        let Some((_, segment)) = segment else { return Ok(None) };
+        let segment = self.segment(name)?;
         let Some(block) = segment.block(number, &mut self.unpacker)? else { return Ok(None) };
         let block = Arc::new(block);
-        if self.unpacked.len() >= UNPACKED {
-            self.unpacked.remove(0);
-        }
-        self.unpacked.push((place.clone(), Arc::clone(&block)));
+        self.hold(place, Arc::clone(&block), 0);
         Ok(Some(block))
     }
 }

@@ -166,8 +166,10 @@ fn loops(app: &App, plane: &Arc<Simulated>) -> Loops {
 
 /// Many tests run at once: each takes few connections.
 fn config(files: &TempDir) -> Config {
-    let (logs, objects) = (files.path().join("logs"), files.path().join("objects"));
-    Config { connections: Some(4), logs, files: objects, ..Config::new("https://podium.test") }
+    // Each replica has logs of its own.
+    let logs = TempDir::with_prefix_in("logs-", files).expect("a directory for logs").keep();
+    let objects = files.path().join("objects");
+    Config { connections: Some(4), logs: Some(logs), files: objects, ..Config::new("https://podium.test") }
 }
 
 /// A call that is being put together.

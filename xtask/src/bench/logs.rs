@@ -3,11 +3,15 @@
 //! Each part runs in a process of its own, so that peak memory is that of the part. Processor time stands next to time
 //! on the clock: on a busy machine only the former says something.
 
+mod against;
+
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
+
+use against::{Program, Running};
 
 use crate::outcome::{Outcome, While};
 use crate::system::{directory_of, install};
@@ -20,13 +24,34 @@ const TIMES: usize = 3;
 /// What a part printed: names, each with its values.
 type Values = HashMap<String, Vec<String>>;
 
+/// What to measure.
+#[derive(Debug, PartialEq, Eq)]
+struct Options<'a> {
+    lines: u64,
+    against: Option<Program<'a>>,
+}
+
+impl<'a> Options<'a> {
+    /// Everything behind the path of another program is for that program.
+    fn parse(arguments: &'a [&'a str]) -> Outcome<Self> {
+        match arguments {
+            [] => Ok(Self { lines: LINES, against: None }),
+            ["--against", path, flags @ ..] => {
+                Ok(Self { lines: LINES, against: Some(Program { path, flags }) })
+            }
+            ["--lines", number, rest @ ..] => {
+                let lines = number.parse().doing("--lines")?;
+                Ok(Self { lines, ..Self::parse(rest)? })
+            }
+            _ => Err("usage: cargo xtask bench --logs [--lines NUMBER] [--against PATH FLAGS…]".into()),
+        }
+    }
+}
+
 /// Runs the benchmark of the log store.
-pub(crate) fn run(options: &[&str]) -> Outcome {
-    let lines = match options {
-        [] => LINES,
-        ["--lines", number] => number.parse().doing("--lines")?,
-        _ => return Err("usage: cargo xtask bench --logs [--lines NUMBER]".into()),
-    };
+pub(crate) fn run(arguments: &[&str]) -> Outcome {
+    let Options { lines, against } = Options::parse(arguments)?;
+    against.iter().try_for_each(Program::check)?;
     must(&mut cargo(&["build", "--release", "--package", "podium-logs", "--example", "measure"]))?;
     let directory = scratch()?.join("bench-logs");
     let _ = fs::remove_dir_all(&directory);
@@ -52,10 +77,15 @@ pub(crate) fn run(options: &[&str]) -> Outcome {
         && let Err(advice) = install("ripgrep", &["ripgrep"])
     {
         println!("no comparison with plain files: {advice}");
-        return searches(&found, None);
+        return searches(&found, None, None);
     }
     measure(&["plain", &place("plain"), &count])?;
-    let searched = searches(&found, Some(&directory.join("plain")));
+    let plain = directory.join("plain");
+    let other = against.map(|program| program.start()).transpose()?;
+    if let Some(other) = &other {
+        other.load(&plain, "heartbeatlost")?;
+    }
+    let searched = searches(&found, Some(&plain), other.as_ref());
     fs::remove_dir_all(&directory).doing("removing the lines")?;
     searched
 }
@@ -82,25 +112,42 @@ fn ingest(lines: u64, taken: &Values) -> Outcome {
     Ok(())
 }
 
-/// Searches of the store, next to the same ones of plain files.
-fn searches(found: &Values, plain: Option<&Path>) -> Outcome {
-    println!("{:<34}{:>12}{:>8}{:>14}{:>10}", "search, warm", "podium ms", "hits", "ripgrep ms", "ratio");
+/// Searches of the store, next to the same ones of plain files and of another database.
+fn searches(found: &Values, plain: Option<&Path>, other: Option<&Running>) -> Outcome {
+    println!(
+        "{:<34}{:>12}{:>8}{:>14}{:>10}{}",
+        "search, warm",
+        "podium ms",
+        "hits",
+        "ripgrep ms",
+        "ratio",
+        if other.is_some() { "    the other ms    hits" } else { "" }
+    );
     let id = text(found, "task_id", 0)?;
-    for (name, shown, arguments) in [
-        ("rare_word", "a rare word", vec!["-w", "heartbeatlost"]),
-        ("unique_id", "an id", vec!["-w", &id]),
-        ("absent_word", "a word that no line has", vec!["-w", "nosuchwordanywhere"]),
-        ("beginning", "a beginning", vec!["heartbeatl"]),
-        ("common_word", "a common word, newest 100", vec!["-w", "info"]),
-        ("two_words", "two words, newest 100", vec!["-w", "operationalerror"]),
-        ("next_page", "the next page of it", vec!["-w", "info"]),
-        ("substring", "a part of a word, over everything", vec!["rtbeatlo"]),
+    let quoted = format!("i(\"{id}\")");
+    for (name, shown, arguments, question) in [
+        ("rare_word", "a rare word", vec!["-w", "heartbeatlost"], "i(heartbeatlost)"),
+        ("unique_id", "an id", vec!["-w", &id], quoted.as_str()),
+        ("absent_word", "a word that no line has", vec!["-w", "nosuchwordanywhere"], "i(nosuchwordanywhere)"),
+        ("beginning", "a beginning", vec!["heartbeatl"], "i(heartbeatl*)"),
+        ("common_word", "a common word, newest 100", vec!["-w", "info"], "i(info)"),
+        (
+            "two_words",
+            "two words, newest 100",
+            vec!["-w", "operationalerror"],
+            "i(operationalerror) i(refused)",
+        ),
+        ("next_page", "the next page of it", vec!["-w", "info"], "i(info)"),
+        ("substring", "a part of a word, over everything", vec!["rtbeatlo"], "~\"(?i)rtbeatlo\""),
     ] {
         let (ours, hits) = (number(found, name)?, text(found, name, 1)?);
         let theirs = plain.map(|directory| ripgrep(directory, &arguments)).transpose()?;
         let theirs = theirs.map(|took| format!("{took:>14.1}{:>10.1}", took / ours)).unwrap_or_default();
-        println!("{shown:<34}{ours:>12.2}{hits:>8}{theirs}");
+        let others = other.map(|other| other.ask(question)).transpose()?;
+        let others = others.map(|(hits, took)| format!("{took:>16.2}{hits:>8}")).unwrap_or_default();
+        println!("{shown:<34}{ours:>12.2}{hits:>8}{theirs}{others}");
     }
+    println!("looking through everything takes {} ms of processor time", text(found, "substring", 2)?);
     Ok(())
 }
 
@@ -140,4 +187,29 @@ fn text(values: &Values, name: &str, at: usize) -> Outcome<String> {
 
 fn number(values: &Values, name: &str) -> Outcome<f64> {
     text(values, name, 0)?.parse().doing(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_and_the_rest_goes_to_the_other_program() {
+        let (path, flags) = ("bin/other", &["-data=DIR", "--lines", "PORT"][..]);
+        let other = Some(Program { path, flags });
+        assert_eq!(Options::parse(&[]), Ok(Options { lines: LINES, against: None }));
+        assert_eq!(Options::parse(&["--lines", "7"]), Ok(Options { lines: 7, against: None }));
+        let all = ["--lines", "7", "--against", path, flags[0], flags[1], flags[2]];
+        assert_eq!(Options::parse(&all), Ok(Options { lines: 7, against: other }));
+        assert!(Options::parse(&["--lines", "many"]).unwrap_err().contains("--lines"));
+        for wrong in [&["--against"][..], &["--lines"], &["--other"]] {
+            assert!(Options::parse(wrong).unwrap_err().contains("usage"), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_missing_program_is_told_before_anything_is_built() {
+        let error = run(&["--against", "/no/such/program", "DIR", "PORT"]).unwrap_err();
+        assert!(error.contains("there is no program /no/such/program"), "{error}");
+    }
 }

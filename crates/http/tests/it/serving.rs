@@ -119,3 +119,23 @@ fn a_stop_waits_for_running_requests_and_not_for_ever() {
         }
     });
 }
+
+#[test]
+fn a_stream_of_logs_ends_with_the_server() {
+    block_on(async {
+        let served = serve(|settings| settings.drain = LONG).await;
+        let app = &served.app;
+        let id = app.deployment(app.workspace("Data").await).await;
+        let head = format!(
+            "GET {} HTTP/1.1\r\nHost: podium\r\nAuthorization: Bearer {}\r\n\r\n",
+            app.path(&format!("/deployments/{id}/logs/follow?sources=worker")),
+            app.owner.token
+        );
+        let (stream, said) = say(connect(&served), head.into_bytes(), "\r\n\r\n").await;
+        assert!(said.starts_with("HTTP/1.1 200") && said.contains("text/event-stream"), "{said}");
+        served.stop.send(()).unwrap();
+        let (_, rest) = say(stream, Vec::new(), "").await;
+        assert!(rest.ends_with("0\r\n\r\n"), "it ends as a whole: {rest}");
+        assert_eq!(served.ended.await.unwrap(), Ok(Serving::Drained));
+    });
+}

@@ -97,31 +97,38 @@ impl Segment {
 
     /// A block; `None` where it is damaged.
     pub(crate) fn block(&self, number: usize, unpacker: &mut Unpacker) -> io::Result<Option<Block>> {
+        self.block_if(number, unpacker, |_| true)
+    }
+
+    /// A block that is wanted once its packed bytes are known; `None` too where it is damaged.
+    pub(crate) fn block_if(
+        &self,
+        number: usize,
+        unpacker: &mut Unpacker,
+        is_wanted: impl FnOnce(&[u8]) -> bool,
+    ) -> io::Result<Option<Block>> {
         let Some((header, stored)) = self.stored(number)? else {
             tracing::warn!(number, "a block of a log segment is damaged; it is left out");
             return Ok(None);
         };
-        let block = unpacker.unpack(&stored);
-        let fits = |block: &Block| block.summary() == header.summary;
-        Ok(block.filter(fits))
+        let packed = unpacker.unpack(&stored)?.filter(|packed| is_wanted(packed));
+        let block = packed.and_then(Block::unpack);
+        Ok(block.filter(|block| block.summary() == header.summary))
     }
 }
 
-/// Unpacks blocks, one after the other, with the same memory.
-pub(crate) struct Unpacker {
-    decompressor: Decompressor<'static>,
-    packed: Vec<u8>,
-}
+/// Unpacks blocks, one after the other, with the same memory, which it takes when it is first used.
+#[derive(Default)]
+pub(crate) struct Unpacker(Option<(Decompressor<'static>, Vec<u8>)>);
 
 impl Unpacker {
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { decompressor: Decompressor::new()?, packed: Vec::with_capacity(MAX_PACKED) })
-    }
-
-    fn unpack(&mut self, stored: &[u8]) -> Option<Block> {
-        self.packed.clear();
-        self.decompressor.decompress_to_buffer(stored, &mut self.packed).ok()?;
-        Block::unpack(&self.packed)
+    fn unpack(&mut self, stored: &[u8]) -> io::Result<Option<&[u8]>> {
+        let (decompressor, packed) = match &mut self.0 {
+            Some(memory) => memory,
+            none => none.insert((Decompressor::new()?, Vec::with_capacity(MAX_PACKED))),
+        };
+        packed.clear();
+        Ok(decompressor.decompress_to_buffer(stored, packed).is_ok().then_some(packed))
     }
 }
 

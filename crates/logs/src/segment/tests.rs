@@ -39,7 +39,7 @@ fn made(directory: &TempDir, blocks: usize) -> (PathBuf, Vec<Block>) {
 }
 
 fn read(segment: &Segment) -> Vec<Option<Block>> {
-    let mut unpacker = Unpacker::new().unwrap();
+    let mut unpacker = Unpacker::default();
     (0..segment.len()).map(|number| segment.block(number, &mut unpacker).unwrap()).collect()
 }
 

@@ -17,6 +17,8 @@ use crate::Query;
 mod damage;
 #[path = "followers.rs"]
 mod followers;
+#[path = "opening.rs"]
+mod opening;
 
 const DAY: i64 = 86_400_000;
 const START: i64 = 1_800_000_000_000;

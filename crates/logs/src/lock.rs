@@ -1,0 +1,38 @@
+//! One process at a time: a lock on a file of the directory, held while the store is open.
+//!
+//! The operating system lets go of it when the process ends, however it ends. The file stays; only the lock counts.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
+
+const FILE: &str = "lock";
+
+/// Held while a directory is open.
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock of a directory, which is made if it is missing; fails at once where somebody else has it.
+    pub(crate) fn take(directory: &Path) -> io::Result<Self> {
+        fs::create_dir_all(directory)?;
+        let path = directory.join(FILE);
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => {
+                let message = format!(
+                    "another process has {} open: stop it first, or give this one a data directory of its own",
+                    directory.display()
+                );
+                Err(io::Error::new(io::ErrorKind::ResourceBusy, message))
+            }
+            Err(TryLockError::Error(error)) => {
+                let message =
+                    format!("{} cannot be locked, which its file system must allow: {error}", path.display());
+                Err(io::Error::new(error.kind(), message))
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Looks through blocks, several at the same time where a search has to look through many.
+//!
+//! Most pages are full after a few blocks, so a search begins alone. One that goes on borrows helpers, of which the whole
+//! store has as many as there are further processors; where all are busy it stays alone. What helpers find comes back
+//! in the order of the blocks. At any moment a search holds a few blocks for each of them and no more.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::Query;
+use crate::block::Block;
+use crate::scan::Scan;
+use crate::segment::{Segment, Unpacker};
+
+/// How many blocks a search looks through before it asks for help.
+const ALONE: usize = 4;
+/// How many blocks are looked through together, for each who looks: at first, and once nothing has been found for a while.
+/// Whoever is done waits for the others, so more at once wait less; blocks with hits are held, so more hold more.
+const AT_ONCE: usize = 8;
+const MOST_AT_ONCE: usize = 32;
+/// How many helpers one search has at the most.
+const MOST_HELPERS: usize = 7;
+
+/// Those who can help searches: one for each processor but the first.
+pub(crate) fn helpers() -> Semaphore {
+    Semaphore::new(thread::available_parallelism().map_or(0, |all| all.get() - 1))
+}
+
+/// A block to look through.
+pub(crate) enum Source {
+    Memory(Arc<Block>),
+    Stored(Arc<Segment>, usize),
+}
+
+/// What was found in a block.
+pub(crate) struct Hits {
+    /// Which of the blocks it is.
+    pub(crate) at: usize,
+    pub(crate) block: Arc<Block>,
+    pub(crate) lines: Vec<u32>,
+}
+
+/// Those who look for one search.
+pub(crate) struct Team<'a> {
+    free: &'a Semaphore,
+    query: &'a Query,
+    own: Looker<'a>,
+    helpers: Vec<(Looker<'a>, SemaphorePermit<'a>)>,
+    looked: usize,
+    at_once: usize,
+}
+
+impl<'a> Team<'a> {
+    pub(crate) fn new(free: &'a Semaphore, query: &'a Query) -> Self {
+        Self { free, query, own: Looker::new(query), helpers: Vec::new(), looked: 0, at_once: AT_ONCE }
+    }
+
+    /// How many blocks to look through next.
+    pub(crate) fn stride(&mut self) -> usize {
+        if self.looked >= ALONE && self.helpers.is_empty() {
+            let permits = std::iter::from_fn(|| self.free.try_acquire().ok()).take(MOST_HELPERS);
+            self.helpers.extend(permits.map(|permit| (Looker::new(self.query), permit)));
+        }
+        if self.helpers.is_empty() { 1 } else { self.at_once * (1 + self.helpers.len()) }
+    }
+
+    /// Looks for lines that fit, in the order of the blocks. Blocks without any are left out.
+    pub(crate) fn look(
+        &mut self,
+        blocks: &[Source],
+        fits: impl Fn(&Block, usize) -> bool + Sync,
+    ) -> io::Result<Vec<Hits>> {
+        self.looked += blocks.len();
+        let next = AtomicUsize::new(0);
+        let work = |looker: &mut Looker<'_>| {
+            let mut found = Vec::new();
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(block) = blocks.get(at) else { return Ok(found) };
+                let hits = looker.look(block, &fits)?;
+                found.extend(hits.map(|(block, lines)| Hits { at, block, lines }));
+            }
+        };
+        if blocks.len() < 2 {
+            return work(&mut self.own);
+        }
+        let mut found = thread::scope(|scope| -> io::Result<Vec<Hits>> {
+            let helping = self.helpers.iter_mut().filter_map(|(looker, _)| {
+                let thread = thread::Builder::new().name("log search".into());
+                // Where no thread can be had there is less help, and nothing else is lost.
+                thread.spawn_scoped(scope, || work(looker)).ok()
+            });
+            let helping: Vec<_> = helping.collect();
+            let mut found = work(&mut self.own)?;
+            for helper in helping {
+                let failed = |_| io::Error::other("a search of logs ended early");
+                found.extend(helper.join().map_err(failed)??);
+            }
+            Ok(found)
+        })?;
+        self.at_once = if found.is_empty() { MOST_AT_ONCE.min(self.at_once * 2) } else { AT_ONCE };
+        found.sort_unstable_by_key(|hits| hits.at);
+        Ok(found)
+    }
+}
+
+/// One who looks through blocks, with the memory that this takes.
+struct Looker<'a> {
+    unpacker: Unpacker,
+    scan: Scan<'a>,
+}
+
+impl<'a> Looker<'a> {
+    fn new(query: &'a Query) -> Self {
+        Self { unpacker: Unpacker::default(), scan: Scan::new(query) }
+    }
+
+    /// The lines of a block that fit, if there are any.
+    fn look(
+        &mut self,
+        block: &Source,
+        fits: impl Fn(&Block, usize) -> bool,
+    ) -> io::Result<Option<(Arc<Block>, Vec<u32>)>> {
+        let block = match block {
+            Source::Memory(block) => Some(Arc::clone(block)),
+            Source::Stored(segment, number) => {
+                let may_hold = |packed: &[u8]| self.scan.may_hold(packed);
+                segment.block_if(*number, &mut self.unpacker, may_hold)?.map(Arc::new)
+            }
+        };
+        let Some(block) = block else { return Ok(None) };
+        let mut lines = Vec::new();
+        self.scan.lines(&block, |index| fits(&block, index), |index| lines.push(index as u32));
+        Ok((!lines.is_empty()).then_some((block, lines)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(count: usize) -> Vec<Source> {
+        let block = |number: usize| {
+            let mut block = Block::default();
+            for line in 0..10 {
+                let text =
+                    format!("block {number} line {line}{}", if number % 7 == 3 { " seventh" } else { "" });
+                block.push(line, number as u64, 0, &text);
+            }
+            Source::Memory(Arc::new(block))
+        };
+        (0..count).map(block).collect()
+    }
+
+    /// Looks through all blocks as a search does; says what was found, and how many blocks at a time.
+    fn look(team: &mut Team<'_>, blocks: &[Source]) -> (Vec<(usize, Vec<u32>)>, Vec<usize>) {
+        let (mut found, mut strides, mut read) = (Vec::new(), Vec::new(), 0);
+        while read < blocks.len() {
+            let stride = team.stride().min(blocks.len() - read);
+            let hits = team.look(&blocks[read..read + stride], |_, index| index % 2 == 0).unwrap();
+            found.extend(hits.into_iter().map(|hits| (read + hits.at, hits.lines)));
+            strides.push(stride);
+            read += stride;
+        }
+        (found, strides)
+    }
+
+    #[test]
+    fn helpers_find_the_same_in_the_same_order_and_are_given_back() {
+        let (query, blocks) = (Query::parse("\"venth\""), blocks(100));
+        let due: Vec<(usize, Vec<u32>)> = (3..100).step_by(7).map(|at| (at, vec![0, 2, 4, 6, 8])).collect();
+        for (free, strides) in [(0, vec![1; 100]), (2, vec![1, 1, 1, 1, 24, 24, 24, 24])] {
+            let helpers = Semaphore::new(free);
+            let mut team = Team::new(&helpers, &query);
+            assert_eq!(look(&mut team, &blocks), (due.clone(), strides));
+            assert_eq!(helpers.available_permits(), 0);
+            drop(team);
+            assert_eq!(helpers.available_permits(), free);
+        }
+    }
+
+    #[test]
+    fn more_is_looked_through_at_once_while_nothing_is_found() {
+        let (query, blocks, helpers) = (Query::parse("nothing"), blocks(400), Semaphore::new(1));
+        let strides = vec![1, 1, 1, 1, 16, 32, 64, 64, 64, 64, 64, 28];
+        assert_eq!(look(&mut Team::new(&helpers, &query), &blocks), (Vec::new(), strides));
+    }
+
+    #[test]
+    fn one_search_leaves_helpers_to_others() {
+        let (query, blocks, helpers) = (Query::parse("line"), blocks(10), Semaphore::new(MOST_HELPERS + 5));
+        let mut team = Team::new(&helpers, &query);
+        assert_eq!(look(&mut team, &blocks).0.len(), 10);
+        assert_eq!(helpers.available_permits(), 5);
+    }
+}
