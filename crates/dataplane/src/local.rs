@@ -36,8 +36,8 @@ use std::sync::Arc;
 
 use podium_api::Id;
 
-pub use self::isolation::confine;
 use self::health::Probes;
+pub use self::isolation::confine;
 use self::keeper::{Keeper, Order};
 use self::layout::Layout;
 pub use self::options::{Broker, Options};
@@ -46,9 +46,7 @@ pub use self::services::{Archive, Archives, Keys, Logs, Services};
 use self::settings::EnvironmentKeys;
 use self::state::State;
 use crate::simulated::Simulated;
-use crate::{
-    Answer, Changes, Cluster, DataPlane, Door, Environment, Fault, Line, Observed, ObservedCluster,
-};
+use crate::{Answer, Changes, Cluster, DataPlane, Door, Environment, Fault, Line, Observed, ObservedCluster};
 
 /// What Airflow needs to know of this plane, in Python.
 const SUPPORT: &[(&str, &str)] = &[
@@ -109,7 +107,8 @@ impl Local {
         let mut keepers = self.plane.keepers();
         let id = environment.id;
         if let Some(handle) = keepers.get(&id) {
-            let is_overtaken = handle.view.get().generation.is_some_and(|known| known > environment.generation);
+            let is_overtaken =
+                handle.view.get().generation.is_some_and(|known| known > environment.generation);
             if !is_overtaken && !matches!(*handle.orders.borrow(), Order::Remove) {
                 handle.view.change(|shown| {
                     shown.generation = Some(environment.generation);

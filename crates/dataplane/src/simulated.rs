@@ -22,9 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use self::lines::LogSink;
 pub use self::script::{Call, Entry, Script, Upset};
 use self::shelf::Shelf;
-use crate::{
-    Answer, Changes, Cluster, DataPlane, Door, Environment, Fault, LogLine, News, ObservedCluster,
-};
+use crate::{Answer, Changes, Cluster, DataPlane, Door, Environment, Fault, LogLine, News, ObservedCluster};
 
 /// Where the time comes from.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

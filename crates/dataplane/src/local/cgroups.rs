@@ -39,7 +39,9 @@ impl Cgroups {
         let has = |name: &str| controllers.split_whitespace().any(|controller| controller == name);
         let delegated = || {
             fs::create_dir_all(&unified)?;
-            [root, &unified].iter().try_for_each(|at| fs::write(at.join("cgroup.subtree_control"), "+cpu +memory"))
+            [root, &unified]
+                .iter()
+                .try_for_each(|at| fs::write(at.join("cgroup.subtree_control"), "+cpu +memory"))
         };
         if has("cpu") && has("memory") && delegated().is_ok() {
             return Self::Unified(unified);
@@ -80,7 +82,10 @@ impl Cgroups {
 
     /// The processes of an environment, whatever became of their parents.
     pub(super) fn members(&self, id: Id) -> Vec<i32> {
-        let lists = self.groups(id).into_iter().filter_map(|group| fs::read_to_string(group.join("cgroup.procs")).ok());
+        let lists = self
+            .groups(id)
+            .into_iter()
+            .filter_map(|group| fs::read_to_string(group.join("cgroup.procs")).ok());
         lists.flat_map(|list| list.lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()).collect()
     }
 

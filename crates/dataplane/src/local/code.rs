@@ -68,7 +68,9 @@ async fn bring(archives: &dyn Archives, id: Id, folder: &Path, version: Option<&
     };
     let folder = folder.to_owned();
     let placed = tokio::task::spawn_blocking(move || switch(&folder, &name, archive)).await;
-    placed.map_err(|error| error.to_string())?.map_err(|error| format!("the code cannot be unpacked: {error}"))
+    placed
+        .map_err(|error| error.to_string())?
+        .map_err(|error| format!("the code cannot be unpacked: {error}"))
 }
 
 /// Unpacks a version beside the others and makes it the current one.

@@ -39,18 +39,39 @@ pub(super) fn programs(known: &Known<'_>, broker_port: u16, broker_password: &Hi
         web.push(pid.into());
         let of_web = layered(&[&of_tasks, &of_web]);
         all.push(component("webserver", web, &of_web));
-        all.push(component("scheduler", arguments(airflow.clone(), ["scheduler", "--skip-serve-logs"]), &of_tasks));
+        all.push(component(
+            "scheduler",
+            arguments(airflow.clone(), ["scheduler", "--skip-serve-logs"]),
+            &of_tasks,
+        ));
     } else {
         all.push(component("apiserver", arguments(airflow.clone(), ["api-server"]), &of_web));
-        all.push(component("scheduler", arguments(airflow.clone(), ["scheduler", "--skip-serve-logs"]), &of_tasks));
+        all.push(component(
+            "scheduler",
+            arguments(airflow.clone(), ["scheduler", "--skip-serve-logs"]),
+            &of_tasks,
+        ));
         all.push(component("dag-processor", arguments(airflow.clone(), ["dag-processor"]), &of_tasks));
     }
-    all.push(component("triggerer", arguments(airflow.clone(), ["triggerer", "--skip-serve-logs"]), &of_tasks));
+    all.push(component(
+        "triggerer",
+        arguments(airflow.clone(), ["triggerer", "--skip-serve-logs"]),
+        &of_tasks,
+    ));
     for (queue, tasks) in known.tasks.celery.iter().flat_map(|celery| &celery.workers) {
         let pid = known.place.temporary().join(format!("worker-{queue}.pid"));
         let mut worker = arguments(
             airflow.clone(),
-            ["celery", "worker", "--skip-serve-logs", "--queues", queue, "--concurrency", &tasks.to_string(), "--pid"],
+            [
+                "celery",
+                "worker",
+                "--skip-serve-logs",
+                "--queues",
+                queue,
+                "--concurrency",
+                &tasks.to_string(),
+                "--pid",
+            ],
         );
         worker.push(pid.into());
         all.push(component(&format!("worker-{queue}"), worker, &of_tasks));

@@ -59,19 +59,28 @@ impl Probes {
     pub(super) async fn warm_up(&self, base: &str) -> Result<(), String> {
         let question = self.0.get(format!("{base}/execution/health")).timeout(FIRST_ANSWER);
         let answer = question.send().await.map_err(|error| reason(&error))?;
-        if answer.status().is_success() { Ok(()) } else { Err(format!("tasks are answered with {}", answer.status())) }
+        if answer.status().is_success() {
+            Ok(())
+        } else {
+            Err(format!("tasks are answered with {}", answer.status()))
+        }
     }
 }
 
 impl From<Report> for Heard {
     fn from(report: Report) -> Self {
-        let parts =
-            [("scheduler", report.scheduler), ("triggerer", report.triggerer), ("dag-processor", report.dag_processor)];
-        let heard = |said: Said| match (said.status.as_deref(), said.heartbeat.as_deref().and_then(Timestamp::parse)) {
-            (Some("healthy"), Some(at)) => Ok(at),
-            (_, Some(at)) => Err(format!("it was last heard of at {at}")),
-            (_, None) => Err("it was not heard of yet".to_owned()),
-        };
+        let parts = [
+            ("scheduler", report.scheduler),
+            ("triggerer", report.triggerer),
+            ("dag-processor", report.dag_processor),
+        ];
+        let heard =
+            |said: Said| match (said.status.as_deref(), said.heartbeat.as_deref().and_then(Timestamp::parse))
+            {
+                (Some("healthy"), Some(at)) => Ok(at),
+                (_, Some(at)) => Err(format!("it was last heard of at {at}")),
+                (_, None) => Err("it was not heard of yet".to_owned()),
+            };
         Self(parts.into_iter().filter_map(|(name, said)| Some((name, heard(said?)))).collect())
     }
 }
@@ -117,7 +126,10 @@ mod tests {
         let late = heard.of("scheduler", at("2026-11-01T10:00:06Z"));
         assert_eq!(late, Err("it was not heard of yet".into()), "that was the one before");
         assert!(heard.of("triggerer", at("2026-11-01T08:00:00Z")).unwrap_err().contains("09:00:00"));
-        assert_eq!(heard.of("dag-processor", at("2026-11-01T10:00:00Z")), Err("it was not heard of yet".into()));
+        assert_eq!(
+            heard.of("dag-processor", at("2026-11-01T10:00:00Z")),
+            Err("it was not heard of yet".into())
+        );
         assert_eq!(heard.of("apiserver", at("2026-11-01T10:00:00Z")), Ok(()));
     }
 }

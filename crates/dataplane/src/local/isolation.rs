@@ -98,7 +98,8 @@ impl Isolation {
 
     /// A command that runs this within the bounds.
     pub(super) fn command(&self, arguments: &[OsString]) -> Command {
-        let (program, rest) = arguments.split_first().map_or((OsString::new(), [].as_slice()), |(p, r)| (p.clone(), r));
+        let (program, rest) =
+            arguments.split_first().map_or((OsString::new(), [].as_slice()), |(p, r)| (p.clone(), r));
         match self {
             Self::None => {
                 let mut command = Command::new(program);

@@ -155,7 +155,9 @@ impl Keeper {
         let Services { logs, clock, .. } = &self.plane.services;
         match Tail::new(self.id, &self.place, Arc::clone(logs), Arc::clone(clock)) {
             Ok(tail) => self.tail = Some(tokio::spawn(tail.run())),
-            Err(error) => tracing::error!(id = %self.id, %error, "the logs of an environment are not followed"),
+            Err(error) => {
+                tracing::error!(id = %self.id, %error, "the logs of an environment are not followed")
+            }
         }
     }
 
@@ -209,8 +211,12 @@ impl Keeper {
         let wanted: BTreeMap<&str, String> =
             programs.iter().map(|program| (program.name.as_str(), program.fingerprint(&key))).collect();
         let is_right = |name: &str, kept: &Kept| wanted.get(name) == Some(&kept.fingerprint);
-        let names: Vec<String> =
-            self.kept.iter().filter(|(name, kept)| !is_right(name, kept)).map(|(name, _)| name.clone()).collect();
+        let names: Vec<String> = self
+            .kept
+            .iter()
+            .filter(|(name, kept)| !is_right(name, kept))
+            .map(|(name, _)| name.clone())
+            .collect();
         self.stop(names, GRACE).await;
     }
 
@@ -224,10 +230,8 @@ impl Keeper {
         let fingerprint = program.fingerprint(&self.plane.key(self.id, "fingerprint"));
         let started = Started { identity: process.identity.clone(), fingerprint: fingerprint.clone() };
         self.state.processes.insert(program.name.clone(), started);
-        self.kept.insert(
-            program.name.clone(),
-            Kept { process, fingerprint, started_at, since: Instant::now() },
-        );
+        self.kept
+            .insert(program.name.clone(), Kept { process, fingerprint, started_at, since: Instant::now() });
         self.remember();
         Ok(())
     }

@@ -26,7 +26,9 @@ pub(super) fn of_component(line: &str) -> Option<Read> {
     if line.trim().is_empty() {
         return None;
     }
-    let Some(object) = object(line) else { return Some(Read { timestamp: leading_time(line), text: line.to_owned() }) };
+    let Some(object) = object(line) else {
+        return Some(Read { timestamp: leading_time(line), text: line.to_owned() });
+    };
     let logger = object.get("logger").and_then(Value::as_str).unwrap_or_default();
     // The local executor repeats what tasks say.
     if logger == "supervisor" || logger == "task" || logger.starts_with("task.") {
@@ -87,7 +89,8 @@ fn read(object: &Map<String, Value>) -> Read {
 
 /// What was thrown, the cause first: its kind and its words, without where it came from.
 fn thrown(chain: &[Value]) -> String {
-    let member = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let member =
+        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let one = |value: &Value| format!(" {}: {}", member(value, "exc_type"), member(value, "exc_value"));
     chain.iter().rev().map(one).collect()
 }
@@ -125,7 +128,8 @@ mod tests {
         let read = of_component(line).unwrap();
         assert_eq!(read.timestamp, at("2026-11-15T14:25:55.739Z"));
         assert_eq!(read.text, "INFO request finished method=GET status_code=200");
-        let task = r#"{"timestamp":"2026-11-15T14:25:55Z","event":"hello","level":"info","logger":"task.stdout"}"#;
+        let task =
+            r#"{"timestamp":"2026-11-15T14:25:55Z","event":"hello","level":"info","logger":"task.stdout"}"#;
         assert_eq!(of_task(task, "task_id=t").unwrap().text, "INFO hello task_id=t");
     }
 
@@ -148,7 +152,10 @@ mod tests {
     #[test]
     fn plain_text_stays_and_its_time_is_understood() {
         assert_eq!(of_component("  \n"), None);
-        assert_eq!(of_component("Traceback:\n").unwrap(), Read { timestamp: None, text: "Traceback:".into() });
+        assert_eq!(
+            of_component("Traceback:\n").unwrap(),
+            Read { timestamp: None, text: "Traceback:".into() }
+        );
         let line = "[2026-11-15T14:25:55.739+0000] {taskinstance.py:1} INFO - Marking as SUCCESS";
         assert_eq!(of_task(line, "").unwrap().timestamp, at("2026-11-15T14:25:55.739Z"));
         let older = "[2026-11-15 14:25:55,739] {x.py:1} INFO - y";

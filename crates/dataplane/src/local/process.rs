@@ -198,7 +198,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let script = "trap '' TERM; sh -c 'trap \"\" TERM; echo up; while :; do sleep 1; done'";
         let process = Process::start(&shell(directory.path(), script), &Isolation::None).unwrap();
-        eventually(|| fs::read_to_string(directory.path().join("log")).is_ok_and(|text| text == "up\n")).await;
+        eventually(|| fs::read_to_string(directory.path().join("log")).is_ok_and(|text| text == "up\n"))
+            .await;
         let group = process.identity.pid;
         process.stop(Duration::from_millis(10)).await;
         assert!(!is_of_group(group));

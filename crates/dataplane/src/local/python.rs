@@ -48,7 +48,8 @@ pub(super) async fn find(asked: Option<&Path>) -> Result<Vec<Python>, String> {
 }
 
 async fn ask(candidate: &Path) -> Option<Python> {
-    let output = Command::new(candidate).args(["-I", "-c", QUESTION]).stdin(Stdio::null()).output().await.ok()?;
+    let output =
+        Command::new(candidate).args(["-I", "-c", QUESTION]).stdin(Stdio::null()).output().await.ok()?;
     let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
     let mut lines = text.lines();
     let (major, minor) = lines.next()?.split_once('.')?;
@@ -72,7 +73,15 @@ pub(super) async fn installer(tools: &Path, pythons: &[Python]) -> Result<PathBu
         }
         let target = tools.join("uv");
         let installed = Command::new(&python.path)
-            .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--target"])
+            .args([
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--no-input",
+                "--disable-pip-version-check",
+                "--target",
+            ])
             .arg(&target)
             .arg("uv")
             .stdin(Stdio::null())

@@ -13,9 +13,9 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, watch};
 
+use super::ground::Ground;
 use super::layout::{Layout, write_whole};
 use super::locks;
-use super::ground::Ground;
 use super::python::{Python, installer, readable_by_all};
 
 /// Written last: a runtime without it is not whole.
@@ -79,7 +79,9 @@ impl Runtimes {
         })?;
         let known = {
             let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            let new = || Arc::new(Known { turn: AsyncMutex::default(), progress: watch::Sender::new(String::new()) });
+            let new = || {
+                Arc::new(Known { turn: AsyncMutex::default(), progress: watch::Sender::new(String::new()) })
+            };
             Arc::clone(all.entry(parsed).or_insert_with(new))
         };
         let mut progress = known.progress.subscribe();
@@ -128,7 +130,8 @@ impl Runtimes {
         fs::write(&list, lock).map_err(|error| fail(error.to_string()))?;
         let packages = lock.lines().count();
         say(format!("{what}: {packages} packages"));
-        let mut install = uv(&["pip", "install", "--no-deps", "--compile-bytecode", "--color", "never", "--python"]);
+        let mut install =
+            uv(&["pip", "install", "--no-deps", "--compile-bytecode", "--color", "never", "--python"]);
         install.arg(runtime.program("python")).arg("-r").arg(&list);
         run(install, |line| say(format!("{what}: {line}"))).await.map_err(fail)?;
         say(format!("{what}: preparing the database"));

@@ -137,7 +137,11 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
         all.airflow("api", "workers", "1");
         all.secret("api", "secret_key", &known.keys.session);
         all.secret("api_auth", "jwt_secret", &known.keys.door);
-        all.airflow("core", "auth_manager", "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager");
+        all.airflow(
+            "core",
+            "auth_manager",
+            "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager",
+        );
         all.airflow("core", "simple_auth_manager_users", "");
         all.airflow(
             "core",
@@ -146,11 +150,7 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
         );
         all.airflow("core", "execution_api_server_url", format!("{local}/execution/"));
         all.airflow("logging", "json_logs", "True");
-        all.airflow(
-            "logging",
-            "dag_processor_child_process_log_directory",
-            text(&place.parser_logs()),
-        );
+        all.airflow("logging", "dag_processor_child_process_log_directory", text(&place.parser_logs()));
         all.airflow("dag_processor", "dag_bundle_config_list", bundles.to_string());
         all.airflow("dag_processor", "dag_bundle_storage_path", text(&place.temporary().join("bundles")));
         all.airflow("dag_processor", "refresh_interval", "5");
@@ -225,7 +225,9 @@ fn list(pairs: &[(String, String)]) -> String {
 
 fn percent_encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 /// Whether a variable configures Airflow itself, which all its processes must hear.

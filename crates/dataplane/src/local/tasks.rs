@@ -66,7 +66,8 @@ impl Tasks {
             return tasks;
         }
         if !wants_workers {
-            let default = queues.iter().find(|queue| queue.name == podium_domain::deployments::queues::DEFAULT);
+            let default =
+                queues.iter().find(|queue| queue.name == podium_domain::deployments::queues::DEFAULT);
             tasks.parallelism = default.map_or(in_all, limit);
             return tasks;
         }

@@ -35,8 +35,11 @@ struct Trouble {
 impl Keeper {
     /// Keeps the programs running until something else is wanted.
     pub(super) async fn watch(&mut self, environment: &Environment, prepared: &Prepared) {
-        let base =
-            format!("http://127.0.0.1:{}{}", self.state.web_port, settings::base_path(&environment.namespace));
+        let base = format!(
+            "http://127.0.0.1:{}{}",
+            self.state.web_port,
+            settings::base_path(&environment.namespace)
+        );
         let given_up = Instant::now() + PATIENCE;
         let mut troubles: HashMap<String, Trouble> = HashMap::new();
         let mut is_done = false;
@@ -74,7 +77,8 @@ impl Keeper {
     fn start_missing(&mut self, programs: &[Program], troubles: &mut HashMap<String, Trouble>) {
         for program in programs {
             let trouble = troubles.get(&program.name);
-            let must_wait = trouble.and_then(|trouble| trouble.start_at).is_some_and(|at| at > Instant::now());
+            let must_wait =
+                trouble.and_then(|trouble| trouble.start_at).is_some_and(|at| at > Instant::now());
             if self.kept.contains_key(&program.name) || must_wait {
                 continue;
             }
@@ -111,7 +115,8 @@ impl Keeper {
         kept.process.kill().await;
         self.state.processes.remove(name);
         self.remember();
-        let words = programs.iter().find(|program| program.name == name).and_then(|program| last_words(&program.log));
+        let words =
+            programs.iter().find(|program| program.name == name).and_then(|program| last_words(&program.log));
         tracing::warn!(id = %self.id, component = name, "a component ended and is started again");
         trouble.fail(match words {
             Some(words) => format!("it ended: {words}"),

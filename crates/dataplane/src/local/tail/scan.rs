@@ -103,7 +103,9 @@ impl Scanner {
     /// Takes note of runs that are new since the last look.
     fn find_runs(&mut self) {
         for dag in entries(&self.tasks, |kind| kind.is_dir()) {
-            let Ok(changed) = fs::symlink_metadata(&dag).and_then(|metadata| metadata.modified()) else { continue };
+            let Ok(changed) = fs::symlink_metadata(&dag).and_then(|metadata| metadata.modified()) else {
+                continue;
+            };
             if self.dags.insert(dag.clone(), changed) == Some(changed) {
                 continue;
             }
@@ -183,9 +185,16 @@ struct Found {
 
 /// Opens a file below a directory without following a link anywhere on the way.
 fn open_below(directory: &Path, name: &Path) -> io::Result<File> {
-    let base = openat2(CWD, directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::empty())?;
+    let base = openat2(
+        CWD,
+        directory,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+        ResolveFlags::empty(),
+    )?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let opened = openat2(base, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)?;
+    let opened =
+        openat2(base, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)?;
     Ok(opened.into())
 }
 
@@ -199,5 +208,7 @@ fn release(path: &Path, until: u64) -> io::Result<()> {
 /// What is in a directory, of one kind; links are neither.
 fn entries(directory: &Path, is_wanted: fn(&fs::FileType) -> bool) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter(move |entry| entry.file_type().is_ok_and(|kind| is_wanted(&kind))).map(|entry| entry.path())
+    entries
+        .filter(move |entry| entry.file_type().is_ok_and(|kind| is_wanted(&kind)))
+        .map(|entry| entry.path())
 }

@@ -89,7 +89,11 @@ async fn logs_of_tasks_are_found_in_new_and_in_old_runs() {
     bed.write(TASK, "{\"event\":\"hello\",\"level\":\"info\",\"logger\":\"task.stdout\"}\n");
     bed.write("scheduler.log", "{\"event\":\"hello\",\"level\":\"info\",\"logger\":\"task.stdout\"}\n");
     let (tail, _) = bed.tail().step().await.unwrap();
-    assert_eq!(bed.taken(), [pair("worker", "INFO hello dag_id=d run_id=r task_id=t try_number=1")], "and not twice");
+    assert_eq!(
+        bed.taken(),
+        [pair("worker", "INFO hello dag_id=d run_id=r task_id=t try_number=1")],
+        "and not twice"
+    );
     bed.write("tasks/dag_id=d/run_id=r2/task_id=t/map_index=0/attempt=1.log", "mapped\n");
     let (tail, _) = tail.step().await.unwrap();
     assert_eq!(bed.taken(), [pair("worker", "mapped dag_id=d run_id=r2 task_id=t map_index=0 try_number=1")]);
