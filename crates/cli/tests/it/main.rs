@@ -1,6 +1,8 @@
 //! The program as people run it: real processes, real sockets, a real data directory.
 
 mod commands;
+#[cfg(target_os = "linux")]
+mod confining;
 mod crashes;
 mod loops;
 mod program;
