@@ -18,6 +18,7 @@ mod lines;
 mod locks;
 mod offsets;
 mod options;
+mod pace;
 mod plane;
 mod process;
 mod program;
@@ -26,8 +27,11 @@ mod runtimes;
 mod services;
 mod settings;
 mod state;
+mod strays;
 mod tail;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod view;
 
 use std::fs;
@@ -41,6 +45,7 @@ pub use self::isolation::confine;
 use self::keeper::{Keeper, Order};
 use self::layout::Layout;
 pub use self::options::{Broker, Options};
+use self::pace::Pace;
 use self::plane::Plane;
 pub use self::services::{Archive, Archives, Keys, Logs, Services};
 use self::settings::EnvironmentKeys;
@@ -66,6 +71,10 @@ impl Local {
     /// Opens the plane, and takes over the environments that run. What this machine lacks is said by the environments
     /// that need it, and in the log.
     pub fn open(options: Options, services: Services) -> Result<Self, String> {
+        Self::open_at(Pace::default(), options, services)
+    }
+
+    fn open_at(pace: Pace, options: Options, services: Services) -> Result<Self, String> {
         let broken = |error: std::io::Error| {
             format!("the local data plane in {} cannot be used: {error}", options.directory.display())
         };
@@ -75,7 +84,7 @@ impl Local {
         }
         let clock = Arc::clone(&services.clock);
         let clusters = Simulated::kept_in(options.directory.join("clusters"), clock).map_err(broken)?;
-        let plane = Plane::new(options, services, layout, Probes::new()?);
+        let plane = Plane::new(options, services, pace, layout, Probes::new()?);
         let local = Self { plane, clusters };
         local.take_over().map_err(|error| format!("environments cannot be taken over: {error}"))?;
         let plane = Arc::clone(&local.plane);
@@ -103,53 +112,61 @@ impl Local {
         Ok(())
     }
 
-    fn put(&self, environment: &Environment) -> Result<(), Fault> {
-        let mut keepers = self.plane.keepers();
-        let id = environment.id;
-        if let Some(handle) = keepers.get(&id) {
-            let is_overtaken =
-                handle.view.get().generation.is_some_and(|known| known > environment.generation);
-            if !is_overtaken && !matches!(*handle.orders.borrow(), Order::Remove) {
-                handle.view.change(|shown| {
-                    shown.generation = Some(environment.generation);
-                    shown.is_hibernating = environment.is_hibernating;
-                    shown.rollout = podium_domain::deployments::plan::Rollout::Underway;
-                });
-                handle.orders.send_replace(Order::Run(Arc::new(environment.clone())));
-            }
+    async fn put(&self, environment: &Environment) -> Result<(), Fault> {
+        if self.tell(environment) {
             return Ok(());
         }
-        let place = self.plane.layout.environment(id);
-        let state = State {
-            slot: free_slot(&self.plane).map_err(|error| Fault::Failed(error.to_string()))?,
-            namespace: environment.namespace.clone(),
-            generation: environment.generation,
-            ..State::default()
-        };
-        fs::create_dir_all(&place.root)
-            .and_then(|()| state.write(&place.state()))
-            .map_err(|error| Fault::Failed(error.to_string()))?;
-        let handle = Keeper::start(&self.plane, id, state, Order::Run(Arc::new(environment.clone())));
+        let _turn = self.plane.turn.lock().await;
+        // Somebody else may have begun with it meanwhile.
+        if self.tell(environment) {
+            return Ok(());
+        }
+        let id = environment.id;
+        let (plane, namespace, generation) =
+            (Arc::clone(&self.plane), environment.namespace.clone(), environment.generation);
+        let state = on_disk(move || {
+            let place = plane.layout.environment(id);
+            let state = State { slot: free_slot(&plane)?, namespace, generation, ..State::default() };
+            fs::create_dir_all(&place.root)?;
+            state.write(&place.state())?;
+            Ok(state)
+        });
+        let order = Order::Run(Arc::new(environment.clone()));
+        let handle = Keeper::start(&self.plane, id, state.await?, order);
         handle.view.change(|shown| {
             shown.generation = Some(environment.generation);
             shown.is_hibernating = environment.is_hibernating;
         });
-        keepers.insert(id, handle);
+        self.plane.keepers().insert(id, handle);
         Ok(())
     }
 
-    fn take(&self, id: Id) -> Result<(), Fault> {
+    /// Tells the keeper of an environment what is wanted, if there is one.
+    fn tell(&self, environment: &Environment) -> bool {
         let keepers = self.plane.keepers();
-        let Some(handle) = keepers.get(&id) else { return Ok(()) };
-        if matches!(*handle.orders.borrow(), Order::Remove) {
-            return Ok(());
+        let Some(handle) = keepers.get(&environment.id) else { return false };
+        let known = handle.view.get().generation.unwrap_or(handle.generation);
+        if known <= environment.generation && !handle.is_removing() {
+            handle.view.change(|shown| {
+                shown.generation = Some(environment.generation);
+                shown.is_hibernating = environment.is_hibernating;
+                shown.rollout = podium_domain::deployments::plan::Rollout::Underway;
+            });
+            handle.orders.send_replace(Order::Run(Arc::new(environment.clone())));
         }
+        true
+    }
+
+    async fn take(&self, id: Id) -> Result<(), Fault> {
+        let memory = match self.plane.keepers().get(&id) {
+            Some(handle) if !handle.is_removing() => Arc::clone(&handle.memory),
+            _ => return Ok(()),
+        };
         // On disk first: nothing brings it back after this.
-        let path = self.plane.layout.environment(id).state();
-        let mut state = State::read(&path).ok().flatten().unwrap_or_default();
-        state.is_removed = true;
-        state.write(&path).map_err(|error| Fault::Failed(error.to_string()))?;
-        handle.orders.send_replace(Order::Remove);
+        on_disk(move || memory.mark_removed()).await?;
+        if let Some(handle) = self.plane.keepers().get(&id).filter(|handle| !handle.is_removing()) {
+            handle.orders.send_replace(Order::Remove);
+        }
         Ok(())
     }
 
@@ -166,6 +183,21 @@ impl Local {
     }
 }
 
+impl Drop for Local {
+    /// Ends the keepers, and nothing that they keep.
+    fn drop(&mut self) {
+        self.plane.keepers().clear();
+    }
+}
+
+/// Does what waits for the disk where nobody else has to wait with it.
+async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, Fault> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Fault::Failed(error.to_string()))?.map_err(|error| Fault::Failed(error.to_string()))
+}
+
 /// The lowest number that no environment has.
 fn free_slot(plane: &Plane) -> std::io::Result<u32> {
     let mut taken = Vec::new();
@@ -177,7 +209,7 @@ fn free_slot(plane: &Plane) -> std::io::Result<u32> {
 
 impl DataPlane for Local {
     fn apply<'a>(&'a self, environment: &'a Environment) -> Answer<'a, ()> {
-        Box::pin(async move { self.put(environment) })
+        Box::pin(self.put(environment))
     }
 
     fn observe(&self, id: Id) -> Answer<'_, Option<Observed>> {
@@ -185,7 +217,7 @@ impl DataPlane for Local {
     }
 
     fn remove(&self, id: Id) -> Answer<'_, ()> {
-        Box::pin(async move { self.take(id) })
+        Box::pin(self.take(id))
     }
 
     fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> Answer<'a, ()> {

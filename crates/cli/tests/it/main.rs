@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 mod airflow;
 mod commands;
+#[cfg(target_os = "linux")]
+mod confining;
 mod crashes;
 mod loops;
 mod program;

@@ -96,7 +96,8 @@ impl Cgroups {
         }
     }
 
-    fn groups(&self, id: Id) -> Vec<PathBuf> {
+    /// Where the bounds of an environment are written.
+    pub(super) fn groups(&self, id: Id) -> Vec<PathBuf> {
         match self {
             Self::Unified(root) => vec![root.join(id.as_str())],
             Self::Split { cpu, memory } => vec![cpu.join(id.as_str()), memory.join(id.as_str())],

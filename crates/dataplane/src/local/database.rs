@@ -61,9 +61,12 @@ impl Database<'_> {
                 if file.exists() {
                     return Ok(());
                 }
-                let copied = fs::copy(runtime.template(), &file).and_then(|_| {
-                    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-                    isolation.give(&file)
+                // There as a whole or not at all.
+                let draft = file.with_extension("draft");
+                let copied = fs::copy(runtime.template(), &draft).and_then(|_| {
+                    fs::set_permissions(&draft, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+                    isolation.give(&draft)?;
+                    fs::rename(&draft, &file)
                 });
                 copied.map_err(|error| format!("the metadata database cannot be made: {error}"))
             }

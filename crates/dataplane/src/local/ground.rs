@@ -22,13 +22,14 @@ pub(super) struct Ground {
 
 impl Ground {
     /// Looks for it; an error says what to install.
-    pub(super) async fn find(options: &Options) -> Result<Self, String> {
+    pub(super) async fn find(options: &Options, first_user: u32) -> Result<Self, String> {
         let pythons = find(options.python.as_deref()).await?;
         let mode = |python: &Python| {
-            Mode::of_this_machine(&python.path, &options.directory, options.launcher.as_deref())
+            Mode::of_this_machine(&python.path, &options.directory, options.launcher.as_deref(), first_user)
         };
         // The first that keeps environments apart best.
-        let best = pythons.iter().find(|python| mode(python) == Mode::Users).or(pythons.first());
+        let best =
+            pythons.iter().find(|python| matches!(mode(python), Mode::Users { .. })).or(pythons.first());
         let python = best.cloned().ok_or("no Python was found")?;
         Ok(Self { mode: mode(&python), python_home: home_of(&python.path), pythons, python })
     }

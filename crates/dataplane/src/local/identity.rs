@@ -24,6 +24,12 @@ impl Identity {
         look_at(self.pid).is_ok_and(|seen| seen.started == self.started && !seen.is_dead)
             && boot_id().is_ok_and(|boot| boot == self.boot)
     }
+
+    /// Whether its number was given to another process meanwhile.
+    pub(super) fn is_taken_by_another(&self) -> bool {
+        look_at(self.pid).is_ok_and(|seen| seen.started != self.started)
+            || boot_id().is_ok_and(|boot| boot != self.boot)
+    }
 }
 
 fn boot_id() -> io::Result<String> {
@@ -56,7 +62,9 @@ mod tests {
     fn another_process_with_the_same_number_is_not_meant() {
         let own = Identity::of(std::process::id().cast_signed()).unwrap();
         assert!(own.is_alive());
-        assert!(!Identity { started: own.started + 1, ..own.clone() }.is_alive());
+        assert!(!own.is_taken_by_another());
+        let earlier = Identity { started: own.started - 1, ..own.clone() };
+        assert!(!earlier.is_alive() && earlier.is_taken_by_another());
         assert!(!Identity { boot: "another start of the machine".into(), ..own.clone() }.is_alive());
         assert!(!Identity { pid: i32::MAX, ..own }.is_alive());
     }

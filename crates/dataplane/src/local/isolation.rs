@@ -17,8 +17,12 @@ use landlock::{
     RulesetStatus, Scope,
 };
 
-/// The first user of an environment; the number of its slot is added. Above what distributions give to people.
-const FIRST_USER: u32 = 2_000_000;
+const SHELL: &str = "/bin/sh";
+
+/// What every program of an environment starts with: what it writes is its own to close, and it may open as many files
+/// as servers usually may, whatever the control plane keeps to.
+const ORDINARY: &str =
+    "umask 022; (ulimit -S -n 65536) 2>/dev/null && ulimit -S -n 65536; exec \"$0\" \"$@\"";
 
 /// What the system itself offers every program; an environment under Landlock reads these and no more.
 const SYSTEM: &[&str] =
@@ -31,7 +35,10 @@ const SINKS: &[&str] = &["/dev/null", "/dev/full", "/dev/zero", "/dev/tty", "/de
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Each is a user of its own.
-    Users,
+    Users {
+        /// The number of the first one; that of an environment's slot is added.
+        first: u32,
+    },
     /// The kernel confines each to its own files.
     Landlock {
         /// The program that confines itself and then becomes another: this one.
@@ -54,10 +61,15 @@ pub(super) enum Isolation {
 
 impl Mode {
     /// What this machine allows, with an interpreter that environments have to be able to run.
-    pub(super) fn of_this_machine(python: &Path, directory: &Path, launcher: Option<&Path>) -> Self {
-        let users = users_work(python, directory);
+    pub(super) fn of_this_machine(
+        python: &Path,
+        directory: &Path,
+        launcher: Option<&Path>,
+        first: u32,
+    ) -> Self {
+        let users = users_work(python, directory, first);
         match (users, launcher) {
-            (Ok(()), _) => Self::Users,
+            (Ok(()), _) => Self::Users { first },
             (Err(_), Some(launcher)) if landlock_works() => Self::Landlock { launcher: launcher.to_owned() },
             (Err(why), _) => Self::Trusted(format!("{why}; and the kernel offers no Landlock")),
         }
@@ -66,7 +78,7 @@ impl Mode {
     /// What to tell the operator at the start.
     pub(super) fn describe(&self) -> String {
         match self {
-            Self::Users => "environments are kept apart: each runs under a user of its own".into(),
+            Self::Users { .. } => "environments are kept apart: each runs under a user of its own".into(),
             Self::Landlock { .. } => {
                 "environments are kept apart: the kernel confines each to its own files".into()
             }
@@ -80,7 +92,7 @@ impl Mode {
     /// The bounds of one environment: what it writes, and what it reads beside that and the system.
     pub(super) fn of_environment(&self, slot: u32, write: Vec<PathBuf>, read: Vec<PathBuf>) -> Isolation {
         match self {
-            Self::Users => Isolation::User(FIRST_USER + slot),
+            Self::Users { first } => Isolation::User(first + slot),
             Self::Landlock { launcher } => Isolation::Landlock { launcher: launcher.clone(), write, read },
             Self::Trusted(_) => Isolation::None,
         }
@@ -98,18 +110,16 @@ impl Isolation {
 
     /// A command that runs this within the bounds.
     pub(super) fn command(&self, arguments: &[OsString]) -> Command {
-        let (program, rest) =
-            arguments.split_first().map_or((OsString::new(), [].as_slice()), |(p, r)| (p.clone(), r));
+        let ordinary = |mut command: Command| {
+            command.args(["-c", ORDINARY]).args(arguments);
+            command
+        };
         match self {
-            Self::None => {
-                let mut command = Command::new(program);
-                command.args(rest);
-                command
-            }
+            Self::None => ordinary(Command::new(SHELL)),
             Self::User(user) => {
-                let mut command = Command::new(program);
+                let mut command = ordinary(Command::new(SHELL));
                 // Without other groups: the standard library drops them with the user.
-                command.args(rest).gid(*user).uid(*user);
+                command.gid(*user).uid(*user);
                 command
             }
             Self::Landlock { launcher, write, read } => {
@@ -118,8 +128,8 @@ impl Isolation {
                 for (flag, directories) in [("--write", write), ("--read", read)] {
                     directories.iter().for_each(|directory| _ = command.arg(flag).arg(directory));
                 }
-                command.arg("--").args(arguments);
-                command
+                command.arg("--").arg(SHELL);
+                ordinary(command)
             }
         }
     }
@@ -142,7 +152,7 @@ impl Isolation {
 }
 
 /// Whether processes can run under other users here, and reach what they need.
-fn users_work(python: &Path, directory: &Path) -> Result<(), String> {
+fn users_work(python: &Path, directory: &Path, user: u32) -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Err("the control plane does not run as root, so it cannot use other users".into());
     }
@@ -162,8 +172,8 @@ fn users_work(python: &Path, directory: &Path) -> Result<(), String> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .gid(FIRST_USER)
-        .uid(FIRST_USER)
+        .gid(user)
+        .uid(user)
         .status();
     match works {
         Ok(status) if status.success() => Ok(()),
@@ -208,3 +218,6 @@ fn restrict(write: &[PathBuf], read: &[PathBuf]) -> Result<(), String> {
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use podium_api::Id;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 
 use super::cgroups::Cgroups;
 use super::database::Databases;
@@ -15,6 +15,7 @@ use super::isolation::Mode;
 use super::keeper::Handle;
 use super::layout::Layout;
 use super::options::Options;
+use super::pace::Pace;
 use super::runtimes::Runtimes;
 use super::services::Services;
 use crate::{Changed, Hidden, News};
@@ -22,6 +23,7 @@ use crate::{Changed, Hidden, News};
 /// What all keepers share.
 pub(super) struct Plane {
     pub(super) options: Options,
+    pub(super) pace: Pace,
     pub(super) services: Services,
     pub(super) layout: Layout,
     support: PathBuf,
@@ -32,15 +34,24 @@ pub(super) struct Plane {
     pub(super) probes: Probes,
     pub(super) news: News,
     keepers: Mutex<HashMap<Id, Handle>>,
+    /// Whose turn it is to begin with an environment.
+    pub(super) turn: AsyncMutex<()>,
 }
 
 impl Plane {
-    pub(super) fn new(options: Options, services: Services, layout: Layout, probes: Probes) -> Arc<Self> {
+    pub(super) fn new(
+        options: Options,
+        services: Services,
+        pace: Pace,
+        layout: Layout,
+        probes: Probes,
+    ) -> Arc<Self> {
         let databases = options.database_url.clone().map_or(Databases::Files, Databases::Server);
         let support = layout.support();
         Arc::new(Self {
             options,
             services,
+            pace,
             runtimes: Runtimes::new(layout.clone()),
             layout,
             support,
@@ -50,13 +61,14 @@ impl Plane {
             probes,
             news: News::default(),
             keepers: Mutex::default(),
+            turn: AsyncMutex::default(),
         })
     }
 
     /// What environments stand on. Where it is missing it is looked for again each time: somebody may install it.
     pub(super) async fn ground(&self) -> Result<&Ground, String> {
         let find = || async {
-            let found = Ground::find(&self.options).await?;
+            let found = Ground::find(&self.options, self.layout.first_user()).await?;
             let described = found.mode.describe();
             if matches!(found.mode, Mode::Trusted(_)) {
                 tracing::warn!("{described}");

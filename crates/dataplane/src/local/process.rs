@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 use tokio::io::unix::AsyncFd;
 use tokio::process::Command;
 
@@ -20,6 +20,7 @@ use super::identity::Identity;
 use super::isolation::Isolation;
 use super::lines;
 use super::program::Program;
+use super::strays::COMPONENT;
 
 /// How long the members of a killed group may take to vanish.
 const VANISHING: Duration = Duration::from_secs(10);
@@ -38,6 +39,7 @@ impl Process {
         command
             .env_clear()
             .envs(program.variables.iter().map(|(key, value)| (key, value.reveal())))
+            .env(COMPONENT, &program.name)
             .current_dir(&program.directory)
             .stdin(std::process::Stdio::null())
             .stdout(log.try_clone()?)
@@ -46,6 +48,9 @@ impl Process {
         let mut child = Command::from(command).spawn()?;
         let pid = child.id().ok_or(ErrorKind::NotFound)?.cast_signed();
         let held = Identity::of(pid).and_then(Self::hold);
+        if held.is_err() {
+            let _ = child.start_kill();
+        }
         // Whoever is the parent must take note of the end, or the process table fills up.
         tokio::spawn(async move { child.wait().await });
         held
@@ -72,31 +77,27 @@ impl Process {
     }
 
     /// Asks it to end, waits, and ends what is left of its group.
-    pub(super) async fn stop(self, grace: Duration) {
-        self.signal(Signal::TERM);
+    pub(super) async fn stop(&self, grace: Duration) {
+        // By its descriptor: nobody else is ever meant.
+        let _ = pidfd_send_signal(self.descriptor.get_ref(), Signal::TERM);
         let _ = tokio::time::timeout(grace, self.ended()).await;
         self.kill().await;
     }
 
     /// Ends it and its group at once, and waits until they are gone.
-    pub(super) async fn kill(self) {
+    pub(super) async fn kill(&self) {
         let Some(group) = Pid::from_raw(self.identity.pid) else { return };
         let gone = async {
-            // While any member lives its number is nobody else's.
-            while is_of_group(self.identity.pid) && kill_process_group(group, Signal::KILL).is_ok() {
+            // While any member lives its number is nobody else's; once none does it may be.
+            while !self.identity.is_taken_by_another()
+                && is_of_group(self.identity.pid)
+                && kill_process_group(group, Signal::KILL).is_ok()
+            {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
         if tokio::time::timeout(VANISHING, gone).await.is_err() {
             tracing::warn!(pid = self.identity.pid, "a killed process group does not vanish");
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        if self.identity.is_alive()
-            && let Some(pid) = Pid::from_raw(self.identity.pid)
-        {
-            let _ = kill_process(pid, signal);
         }
     }
 }
@@ -107,34 +108,19 @@ fn open_log(path: &Path) -> io::Result<File> {
 
 /// Whether anybody is left in a process group who is not just waiting to be noticed.
 fn is_of_group(group: i32) -> bool {
-    numbers().any(|pid| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let mut fields = stat.rsplit_once(") ").map(|(_, fields)| fields.split(' ')).into_iter().flatten();
-        let is_dead = matches!(fields.next(), Some("Z" | "X" | "x") | None);
-        !is_dead && fields.nth(1).and_then(|field| field.parse().ok()) == Some(group)
-    })
+    numbers().any(|pid| group_of(pid) == Some(group))
 }
 
-/// Ends every process that is known to belong to an environment, carries its mark or runs under its user: whatever it
-/// became, a descendant of the environment it is.
-pub(super) fn end_strays(mark: &str, user: Option<u32>, members: &[i32]) {
-    for pid in numbers() {
-        let carries = fs::read(format!("/proc/{pid}/environ"))
-            .is_ok_and(|text| text.split(|byte| *byte == 0).any(|pair| pair == mark.as_bytes()));
-        let is_theirs = || {
-            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-            let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next());
-            user.is_some() && uid.and_then(|uid| uid.parse().ok()) == user
-        };
-        if (carries || members.contains(&pid) || is_theirs())
-            && let Some(pid) = Pid::from_raw(pid)
-        {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-    }
+/// The process group of a process; none where nothing or only its remains are left.
+pub(super) fn group_of(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    let is_dead = matches!(fields.next(), Some("Z" | "X" | "x") | None);
+    if is_dead { None } else { fields.nth(1)?.parse().ok() }
 }
 
-fn numbers() -> impl Iterator<Item = i32> {
+/// The numbers of all processes.
+pub(super) fn numbers() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
@@ -213,19 +199,5 @@ mod tests {
         process.kill().await;
         again.ended().await;
         assert!(Process::adopt(again.identity.clone()).is_err());
-    }
-
-    #[tokio::test]
-    async fn strays_are_known_by_their_mark() {
-        let directory = tempfile::tempdir().unwrap();
-        let script = "setsid sleep 1000 & echo $! ; wait";
-        let process = Process::start(&shell(directory.path(), script), &Isolation::None).unwrap();
-        let log = directory.path().join("log");
-        eventually(|| fs::read_to_string(&log).is_ok_and(|text| text.ends_with('\n'))).await;
-        let stray: i32 = fs::read_to_string(&log).unwrap().trim().parse().unwrap();
-        process.kill().await;
-        let stray = Identity::of(stray).unwrap();
-        end_strays(&format!("PODIUM_MARK={}", directory.path().display()), None, &[]);
-        eventually(|| !stray.is_alive()).await;
     }
 }

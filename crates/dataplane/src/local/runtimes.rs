@@ -19,8 +19,8 @@ use super::locks;
 use super::python::{Python, installer, readable_by_all};
 
 /// Written last: a runtime without it is not whole.
-const READY: &str = "podium-ready";
-const TEMPLATE: &str = "template.db";
+pub(super) const READY: &str = "podium-ready";
+pub(super) const TEMPLATE: &str = "template.db";
 
 /// An installed runtime.
 #[derive(Clone, Debug)]
@@ -31,6 +31,12 @@ pub(super) struct Runtime {
 }
 
 impl Runtime {
+    /// A runtime that somebody says is there.
+    #[cfg(test)]
+    pub(super) fn at(version: Version, directory: PathBuf) -> Self {
+        Self { version, directory }
+    }
+
     /// The directory of its programs.
     pub(super) fn programs(&self) -> PathBuf {
         self.directory.join("bin")
@@ -166,7 +172,7 @@ fn is_ready(runtime: &Runtime, lock: &str, python: &Python) -> bool {
 }
 
 /// Which packages and interpreter a runtime was made of.
-fn seal(lock: &str, python: &Python) -> String {
+pub(super) fn seal(lock: &str, python: &Python) -> String {
     let hash: String = digest(&SHA256, lock.as_bytes()).as_ref().iter().map(|b| format!("{b:02x}")).collect();
     format!("{hash} {}\n", python.path.display())
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use podium_domain::deployments::Running;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,8 @@ pub(super) struct State {
     pub(super) health_port: u16,
     /// Where its broker listens, if it has one of its own.
     pub(super) broker_port: u16,
+    /// The component that is about to be started: an end in that moment leaves a process that nobody remembers.
+    pub(super) starting: Option<String>,
     /// What was started, by component.
     pub(super) processes: BTreeMap<String, Started>,
 }
@@ -49,7 +52,9 @@ impl State {
     /// Reads what was remembered; nothing where there is nothing.
     pub(super) fn read(path: &Path) -> io::Result<Option<Self>> {
         match fs::read(path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::from),
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
+                io::Error::new(ErrorKind::InvalidData, format!("{} cannot be read: {error}", path.display()))
+            }),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -58,5 +63,50 @@ impl State {
     /// Remembers it.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         write_whole(path, &serde_json::to_vec(self)?, 0o600)
+    }
+}
+
+/// Where the state of one environment is written: by its keeper, and by whoever orders its removal.
+pub(super) struct Memory {
+    path: PathBuf,
+    is_removed: Mutex<bool>,
+}
+
+impl Memory {
+    pub(super) fn new(path: PathBuf, is_removed: bool) -> Self {
+        Self { path, is_removed: Mutex::new(is_removed) }
+    }
+
+    /// Remembers a state. A removal that was ordered is not forgotten by it.
+    pub(super) fn write(&self, state: &State) -> io::Result<()> {
+        let is_removed = self.is_removed.lock().unwrap_or_else(PoisonError::into_inner);
+        State { is_removed: *is_removed, ..state.clone() }.write(&self.path)
+    }
+
+    /// Remembers that the environment is to vanish.
+    pub(super) fn mark_removed(&self) -> io::Result<()> {
+        let mut is_removed = self.is_removed.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = State::read(&self.path)?.ok_or(ErrorKind::NotFound)?;
+        State { is_removed: true, ..state }.write(&self.path)?;
+        *is_removed = true;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removal_that_was_ordered_outlasts_whatever_the_keeper_writes_after_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state.json");
+        let (memory, state) = (Memory::new(path.clone(), false), State { slot: 7, ..State::default() });
+        assert!(memory.mark_removed().is_err(), "there is nothing to remove");
+        memory.write(&state).unwrap();
+        memory.mark_removed().unwrap();
+        memory.write(&State { generation: 3, ..state }).unwrap();
+        let read = State::read(&path).unwrap().unwrap();
+        assert_eq!((read.slot, read.generation, read.is_removed), (7, 3, true));
     }
 }

@@ -100,3 +100,6 @@ impl Tasks {
         }
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests;

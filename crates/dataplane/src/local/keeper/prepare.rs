@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use podium_api::enums::SchedulerSize;
 use podium_domain::deployments::{Running, RunningBundle};
-use podium_domain::options;
+use podium_domain::options::{self, Version};
 
 use super::Keeper;
 use crate::Environment;
@@ -25,6 +25,9 @@ pub(super) struct Prepared {
     pub(super) programs: Vec<Program>,
     pub(super) major: u32,
     pub(super) note: Option<String>,
+    runtime: Runtime,
+    /// What programs of the platform are told, such as those that migrate.
+    variables: settings::Variables,
 }
 
 /// What could not be made, and why.
@@ -75,8 +78,7 @@ impl Keeper {
         };
         let programs = programs(&known, self.state.broker_port, &password);
         let variables = settings::platform(&known);
-        self.migrate(&runtime, &variables).await?;
-        Ok(Prepared { programs, major: runtime.version.major(), note: tasks.note })
+        Ok(Prepared { programs, major: runtime.version.major(), note: tasks.note, runtime, variables })
     }
 
     /// Learns what keeps this environment apart from the others.
@@ -120,18 +122,20 @@ impl Keeper {
     }
 
     /// Brings the database to the runtime, with nobody using it.
-    async fn migrate(&mut self, runtime: &Runtime, variables: &settings::Variables) -> Result<(), Trouble> {
+    pub(super) async fn migrate(&mut self, prepared: &Prepared) -> Result<(), Trouble> {
+        let Prepared { runtime, variables, .. } = prepared;
         let version = runtime.version.to_string();
         let Some(before) = self.state.migrated_for.clone().filter(|before| *before != version) else {
             self.state.migrated_for = Some(version);
             self.remember();
             return Ok(());
         };
-        let before = self.runtime(&before).await?;
-        self.view.wait_for("database", format!("going from Apache Airflow {} to {version}", before.version));
-        self.stop_all(super::GRACE).await;
-        let newer = if before.version > runtime.version { &before } else { runtime };
-        let arguments = migration(newer, runtime);
+        self.view.wait_for("database", format!("going from Apache Airflow {before} to {version}"));
+        // Only the newer of the two knows the way.
+        let is_newer = before.parse().is_ok_and(|before: Version| before > runtime.version);
+        let newer = if is_newer { self.runtime(&before).await? } else { runtime.clone() };
+        self.stop_all(self.pace().grace).await;
+        let arguments = migration(&newer, runtime);
         let migrated = run_within(&self.isolation, &arguments, variables, &self.place.user_home()).await;
         migrated.map_err(|why| ("database", why))?;
         self.state.migrated_for = Some(version);
@@ -144,17 +148,34 @@ impl Keeper {
         let runs = |name: &str| self.kept.contains_key(name);
         let (web, scheduler, broker) =
             (runs("apiserver") || runs("webserver"), runs("scheduler"), runs("broker"));
+        // Held until all are found, so that no two are the same.
+        let mut held = Vec::new();
         for (port, is_used) in [
             (&mut self.state.web_port, web),
             (&mut self.state.health_port, scheduler),
             (&mut self.state.broker_port, broker),
         ] {
-            if !is_used && (*port == 0 || TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_err()) {
-                *port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+            if is_used {
+                continue;
             }
+            let listener = match *port {
+                0 => listen(0)?,
+                known => listen(known).or_else(|_| listen(0))?,
+            };
+            *port = listener.local_addr()?.port();
+            held.push(listener);
         }
         Ok(())
     }
+
+    /// Whether somebody else listens where the web server is to start.
+    pub(super) fn is_port_taken(&self) -> bool {
+        self.web_server().is_none() && listen(self.state.web_port).is_err()
+    }
+}
+
+fn listen(port: u16) -> std::io::Result<TcpListener> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port))
 }
 
 /// What runs once an environment is up.

@@ -1,1 +1,238 @@
+use podium_api::Id;
+use podium_api::enums::DeploymentType;
+use podium_domain::deployments::Spec;
 
+use super::super::components::programs;
+use super::super::options::Broker;
+use super::super::program::Program;
+use super::*;
+use crate::{Identity, Objects};
+
+fn hidden(text: &str) -> Hidden {
+    Hidden::new(text.into())
+}
+
+fn settings(pairs: &[(&str, &str)]) -> Vec<Setting> {
+    pairs.iter().map(|(key, value)| Setting { key: (*key).into(), value: hidden(value) }).collect()
+}
+
+fn environment() -> Environment {
+    let id = Id::from_parts(1, 2, 3);
+    let identity = Identity {
+        id,
+        organization_id: id,
+        workspace_id: id,
+        cluster_id: None,
+        name: "Reports".into(),
+        namespace: "calm-river-1234".into(),
+        generation: 1,
+    };
+    let spec = Spec::new(DeploymentType::Standard, "3.3.2");
+    Environment::new(identity, &spec, false, Vec::new(), Objects::default())
+}
+
+/// The programs of an environment with this runtime.
+fn told(environment: &Environment, version: &str) -> Vec<Program> {
+    let version = version.parse().unwrap();
+    let runtime = Runtime::at(version, "/plane/runtimes/x".into());
+    let tasks = Tasks::new(environment, version.major(), false, &Broker::None, 0, &hidden(""));
+    let known = Known {
+        environment,
+        place: &Place { root: "/plane/environments/e".into() },
+        runtime: &runtime,
+        support: Path::new("/plane/support"),
+        public_url: "https://podium.example",
+        database: &hidden("sqlite:////plane/db"),
+        tasks: &tasks,
+        web_port: 4001,
+        health_port: 4002,
+        keys: EnvironmentKeys::new(|purpose| hidden(&format!("key-{purpose}"))),
+    };
+    programs(&known, 4003, &hidden("broker"))
+}
+
+fn program<'a>(programs: &'a [Program], name: &str) -> &'a Variables {
+    &programs.iter().find(|program| program.name == name).unwrap().variables
+}
+
+fn names(variables: &Variables) -> Vec<&str> {
+    variables.keys().map(String::as_str).collect()
+}
+
+fn value<'a>(variables: &'a Variables, name: &str) -> Option<&'a str> {
+    variables.get(name).map(Hidden::reveal)
+}
+
+/// What processes of both lines are told.
+const BOTH: &[&str] = &[
+    "AIRFLOW_CONFIG",
+    "AIRFLOW_HOME",
+    "AIRFLOW__CORE__DAGS_FOLDER",
+    "AIRFLOW__CORE__EXECUTOR",
+    "AIRFLOW__CORE__FERNET_KEY",
+    "AIRFLOW__CORE__LOAD_EXAMPLES",
+    "AIRFLOW__CORE__PARALLELISM",
+    "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS",
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN",
+    "AIRFLOW__LOGGING__BASE_LOG_FOLDER",
+    "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_HOST",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_PORT",
+    "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED",
+    "HOME",
+    "LANG",
+    "LOGNAME",
+    "MALLOC_ARENA_MAX",
+    "PATH",
+    "PODIUM_ENVIRONMENT",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONPATH",
+    "PYTHONUNBUFFERED",
+    "TMPDIR",
+    "USER",
+];
+
+/// What those of the 3.x line are told beside that.
+const THREE: &[&str] = &[
+    "AIRFLOW__API_AUTH__JWT_SECRET",
+    "AIRFLOW__API__BASE_URL",
+    "AIRFLOW__API__HOST",
+    "AIRFLOW__API__PORT",
+    "AIRFLOW__API__SECRET_KEY",
+    "AIRFLOW__API__WORKERS",
+    "AIRFLOW__CORE__AUTH_MANAGER",
+    "AIRFLOW__CORE__EXECUTION_API_SERVER_URL",
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE",
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS",
+    "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST",
+    "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_STORAGE_PATH",
+    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL",
+    "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL",
+    "AIRFLOW__LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY",
+    "AIRFLOW__LOGGING__JSON_LOGS",
+    "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL",
+];
+
+/// What those of the 2.x line are told beside that.
+const TWO: &[&str] = &[
+    "AIRFLOW__API__AUTH_BACKENDS",
+    "AIRFLOW__LOGGING__DAG_PROCESSOR_LOG_TARGET",
+    "AIRFLOW__LOGGING__DAG_PROCESSOR_MANAGER_LOG_LOCATION",
+    "AIRFLOW__SCHEDULER__CHILD_PROCESS_LOG_DIRECTORY",
+    "AIRFLOW__SCHEDULER__DAG_DIR_LIST_INTERVAL",
+    "AIRFLOW__SCHEDULER__MIN_FILE_PROCESS_INTERVAL",
+    "AIRFLOW__WEBSERVER__BASE_URL",
+    "AIRFLOW__WEBSERVER__CONFIG_FILE",
+    "AIRFLOW__WEBSERVER__ENABLE_PROXY_FIX",
+    "AIRFLOW__WEBSERVER__SECRET_KEY",
+    "AIRFLOW__WEBSERVER__WEB_SERVER_HOST",
+    "AIRFLOW__WEBSERVER__WEB_SERVER_PORT",
+    "AIRFLOW__WEBSERVER__WORKERS",
+];
+
+#[test]
+fn processes_are_told_exactly_this() {
+    let sorted = |lists: &[&[&'static str]]| {
+        let mut all: Vec<&str> = lists.concat();
+        all.sort_unstable();
+        all
+    };
+    let three = told(&environment(), "3.3.2");
+    for name in ["apiserver", "scheduler", "dag-processor", "triggerer"] {
+        assert_eq!(names(program(&three, name)), sorted(&[BOTH, THREE]), "{name}");
+    }
+    let two = told(&environment(), "2.11.2");
+    for name in ["scheduler", "triggerer"] {
+        assert_eq!(names(program(&two, name)), sorted(&[BOTH, TWO]), "{name}");
+    }
+    let web = sorted(&[BOTH, TWO, &["PODIUM_DOOR_KEY"]]);
+    assert_eq!(names(program(&two, "webserver")), web, "it alone must know whom it is sent");
+}
+
+#[test]
+fn the_web_server_listens_here_only_and_answers_below_its_public_path() {
+    let three = told(&environment(), "3.3.2");
+    let web = program(&three, "apiserver");
+    assert_eq!(value(web, "AIRFLOW__API__HOST"), Some("127.0.0.1"));
+    assert_eq!(value(web, "AIRFLOW__API__PORT"), Some("4001"));
+    let public = Some("https://podium.example/airflow/calm-river-1234");
+    assert_eq!(value(web, "AIRFLOW__API__BASE_URL"), public);
+    let tasks = Some("http://127.0.0.1:4001/airflow/calm-river-1234/execution/");
+    assert_eq!(value(web, "AIRFLOW__CORE__EXECUTION_API_SERVER_URL"), tasks);
+    let two = told(&environment(), "2.11.2");
+    let web = program(&two, "webserver");
+    assert_eq!(value(web, "AIRFLOW__WEBSERVER__WEB_SERVER_HOST"), Some("127.0.0.1"));
+    assert_eq!(value(web, "AIRFLOW__WEBSERVER__BASE_URL"), public);
+}
+
+#[test]
+fn connections_and_variables_reach_those_who_run_code_and_configuration_reaches_all() {
+    let mut wanted = environment();
+    wanted.variables = settings(&[("REGION", "own"), ("AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG", "7")]);
+    wanted.objects.variables = settings(&[("REGION", "linked"), ("STAGE", "test")]);
+    wanted.objects.connections = settings(&[("warehouse_eu", r#"{"conn_type":"http"}"#)]);
+    wanted.objects.airflow_variables = settings(&[("limit", "5")]);
+    let programs = told(&wanted, "3.3.2");
+    for name in ["scheduler", "dag-processor", "triggerer"] {
+        let told = program(&programs, name);
+        assert_eq!(value(told, "AIRFLOW_CONN_WAREHOUSE_EU"), Some(r#"{"conn_type":"http"}"#), "{name}");
+        assert_eq!(value(told, "AIRFLOW_VAR_LIMIT"), Some("5"), "{name}");
+        assert_eq!(value(told, "REGION"), Some("own"), "{name}: the deployment's own value counts");
+        assert_eq!(value(told, "STAGE"), Some("test"), "{name}");
+        assert_eq!(value(told, "AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG"), Some("7"), "{name}");
+    }
+    let web = program(&programs, "apiserver");
+    for name in ["AIRFLOW_CONN_WAREHOUSE_EU", "AIRFLOW_VAR_LIMIT", "REGION", "STAGE"] {
+        assert_eq!(value(web, name), None, "{name}");
+    }
+    assert_eq!(value(web, "AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG"), Some("7"));
+}
+
+#[test]
+fn what_people_set_never_outranks_what_keeps_an_environment_together() {
+    for version in ["3.3.2", "2.11.2"] {
+        let plain = told(&environment(), version);
+        let platform = program(&plain, "scheduler");
+        let theirs: Vec<(&str, &str)> = platform.keys().map(|name| (name.as_str(), "mine")).collect();
+        let mut wanted = environment();
+        wanted.variables = settings(&theirs);
+        wanted.objects.variables = settings(&theirs);
+        for Program { name, variables, .. } in &told(&wanted, version) {
+            assert_eq!(variables, program(&plain, name), "{name} of {version}");
+        }
+    }
+    let mut wanted = environment();
+    wanted.variables = settings(&[("PODIUM_DOOR_KEY", "mine")]);
+    let two = told(&wanted, "2.11.2");
+    assert_eq!(value(program(&two, "webserver"), "PODIUM_DOOR_KEY"), Some("key-door-1key-door-2"));
+}
+
+#[test]
+fn metrics_go_where_they_should_with_headers_as_they_are_read() {
+    let mut wanted = environment();
+    let export = |text: &str| settings(&[("metrics", text)]);
+    assert_eq!(names(&metrics(&wanted)), Vec::<&str>::new());
+    wanted.objects.metrics_exports = export(
+        r#"{"endpoint":"https://metrics.example/v1","authType":"BASIC","username":"ada","password":"p:w",
+            "headers":{"X-Tenant":"a,b=c"},"labels":{"team":"données"}}"#,
+    );
+    let told = metrics(&wanted);
+    assert_eq!(value(&told, "AIRFLOW__METRICS__OTEL_ON"), Some("True"));
+    assert_eq!(value(&told, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"), Some("https://metrics.example/v1"));
+    let headers = Some("X-Tenant=a%2Cb%3Dc,Authorization=Basic%20YWRhOnA6dw%3D%3D");
+    assert_eq!(value(&told, "OTEL_EXPORTER_OTLP_METRICS_HEADERS"), headers);
+    let labels = value(&told, "OTEL_RESOURCE_ATTRIBUTES").unwrap();
+    assert!(labels.starts_with("team=donn%C3%A9es,podium.deployment="), "{labels}");
+    assert!(labels.ends_with(",podium.namespace=calm-river-1234"), "{labels}");
+    wanted.objects.metrics_exports = export(r#"{"endpoint":"e","authType":"AUTH_TOKEN","basicToken":"t/1"}"#);
+    let told = metrics(&wanted);
+    assert_eq!(value(&told, "OTEL_EXPORTER_OTLP_METRICS_HEADERS"), Some("Authorization=Bearer%20t%2F1"));
+}
+
+#[test]
+fn keys_differ_by_purpose_and_are_long_enough() {
+    let keys = EnvironmentKeys::new(|purpose| hidden(&format!("{purpose:-<43}")));
+    assert_eq!(BASE64_URL_SAFE.decode(keys.fernet.reveal()).unwrap().len(), 32);
+    assert!(keys.door.reveal().len() >= 64 && keys.session.reveal().len() >= 64);
+    assert_ne!(keys.door, keys.session);
+}

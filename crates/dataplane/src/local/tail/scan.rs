@@ -71,7 +71,7 @@ impl Scanner {
     /// What is new, and whether that is all of it. What cannot be read is left for the next time.
     pub(super) fn scan(&mut self) -> (Vec<Chunk>, bool) {
         let mut found = Found::default();
-        for path in entries(&self.logs, |kind| kind.is_file()) {
+        for path in entries(&self.logs, std::fs::FileType::is_file) {
             if let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".log")) {
                 let _ = self.read(&path, Writer::Component(name.to_owned()), &mut found);
             }
@@ -102,14 +102,14 @@ impl Scanner {
 
     /// Takes note of runs that are new since the last look.
     fn find_runs(&mut self) {
-        for dag in entries(&self.tasks, |kind| kind.is_dir()) {
+        for dag in entries(&self.tasks, std::fs::FileType::is_dir) {
             let Ok(changed) = fs::symlink_metadata(&dag).and_then(|metadata| metadata.modified()) else {
                 continue;
             };
             if self.dags.insert(dag.clone(), changed) == Some(changed) {
                 continue;
             }
-            for run in entries(&dag, |kind| kind.is_dir()) {
+            for run in entries(&dag, std::fs::FileType::is_dir) {
                 if self.runs.insert(run.clone()) {
                     self.lively.insert(run, 0);
                 }
@@ -119,13 +119,14 @@ impl Scanner {
     }
 
     fn walk(&self, directory: &Path, depth: u32, found: &mut Found) {
-        for path in entries(directory, |kind| kind.is_file()) {
+        for path in entries(directory, std::fs::FileType::is_file) {
             if path.extension().is_some_and(|extension| extension == "log") {
                 let _ = self.read(&path, Writer::Task(self.task(&path)), found);
             }
         }
         if depth > 0 {
-            entries(directory, |kind| kind.is_dir()).for_each(|below| self.walk(&below, depth - 1, found));
+            entries(directory, std::fs::FileType::is_dir)
+                .for_each(|below| self.walk(&below, depth - 1, found));
         }
     }
 

@@ -1,0 +1,44 @@
+//! Clears an environment away, until nothing is left of it.
+
+use std::fs;
+use std::io;
+
+use super::Keeper;
+
+impl Keeper {
+    /// Clears everything away; tells whether nothing is left.
+    pub(super) async fn remove(&mut self) -> bool {
+        self.view.wait_for("removal", "it is being cleared away".into());
+        if let Some(tail) = self.tail.take() {
+            tail.abort();
+        }
+        let _ = self.stand_on_ground().await;
+        self.stop_all(self.pace().short_grace).await;
+        if let Err(why) = self.drop_database().await {
+            return self.still_there(why).await;
+        }
+        self.plane.cgroups.forget(self.id);
+        let root = self.place.root.clone();
+        let removed = tokio::task::spawn_blocking(move || match fs::remove_dir_all(root) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
+            _ => Ok(()),
+        });
+        match removed.await {
+            Ok(Ok(())) => {
+                self.plane.forget(self.id);
+                true
+            }
+            Ok(Err(why)) => self.still_there(why).await,
+            Err(error) => self.still_there(error.to_string()).await,
+        }
+    }
+
+    async fn still_there(&mut self, why: String) -> bool {
+        tracing::warn!(id = %self.id, why, "an environment cannot be cleared away yet");
+        self.view.wait_for("removal", why);
+        tokio::time::sleep(self.pace().again).await;
+        // Again, by the same order.
+        self.orders.mark_changed();
+        false
+    }
+}

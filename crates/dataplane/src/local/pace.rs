@@ -1,0 +1,62 @@
+//! How long things may take, and how often they are looked at. Tests are in more of a hurry than people.
+
+use std::time::Duration;
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// How long processes may take to end by themselves: running tasks finish within it.
+    pub(super) grace: Duration,
+    /// The same where nothing of the environment is wanted any more.
+    pub(super) short_grace: Duration,
+    /// When to try again what did not work.
+    pub(super) again: Duration,
+    /// How long an environment may take to come up before that counts as trouble.
+    pub(super) patience: Duration,
+    /// How often it is asked how it does, while it comes up.
+    pub(super) impatient: Duration,
+    /// The same once it is up.
+    pub(super) calm: Duration,
+    /// What ran for so long has not failed at the start.
+    pub(super) steady: Duration,
+    /// How long what ended waits for its next start; twice as long each time.
+    pub(super) first_pause: Duration,
+    /// The longest that it waits.
+    pub(super) longest_pause: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            grace: seconds(60),
+            short_grace: seconds(5),
+            again: seconds(10),
+            patience: seconds(300),
+            impatient: seconds(1),
+            calm: seconds(10),
+            steady: seconds(60),
+            first_pause: seconds(1),
+            longest_pause: seconds(60),
+        }
+    }
+}
+
+impl Pace {
+    /// The pause after something ended, when it had ended so many times before.
+    pub(super) fn pause(&self, times: u32) -> Duration {
+        self.first_pause.saturating_mul(1 << times.min(16)).min(self.longest_pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_up_to_a_minute() {
+        let pace = Pace::default();
+        let pauses = [0, 1, 2, 5, 6, 7, u32::MAX].map(|times| pace.pause(times).as_secs());
+        assert_eq!(pauses, [1, 2, 4, 32, 60, 60, 60]);
+    }
+}

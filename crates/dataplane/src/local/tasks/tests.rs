@@ -1,0 +1,108 @@
+use podium_api::Id;
+use podium_api::enums::DeploymentType;
+use podium_domain::deployments::Spec;
+
+use super::*;
+use crate::{Identity, Objects};
+
+/// A queue with one worker that runs so many tasks at once.
+pub(crate) fn queue(name: &str, concurrency: u32) -> Queue {
+    Queue {
+        id: Id::from_parts(1, 1, 1),
+        name: name.into(),
+        machine: None,
+        node_pool_id: None,
+        min_workers: 0,
+        max_workers: 1,
+        concurrency,
+        ephemeral_storage: None,
+    }
+}
+
+fn environment(executor: Executor, queues: &[(&str, u32)]) -> Environment {
+    let mut spec = Spec::new(DeploymentType::Standard, "3.3.2");
+    spec.executor = executor;
+    spec.worker_queues = queues.iter().map(|(name, concurrency)| queue(name, *concurrency)).collect();
+    let id = Id::from_parts(1, 2, 3);
+    let identity = Identity {
+        id,
+        organization_id: id,
+        workspace_id: id,
+        cluster_id: None,
+        name: "Reports".into(),
+        namespace: "calm-river-1234".into(),
+        generation: 1,
+    };
+    Environment::new(identity, &spec, false, Vec::new(), Objects::default())
+}
+
+#[test]
+fn the_executor_follows_from_queues_runtime_database_and_broker() {
+    use Executor::{Celery, Kubernetes, Platform};
+    const ONE: &[(&str, u32)] = &[("default", 2)];
+    const TWO: &[(&str, u32)] = &[("default", 1), ("heavy", 2)];
+    let none = || Broker::None;
+    let own = || Broker::Own("/usr/bin/redis-server".into());
+    let given = || Broker::Given(Hidden::new("redis://broker/0".into()));
+    let together = Some("no broker");
+    let one_by_one = Some("one after the other");
+    // Executor, queues, major version, SQLite, broker: Airflow's executor, tasks at once, workers, what is said.
+    let cases = [
+        (Celery, ONE, 3, true, none(), "LocalExecutor", 2, 0, None),
+        (Celery, ONE, 3, true, own(), "LocalExecutor", 2, 0, None),
+        (Celery, ONE, 3, false, given(), "CeleryExecutor", 2, 1, None),
+        (Celery, TWO, 3, true, none(), "LocalExecutor", 3, 0, together),
+        (Celery, TWO, 3, true, own(), "CeleryExecutor", 3, 2, None),
+        (Celery, TWO, 3, false, given(), "CeleryExecutor", 3, 2, None),
+        (Kubernetes, &[], 3, true, own(), "LocalExecutor", 1, 0, None),
+        (Platform, TWO, 3, true, own(), "LocalExecutor", 1, 0, None),
+        (Platform, ONE, 3, true, given(), "LocalExecutor", 2, 0, None),
+        (Celery, ONE, 2, true, none(), "SequentialExecutor", 2, 0, one_by_one),
+        (Celery, TWO, 2, true, own(), "SequentialExecutor", 3, 0, one_by_one),
+        (Celery, ONE, 2, false, none(), "LocalExecutor", 2, 0, None),
+        (Celery, TWO, 2, false, own(), "CeleryExecutor", 3, 2, None),
+    ];
+    for (number, (executor, queues, major, is_sqlite, broker, name, parallelism, workers, note)) in
+        cases.into_iter().enumerate()
+    {
+        let tasks = Tasks::new(
+            &environment(executor, queues),
+            major,
+            is_sqlite,
+            &broker,
+            6379,
+            &Hidden::new("password".into()),
+        );
+        assert_eq!((tasks.executor(), tasks.parallelism), (name, parallelism), "case {number}");
+        assert_eq!(tasks.celery.as_ref().map_or(0, |celery| celery.workers.len()), workers, "case {number}");
+        let said = tasks.note.unwrap_or_default();
+        assert!(note.map_or(said.is_empty(), |note| said.contains(note)), "case {number}: {said}");
+    }
+}
+
+#[test]
+fn a_broker_of_ones_own_is_reached_here_and_with_its_password() {
+    let own = Broker::Own("/usr/bin/redis-server".into());
+    let environment = environment(Executor::Celery, &[("default", 1), ("heavy", 1)]);
+    let tasks = Tasks::new(&environment, 3, true, &own, 7001, &Hidden::new("password".into()));
+    let celery = tasks.celery.unwrap();
+    assert_eq!(celery.broker.reveal(), "redis://:password@127.0.0.1:7001/0");
+    assert_eq!(celery.own_broker.as_deref(), Some(std::path::Path::new("/usr/bin/redis-server")));
+    let given = Broker::Given(Hidden::new("redis://elsewhere/3".into()));
+    let tasks = Tasks::new(&environment, 3, true, &given, 7001, &Hidden::new("password".into()));
+    let celery = tasks.celery.unwrap();
+    assert_eq!((celery.broker.reveal(), celery.own_broker), ("redis://elsewhere/3", None));
+}
+
+#[test]
+fn no_queue_asks_for_more_than_the_machine_has_or_for_nothing() {
+    let password = Hidden::new("password".into());
+    let at_once = |queues: &[(&str, u32)]| {
+        Tasks::new(&environment(Executor::Celery, queues), 3, true, &Broker::None, 0, &password).parallelism
+    };
+    let processors = u32::try_from(std::thread::available_parallelism().map_or(1, usize::from)).unwrap();
+    assert_eq!(at_once(&[("default", 100_000)]), processors * 4);
+    assert_eq!(at_once(&[("default", u32::MAX), ("heavy", u32::MAX)]), processors * 4);
+    assert_eq!(at_once(&[("default", 0)]), 1);
+    assert_eq!(at_once(&[]), 1);
+}

@@ -1,0 +1,289 @@
+//! A plane whose runtimes pretend, and what can be seen of it from outside.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use podium_api::enums::DeploymentType;
+use podium_api::{Id, Timestamp};
+use podium_domain::deployments::Spec;
+use podium_domain::deployments::plan::{Health, Observed, Rollout};
+use tempfile::TempDir;
+
+use crate::local::cgroups::Cgroups;
+use crate::local::identity::Identity;
+use crate::local::layout::Place;
+use crate::local::pace::Pace;
+use crate::local::python::Python;
+use crate::local::runtimes::{READY, TEMPLATE, seal};
+use crate::local::state::State;
+use crate::local::strays::Strays;
+use crate::local::{Archive, Archives, Local, Logs, Options, Services, locks};
+use crate::{Answer, DataPlane as _, Environment, Hidden, LogLine, Objects};
+
+/// So long that only a hang reaches it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// An id that no other test has, on the whole machine: processes are known by it.
+pub(crate) fn fresh_id() -> Id {
+    let random = RandomState::new().build_hasher().finish();
+    Id::from_parts(u64::from(std::process::id()), u32::try_from(random >> 40).unwrap(), random)
+}
+
+/// What a program was started with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Start {
+    pub(crate) pid: i32,
+    pub(crate) version: String,
+    pub(crate) arguments: String,
+    pub(crate) parallelism: String,
+    pub(crate) umask: String,
+    pub(crate) open_files: String,
+}
+
+/// A directory for a plane, and for what its programs are told and note down.
+pub(crate) struct Bed {
+    directory: TempDir,
+    pub(crate) id: Id,
+}
+
+impl Bed {
+    pub(crate) fn new() -> Self {
+        // As the control plane does.
+        rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
+        let bed = Self { directory: tempfile::tempdir().unwrap(), id: fresh_id() };
+        fs::create_dir(bed.path("told")).unwrap();
+        fs::write(bed.path("server.py"), include_str!("fake_server.py")).unwrap();
+        let python = bed.python();
+        program(&python, &format!("#!/bin/sh\nprintf '3.12\\n%s\\n' '{}'\n", python.display()));
+        bed
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The directory of the plane.
+    pub(crate) fn plane(&self) -> PathBuf {
+        self.path("data/local")
+    }
+
+    fn python(&self) -> PathBuf {
+        self.path("python")
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        Place { root: fs::canonicalize(self.plane()).unwrap().join("environments").join(self.id.as_str()) }
+    }
+
+    /// Has a version of the runtime installed.
+    pub(crate) fn with_runtime(self, version: &str) -> Self {
+        let runtime = self.plane().join("runtimes").join(version);
+        fs::create_dir_all(runtime.join("bin")).unwrap();
+        fs::write(runtime.join(TEMPLATE), "a migrated database\n").unwrap();
+        let real = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+        let real = String::from_utf8(real.expect("these tests need python3").stdout).unwrap();
+        let script = include_str!("fake_airflow.sh")
+            .replace("@JOURNAL@", self.path("journal").to_str().unwrap())
+            .replace("@TOLD@", self.path("told").to_str().unwrap())
+            .replace("@VERSION@", version)
+            .replace("@PYTHON@", real.trim())
+            .replace("@SERVER@", self.path("server.py").to_str().unwrap());
+        program(&self.airflow(version), &script);
+        let python = Python { path: self.python(), version: (3, 12) };
+        fs::write(runtime.join(READY), seal(locks::of(version).unwrap(), &python)).unwrap();
+        self
+    }
+
+    pub(crate) fn airflow(&self, version: &str) -> PathBuf {
+        self.plane().join("runtimes").join(version).join("bin/airflow")
+    }
+
+    /// Tells a program what to do before it does what it always does, in the language of the shell.
+    pub(crate) fn tell(&self, program: &str, script: &str) {
+        fs::write(self.path("told").join(program), format!("{script}\n")).unwrap();
+    }
+
+    /// Takes back what a program was told.
+    pub(crate) fn untell(&self, program: &str) {
+        fs::remove_file(self.path("told").join(program)).unwrap();
+    }
+
+    pub(crate) fn open(&self) -> Local {
+        self.open_with(|_, _| {})
+    }
+
+    pub(crate) fn open_with(&self, change: impl FnOnce(&mut Options, &mut Pace)) -> Local {
+        let mut options = Options {
+            directory: self.plane(),
+            public_url: "https://podium.example".into(),
+            python: Some(self.python()),
+            ..Options::default()
+        };
+        let millis = Duration::from_millis;
+        let mut pace = Pace {
+            grace: PATIENCE,
+            short_grace: PATIENCE,
+            again: millis(20),
+            patience: PATIENCE,
+            impatient: millis(20),
+            calm: millis(50),
+            steady: PATIENCE,
+            first_pause: millis(10),
+            longest_pause: millis(100),
+        };
+        change(&mut options, &mut pace);
+        let services = Services {
+            archives: Arc::new(Shelf),
+            logs: Arc::new(Nowhere),
+            keys: Arc::new(|id, purpose| Hidden::new(key(id, purpose))),
+            clock: Arc::new(|| Timestamp::from_millis(0)),
+        };
+        Local::open_at(pace, options, services).unwrap()
+    }
+
+    /// What is wanted at first.
+    pub(crate) fn environment(&self, generation: i64) -> Environment {
+        let mut spec = Spec::new(DeploymentType::Standard, "3.3.2");
+        spec.release.image_tag = "image".into();
+        let identity = crate::Identity {
+            id: self.id,
+            organization_id: Id::from_parts(1, 1, 1),
+            workspace_id: Id::from_parts(1, 1, 2),
+            cluster_id: None,
+            name: "Reports".into(),
+            namespace: "calm-river-1234".into(),
+            generation,
+        };
+        Environment::new(identity, &spec, false, Vec::new(), Objects::default())
+    }
+
+    /// All starts of a program, in order; its name is its first argument.
+    pub(crate) fn starts(&self, program: &str) -> Vec<Start> {
+        let journal = fs::read_to_string(self.path("journal")).unwrap_or_default();
+        let start = |line: &str| {
+            let fields: Vec<&str> = line.split('|').collect();
+            let [pid, version, arguments, parallelism, umask, open_files] = fields[..] else {
+                panic!("{line}")
+            };
+            let [version, arguments, parallelism, umask, open_files] =
+                [version, arguments, parallelism, umask, open_files].map(str::to_owned);
+            Start { pid: pid.parse().unwrap(), version, arguments, parallelism, umask, open_files }
+        };
+        let all = journal.lines().map(start);
+        all.filter(|start| start.arguments.split(' ').next() == Some(program)).collect()
+    }
+
+    /// What the plane remembers.
+    pub(crate) fn state(&self) -> State {
+        State::read(&self.place().state()).unwrap().unwrap()
+    }
+
+    /// What runs, by component.
+    pub(crate) fn processes(&self) -> BTreeMap<String, Identity> {
+        self.state().processes.into_iter().map(|(name, started)| (name, started.identity)).collect()
+    }
+
+    /// The plane's view of the environment, once it is so.
+    pub(crate) async fn until(&self, plane: &Local, what: impl Fn(&Observed) -> bool) -> Observed {
+        let mut changes = plane.changes();
+        loop {
+            let seen = plane.observe(self.id).await.unwrap();
+            match seen {
+                Some(seen) if what(&seen) => return seen,
+                _ => {}
+            }
+            let change = tokio::time::timeout(PATIENCE, changes.next()).await;
+            change.unwrap_or_else(|_| panic!("in vain: {seen:?}"));
+        }
+    }
+
+    /// Applies an environment, and waits until it is up as wanted.
+    pub(crate) async fn bring_up(&self, plane: &Local, environment: &Environment) -> Observed {
+        plane.apply(environment).await.unwrap();
+        self.until(plane, |seen| {
+            let is_up = seen.components.iter().all(|component| component.health == Health::Up);
+            seen.generation == environment.generation && seen.rollout == Rollout::Done && is_up
+        })
+        .await
+    }
+
+    /// Waits until nothing is left of the environment.
+    pub(crate) async fn until_gone(&self, plane: &Local) {
+        let mut changes = plane.changes();
+        while let Some(seen) = plane.observe(self.id).await.unwrap() {
+            let change = tokio::time::timeout(PATIENCE, changes.next()).await;
+            change.unwrap_or_else(|_| panic!("in vain: {seen:?}"));
+        }
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        let strays = Strays::of(self.id, None, &Cgroups::None);
+        while strays.kill(|_| true) > 0 {
+            std::thread::yield_now();
+        }
+        Cgroups::find().forget(self.id);
+    }
+}
+
+/// Why a component is down.
+pub(crate) fn trouble(seen: &Observed, component: &str) -> Option<String> {
+    seen.components.iter().find(|known| known.name == component).and_then(|known| match &known.health {
+        Health::Down(why) => Some(why.clone()),
+        _ => None,
+    })
+}
+
+/// Waits for what nobody tells of.
+pub(crate) async fn eventually(what: impl Fn() -> bool) {
+    let waiting = async {
+        while !what() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("in vain");
+}
+
+/// A key that shows wherever it is written.
+pub(crate) fn key(id: Id, purpose: &str) -> String {
+    format!("planted-key-{purpose}-{id}-which-is-long-enough")
+}
+
+/// Writes a program. Under another name first: one that is open for writing cannot be run.
+fn program(path: &Path, text: &str) {
+    let draft = path.with_extension("draft");
+    fs::write(&draft, text).unwrap();
+    fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::rename(&draft, path).unwrap();
+}
+
+struct Shelf;
+
+impl Archives for Shelf {
+    fn open<'a>(&'a self, _: Id, version: &'a str) -> Answer<'a, Option<Archive>> {
+        let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+        let mut header = tar::Header::new_gnu();
+        header.set_size(version.len() as u64);
+        header.set_mode(0o600);
+        tar.append_data(&mut header, "dag.py", version.as_bytes()).unwrap();
+        let archive: Archive = Box::new(std::io::Cursor::new(tar.into_inner().unwrap().finish().unwrap()));
+        Box::pin(async move { Ok(Some(archive)) })
+    }
+}
+
+struct Nowhere;
+
+impl Logs for Nowhere {
+    fn append(&self, _: Vec<LogLine>) -> Answer<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}

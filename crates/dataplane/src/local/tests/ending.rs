@@ -1,0 +1,83 @@
+//! What ends is started again, later each time, and the reason is shown.
+
+use std::fs;
+
+use podium_domain::deployments::plan::{Health, Rollout};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::bed::{Bed, eventually, trouble};
+use crate::DataPlane as _;
+
+#[tokio::test]
+async fn what_ends_is_started_again_and_its_last_words_are_shown() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    bed.tell("scheduler", "echo no such pool >&2; exit 3");
+    let plane = bed.open();
+    plane.apply(&bed.environment(1)).await.unwrap();
+    let mut longest = 0.0;
+    for times in [1, 2, 3] {
+        // Whoever looks later sees more of them.
+        let seen = bed.until(&plane, |seen| ends(seen).is_some_and(|(ended, _)| ended >= times)).await;
+        let why = trouble(&seen, "scheduler").unwrap();
+        assert!(why.starts_with("it ended: no such pool; that happened "), "{why}");
+        let (ended, pause) = ends(&seen).unwrap();
+        let expected = (0.01 * f64::from(1 << (ended - 1).min(16))).min(0.1);
+        assert!((pause - expected).abs() < 1e-6 && pause >= longest, "{why}");
+        longest = pause;
+        assert_eq!(seen.rollout, Rollout::Underway);
+    }
+    bed.untell("scheduler");
+    bed.until(&plane, |seen| seen.rollout == Rollout::Done).await;
+    assert!(bed.starts("scheduler").len() > 3);
+    assert_eq!(bed.starts("triggerer").len(), 1, "the others are not disturbed");
+}
+
+/// How often the scheduler ended, and how long it waits.
+fn ends(seen: &podium_domain::deployments::plan::Observed) -> Option<(u32, f64)> {
+    let why = trouble(seen, "scheduler")?;
+    let (_, rest) = why.split_once("that happened ")?;
+    let (times, rest) = rest.split_once(", and it starts again ")?;
+    let times = if times == "once" { 1 } else { times.strip_suffix(" times")?.parse().ok()? };
+    Some((times, rest.strip_suffix(" s later")?.parse().ok()?))
+}
+
+#[tokio::test]
+async fn what_cannot_start_says_why() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    fs::remove_file(bed.airflow("3.3.2")).unwrap();
+    let plane = bed.open();
+    plane.apply(&bed.environment(1)).await.unwrap();
+    let seen = bed.until(&plane, |seen| trouble(seen, "triggerer").is_some()).await;
+    let why = trouble(&seen, "triggerer").unwrap();
+    assert!(why.contains("bin/airflow") && why.contains("not found"), "{why}");
+}
+
+#[tokio::test]
+async fn an_end_is_noticed_while_the_web_server_takes_its_time_to_answer() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    fs::write(bed.path("told").join("hang"), "").unwrap();
+    eventually(|| bed.path("told").join("hanging").exists()).await;
+    let scheduler = bed.processes()["scheduler"].clone();
+    kill_process(Pid::from_raw(scheduler.pid).unwrap(), Signal::KILL).unwrap();
+    let seen = bed.until(&plane, |seen| trouble(seen, "scheduler").is_some()).await;
+    let web = seen.components.iter().find(|component| component.name == "apiserver").unwrap();
+    assert_eq!(web.health, Health::Up, "nobody has given up on it yet");
+    eventually(|| bed.starts("scheduler").len() == 2).await;
+    bed.untell("hang");
+    let seen = bed.until(&plane, |seen| trouble(seen, "scheduler").is_none()).await;
+    assert_eq!(seen.rollout, Rollout::Done);
+}
+
+#[tokio::test]
+async fn a_web_server_that_ended_has_no_door() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    bed.tell("api-server", "echo later; exit 1");
+    let web = bed.processes()["apiserver"].clone();
+    kill_process(Pid::from_raw(web.pid).unwrap(), Signal::TERM).unwrap();
+    bed.until(&plane, |seen| trouble(seen, "apiserver").is_some()).await;
+    assert_eq!(plane.door(bed.id).await, Ok(None));
+}

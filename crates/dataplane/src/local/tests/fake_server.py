@@ -1,0 +1,34 @@
+"""Answers as the web server of Apache Airflow does when everybody is well; not at all while a file says so."""
+
+import datetime
+import http.server
+import json
+import os
+import pathlib
+import sys
+import time
+
+TOLD = pathlib.Path(sys.argv[1])
+PORT = os.environ.get("AIRFLOW__API__PORT") or os.environ["AIRFLOW__WEBSERVER__WEB_SERVER_PORT"]
+BASE = "/airflow/" + os.environ.get("AIRFLOW__API__BASE_URL", "/").rsplit("/", 1)[1]
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        while (TOLD / "hang").exists():
+            (TOLD / "hanging").touch()
+            time.sleep(0.01)
+        now = datetime.datetime.now(datetime.timezone.utc).isoformat()
+        names = ("scheduler", "triggerer", "dag_processor")
+        report = {name: {"status": "healthy", f"latest_{name}_heartbeat": now} for name in names}
+        known = (BASE + "/api/v2/monitor/health", BASE + "/execution/health")
+        is_known = self.path in known or self.path.endswith("/health") and "AIRFLOW__API__PORT" not in os.environ
+        self.send_response(200 if is_known else 404)
+        self.end_headers()
+        self.wfile.write(json.dumps(report).encode())
+
+    def log_message(self, *_):
+        pass
+
+
+http.server.ThreadingHTTPServer(("127.0.0.1", int(PORT)), Answers).serve_forever()

@@ -1,0 +1,76 @@
+//! An environment goes to another runtime and back, and takes its database with it.
+
+use std::fs;
+
+use podium_domain::deployments::plan::Rollout;
+
+use super::bed::{Bed, eventually, trouble};
+use crate::local::identity::Identity;
+use crate::{DataPlane as _, Environment};
+
+fn wanted(bed: &Bed, generation: i64, version: &str) -> Environment {
+    let mut environment = bed.environment(generation);
+    environment.runtime_version = version.into();
+    environment
+}
+
+/// What the database was brought through: the runtime that did it, and how.
+fn migrations(bed: &Bed) -> Vec<(String, String)> {
+    bed.starts("db").into_iter().map(|start| (start.version, start.arguments)).collect()
+}
+
+#[tokio::test]
+async fn nobody_uses_the_database_while_the_newer_runtime_migrates_it() {
+    let bed = Bed::new().with_runtime("3.3.1").with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &wanted(&bed, 1, "3.3.1")).await;
+    let before = bed.processes();
+    let numbers: Vec<String> = before.values().map(|identity| identity.pid.to_string()).collect();
+    bed.tell(
+        "db",
+        &format!(
+            "for pid in {}; do grep -s '^State:.[RSDT]' /proc/$pid/status >>\"$told/alive\"; done",
+            numbers.join(" ")
+        ),
+    );
+    let seen = bed.bring_up(&plane, &wanted(&bed, 2, "3.3.2")).await;
+    assert_eq!(seen.running.runtime_version.as_deref(), Some("3.3.2"));
+    assert_eq!(fs::read_to_string(bed.path("told").join("alive")).unwrap(), "");
+    assert!(!before.values().any(Identity::is_alive));
+    let forth = ("3.3.2".to_owned(), "db migrate".to_owned());
+    assert_eq!(migrations(&bed), std::slice::from_ref(&forth));
+    bed.bring_up(&plane, &wanted(&bed, 3, "3.3.1")).await;
+    let back = ("3.3.2".to_owned(), "db downgrade --yes --to-version 3.3.1".to_owned());
+    assert_eq!(migrations(&bed), [forth, back]);
+    assert_eq!(bed.state().migrated_for.as_deref(), Some("3.3.1"));
+}
+
+#[tokio::test]
+async fn a_migration_is_not_cut_off_by_what_is_wanted_meanwhile() {
+    let bed = Bed::new().with_runtime("3.3.1").with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &wanted(&bed, 1, "3.3.1")).await;
+    bed.tell("db", "while [ ! -e \"$told/go\" ]; do sleep 0.01; done; echo done >\"$told/migrated\"");
+    plane.apply(&wanted(&bed, 2, "3.3.2")).await.unwrap();
+    eventually(|| bed.starts("db").len() == 1).await;
+    plane.apply(&wanted(&bed, 3, "3.3.2")).await.unwrap();
+    fs::write(bed.path("told").join("go"), "").unwrap();
+    bed.until(&plane, |seen| seen.rollout == Rollout::Done).await;
+    assert!(bed.path("told").join("migrated").exists());
+    assert_eq!(migrations(&bed).len(), 1);
+}
+
+#[tokio::test]
+async fn a_migration_that_fails_says_why_and_is_tried_again() {
+    let bed = Bed::new().with_runtime("3.3.1").with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &wanted(&bed, 1, "3.3.1")).await;
+    bed.tell("db", "echo the table is locked >&2; exit 1");
+    plane.apply(&wanted(&bed, 2, "3.3.2")).await.unwrap();
+    let seen =
+        bed.until(&plane, |seen| trouble(seen, "database").is_some_and(|why| why.contains("locked"))).await;
+    assert_eq!(seen.running.runtime_version.as_deref(), Some("3.3.1"), "that is what its database is for");
+    bed.untell("db");
+    bed.until(&plane, |seen| seen.rollout == Rollout::Done).await;
+    assert!(migrations(&bed).len() > 1);
+}

@@ -1,0 +1,119 @@
+//! The control plane goes and comes back; environments do not notice.
+
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+use podium_domain::deployments::plan::Rollout;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::bed::{Bed, eventually};
+use crate::DataPlane as _;
+use crate::local::identity::Identity;
+
+#[tokio::test]
+async fn what_runs_is_taken_over_as_it_is() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(7)).await;
+    let (before, door) = (bed.processes(), plane.door(bed.id).await.unwrap());
+    let keepers = std::sync::Arc::downgrade(&plane.plane);
+    drop(plane);
+    eventually(|| keepers.strong_count() == 0).await;
+    assert!(before.values().all(Identity::is_alive), "nobody ends them");
+    let plane = bed.open();
+    let seen = plane.observe(bed.id).await.unwrap().unwrap();
+    assert_eq!((seen.generation, seen.rollout), (-1, Rollout::Underway));
+    assert_eq!(seen.running.runtime_version.as_deref(), Some("3.3.2"));
+    assert_eq!(plane.door(bed.id).await.unwrap(), door);
+    bed.bring_up(&plane, &bed.environment(7)).await;
+    assert_eq!(bed.processes(), before);
+    assert_eq!(bed.starts("scheduler").len(), 1);
+}
+
+#[tokio::test]
+async fn what_died_meanwhile_is_started_again_and_leaves_nobody_behind() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    bed.tell("scheduler", "sleep 100000 & echo $! >\"$told/child\"");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    let (before, child) = (bed.processes(), child(&bed).await);
+    drop(plane);
+    kill(&before["scheduler"]);
+    eventually(|| !before["scheduler"].is_alive()).await;
+    assert!(child.is_alive());
+    bed.untell("scheduler");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    assert!(!child.is_alive(), "it was left behind by its leader");
+    let now = bed.processes();
+    assert_ne!(now["scheduler"], before["scheduler"]);
+    assert_eq!(now["apiserver"], before["apiserver"]);
+    assert_eq!(now["triggerer"], before["triggerer"]);
+}
+
+#[tokio::test]
+async fn a_process_that_was_started_and_not_remembered_is_not_left_beside_its_successor() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    let before = bed.processes();
+    drop(plane);
+    // As it is when the control plane ends between a start and its note of it.
+    let mut state = bed.state();
+    state.processes.remove("triggerer");
+    state.starting = Some("triggerer".into());
+    state.write(&bed.place().state()).unwrap();
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    assert!(!before["triggerer"].is_alive());
+    let now = bed.processes();
+    assert!(now["triggerer"].is_alive());
+    assert_eq!((&now["scheduler"], &now["apiserver"]), (&before["scheduler"], &before["apiserver"]));
+    assert_eq!(bed.state().starting, None);
+}
+
+async fn child(bed: &Bed) -> Identity {
+    let path = bed.path("told").join("child");
+    let read = || fs::read_to_string(&path).ok()?.trim().parse().ok();
+    eventually(|| read().is_some()).await;
+    Identity::of(read().unwrap()).unwrap()
+}
+
+fn kill(identity: &Identity) {
+    kill_process(Pid::from_raw(identity.pid).unwrap(), Signal::KILL).unwrap();
+}
+
+#[tokio::test]
+async fn a_stranger_who_got_the_number_of_a_process_is_never_signalled() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    let triggerer = bed.processes()["triggerer"].clone();
+    drop(plane);
+    kill(&triggerer);
+    let mut stranger =
+        Command::new("sleep").arg("100000").stdin(Stdio::null()).process_group(0).spawn().unwrap();
+    let path = bed.place().state();
+    let mut state: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    state["processes"]["triggerer"]["identity"]["pid"] = stranger.id().into();
+    fs::write(&path, state.to_string()).unwrap();
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    assert_ne!(bed.processes()["triggerer"].pid, stranger.id().cast_signed());
+    plane.remove(bed.id).await.unwrap();
+    bed.until_gone(&plane).await;
+    assert_eq!(stranger.try_wait().unwrap(), None, "it lives");
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+}
+
+#[tokio::test]
+async fn what_was_cut_off_before_anything_was_remembered_leaves_nothing() {
+    let bed = Bed::new();
+    drop(bed.open());
+    fs::create_dir(bed.place().root).unwrap();
+    let plane = bed.open();
+    assert_eq!(plane.observe(bed.id).await, Ok(None));
+    assert!(!bed.place().root.exists());
+}

@@ -1,0 +1,73 @@
+//! What is not there yet is said, and nothing is shown before it is true.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+
+use podium_domain::deployments::plan::Rollout;
+
+use super::bed::{Bed, trouble};
+use crate::DataPlane as _;
+
+#[tokio::test]
+async fn a_machine_without_python_says_what_to_install() {
+    let bed = Bed::new();
+    let plane = bed.open_with(|options, _| options.python = Some("/bin/false".into()));
+    plane.apply(&bed.environment(1)).await.unwrap();
+    let seen = bed.until(&plane, |seen| trouble(seen, "runtime").is_some()).await;
+    assert!(trouble(&seen, "runtime").unwrap().contains("apt install python3"));
+    assert_eq!((seen.rollout, seen.generation), (Rollout::Underway, 1));
+    plane.remove(bed.id).await.unwrap();
+    bed.until_gone(&plane).await;
+}
+
+#[tokio::test]
+async fn there_is_no_door_before_somebody_answers_behind_it() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    bed.tell("api-server", "while [ ! -e \"$told/go\" ]; do sleep 0.01; done");
+    let plane = bed.open();
+    plane.apply(&bed.environment(1)).await.unwrap();
+    let seen = bed.until(&plane, |seen| trouble(seen, "apiserver").is_some()).await;
+    assert_eq!(trouble(&seen, "apiserver").unwrap(), "it does not listen yet");
+    assert_eq!(plane.door(bed.id).await, Ok(None));
+    fs::write(bed.path("told").join("go"), "").unwrap();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    assert!(plane.door(bed.id).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn hibernating_ends_everything_and_waking_finds_the_same_database() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    let (before, database) = (bed.processes(), bed.place().database_file());
+    fs::write(&database, "what was learned").unwrap();
+    let mut asleep = bed.environment(2);
+    asleep.is_hibernating = true;
+    plane.apply(&asleep).await.unwrap();
+    let seen = bed.until(&plane, |seen| seen.rollout == Rollout::Done).await;
+    assert!(seen.is_hibernating && seen.components.is_empty());
+    assert!(before.values().all(|identity| !identity.is_alive()));
+    assert!(bed.processes().is_empty());
+    assert_eq!(plane.door(bed.id).await, Ok(None));
+    let web_port = bed.state().web_port;
+    let _somebody_else = TcpListener::bind((Ipv4Addr::LOCALHOST, web_port)).unwrap();
+    bed.bring_up(&plane, &bed.environment(3)).await;
+    assert_eq!(fs::read_to_string(&database).unwrap(), "what was learned");
+    assert_ne!(bed.state().web_port, web_port, "that one was taken meanwhile");
+}
+
+#[tokio::test]
+async fn a_web_server_whose_port_is_taken_gets_another() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    bed.tell("api-server", "echo cannot yet; exit 1");
+    let plane = bed.open();
+    plane.apply(&bed.environment(1)).await.unwrap();
+    bed.until(&plane, |seen| trouble(seen, "apiserver").is_some_and(|why| why.contains("cannot yet"))).await;
+    let web_port = bed.state().web_port;
+    let _somebody_else = TcpListener::bind((Ipv4Addr::LOCALHOST, web_port)).unwrap();
+    bed.untell("api-server");
+    bed.until(&plane, |seen| seen.rollout == Rollout::Done).await;
+    let door = plane.door(bed.id).await.unwrap().unwrap();
+    assert_ne!(door.address.port(), web_port);
+    assert_eq!(door.address.port(), bed.state().web_port);
+}
