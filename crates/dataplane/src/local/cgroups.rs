@@ -89,11 +89,14 @@ impl Cgroups {
         lists.flat_map(|list| list.lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()).collect()
     }
 
-    /// Forgets the bounds of an environment that has no processes any more.
-    pub(super) fn forget(&self, id: Id) {
-        for group in self.groups(id) {
-            let _ = fs::remove_dir(group);
-        }
+    /// Forgets the bounds of an environment that has no processes any more; tells whether nothing is left. What was
+    /// just killed counts until its parent has noticed.
+    pub(super) fn forget(&self, id: Id) -> bool {
+        let is_gone = |group: &PathBuf| match fs::remove_dir(group) {
+            Ok(()) => true,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        self.groups(id).iter().filter(|group| !is_gone(group)).count() == 0
     }
 
     /// Where the bounds of an environment are written.

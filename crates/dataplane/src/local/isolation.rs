@@ -19,10 +19,10 @@ use landlock::{
 
 const SHELL: &str = "/bin/sh";
 
-/// What every program of an environment starts with: what it writes is its own to close, and it may open as many files
-/// as servers usually may, whatever the control plane keeps to.
-const ORDINARY: &str =
-    "umask 022; (ulimit -S -n 65536) 2>/dev/null && ulimit -S -n 65536; exec \"$0\" \"$@\"";
+/// What every program of an environment starts with, whatever the control plane keeps to: what it writes is its own to
+/// close, and it may open as many files as servers usually may.
+const ORDINARY: &str = "umask 022; limit=$(ulimit -H -n); [ \"$limit\" -le 65536 ] 2>/dev/null || limit=65536; \
+                        ulimit -S -n \"$limit\"; exec \"$0\" \"$@\"";
 
 /// What the system itself offers every program; an environment under Landlock reads these and no more.
 const SYSTEM: &[&str] =

@@ -14,8 +14,9 @@ use super::process::{group_of, numbers};
 use super::settings;
 
 /// How long killed processes may take to vanish.
-const VANISHING: Duration = Duration::from_secs(10);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+pub(super) const VANISHING: Duration = Duration::from_secs(10);
+/// How often they are looked for meanwhile.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The variable that names the component which something belongs to.
 pub(super) const COMPONENT: &str = "PODIUM_COMPONENT";

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 
 use super::Keeper;
+use crate::local::strays::{LOOK_AGAIN, VANISHING};
 
 impl Keeper {
     /// Clears everything away; tells whether nothing is left.
@@ -17,7 +18,7 @@ impl Keeper {
         if let Err(why) = self.drop_database().await {
             return self.still_there(why).await;
         }
-        self.plane.cgroups.forget(self.id);
+        self.forget_bounds().await;
         let root = self.place.root.clone();
         let removed = tokio::task::spawn_blocking(move || match fs::remove_dir_all(root) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
@@ -30,6 +31,17 @@ impl Keeper {
             }
             Ok(Err(why)) => self.still_there(why).await,
             Err(error) => self.still_there(error.to_string()).await,
+        }
+    }
+
+    async fn forget_bounds(&self) {
+        let gone = async {
+            while !self.plane.cgroups.forget(self.id) {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        if tokio::time::timeout(VANISHING, gone).await.is_err() {
+            tracing::warn!(id = %self.id, "the control groups of an environment cannot be removed");
         }
     }
 

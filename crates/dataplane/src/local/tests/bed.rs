@@ -9,14 +9,14 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use podium_api::enums::DeploymentType;
 use podium_api::{Id, Timestamp};
 use podium_domain::deployments::Spec;
 use podium_domain::deployments::plan::{Health, Observed, Rollout};
+use rustix::process::{Pid, WaitOptions, waitpid};
 use tempfile::TempDir;
 
+use super::services::{Nowhere, Shelf, key};
 use crate::local::cgroups::Cgroups;
 use crate::local::identity::Identity;
 use crate::local::layout::Place;
@@ -25,8 +25,8 @@ use crate::local::python::Python;
 use crate::local::runtimes::{READY, TEMPLATE, seal};
 use crate::local::state::State;
 use crate::local::strays::Strays;
-use crate::local::{Archive, Archives, Local, Logs, Options, Services, locks};
-use crate::{Answer, DataPlane as _, Environment, Hidden, LogLine, Objects};
+use crate::local::{Local, Logs, Options, Services, locks};
+use crate::{DataPlane as _, Environment, Hidden, Objects};
 
 /// So long that only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -52,13 +52,15 @@ pub(crate) struct Start {
 pub(crate) struct Bed {
     directory: TempDir,
     pub(crate) id: Id,
+    /// Held by everybody who follows logs.
+    pub(crate) logs: Arc<Nowhere>,
 }
 
 impl Bed {
     pub(crate) fn new() -> Self {
         // As the control plane does.
         rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
-        let bed = Self { directory: tempfile::tempdir().unwrap(), id: fresh_id() };
+        let bed = Self { directory: tempfile::tempdir().unwrap(), id: fresh_id(), logs: Arc::default() };
         fs::create_dir(bed.path("told")).unwrap();
         fs::write(bed.path("server.py"), include_str!("fake_server.py")).unwrap();
         let python = bed.python();
@@ -142,7 +144,7 @@ impl Bed {
         change(&mut options, &mut pace);
         let services = Services {
             archives: Arc::new(Shelf),
-            logs: Arc::new(Nowhere),
+            logs: Arc::clone(&self.logs) as Arc<dyn Logs>,
             keys: Arc::new(|id, purpose| Hidden::new(key(id, purpose))),
             clock: Arc::new(|| Timestamp::from_millis(0)),
         };
@@ -167,18 +169,22 @@ impl Bed {
 
     /// All starts of a program, in order; its name is its first argument.
     pub(crate) fn starts(&self, program: &str) -> Vec<Start> {
+        let is_meant = |start: &Start| start.arguments.split(' ').next() == Some(program);
+        self.all_starts().into_iter().filter(is_meant).collect()
+    }
+
+    fn all_starts(&self) -> Vec<Start> {
         let journal = fs::read_to_string(self.path("journal")).unwrap_or_default();
         let start = |line: &str| {
-            let fields: Vec<&str> = line.split('|').collect();
-            let [pid, version, arguments, parallelism, umask, open_files] = fields[..] else {
-                panic!("{line}")
+            let fields: Vec<String> = line.split('|').map(str::to_owned).collect();
+            let Ok([pid, version, arguments, parallelism, umask, open_files]) =
+                <[String; 6]>::try_from(fields)
+            else {
+                panic!("not a start: {line}");
             };
-            let [version, arguments, parallelism, umask, open_files] =
-                [version, arguments, parallelism, umask, open_files].map(str::to_owned);
             Start { pid: pid.parse().unwrap(), version, arguments, parallelism, umask, open_files }
         };
-        let all = journal.lines().map(start);
-        all.filter(|start| start.arguments.split(' ').next() == Some(program)).collect()
+        journal.lines().map(start).collect()
     }
 
     /// What the plane remembers.
@@ -208,11 +214,15 @@ impl Bed {
     /// Applies an environment, and waits until it is up as wanted.
     pub(crate) async fn bring_up(&self, plane: &Local, environment: &Environment) -> Observed {
         plane.apply(environment).await.unwrap();
-        self.until(plane, |seen| {
-            let is_up = seen.components.iter().all(|component| component.health == Health::Up);
-            seen.generation == environment.generation && seen.rollout == Rollout::Done && is_up
-        })
-        .await
+        let is_up = |seen: &Observed| {
+            let are_up = seen.components.iter().all(|component| component.health == Health::Up);
+            seen.generation == environment.generation && seen.rollout == Rollout::Done && are_up
+        };
+        let seen = self.until(plane, is_up).await;
+        // What is up has noted that it started, or is about to.
+        let has_noted = |identity: &Identity| self.all_starts().iter().any(|start| start.pid == identity.pid);
+        eventually(|| self.processes().values().all(has_noted)).await;
+        seen
     }
 
     /// Waits until nothing is left of the environment.
@@ -231,7 +241,16 @@ impl Drop for Bed {
         while strays.kill(|_| true) > 0 {
             std::thread::yield_now();
         }
-        Cgroups::find().forget(self.id);
+        let started: Vec<Pid> =
+            self.all_starts().iter().filter_map(|start| Pid::from_raw(start.pid)).collect();
+        for _ in 0..500 {
+            // Nobody else notices the ends of those that this very process has started.
+            started.iter().for_each(|pid| _ = waitpid(Some(*pid), WaitOptions::NOHANG));
+            if Cgroups::find().forget(self.id) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(4));
+        }
     }
 }
 
@@ -253,37 +272,10 @@ pub(crate) async fn eventually(what: impl Fn() -> bool) {
     tokio::time::timeout(PATIENCE, waiting).await.expect("in vain");
 }
 
-/// A key that shows wherever it is written.
-pub(crate) fn key(id: Id, purpose: &str) -> String {
-    format!("planted-key-{purpose}-{id}-which-is-long-enough")
-}
-
 /// Writes a program. Under another name first: one that is open for writing cannot be run.
 fn program(path: &Path, text: &str) {
     let draft = path.with_extension("draft");
     fs::write(&draft, text).unwrap();
     fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).unwrap();
     fs::rename(&draft, path).unwrap();
-}
-
-struct Shelf;
-
-impl Archives for Shelf {
-    fn open<'a>(&'a self, _: Id, version: &'a str) -> Answer<'a, Option<Archive>> {
-        let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-        let mut header = tar::Header::new_gnu();
-        header.set_size(version.len() as u64);
-        header.set_mode(0o600);
-        tar.append_data(&mut header, "dag.py", version.as_bytes()).unwrap();
-        let archive: Archive = Box::new(std::io::Cursor::new(tar.into_inner().unwrap().finish().unwrap()));
-        Box::pin(async move { Ok(Some(archive)) })
-    }
-}
-
-struct Nowhere;
-
-impl Logs for Nowhere {
-    fn append(&self, _: Vec<LogLine>) -> Answer<'_, ()> {
-        Box::pin(async { Ok(()) })
-    }
 }

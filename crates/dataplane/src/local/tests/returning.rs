@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use podium_domain::deployments::plan::Rollout;
 use rustix::process::{Pid, Signal, kill_process};
@@ -17,9 +18,10 @@ async fn what_runs_is_taken_over_as_it_is() {
     let plane = bed.open();
     bed.bring_up(&plane, &bed.environment(7)).await;
     let (before, door) = (bed.processes(), plane.door(bed.id).await.unwrap());
-    let keepers = std::sync::Arc::downgrade(&plane.plane);
+    let keepers = Arc::downgrade(&plane.plane);
     drop(plane);
-    eventually(|| keepers.strong_count() == 0).await;
+    let followers = || Arc::strong_count(&bed.logs) - 1;
+    eventually(|| keepers.strong_count() == 0 && followers() == 0).await;
     assert!(before.values().all(Identity::is_alive), "nobody ends them");
     let plane = bed.open();
     let seen = plane.observe(bed.id).await.unwrap().unwrap();

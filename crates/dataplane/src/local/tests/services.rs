@@ -1,0 +1,38 @@
+//! What a plane is given in these tests.
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use podium_api::Id;
+
+use crate::local::{Archive, Archives, Logs};
+use crate::{Answer, LogLine};
+
+/// A key that shows wherever it is written.
+pub(crate) fn key(id: Id, purpose: &str) -> String {
+    format!("planted-key-{purpose}-{id}-which-is-long-enough")
+}
+
+/// Has every version: one file with its name.
+pub(crate) struct Shelf;
+
+impl Archives for Shelf {
+    fn open<'a>(&'a self, _: Id, version: &'a str) -> Answer<'a, Option<Archive>> {
+        let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+        let mut header = tar::Header::new_gnu();
+        header.set_size(version.len() as u64);
+        header.set_mode(0o600);
+        tar.append_data(&mut header, "dag.py", version.as_bytes()).unwrap();
+        let archive: Archive = Box::new(std::io::Cursor::new(tar.into_inner().unwrap().finish().unwrap()));
+        Box::pin(async move { Ok(Some(archive)) })
+    }
+}
+
+/// Takes every line and keeps none.
+#[derive(Default)]
+pub(crate) struct Nowhere;
+
+impl Logs for Nowhere {
+    fn append(&self, _: Vec<LogLine>) -> Answer<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
