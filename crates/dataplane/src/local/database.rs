@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
+use tokio::sync::Mutex;
+
 use super::isolation::Isolation;
 use super::layout::Place;
 use super::process::arguments;
@@ -12,6 +14,9 @@ use super::python::readable_by_all;
 use super::runtimes::{Runtime, run};
 use super::settings::Variables;
 use crate::Hidden;
+
+/// Templates are made one after the other: two environments of a new runtime would be in each other's way.
+static TEMPLATES: Mutex<()> = Mutex::const_new(());
 
 /// Where the metadata databases are.
 #[derive(Clone, Debug)]
@@ -82,19 +87,21 @@ impl Database<'_> {
     }
 
     async fn make_template(&self, runtime: &Runtime, admin: &Hidden, name: &str) -> Result<(), String> {
+        let _turn = TEMPLATES.lock().await;
         let mut make = self.script(runtime, admin, "template");
         let output = make.env("TEMPLATE", name).stderr(Stdio::piped()).output().await;
         let output = output.map_err(|error| error.to_string())?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
-            return Err(said.lines().last().unwrap_or("no reason was given").to_owned());
+            let words = said.lines().rev().find(|line| !line.trim().is_empty());
+            return Err(words.unwrap_or("no reason was given").trim().to_owned());
         }
         if output.stdout.starts_with(b"there") {
             return Ok(());
         }
         let base = admin.reveal().replacen("postgres://", "postgresql://", 1);
         let url = match base.splitn(4, '/').collect::<Vec<_>>().as_slice() {
-            [scheme, empty, host, ..] => format!("{scheme}/{empty}/{host}/{name}"),
+            [scheme, empty, host, ..] => format!("{scheme}/{empty}/{host}/{name}_draft"),
             _ => base.clone(),
         };
         let mut migrate = readable_by_all(runtime.program("airflow"));
@@ -107,7 +114,10 @@ impl Database<'_> {
             .env("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
             .env("AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS", "False")
             .env("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", url);
-        run(migrate, |_| {}).await
+        run(migrate, |_| {}).await?;
+        let mut keep = self.script(runtime, admin, "keep");
+        keep.env("TEMPLATE", name);
+        run(keep, |_| {}).await
     }
 
     /// Drops it, where it is on a server; a file goes with its directory.

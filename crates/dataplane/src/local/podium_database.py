@@ -74,10 +74,10 @@ def ensure():
     with closing(connect()) as connection, connection.cursor() as cursor:
         verb = "ALTER" if has_role(cursor, name) else "CREATE"
         cursor.execute(sql.SQL(verb + " ROLE {} LOGIN PASSWORD {}").format(role, sql.Literal(password)))
-        if has_database(cursor, name):
-            return
-        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
-        cursor.execute(statement.format(role, sql.Identifier(os.environ["TEMPLATE"])))
+        if not has_database(cursor, name):
+            statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+            cursor.execute(statement.format(role, sql.Identifier(os.environ["TEMPLATE"])))
+        # Every time: whoever made it may have been cut off here.
         cursor.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(role))
         cursor.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(role, role))
     with closing(connect(name)) as connection, connection.cursor() as cursor:
