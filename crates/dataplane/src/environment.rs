@@ -2,7 +2,7 @@
 
 use podium_api::Id;
 use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize};
-use podium_domain::deployments::{Queue, Release, RemoteExecution, Spec};
+use podium_domain::deployments::{Bundle, Queue, Release, RemoteExecution, Running, RunningBundle, Spec};
 
 use crate::Hidden;
 
@@ -152,6 +152,20 @@ impl Environment {
             release: spec.release,
             variables,
             objects,
+        }
+    }
+
+    /// What runs once it is up.
+    pub fn running(&self) -> Running {
+        let bundle = |bundle: &Bundle| RunningBundle {
+            mount_path: bundle.mount_path.clone(),
+            version: bundle.version.clone(),
+        };
+        Running {
+            image_tag: Some(self.release.image_tag.clone()),
+            runtime_version: Some(self.runtime_version.clone()),
+            dag_version: self.release.dag_version.clone(),
+            bundles: self.release.bundles.iter().map(bundle).collect(),
         }
     }
 }

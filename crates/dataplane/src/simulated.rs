@@ -15,8 +15,8 @@ use podium_api::clusters::{ClusterHealthStatus, ClusterMetadata};
 use podium_api::enums::{Executor, HealthValue};
 use podium_api::{Id, Timestamp};
 use podium_domain::clusters::plan::Progress;
+use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
-use podium_domain::deployments::{Running, RunningBundle};
 use serde::{Deserialize, Serialize};
 
 pub use self::lines::LogSink;
@@ -145,7 +145,7 @@ impl Simulated {
             is_hibernating: environment.is_hibernating,
             components: if environment.is_hibernating { Vec::new() } else { components(environment) },
             before,
-            after: running(environment),
+            after: environment.running(),
             ready_at: (now + takes).millis(),
             gone_at: None,
             is_announced: takes.is_zero(),
@@ -300,21 +300,6 @@ fn components(environment: &Environment) -> Vec<String> {
         names.push("worker");
     }
     names.into_iter().map(str::to_owned).collect()
-}
-
-/// What runs once an environment is up.
-fn running(environment: &Environment) -> Running {
-    let release = &environment.release;
-    let bundle = |bundle: &podium_domain::deployments::Bundle| RunningBundle {
-        mount_path: bundle.mount_path.clone(),
-        version: bundle.version.clone(),
-    };
-    Running {
-        image_tag: Some(release.image_tag.clone()),
-        runtime_version: Some(environment.runtime_version.clone()),
-        dag_version: release.dag_version.clone(),
-        bundles: release.bundles.iter().map(bundle).collect(),
-    }
 }
 
 #[cfg(test)]

@@ -11,10 +11,13 @@ use crate::Hidden;
 /// The programs of an environment, in the order of their start.
 pub(super) fn programs(known: &Known<'_>, broker_port: u16, broker_password: &Hidden) -> Vec<Program> {
     let platform = settings::platform(known);
-    let chosen = settings::chosen(known.environment);
+    let limits = settings::limits(known);
+    let mut chosen = settings::chosen(known.environment);
+    chosen.retain(|key, _| !limits.contains_key(key));
     let metrics = settings::metrics(known.environment);
     // What people set never outranks what keeps the environment together.
     let of_tasks = layered(&[&metrics, &chosen, &platform]);
+    let of_scheduler = layered(&[&of_tasks, &limits]);
     let configuration: Variables = chosen
         .iter()
         .filter(|(key, _)| settings::is_configuration(key))
@@ -39,18 +42,12 @@ pub(super) fn programs(known: &Known<'_>, broker_port: u16, broker_password: &Hi
         web.push(pid.into());
         let of_web = layered(&[&of_tasks, &of_web]);
         all.push(component("webserver", web, &of_web));
-        all.push(component(
-            "scheduler",
-            arguments(airflow.clone(), ["scheduler", "--skip-serve-logs"]),
-            &of_tasks,
-        ));
     } else {
         all.push(component("apiserver", arguments(airflow.clone(), ["api-server"]), &of_web));
-        all.push(component(
-            "scheduler",
-            arguments(airflow.clone(), ["scheduler", "--skip-serve-logs"]),
-            &of_tasks,
-        ));
+    }
+    let scheduler = arguments(airflow.clone(), ["scheduler", "--skip-serve-logs"]);
+    all.push(component("scheduler", scheduler, &of_scheduler));
+    if known.runtime.version.major() >= 3 {
         all.push(component("dag-processor", arguments(airflow.clone(), ["dag-processor"]), &of_tasks));
     }
     all.push(component(

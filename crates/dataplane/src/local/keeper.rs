@@ -14,7 +14,6 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 
-use self::prepare::running;
 use self::watch::Trouble;
 use super::isolation::Isolation;
 use super::layout::Place;
@@ -191,7 +190,7 @@ impl Keeper {
         if environment.is_hibernating {
             let _ = self.stand_on_ground().await;
             self.stop_all(self.pace().grace).await;
-            self.state.running = running(environment);
+            self.state.running = environment.running();
             self.remember();
             let running = self.state.running.clone();
             return self.view.change(|shown| {

@@ -94,7 +94,6 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
     all.tell("AIRFLOW_CONFIG", text(&place.temporary().join("airflow.cfg")));
     all.airflow("core", "load_examples", "False");
     all.airflow("core", "executor", known.tasks.executor());
-    all.airflow("core", "parallelism", known.tasks.parallelism.to_string());
     all.secret("core", "fernet_key", &known.keys.fernet);
     all.airflow("core", "dags_folder", text(&code::dags(place).join("current")));
     all.secret("database", "sql_alchemy_conn", known.database);
@@ -157,6 +156,13 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
         all.airflow("dag_processor", "min_file_process_interval", "5");
         all.airflow("workers", "min_heartbeat_interval", "1");
     }
+    all.0
+}
+
+/// What the scheduler alone is told: a changed limit is nothing to anybody else.
+pub(super) fn limits(known: &Known<'_>) -> Variables {
+    let mut all = Told::default();
+    all.airflow("core", "parallelism", known.tasks.parallelism.to_string());
     all.0
 }
 

@@ -3,7 +3,6 @@
 use std::net::{Ipv4Addr, TcpListener};
 
 use podium_api::enums::SchedulerSize;
-use podium_domain::deployments::{Running, RunningBundle};
 use podium_domain::options::{self, Version};
 
 use super::Keeper;
@@ -176,21 +175,6 @@ impl Keeper {
 
 fn listen(port: u16) -> std::io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-}
-
-/// What runs once an environment is up.
-pub(super) fn running(environment: &Environment) -> Running {
-    let release = &environment.release;
-    let bundle = |bundle: &podium_domain::deployments::Bundle| RunningBundle {
-        mount_path: bundle.mount_path.clone(),
-        version: bundle.version.clone(),
-    };
-    Running {
-        image_tag: Some(release.image_tag.clone()),
-        runtime_version: Some(environment.runtime_version.clone()),
-        dag_version: release.dag_version.clone(),
-        bundles: release.bundles.iter().map(bundle).collect(),
-    }
 }
 
 /// All components together: the scheduler, the web server, and a worker of each queue.

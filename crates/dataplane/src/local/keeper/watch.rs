@@ -6,7 +6,7 @@ use podium_domain::deployments::plan::{Health, Rollout};
 use tokio::time::Instant;
 
 use super::Keeper;
-use super::prepare::{Prepared, running};
+use super::prepare::Prepared;
 use crate::Environment;
 use crate::local::pace::Pace;
 use crate::local::process::last_words;
@@ -70,7 +70,7 @@ impl Keeper {
             let are_up = look.healths.iter().all(|(_, health)| health.is_ok());
             if !is_done && (are_up || Instant::now() > given_up) {
                 is_done = true;
-                self.state.running = running(environment);
+                self.state.running = environment.running();
                 self.remember();
                 let (running, note) = (self.state.running.clone(), prepared.note.clone());
                 self.view.change(|shown| (shown.running, shown.note) = (running, note));

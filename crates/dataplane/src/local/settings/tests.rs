@@ -71,7 +71,6 @@ const BOTH: &[&str] = &[
     "AIRFLOW__CORE__EXECUTOR",
     "AIRFLOW__CORE__FERNET_KEY",
     "AIRFLOW__CORE__LOAD_EXAMPLES",
-    "AIRFLOW__CORE__PARALLELISM",
     "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS",
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN",
     "AIRFLOW__LOGGING__BASE_LOG_FOLDER",
@@ -138,13 +137,14 @@ fn processes_are_told_exactly_this() {
         all
     };
     let three = told(&environment(), "3.3.2");
-    for name in ["apiserver", "scheduler", "dag-processor", "triggerer"] {
+    for name in ["apiserver", "dag-processor", "triggerer"] {
         assert_eq!(names(program(&three, name)), sorted(&[BOTH, THREE]), "{name}");
     }
+    let limits = ["AIRFLOW__CORE__PARALLELISM"];
+    assert_eq!(names(program(&three, "scheduler")), sorted(&[BOTH, THREE, &limits]));
     let two = told(&environment(), "2.11.2");
-    for name in ["scheduler", "triggerer"] {
-        assert_eq!(names(program(&two, name)), sorted(&[BOTH, TWO]), "{name}");
-    }
+    assert_eq!(names(program(&two, "triggerer")), sorted(&[BOTH, TWO]));
+    assert_eq!(names(program(&two, "scheduler")), sorted(&[BOTH, TWO, &limits]));
     let web = sorted(&[BOTH, TWO, &["PODIUM_DOOR_KEY"]]);
     assert_eq!(names(program(&two, "webserver")), web, "it alone must know whom it is sent");
 }

@@ -163,7 +163,7 @@ async fn a_change_restarts_those_who_must_hear_of_it() {
     let before = bed.processes();
     let environment = change(&environment, &|wanted| wanted.worker_queues[0].concurrency = 2);
     bed.bring_up(&plane, &environment).await;
-    assert!(restarted(&bed, &before).contains("scheduler"));
+    assert_eq!(restarted(&bed, &before), BTreeSet::from(["scheduler".to_owned()]));
     let limits: Vec<String> = bed.starts("scheduler").into_iter().map(|start| start.parallelism).collect();
     assert_eq!(limits, ["1", "1", "2"]);
 }
