@@ -1,6 +1,7 @@
 //! The first start, the ones after it, and why a start is refused.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use serde_json::json;
 
@@ -31,15 +32,27 @@ fn the_first_start_prints_url_and_token_and_later_ones_no_token() {
 fn what_is_secret_is_readable_by_its_owner_only() {
     let installation = Installation::new();
     installation.serve(&[]).stop();
-    let mode = |path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let data_dir = installation.data_dir();
-    assert_eq!(mode(data_dir.clone()), 0o700);
-    assert_eq!(mode(data_dir.join("secret-key")), 0o600);
-    assert_eq!(mode(data_dir.join("owner-token")), 0o600);
-    // One that others could read is closed again.
-    std::fs::set_permissions(&data_dir, PermissionsExt::from_mode(0o755)).unwrap();
+    let everything_is_private = || {
+        // Others may pass, to environments of their own, and see nothing on the way.
+        assert_eq!(mode(&data_dir), 0o711);
+        let entries: Vec<_> =
+            std::fs::read_dir(&data_dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+        for name in ["secret-key", "owner-token", "podium.db", "logs", "objects"] {
+            assert!(entries.iter().any(|path| path.ends_with(name)), "{name}");
+        }
+        for path in entries {
+            assert_eq!(mode(&path) & 0o077, 0, "{}", path.display());
+        }
+    };
+    everything_is_private();
+    // What others could read is closed again.
+    for open in [&data_dir, &data_dir.join("secret-key"), &data_dir.join("podium.db")] {
+        std::fs::set_permissions(open, PermissionsExt::from_mode(0o755)).unwrap();
+    }
     installation.serve(&[]).stop();
-    assert_eq!(mode(data_dir), 0o700);
+    everything_is_private();
 }
 
 #[test]

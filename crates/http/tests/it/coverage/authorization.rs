@@ -53,7 +53,7 @@ on_both_engines! {
             assert_eq!(message, format!("There is no such {thing}, or you may not see it."), "{}", spec.id);
             walked += 1;
         }
-        assert_eq!(walked, 21);
+        assert_eq!(walked, 22);
     }
 
     async fn a_stranger_cannot_tell_what_is_from_what_is_not(app) {
