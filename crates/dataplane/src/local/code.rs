@@ -122,13 +122,18 @@ fn open_up(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a directory, and those above it that are missing, readable for everybody who reaches them. What is there
+/// already is left as it is.
 fn make_readable(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
-    fs::create_dir_all(directory)?;
-    for part in directory.ancestors().take(3) {
-        fs::set_permissions(part, fs::Permissions::from_mode(0o755))?;
+    if directory.is_dir() {
+        return Ok(());
     }
-    Ok(())
+    if let Some(above) = directory.parent() {
+        make_readable(above)?;
+    }
+    fs::create_dir(directory)?;
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o755))
 }
 
 /// Makes a link point somewhere else, at once.
@@ -158,8 +163,8 @@ fn forget_old(versions: &Path, current: &str) -> io::Result<()> {
 
 /// Puts a bundle at its mount path. What the environment itself has put there stays, and is said.
 fn mount(current: &Path, at: &Path) -> io::Result<()> {
-    if let Some(parent) = at.parent() {
-        fs::create_dir_all(parent)?;
+    if let Some(above) = at.parent() {
+        make_readable(above)?;
     }
     match fs::symlink_metadata(at) {
         Ok(metadata) if !metadata.is_symlink() => {

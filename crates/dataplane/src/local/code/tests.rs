@@ -96,6 +96,20 @@ async fn bundles_are_at_their_mount_paths_until_they_are_gone() {
 }
 
 #[test]
+fn what_was_there_before_is_not_opened_for_others() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let directory = tempfile::tempdir().unwrap();
+    let above = (mode(directory.path()), mode(directory.path().parent().unwrap()));
+    let folder = directory.path().join("code/dags");
+    switch(&folder, "v1", None).unwrap();
+    assert_eq!((mode(directory.path()), mode(directory.path().parent().unwrap())), above);
+    for made in ["code", "code/dags", "code/dags/versions", "code/dags/versions/v1"] {
+        assert_eq!(mode(&directory.path().join(made)), 0o755, "{made}");
+    }
+}
+
+#[test]
 fn old_versions_are_forgotten_when_there_are_many() {
     let directory = tempfile::tempdir().unwrap();
     for number in 0..KEPT + 5 {

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use podium_api::Id;
 use podium_api::enums::DeploymentStatus::{Creating, Deploying, Healthy, Unhealthy, Unknown};
+use podium_api::enums::LogSource;
+use podium_api::{Id, Timestamp};
 use podium_dataplane::simulated::Call;
 use podium_dataplane::{DataPlane, Health};
+use podium_logs::{Page, Query, Search};
 use podium_testkit::{TestApp, on_both_engines};
 
 use super::{come_to_rest, image, running_image, well};
@@ -15,6 +17,21 @@ async fn healthy(app: &TestApp) -> Id {
     app.settle().await;
     assert_eq!(app.status(id).await, well(Healthy));
     id
+}
+
+/// How many lines the log store has of a deployment.
+async fn lines(app: &TestApp, id: Id) -> usize {
+    let now = app.app.world.now();
+    let search = Search {
+        deployment_id: id,
+        window: Timestamp::from_millis(0)..now + Duration::from_hours(1),
+        sources: LogSource::ALL.to_vec(),
+        query: Query::default(),
+        max_results: 1000,
+    };
+    let logs = &app.app.logs;
+    let found = logs.page(logs.snapshot(id, id, search, now), Page { offset: 0, limit: 1000 }).await;
+    found.expect("logs can be searched").len()
 }
 
 on_both_engines! {
@@ -132,12 +149,11 @@ on_both_engines! {
 
     async fn what_else_was_kept_of_a_deployment_goes_with_it(app) {
         let id = healthy(&app).await;
-        let logs = app.files.path().join("logs").join(id.as_str());
-        assert!(logs.exists(), "its components have written something");
+        assert!(lines(&app, id).await > 0, "its components have written something");
         app.delete_deployment(id).await;
         app.settle().await;
         assert_eq!(app.plane.environments(), []);
-        assert!(!logs.exists());
+        assert_eq!(lines(&app, id).await, 0);
         assert_eq!(app.pending_work().await, []);
     }
 
@@ -145,13 +161,12 @@ on_both_engines! {
         let workspace = app.workspace("Data").await;
         let (gone, stays) = (app.new_deployment(workspace).await, app.new_deployment(workspace).await);
         app.loops.step_until_idle().await.expect("the loops come to rest");
-        let logs = |id: Id| app.files.path().join("logs").join(id.as_str());
-        assert!(!logs(gone).exists() && !logs(stays).exists(), "what they have said is still on its way");
+        assert_eq!(lines(&app, gone).await + lines(&app, stays).await, 0, "what they have said is still on its way");
         app.delete_deployment(gone).await;
         app.loops.step_until_idle().await.expect("the loops come to rest");
         assert_eq!((app.plane.environments(), app.pending_work().await), (vec![stays], vec![]));
         app.settle().await;
-        assert!(!logs(gone).exists());
-        assert!(logs(stays).exists());
+        assert_eq!(lines(&app, gone).await, 0);
+        assert!(lines(&app, stays).await > 0);
     }
 }
