@@ -27,7 +27,6 @@ pub(super) struct Known<'a> {
     pub(super) database: &'a Hidden,
     pub(super) tasks: &'a Tasks,
     pub(super) web_port: u16,
-    pub(super) health_port: u16,
     pub(super) keys: EnvironmentKeys,
 }
 
@@ -70,7 +69,7 @@ pub(super) fn mark(id: podium_api::Id) -> (String, String) {
 
 /// What every process is told.
 pub(super) fn platform(known: &Known<'_>) -> Variables {
-    let Known { environment, place, runtime, web_port, health_port, .. } = known;
+    let Known { environment, place, runtime, web_port, .. } = known;
     let base_path = base_path(&environment.namespace);
     let local = format!("http://127.0.0.1:{web_port}{base_path}");
     let programs = runtime.programs();
@@ -99,9 +98,6 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
     all.secret("database", "sql_alchemy_conn", known.database);
     all.airflow("database", "load_default_connections", "False");
     all.airflow("logging", "base_log_folder", text(&place.task_logs()));
-    all.airflow("scheduler", "enable_health_check", "True");
-    all.airflow("scheduler", "scheduler_health_check_server_host", "127.0.0.1");
-    all.airflow("scheduler", "scheduler_health_check_server_port", health_port.to_string());
     all.airflow("usage_data_collection", "enabled", "False");
     if let Some(celery) = &known.tasks.celery {
         all.secret("celery", "broker_url", &celery.broker);

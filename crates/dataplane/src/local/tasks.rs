@@ -12,7 +12,7 @@ use super::options::Broker;
 use crate::{Environment, Hidden};
 
 /// The most tasks that run at once for each processor of the machine.
-const TASKS_OF_PROCESSOR: usize = 4;
+const TASKS_OF_PROCESSOR: usize = 2;
 
 /// Who runs the tasks.
 #[derive(Clone, Debug, PartialEq)]

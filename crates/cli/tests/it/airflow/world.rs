@@ -285,9 +285,8 @@ impl World {
     }
 
     pub(super) fn ports(&self, environment: &Environment) -> Vec<u16> {
-        let port =
-            |name: &str| self.state(environment)[name].as_u64().and_then(|port| u16::try_from(port).ok());
-        ["webPort", "healthPort"].iter().filter_map(|name| port(name)).collect()
+        let port = self.state(environment)["webPort"].as_u64();
+        port.and_then(|port| u16::try_from(port).ok()).into_iter().collect()
     }
 
     /// Processes that have anything of an environment open or on their command line.

@@ -72,7 +72,6 @@ impl Keeper {
             database: &url,
             tasks: &tasks,
             web_port: self.state.web_port,
-            health_port: self.state.health_port,
             keys: self.keys(),
         };
         let programs = programs(&known, self.state.broker_port, &password);
@@ -145,15 +144,10 @@ impl Keeper {
     /// Finds ports for what has none, or whose port was taken by somebody else while it did not run.
     fn ports(&mut self) -> std::io::Result<()> {
         let runs = |name: &str| self.kept.contains_key(name);
-        let (web, scheduler, broker) =
-            (runs("apiserver") || runs("webserver"), runs("scheduler"), runs("broker"));
+        let (web, broker) = (runs("apiserver") || runs("webserver"), runs("broker"));
         // Held until all are found, so that no two are the same.
         let mut held = Vec::new();
-        for (port, is_used) in [
-            (&mut self.state.web_port, web),
-            (&mut self.state.health_port, scheduler),
-            (&mut self.state.broker_port, broker),
-        ] {
+        for (port, is_used) in [(&mut self.state.web_port, web), (&mut self.state.broker_port, broker)] {
             if is_used {
                 continue;
             }

@@ -45,7 +45,6 @@ fn told(environment: &Environment, version: &str) -> Vec<Program> {
         database: &hidden("sqlite:////plane/db"),
         tasks: &tasks,
         web_port: 4001,
-        health_port: 4002,
         keys: EnvironmentKeys::new(|purpose| hidden(&format!("key-{purpose}"))),
     };
     programs(&known, 4003, &hidden("broker"))
@@ -74,9 +73,6 @@ const BOTH: &[&str] = &[
     "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS",
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN",
     "AIRFLOW__LOGGING__BASE_LOG_FOLDER",
-    "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK",
-    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_HOST",
-    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_PORT",
     "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED",
     "HOME",
     "LANG",

@@ -101,8 +101,8 @@ fn no_queue_asks_for_more_than_the_machine_has_or_for_nothing() {
         Tasks::new(&environment(Executor::Celery, queues), 3, true, &Broker::None, 0, &password).parallelism
     };
     let processors = u32::try_from(std::thread::available_parallelism().map_or(1, usize::from)).unwrap();
-    assert_eq!(at_once(&[("default", 100_000)]), processors * 4);
-    assert_eq!(at_once(&[("default", u32::MAX), ("heavy", u32::MAX)]), processors * 4);
+    assert_eq!(at_once(&[("default", 100_000)]), processors * 2);
+    assert_eq!(at_once(&[("default", u32::MAX), ("heavy", u32::MAX)]), processors * 2);
     assert_eq!(at_once(&[("default", 0)]), 1);
     assert_eq!(at_once(&[]), 1);
 }
