@@ -13,6 +13,7 @@ use super::process::arguments;
 use super::python::readable_by_all;
 use super::runtimes::{Runtime, run};
 use super::settings::Variables;
+use super::state::State;
 use crate::Hidden;
 
 /// Templates are made one after the other: two environments of a new runtime would be in each other's way.
@@ -25,6 +26,22 @@ pub(super) enum Databases {
     Files,
     /// On this server, whose administrator the URL names.
     Server(Hidden),
+}
+
+/// What an environment keeps that began with a file, whatever the server is started with later.
+static FILES: Databases = Databases::Files;
+
+impl Databases {
+    /// Where the database of an environment is: where it was made. A new one is made where they are made now.
+    pub(super) fn of<'a>(&'a self, state: &State) -> Result<&'a Self, String> {
+        match (&state.server_runtime, &state.migrated_for, self) {
+            (Some(_), _, Self::Files) => Err("it is on a PostgreSQL server: start the control plane with \
+                                              --airflow-database-url, as when the deployment was made"
+                .into()),
+            (None, Some(_), _) => Ok(&FILES),
+            _ => Ok(self),
+        }
+    }
 }
 
 /// The database of one environment.

@@ -14,6 +14,7 @@ use crate::local::database::{Database, Databases, migration, run_within};
 use crate::local::program::Program;
 use crate::local::runtimes::Runtime;
 use crate::local::settings::{self, EnvironmentKeys, Known};
+use crate::local::state::State;
 use crate::local::tasks::Tasks;
 
 /// Processor time and memory of a web server, in thousandths and bytes.
@@ -49,7 +50,8 @@ impl Keeper {
         if let Err(error) = self.plane.cgroups.bound(self.id, bounds(environment)) {
             tracing::warn!(id = %self.id, %error, "processor time and memory are not bounded");
         }
-        let database = self.database(&environment.namespace);
+        self.choose_database(&runtime);
+        let database = self.database(&environment.namespace).map_err(|why| ("database", why))?;
         let url = database.url();
         if self.state.migrated_for.is_none() {
             database.make(&runtime, &self.isolation).await.map_err(|why| ("database", why))?;
@@ -58,7 +60,7 @@ impl Keeper {
         let tasks = Tasks::new(
             environment,
             runtime.version.major(),
-            matches!(self.plane.databases, Databases::Files),
+            matches!(database.databases, Databases::Files),
             &self.plane.options.broker,
             self.state.broker_port,
             &password,
@@ -98,25 +100,32 @@ impl Keeper {
         EnvironmentKeys::new(|purpose| self.plane.key(self.id, purpose))
     }
 
-    fn database<'a>(&'a self, namespace: &'a str) -> Database<'a> {
-        Database {
-            databases: &self.plane.databases,
+    fn database<'a>(&'a self, namespace: &'a str) -> Result<Database<'a>, String> {
+        Ok(Database {
+            databases: self.plane.databases.of(&self.state)?,
             place: &self.place,
             namespace,
             password: self.plane.key(self.id, "database"),
             support: self.plane.support(),
+        })
+    }
+
+    /// Remembers that a database will be on a server before it is, so that it is dropped whatever happens.
+    fn choose_database(&mut self, runtime: &Runtime) {
+        let State { migrated_for, server_runtime, .. } = &mut self.state;
+        let is_new = migrated_for.is_none() && server_runtime.is_none();
+        if is_new && matches!(self.plane.databases, Databases::Server(_)) {
+            *server_runtime = Some(runtime.version.to_string());
+            self.remember();
         }
     }
 
     /// Drops the database of an environment that is not wanted any more.
     pub(super) async fn drop_database(&self) -> Result<(), String> {
-        match (&self.plane.databases, &self.state.migrated_for) {
-            (Databases::Server(_), Some(version)) => {
-                let runtime = self.plane.runtimes.ensure(self.plane.ground().await?, version, |_| {}).await?;
-                self.database(&self.state.namespace).drop(&runtime).await
-            }
-            _ => Ok(()),
-        }
+        let Some(version) = &self.state.server_runtime else { return Ok(()) };
+        let database = self.database(&self.state.namespace)?;
+        let runtime = self.plane.runtimes.ensure(self.plane.ground().await?, version, |_| {}).await?;
+        database.drop(&runtime).await
     }
 
     /// Brings the database to the runtime, with nobody using it.

@@ -5,8 +5,12 @@ use std::fs;
 use podium_domain::deployments::plan::Rollout;
 
 use super::bed::{Bed, eventually, trouble};
+use crate::local::database::Databases;
 use crate::local::identity::Identity;
-use crate::{DataPlane as _, Environment};
+use crate::local::options::Options;
+use crate::local::pace::Pace;
+use crate::local::state::State;
+use crate::{DataPlane as _, Environment, Hidden};
 
 fn wanted(bed: &Bed, generation: i64, version: &str) -> Environment {
     let mut environment = bed.environment(generation);
@@ -73,4 +77,31 @@ async fn a_migration_that_fails_says_why_and_is_tried_again() {
     bed.untell("db");
     bed.until(&plane, |seen| seen.rollout == Rollout::Done).await;
     assert!(migrations(&bed).len() > 1);
+}
+
+#[tokio::test]
+async fn a_database_stays_where_it_was_made() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    let before = bed.processes();
+    drop(plane);
+    let server = |options: &mut Options, _: &mut Pace| {
+        options.database_url = Some(Hidden::new("postgres://admin@127.0.0.1:1/postgres".into()));
+    };
+    let plane = bed.open_with(server);
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    assert_eq!(bed.processes(), before, "its file is still its database");
+}
+
+#[test]
+fn a_database_on_a_server_is_not_looked_for_in_a_file() {
+    let made = State { server_runtime: Some("3.3.2".into()), ..State::default() };
+    let why = Databases::Files.of(&made).unwrap_err();
+    assert!(why.contains("--airflow-database-url"), "{why}");
+    let server = Databases::Server(Hidden::new("postgres://admin@127.0.0.1:1/postgres".into()));
+    assert!(matches!(server.of(&made), Ok(Databases::Server(_))));
+    assert!(matches!(server.of(&State::default()), Ok(Databases::Server(_))), "a new one");
+    let file = State { migrated_for: Some("3.3.2".into()), ..State::default() };
+    assert!(matches!(server.of(&file), Ok(Databases::Files)));
 }
