@@ -35,8 +35,13 @@ pub(crate) fn run() -> Outcome<Ran> {
             system::install(program, &[program])?;
         }
     }
-    let mut command = cargo(&["test", "--package", "podium-cli", "--test", "it", TEST, "--"]);
-    must(command.args(["--ignored", "--nocapture", "--test-threads", "1"]))?;
+    // All of the workspace, as for the other tests: what is compiled is then what they have compiled.
+    let mut command = if works(&mut cargo(&["nextest", "--version"])) {
+        cargo(&["nextest", "run", "--workspace", "--run-ignored", "only", "--no-capture", TEST])
+    } else {
+        cargo(&["test", "--workspace", "--test", "it", TEST, "--", "--ignored", "--nocapture"])
+    };
+    must(&mut command)?;
     Ok(Ran::Passed)
 }
 
