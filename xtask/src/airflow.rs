@@ -45,7 +45,8 @@ pub(crate) fn run() -> Outcome<Ran> {
     Ok(Ran::Passed)
 }
 
-fn python() -> Outcome {
+/// Python with pip; installs it if it is not there.
+pub(crate) fn python() -> Outcome {
     if works(Command::new("python3").args(["-m", "pip", "--version"])) {
         return Ok(());
     }

@@ -80,6 +80,10 @@ fn tests(steps: &mut Steps, filter: &[&str]) -> Outcome {
         command.env(VARIABLE, &postgres.url);
         server = Some(postgres);
     }
+    // Tests of the local data plane run a small server that is written in it. What needs it says so.
+    if let Err(failure) = airflow::python() {
+        println!("{failure}");
+    }
     let result = steps.run("tests", || must(command.args(filter)));
     drop(server);
     result
