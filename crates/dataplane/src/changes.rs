@@ -37,18 +37,25 @@ impl News {
 
     /// Listens from now on.
     pub fn listen(&self) -> Changes {
-        Changes(self.0.subscribe())
+        Changes { is_begun: false, receiver: self.0.subscribe() }
     }
 }
 
-/// Hears what changed.
+/// Hears what changed. It begins with [`Changed::Everything`], because nobody knows what happened before somebody
+/// listened: no plane can leave that out.
 #[derive(Debug)]
-pub struct Changes(broadcast::Receiver<Changed>);
+pub struct Changes {
+    is_begun: bool,
+    receiver: broadcast::Receiver<Changed>,
+}
 
 impl Changes {
     /// The next change; `None` once the plane is gone.
     pub async fn next(&mut self) -> Option<Changed> {
-        match self.0.recv().await {
+        if !std::mem::replace(&mut self.is_begun, true) {
+            return Some(Changed::Everything);
+        }
+        match self.receiver.recv().await {
             Ok(changed) => Some(changed),
             Err(RecvError::Lagged(_)) => Some(Changed::Everything),
             Err(RecvError::Closed) => None,
@@ -57,7 +64,10 @@ impl Changes {
 
     /// The next change, if there is one already.
     pub fn try_next(&mut self) -> Option<Changed> {
-        match self.0.try_recv() {
+        if !std::mem::replace(&mut self.is_begun, true) {
+            return Some(Changed::Everything);
+        }
+        match self.receiver.try_recv() {
             Ok(changed) => Some(changed),
             Err(TryRecvError::Lagged(_)) => Some(Changed::Everything),
             Err(TryRecvError::Empty | TryRecvError::Closed) => None,
@@ -73,6 +83,7 @@ mod tests {
     fn who_is_too_slow_looks_at_everything() {
         let news = News::default();
         let mut changes = news.listen();
+        assert_eq!(changes.try_next(), Some(Changed::Everything), "what happened before");
         let id = Id::from_parts(1, 2, 3);
         news.tell(Changed::Cluster(id));
         assert_eq!(changes.try_next(), Some(Changed::Cluster(id)));

@@ -60,7 +60,6 @@ pub trait DataPlane: Send + Sync {
     /// The way to an environment's web server; `None` where there is none, or none yet.
     fn door(&self, id: Id) -> Answer<'_, Option<Door>>;
 
-    /// What changes by itself from now on. A plane that cannot say what changed while nobody listened begins with
-    /// [`Changed::Everything`].
+    /// What changes by itself from now on. Whoever listens looks at everything first: see [`Changes`].
     fn changes(&self) -> Changes;
 }

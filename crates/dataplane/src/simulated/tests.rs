@@ -168,6 +168,7 @@ async fn health_and_contact_come_and_go_and_are_told() {
     let plane = Simulated::in_memory(Hands::default().clock());
     plane.apply(&environment(1, 1)).await.unwrap();
     let mut changes = plane.changes();
+    assert_eq!(changes.try_next(), Some(Changed::Everything), "what happened before");
     let script = plane.script();
     script.set_health(id(1), "scheduler", Health::Down("out of memory".into()));
     assert_eq!(changes.try_next(), Some(Changed::Environment(id(1))));

@@ -1,0 +1,1 @@
+"""What Apache Airflow needs to run under Podium's supervision."""

@@ -1,0 +1,58 @@
+"""Airflow's own executors, which can be drained: while the supervisor asks for it they take no further task.
+
+They keep the names of the executors that they stand in for, because tasks may name theirs.
+"""
+
+from airflow.executors.local_executor import LocalExecutor as AirflowLocalExecutor
+
+from podium_airflow import signals
+
+
+class _Drains:
+    """Reports no free slots while a drain is wanted, and says when nothing runs any more."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._podium_taken = set()
+
+    @property
+    def slots_available(self):
+        return 0 if signals.drain_request() else super().slots_available
+
+    def queue_workload(self, workload, *args, **kwargs):
+        # Some releases keep no count of what they handed to their workers.
+        key = _key(workload)
+        if key is not None:
+            self._podium_taken.add(key)
+        return super().queue_workload(workload, *args, **kwargs)
+
+    def change_state(self, key, *args, **kwargs):
+        self._podium_taken.discard(key)
+        return super().change_state(key, *args, **kwargs)
+
+    def heartbeat(self):
+        super().heartbeat()
+        signals.progress("scheduler")
+        request = signals.drain_request()
+        if request and not (self._podium_taken or self.running or self.queued_tasks):
+            signals.drained(request)
+
+
+def _key(workload):
+    instance = getattr(workload, "ti", None)
+    return getattr(instance, "key", None)
+
+
+class LocalExecutor(_Drains, AirflowLocalExecutor):
+    """Runs tasks as children of the scheduler."""
+
+
+try:
+    from airflow.executors.sequential_executor import SequentialExecutor as AirflowSequentialExecutor
+except ImportError:
+    # Airflow 3 has none.
+    pass
+else:
+
+    class SequentialExecutor(_Drains, AirflowSequentialExecutor):
+        """Runs one task after the other."""

@@ -1,0 +1,133 @@
+"""Starts a component of Apache Airflow: `python podium_launch.py COMMAND...`, with the commands of `airflow`.
+
+Web servers get their listening socket from the supervisor, as standard input. It is theirs from the first moment, stays
+open while they restart, and a new one can take over from an old one without a refused connection.
+"""
+
+import os
+import socket
+import sys
+
+# Where the supervisor finds the socket again after a restart of its own.
+SOCKET = 100
+
+
+def _take_socket() -> None:
+    os.dup2(0, SOCKET, inheritable=False)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+
+
+def _api_server() -> None:
+    _take_socket()
+    listener = socket.socket(fileno=SOCKET)
+
+    import uvicorn
+
+    from podium_airflow import signals
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets=None):
+            begin = self.lifespan.startup
+
+            async def begin_and_build():
+                await begin()
+                await _build_execution_api(self.config.loaded_app)
+
+            self.lifespan.startup = begin_and_build
+            await super().startup(sockets=sockets)
+            if self.started:
+                signals.ready()
+
+    def run(app, **options):
+        for name in ("host", "port", "workers", "timeout_worker_healthcheck"):
+            options.pop(name, None)
+        Server(uvicorn.Config(app, **options)).run(sockets=[listener])
+
+    uvicorn.run = run
+    _airflow()
+
+
+async def _build_execution_api(app) -> None:
+    """Airflow builds the interface for tasks at its first request, and blocks meanwhile: better before it serves."""
+    from airflow.configuration import conf
+
+    base = conf.get("api", "base_url", fallback="").rstrip("/")
+    path = f"{base}/execution/health"
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"host", b"127.0.0.1")],
+        "client": ("127.0.0.1", 0),
+        "server": ("127.0.0.1", 0),
+    }
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(_):
+        pass
+
+    try:
+        await app(scope, receive, send)
+    except Exception as error:  # It is built by the first task then.
+        print(f"The interface for tasks was not built ahead: {error!r}", file=sys.stderr)
+
+
+def _webserver() -> None:
+    _take_socket()
+
+    import subprocess
+
+    class Popen(subprocess.Popen):
+        """Hands the socket to gunicorn."""
+
+        def __init__(self, command, *args, **kwargs):
+            if isinstance(command, list) and "gunicorn" in command and "--bind" in command:
+                command = list(command)
+                command[command.index("--bind") + 1] = f"fd://{SOCKET}"
+                kwargs["pass_fds"] = (SOCKET,)
+            super().__init__(command, *args, **kwargs)
+
+    subprocess.Popen = Popen
+    _airflow()
+
+
+def _celery() -> None:
+    from celery.signals import heartbeat_sent
+
+    from podium_airflow import signals
+
+    component = os.environ.get("PODIUM_COMPONENT", "worker")
+
+    @heartbeat_sent.connect(weak=False)
+    def still_consuming(**_):
+        signals.progress(component)
+
+    _airflow()
+
+
+def _airflow() -> None:
+    from airflow.__main__ import main
+
+    main()
+
+
+STARTS = {"api-server": _api_server, "webserver": _webserver, "celery": _celery}
+
+
+def main() -> None:
+    sys.argv[0] = "airflow"
+    STARTS.get(sys.argv[1], _airflow)()
+
+
+if __name__ == "__main__":
+    main()
