@@ -1,5 +1,7 @@
 //! Everything that a plane needs to run a deployment: nothing is left to be looked up, and secrets are open.
 
+use std::time::Duration;
+
 use podium_api::Id;
 use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize};
 use podium_domain::deployments::{Bundle, Queue, Release, RemoteExecution, Running, RunningBundle, Spec};
@@ -67,6 +69,8 @@ pub struct Environment {
     pub variables: Vec<Setting>,
     /// What environment objects give it.
     pub objects: Objects,
+    /// How long a change waits for running tasks before it restarts what runs them, where the deployment says so.
+    pub drain_grace: Option<Duration>,
 }
 
 /// What environment objects give an environment: its own and those linked to it, overrides merged.
@@ -152,6 +156,7 @@ impl Environment {
             release: spec.release,
             variables,
             objects,
+            drain_grace: None,
         }
     }
 

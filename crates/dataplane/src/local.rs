@@ -26,6 +26,7 @@ mod python;
 mod runtimes;
 mod services;
 mod settings;
+mod socket;
 mod state;
 mod strays;
 mod tail;
@@ -55,8 +56,13 @@ use crate::{Answer, Changes, Cluster, DataPlane, Door, Environment, Fault, Line,
 
 /// What Airflow needs to know of this plane, in Python.
 const SUPPORT: &[(&str, &str)] = &[
+    ("podium_airflow/__init__.py", include_str!("local/podium_airflow/__init__.py")),
+    ("podium_airflow/auth.py", include_str!("local/podium_airflow/auth.py")),
+    ("podium_airflow/executors.py", include_str!("local/podium_airflow/executors.py")),
+    ("podium_airflow/signals.py", include_str!("local/podium_airflow/signals.py")),
     ("podium_bundle.py", include_str!("local/podium_bundle.py")),
     ("podium_database.py", include_str!("local/podium_database.py")),
+    ("podium_launch.py", include_str!("local/podium_launch.py")),
     ("webserver_config.py", include_str!("local/webserver_config.py")),
 ];
 
@@ -80,11 +86,11 @@ impl Local {
         };
         let layout = Layout::make(&options.directory).map_err(broken)?;
         for (name, text) in SUPPORT {
-            layout::write_whole(&layout.support().join(name), text.as_bytes(), 0o644).map_err(broken)?;
+            layout.write_support(name, text).map_err(broken)?;
         }
         let clock = Arc::clone(&services.clock);
         let clusters = Simulated::kept_in(options.directory.join("clusters"), clock).map_err(broken)?;
-        let plane = Plane::new(options, services, pace, layout, Probes::new()?);
+        let plane = Plane::new(options, services, pace, layout, Probes::new(pace.answer)?);
         let local = Self { plane, clusters };
         local.take_over().map_err(|error| format!("environments cannot be taken over: {error}"))?;
         let plane = Arc::clone(&local.plane);

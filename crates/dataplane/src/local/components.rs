@@ -3,8 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::process::arguments;
-use super::program::Program;
+use super::program::{Manner, Program};
 use super::settings::{self, Known, Variables};
 use crate::Hidden;
 
@@ -16,7 +15,7 @@ pub(super) fn programs(known: &Known<'_>, broker_port: u16, broker_password: &Hi
     chosen.retain(|key, _| !limits.contains_key(key));
     let metrics = settings::metrics(known.environment);
     // What people set never outranks what keeps the environment together.
-    let of_tasks = layered(&[&metrics, &chosen, &platform]);
+    let of_tasks = layered(&[&metrics, &chosen, &platform, &settings::links(known)]);
     let of_scheduler = layered(&[&of_tasks, &limits]);
     let configuration: Variables = chosen
         .iter()
@@ -24,13 +23,17 @@ pub(super) fn programs(known: &Known<'_>, broker_port: u16, broker_password: &Hi
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
     let of_web = layered(&[&metrics, &configuration, &platform, &settings::web(known)]);
-    let airflow = known.runtime.program("airflow");
-    let component = |name: &str, arguments: Vec<OsString>, variables: &Variables| Program {
+    let launch = |rest: &[&str]| -> Vec<OsString> {
+        let program = [known.runtime.program("python"), known.support.join("podium_launch.py")];
+        program.into_iter().map(OsString::from).chain(rest.iter().map(OsString::from)).collect()
+    };
+    let component = |name: &str, manner: Manner, arguments: Vec<OsString>, variables: &Variables| Program {
         name: name.to_owned(),
         arguments,
         variables: variables.clone(),
         directory: known.place.user_home(),
         log: known.place.component_log(name),
+        manner,
     };
     let mut all = Vec::new();
     if let Some(program) = known.tasks.celery.as_ref().and_then(|celery| celery.own_broker.clone()) {
@@ -38,40 +41,36 @@ pub(super) fn programs(known: &Known<'_>, broker_port: u16, broker_password: &Hi
     }
     if known.runtime.version.major() < 3 {
         let pid = known.place.temporary().join("webserver.pid");
-        let mut web = arguments(airflow.clone(), ["webserver", "--pid"]);
+        let mut web = launch(&["webserver", "--pid"]);
         web.push(pid.into());
         let of_web = layered(&[&of_tasks, &of_web]);
-        all.push(component("webserver", web, &of_web));
+        all.push(component("webserver", Manner::Restart, web, &of_web));
     } else {
-        all.push(component("apiserver", arguments(airflow.clone(), ["api-server"]), &of_web));
+        all.push(component("apiserver", Manner::Overlap, launch(&["api-server"]), &of_web));
     }
-    let scheduler = arguments(airflow.clone(), ["scheduler", "--skip-serve-logs"]);
-    all.push(component("scheduler", scheduler, &of_scheduler));
+    // Tasks of the local executors are the scheduler's children.
+    let manner = if known.tasks.celery.is_none() { Manner::Drain } else { Manner::Restart };
+    let scheduler = launch(&["scheduler", "--skip-serve-logs"]);
+    all.push(component("scheduler", manner, scheduler, &of_scheduler));
     if known.runtime.version.major() >= 3 {
-        all.push(component("dag-processor", arguments(airflow.clone(), ["dag-processor"]), &of_tasks));
+        all.push(component("dag-processor", Manner::Restart, launch(&["dag-processor"]), &of_tasks));
     }
-    all.push(component(
-        "triggerer",
-        arguments(airflow.clone(), ["triggerer", "--skip-serve-logs"]),
-        &of_tasks,
-    ));
+    let triggerer = launch(&["triggerer", "--skip-serve-logs"]);
+    all.push(component("triggerer", Manner::Restart, triggerer, &of_tasks));
     for (queue, tasks) in known.tasks.celery.iter().flat_map(|celery| &celery.workers) {
         let pid = known.place.temporary().join(format!("worker-{queue}.pid"));
-        let mut worker = arguments(
-            airflow.clone(),
-            [
-                "celery",
-                "worker",
-                "--skip-serve-logs",
-                "--queues",
-                queue,
-                "--concurrency",
-                &tasks.to_string(),
-                "--pid",
-            ],
-        );
+        let mut worker = launch(&[
+            "celery",
+            "worker",
+            "--skip-serve-logs",
+            "--queues",
+            queue,
+            "--concurrency",
+            &tasks.to_string(),
+            "--pid",
+        ]);
         worker.push(pid.into());
-        all.push(component(&format!("worker-{queue}"), worker, &of_tasks));
+        all.push(component(&format!("worker-{queue}"), Manner::Finish, worker, &of_tasks));
     }
     all
 }
@@ -96,6 +95,7 @@ fn broker(known: &Known<'_>, program: PathBuf, port: u16, password: &Hidden) -> 
         variables,
         directory: known.place.temporary(),
         log: known.place.component_log("broker"),
+        manner: Manner::Restart,
     }
 }
 
@@ -103,6 +103,14 @@ fn broker(known: &Known<'_>, program: PathBuf, port: u16, password: &Hidden) -> 
 fn layered(layers: &[&Variables]) -> Variables {
     layers.iter().flat_map(|layer| layer.iter().map(|(key, value)| (key.clone(), value.clone()))).collect()
 }
+
+/// The components that listen where people and tasks reach them.
+pub(super) fn is_web(component: &str) -> bool {
+    matches!(component, "apiserver" | "webserver" | RETIRING)
+}
+
+/// A web server that still serves while a newer one starts.
+pub(super) const RETIRING: &str = "apiserver-retiring";
 
 /// The source of logs that a component writes as; none for what is no part of Airflow.
 pub(super) fn source(component: &str) -> Option<&str> {

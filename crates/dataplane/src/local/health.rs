@@ -6,8 +6,6 @@ use std::time::Duration;
 use podium_api::Timestamp;
 use serde::Deserialize;
 
-/// How long an answer may take once a web server is up.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the first answer of the interface for tasks may take: it is built by the first question.
 const FIRST_ANSWER: Duration = Duration::from_secs(120);
 
@@ -36,11 +34,12 @@ struct Said {
 }
 
 impl Probes {
-    pub(super) fn new() -> Result<Self, String> {
+    /// Waits so long for an answer.
+    pub(super) fn new(patience: Duration) -> Result<Self, String> {
         let client = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
-            .timeout(PATIENCE)
+            .timeout(patience)
             .build();
         client.map(Self).map_err(|error| error.to_string())
     }
@@ -99,9 +98,9 @@ impl Heard {
 /// Why there is no answer, in few words.
 fn reason(error: &reqwest::Error) -> String {
     if error.is_connect() {
-        "it does not listen yet".into()
+        "it does not listen".into()
     } else if error.is_timeout() {
-        "it does not answer in time".into()
+        "it does not answer".into()
     } else {
         "its answer cannot be read".into()
     }

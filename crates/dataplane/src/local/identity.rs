@@ -32,6 +32,11 @@ impl Identity {
     }
 }
 
+/// Whether a process is stopped: there, and doing nothing until somebody lets it go on.
+pub(super) fn is_stopped(pid: i32) -> bool {
+    look_at(pid).is_ok_and(|seen| seen.is_stopped)
+}
+
 fn boot_id() -> io::Result<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned())
 }
@@ -42,6 +47,8 @@ struct Seen {
     started: u64,
     /// Whether only its remains are left.
     is_dead: bool,
+    /// Whether it was stopped by a signal.
+    is_stopped: bool,
 }
 
 fn look_at(pid: i32) -> io::Result<Seen> {
@@ -49,9 +56,10 @@ fn look_at(pid: i32) -> io::Result<Seen> {
     // The name stands in parentheses and may contain anything.
     let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
     let mut fields = fields.split(' ');
-    let is_dead = matches!(fields.next(), Some("Z" | "X" | "x"));
+    let state = fields.next();
+    let (is_dead, is_stopped) = (matches!(state, Some("Z" | "X" | "x")), state == Some("T"));
     let started = fields.nth(18).and_then(|field| field.parse().ok()).ok_or(io::ErrorKind::InvalidData)?;
-    Ok(Seen { started, is_dead })
+    Ok(Seen { started, is_dead, is_stopped })
 }
 
 #[cfg(test)]

@@ -1,8 +1,12 @@
 //! Keeps one environment as it is wanted: brings it up, watches it, restarts what ends, puts it to sleep, clears it away.
 
+mod drain;
+mod history;
+mod liveness;
 mod prepare;
 mod processes;
 mod removal;
+mod replace;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,13 +18,16 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 
-use self::watch::Trouble;
+use self::drain::Drain;
+use self::history::Trouble;
 use super::isolation::Isolation;
 use super::layout::Place;
 use super::pace::Pace;
 use super::plane::Plane;
 use super::process::Process;
+use super::program::Manner;
 use super::services::Services;
+use super::socket::Socket;
 use super::state::{Memory, State};
 use super::strays::Strays;
 use super::tail::Tail;
@@ -68,6 +75,15 @@ struct Kept {
     /// When it was started; long ago where that was somebody else.
     started_at: Timestamp,
     since: Instant,
+    manner: Manner,
+    /// How much its log held when it was started.
+    log_start: u64,
+    /// Whether it has been well since its start.
+    was_well: bool,
+    /// Since when it has not been well.
+    unwell_since: Option<Instant>,
+    /// When it is killed, once it was asked to end.
+    ends_by: Option<Instant>,
 }
 
 /// Keeps an environment.
@@ -85,8 +101,12 @@ pub(super) struct Keeper {
     leaderless: Vec<i32>,
     /// What ended, since somebody last said what is wanted.
     troubles: HashMap<String, Trouble>,
-    /// The web server that has answered.
-    answered: Option<i32>,
+    /// Where its web server listens, whichever process that is.
+    socket: Option<Socket>,
+    /// The drain that is under way.
+    drain: Option<Drain>,
+    /// Whether a web server has answered.
+    answered: bool,
     /// The web server whose interface for tasks is built.
     warmed: Option<i32>,
     orders: Receiver<Order>,
@@ -104,6 +124,7 @@ impl Keeper {
             running: state.running.clone(),
             note: None,
             web_port: None,
+            restarts: state.restarts.clone(),
         };
         let view = Arc::new(View::new(id, plane.news.clone(), shown));
         let (orders, received) = tokio::sync::watch::channel(order);
@@ -121,7 +142,9 @@ impl Keeper {
             kept: BTreeMap::new(),
             leaderless: Vec::new(),
             troubles: HashMap::new(),
-            answered: None,
+            socket: None,
+            drain: None,
+            answered: false,
             warmed: None,
             orders: received,
             view: Arc::clone(&view),
@@ -189,7 +212,10 @@ impl Keeper {
         self.end_forgotten().await;
         if environment.is_hibernating {
             let _ = self.stand_on_ground().await;
-            self.stop_all(self.pace().grace).await;
+            if !self.drain_before("it goes to sleep", environment).await {
+                return;
+            }
+            self.stop_all(self.drain_grace(environment)).await;
             self.state.running = environment.running();
             self.remember();
             let running = self.state.running.clone();
@@ -209,13 +235,15 @@ impl Keeper {
             };
             // A database is not left halfway, whatever is wanted meanwhile.
             let prepared = match prepared {
-                Ok(prepared) => self.migrate(&prepared).await.map(|()| prepared),
+                Ok(prepared) => match self.make_way(environment, &prepared).await {
+                    true => self.migrate(&prepared).await.map(|()| prepared),
+                    false => return,
+                },
                 Err(trouble) => Err(trouble),
             };
             match prepared {
                 Ok(prepared) => {
                     self.follow_logs();
-                    self.converge(&prepared.programs).await;
                     self.watch(environment, &prepared).await;
                 }
                 Err((what, why)) => {

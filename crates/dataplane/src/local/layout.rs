@@ -78,6 +78,15 @@ impl Layout {
         self.root.join("support")
     }
 
+    /// Writes a file of it; environments read it.
+    pub(super) fn write_support(&self, name: &str, text: &str) -> io::Result<()> {
+        let path = self.support().join(name);
+        if let Some(above) = path.parent() {
+            directory_with(above, 0o755)?;
+        }
+        write_whole(&path, text.as_bytes(), 0o644)
+    }
+
     fn environments(&self) -> PathBuf {
         self.root.join("environments")
     }
@@ -124,17 +133,33 @@ impl Place {
     /// environment puts there leads the control plane astray.
     pub(super) fn own(&self) -> Vec<PathBuf> {
         let logs = [self.task_logs(), self.parser_logs()];
-        [self.user_home(), self.database(), self.temporary()].into_iter().chain(logs).collect()
+        let other = [self.user_home(), self.database(), self.temporary(), self.status()];
+        other.into_iter().chain(logs).collect()
     }
 
     /// What the environment only reads.
     pub(super) fn read(&self) -> Vec<PathBuf> {
-        vec![self.home(), self.code()]
+        vec![self.home(), self.code(), self.control()]
     }
 
     /// What the plane remembers of it.
     pub(super) fn state(&self) -> PathBuf {
         self.root.join("state.json")
+    }
+
+    /// What its supervisor asks of its components.
+    pub(super) fn control(&self) -> PathBuf {
+        self.root.join("control")
+    }
+
+    /// The file whose presence asks the executor to take no further tasks.
+    pub(super) fn drain(&self) -> PathBuf {
+        self.control().join("drain")
+    }
+
+    /// What its components say of themselves to their supervisor.
+    pub(super) fn status(&self) -> PathBuf {
+        self.root.join("status")
     }
 
     /// How far its logs were read.

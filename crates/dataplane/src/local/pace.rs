@@ -7,7 +7,9 @@ use std::time::Duration;
 pub(super) struct Pace {
     /// How long processes may take to end by themselves: running tasks finish within it.
     pub(super) grace: Duration,
-    /// The same where nothing of the environment is wanted any more.
+    /// How long tasks may take to end before what runs them restarts, where the deployment does not say.
+    pub(super) drain: Duration,
+    /// The grace where nothing of the environment is wanted any more.
     pub(super) short_grace: Duration,
     /// When to try again what did not work.
     pub(super) again: Duration,
@@ -17,6 +19,10 @@ pub(super) struct Pace {
     pub(super) impatient: Duration,
     /// The same once it is up.
     pub(super) calm: Duration,
+    /// How long a web server may take to answer.
+    pub(super) answer: Duration,
+    /// How long a component that was well may be unwell before it is started again.
+    pub(super) hung: Duration,
     /// What ran for so long has not failed at the start.
     pub(super) steady: Duration,
     /// How long what ended waits for its next start; twice as long each time.
@@ -30,11 +36,14 @@ impl Default for Pace {
         let seconds = Duration::from_secs;
         Self {
             grace: seconds(60),
+            drain: seconds(600),
             short_grace: seconds(5),
             again: seconds(10),
             patience: seconds(300),
             impatient: seconds(1),
             calm: seconds(10),
+            answer: seconds(10),
+            hung: seconds(60),
             steady: seconds(60),
             first_pause: seconds(1),
             longest_pause: seconds(60),

@@ -12,13 +12,17 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process_group, pidfd_getfd, pidfd_open, pidfd_send_signal,
+};
 use tokio::io::unix::AsyncFd;
 use tokio::process::Command;
 
 use super::identity::Identity;
 use super::isolation::Isolation;
 use super::lines;
+#[cfg(test)]
+use super::program::Manner;
 use super::program::Program;
 use super::strays::COMPONENT;
 
@@ -32,8 +36,12 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts a program.
-    pub(super) fn start(program: &Program, isolation: &Isolation) -> io::Result<Self> {
+    /// Starts a program; a web server with its listening socket, as standard input.
+    pub(super) fn start(
+        program: &Program,
+        isolation: &Isolation,
+        socket: Option<OwnedFd>,
+    ) -> io::Result<Self> {
         let log = open_log(&program.log)?;
         let mut command = isolation.command(&program.arguments);
         command
@@ -41,7 +49,7 @@ impl Process {
             .envs(program.variables.iter().map(|(key, value)| (key, value.reveal())))
             .env(COMPONENT, &program.name)
             .current_dir(&program.directory)
-            .stdin(std::process::Stdio::null())
+            .stdin(socket.map_or_else(std::process::Stdio::null, std::process::Stdio::from))
             .stdout(log.try_clone()?)
             .stderr(log)
             .process_group(0);
@@ -70,6 +78,19 @@ impl Process {
         Ok(Self { identity, descriptor })
     }
 
+    /// A copy of a descriptor that it has open.
+    pub(super) fn descriptor(&self, number: i32) -> io::Result<OwnedFd> {
+        let copied = pidfd_getfd(self.descriptor.get_ref(), number, PidfdGetfdFlags::empty())?;
+        // Only now: as long as it lives, this was its own.
+        if self.identity.is_alive() { Ok(copied) } else { Err(ErrorKind::NotFound.into()) }
+    }
+
+    /// Asks it to end.
+    pub(super) fn terminate(&self) {
+        // By its descriptor: nobody else is ever meant.
+        let _ = pidfd_send_signal(self.descriptor.get_ref(), Signal::TERM);
+    }
+
     /// Waits for its end.
     pub(super) async fn ended(&self) {
         // A descriptor of a process is readable once it has ended, and stays so.
@@ -78,8 +99,7 @@ impl Process {
 
     /// Asks it to end, waits, and ends what is left of its group.
     pub(super) async fn stop(&self, grace: Duration) {
-        // By its descriptor: nobody else is ever meant.
-        let _ = pidfd_send_signal(self.descriptor.get_ref(), Signal::TERM);
+        self.terminate();
         let _ = tokio::time::timeout(grace, self.ended()).await;
         self.kill().await;
     }
@@ -125,16 +145,31 @@ pub(super) fn numbers() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The end of what a program wrote: where it failed that mostly says why.
-pub(super) fn last_words(log: &Path) -> Option<String> {
-    const WINDOW: u64 = 4096;
+/// Why a program failed, as far as what it wrote since its start tells: its last line that names an error, or else its
+/// last line.
+pub(super) fn last_words(log: &Path, since: u64) -> Option<String> {
+    const WINDOW: u64 = 16 * 1024;
     let file = File::open(log).ok()?;
     let length = file.metadata().ok()?.len();
-    let mut text = vec![0; usize::try_from(length.min(WINDOW)).ok()?];
-    std::os::unix::fs::FileExt::read_exact_at(&file, &mut text, length.saturating_sub(WINDOW)).ok()?;
+    let from = length.saturating_sub(WINDOW).max(since.min(length));
+    let mut text = vec![0; usize::try_from(length - from).ok()?];
+    std::os::unix::fs::FileExt::read_exact_at(&file, &mut text, from).ok()?;
     let text = String::from_utf8_lossy(&text);
-    let line = text.lines().rev().find_map(lines::of_component)?.text;
-    Some(line.chars().take(300).collect())
+    let said: Vec<String> =
+        text.lines().rev().filter_map(lines::of_component).map(|line| line.text).collect();
+    let error = said.iter().find(|line| names_an_error(line)).or(said.first())?;
+    Some(error.chars().take(300).collect())
+}
+
+/// Whether a line is the end of a traceback: the name of an exception, and mostly what it says.
+fn names_an_error(line: &str) -> bool {
+    let name = line.split([':', ' ']).next().unwrap_or_default();
+    name.ends_with("Error") || name.ends_with("Exception")
+}
+
+/// How much a program has written by now.
+pub(super) fn length_of(log: &Path) -> u64 {
+    fs::metadata(log).map_or(0, |metadata| metadata.len())
 }
 
 /// Arguments as a list that a command takes.
@@ -156,6 +191,7 @@ mod tests {
             variables: BTreeMap::from([("PODIUM_MARK".into(), Hidden::new(directory.display().to_string()))]),
             directory: directory.to_owned(),
             log: directory.join("log"),
+            manner: Manner::Restart,
         }
     }
 
@@ -171,19 +207,24 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for _ in 0..2 {
             let process =
-                Process::start(&shell(directory.path(), "echo one; echo two >&2"), &Isolation::None).unwrap();
+                Process::start(&shell(directory.path(), "echo one; echo two >&2"), &Isolation::None, None)
+                    .unwrap();
             process.ended().await;
         }
         let log = fs::read_to_string(directory.path().join("log")).unwrap();
         assert_eq!(log, "one\ntwo\none\ntwo\n");
-        assert_eq!(last_words(&directory.path().join("log")).as_deref(), Some("two"));
+        let log = directory.path().join("log");
+        assert_eq!(last_words(&log, 0).as_deref(), Some("two"));
+        assert_eq!(last_words(&log, length_of(&log)), None, "it said nothing since");
+        fs::write(&log, "ValueError: not enough values\nshutting down\n").unwrap();
+        assert_eq!(last_words(&log, 0).as_deref(), Some("ValueError: not enough values"));
     }
 
     #[tokio::test]
     async fn a_process_that_does_not_listen_ends_with_its_whole_group() {
         let directory = tempfile::tempdir().unwrap();
         let script = "trap '' TERM; sh -c 'trap \"\" TERM; echo up; while :; do sleep 1; done'";
-        let process = Process::start(&shell(directory.path(), script), &Isolation::None).unwrap();
+        let process = Process::start(&shell(directory.path(), script), &Isolation::None, None).unwrap();
         eventually(|| fs::read_to_string(directory.path().join("log")).is_ok_and(|text| text == "up\n"))
             .await;
         let group = process.identity.pid;
@@ -194,7 +235,8 @@ mod tests {
     #[tokio::test]
     async fn an_adopted_process_is_held_like_a_child_and_a_stranger_is_not_taken() {
         let directory = tempfile::tempdir().unwrap();
-        let process = Process::start(&shell(directory.path(), "exec sleep 1000"), &Isolation::None).unwrap();
+        let process =
+            Process::start(&shell(directory.path(), "exec sleep 1000"), &Isolation::None, None).unwrap();
         let again = Process::adopt(process.identity.clone()).unwrap();
         process.kill().await;
         again.ended().await;

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use aws_lc_rs::hmac;
+use serde::{Deserialize, Serialize};
 
 use crate::Hidden;
 
@@ -22,6 +23,23 @@ pub(super) struct Program {
     pub(super) directory: PathBuf,
     /// The file that it appends to.
     pub(super) log: PathBuf,
+    /// How it is replaced by a newer one.
+    pub(super) manner: Manner,
+}
+
+/// How a program that runs is replaced by a newer one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Manner {
+    /// It is ended, and then the newer one starts.
+    #[default]
+    Restart,
+    /// The newer one starts beside it on the same socket, and it is ended once that one serves.
+    Overlap,
+    /// It is ended once no task runs in it any more: it takes no further ones meanwhile.
+    Drain,
+    /// Being asked to end, it finishes its tasks and takes no further ones.
+    Finish,
 }
 
 impl Program {
@@ -58,6 +76,7 @@ mod tests {
                 .collect(),
             directory: "/".into(),
             log: "/log".into(),
+            manner: Manner::Restart,
         };
         let first = program(&["a", "bc"], &[("K", "v")]).fingerprint(&key);
         assert_eq!(first, program(&["a", "bc"], &[("K", "v")]).fingerprint(&key));

@@ -72,6 +72,8 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
     let Known { environment, place, runtime, web_port, .. } = known;
     let base_path = base_path(&environment.namespace);
     let local = format!("http://127.0.0.1:{web_port}{base_path}");
+    // Where it is reached on this machine is all that a web server has to know: a changed public URL is nothing to it.
+    // Whoever runs tasks makes links that people click: see `links`.
     let programs = runtime.programs();
     let mut all = Told::default();
     let (name, value) = mark(environment.id);
@@ -82,6 +84,8 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
     all.tell("USER", "airflow");
     all.tell("LOGNAME", "airflow");
     all.tell("TMPDIR", text(&place.temporary()));
+    all.tell("PODIUM_DRAIN", text(&place.drain()));
+    all.tell("PODIUM_STATUS", text(&place.status()));
     all.tell("LANG", "C.UTF-8");
     all.tell("PYTHONPATH", text(known.support));
     all.tell("PYTHONUNBUFFERED", "1");
@@ -92,7 +96,12 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
     // Airflow writes down its defaults at every first start; its home is not its own.
     all.tell("AIRFLOW_CONFIG", text(&place.temporary().join("airflow.cfg")));
     all.airflow("core", "load_examples", "False");
-    all.airflow("core", "executor", known.tasks.executor());
+    // Those whose tasks are the scheduler's children are ours: they can be drained.
+    let executor = match &known.tasks.celery {
+        Some(_) => known.tasks.executor().to_owned(),
+        None => format!("podium_airflow.executors.{}", known.tasks.executor()),
+    };
+    all.airflow("core", "executor", executor);
     all.secret("core", "fernet_key", &known.keys.fernet);
     all.airflow("core", "dags_folder", text(&code::dags(place).join("current")));
     all.secret("database", "sql_alchemy_conn", known.database);
@@ -104,9 +113,8 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
         all.secret("celery", "result_backend", &celery.results);
         all.airflow("operators", "default_queue", "default");
     }
-    let public = format!("{}{base_path}", known.public_url);
     if runtime.version.major() < 3 {
-        all.airflow("webserver", "base_url", public);
+        all.airflow("webserver", "base_url", base_path);
         all.airflow("webserver", "web_server_host", "127.0.0.1");
         all.airflow("webserver", "web_server_port", web_port.to_string());
         all.airflow("webserver", "workers", "1");
@@ -126,23 +134,13 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
             "classpath": "podium_bundle.VersionedBundle",
             "kwargs": { "folder": text(&code::dags(place)) },
         }]);
-        all.airflow("api", "base_url", public);
+        all.airflow("api", "base_url", base_path);
         all.airflow("api", "host", "127.0.0.1");
         all.airflow("api", "port", web_port.to_string());
         all.airflow("api", "workers", "1");
         all.secret("api", "secret_key", &known.keys.session);
         all.secret("api_auth", "jwt_secret", &known.keys.door);
-        all.airflow(
-            "core",
-            "auth_manager",
-            "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager",
-        );
-        all.airflow("core", "simple_auth_manager_users", "");
-        all.airflow(
-            "core",
-            "simple_auth_manager_passwords_file",
-            text(&place.temporary().join("no-passwords.json")),
-        );
+        all.airflow("core", "auth_manager", "podium_airflow.auth.DoorAuthManager");
         all.airflow("core", "execution_api_server_url", format!("{local}/execution/"));
         all.airflow("logging", "json_logs", "True");
         all.airflow("logging", "dag_processor_child_process_log_directory", text(&place.parser_logs()));
@@ -152,6 +150,15 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
         all.airflow("dag_processor", "min_file_process_interval", "5");
         all.airflow("workers", "min_heartbeat_interval", "1");
     }
+    all.0
+}
+
+/// What whoever runs tasks is told: how people reach the environment, for the links that tasks make.
+pub(super) fn links(known: &Known<'_>) -> Variables {
+    let mut all = Told::default();
+    let section = if known.runtime.version.major() < 3 { "webserver" } else { "api" };
+    let path = base_path(&known.environment.namespace);
+    all.airflow(section, "base_url", format!("{}{path}", known.public_url));
     all.0
 }
 

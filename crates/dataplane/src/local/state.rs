@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::identity::Identity;
 use super::layout::write_whole;
+use super::program::Manner;
 
 /// What is remembered of an environment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -37,6 +38,8 @@ pub(super) struct State {
     pub(super) starting: Option<String>,
     /// What was started, by component.
     pub(super) processes: BTreeMap<String, Started>,
+    /// How often components were started again because they had failed.
+    pub(super) restarts: BTreeMap<String, u64>,
 }
 
 /// A process that was started.
@@ -46,6 +49,9 @@ pub(super) struct Started {
     pub(super) identity: Identity,
     /// What it was started with.
     pub(super) fingerprint: String,
+    /// How it is replaced.
+    #[serde(default)]
+    pub(super) manner: Manner,
 }
 
 impl State {

@@ -3,8 +3,10 @@
 mod applying;
 mod bed;
 mod ending;
+mod hanging;
 mod moving;
 mod removing;
+mod replacing;
 mod returning;
 mod services;
 mod waiting;

@@ -1,5 +1,6 @@
 //! What an environment shows of itself while its keeper is at work.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use podium_api::Id;
@@ -27,6 +28,8 @@ pub(super) struct Shown {
     pub(super) note: Option<String>,
     /// Where its web server listens, while it does.
     pub(super) web_port: Option<u16>,
+    /// How often components were started again because they had failed.
+    pub(super) restarts: BTreeMap<String, u64>,
 }
 
 impl View {

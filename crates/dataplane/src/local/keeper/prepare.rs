@@ -14,6 +14,7 @@ use crate::local::database::{Database, Databases, migration, run_within};
 use crate::local::program::Program;
 use crate::local::runtimes::Runtime;
 use crate::local::settings::{self, EnvironmentKeys, Known};
+use crate::local::socket::Socket;
 use crate::local::state::State;
 use crate::local::tasks::Tasks;
 
@@ -25,6 +26,8 @@ pub(super) struct Prepared {
     pub(super) programs: Vec<Program>,
     pub(super) major: u32,
     pub(super) note: Option<String>,
+    /// Whether tasks run within the scheduler, which is silent meanwhile.
+    pub(super) is_sequential: bool,
     runtime: Runtime,
     /// What programs of the platform are told, such as those that migrate.
     variables: settings::Variables,
@@ -78,7 +81,14 @@ impl Keeper {
         };
         let programs = programs(&known, self.state.broker_port, &password);
         let variables = settings::platform(&known);
-        Ok(Prepared { programs, major: runtime.version.major(), note: tasks.note, runtime, variables })
+        Ok(Prepared {
+            programs,
+            major: runtime.version.major(),
+            is_sequential: tasks.is_sequential,
+            note: tasks.note,
+            runtime,
+            variables,
+        })
     }
 
     /// Learns what keeps this environment apart from the others.
@@ -128,6 +138,17 @@ impl Keeper {
         database.drop(&runtime).await
     }
 
+    /// Whether the database has to be brought to another runtime first.
+    fn must_migrate(&self, prepared: &Prepared) -> bool {
+        let version = prepared.runtime.version.to_string();
+        self.state.migrated_for.as_ref().is_some_and(|before| *before != version)
+    }
+
+    /// Lets running tasks end where everything has to stop for a while; tells whether to go on.
+    pub(super) async fn make_way(&mut self, environment: &Environment, prepared: &Prepared) -> bool {
+        !self.must_migrate(prepared) || self.drain_before("the runtime changes", environment).await
+    }
+
     /// Brings the database to the runtime, with nobody using it.
     pub(super) async fn migrate(&mut self, prepared: &Prepared) -> Result<(), Trouble> {
         let Prepared { runtime, variables, .. } = prepared;
@@ -150,34 +171,22 @@ impl Keeper {
         Ok(())
     }
 
-    /// Finds ports for what has none, or whose port was taken by somebody else while it did not run.
+    /// Opens the web server's socket, and finds a port for the broker, or another one where somebody else took it while
+    /// it did not run.
     fn ports(&mut self) -> std::io::Result<()> {
-        let runs = |name: &str| self.kept.contains_key(name);
-        let (web, broker) = (runs("apiserver") || runs("webserver"), runs("broker"));
-        // Held until all are found, so that no two are the same.
-        let mut held = Vec::new();
-        for (port, is_used) in [(&mut self.state.web_port, web), (&mut self.state.broker_port, broker)] {
-            if is_used {
-                continue;
-            }
-            let listener = match *port {
-                0 => listen(0)?,
-                known => listen(known).or_else(|_| listen(0))?,
-            };
-            *port = listener.local_addr()?.port();
-            held.push(listener);
+        if self.socket.is_none() && self.web_server().is_none() {
+            let socket = Socket::open(self.state.web_port)?;
+            self.state.web_port = socket.port()?;
+            self.socket = Some(socket);
+        }
+        if !self.kept.contains_key("broker") {
+            let listen = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+            let known = self.state.broker_port;
+            let listener = if known == 0 { listen(0) } else { listen(known).or_else(|_| listen(0)) };
+            self.state.broker_port = listener?.local_addr()?.port();
         }
         Ok(())
     }
-
-    /// Whether somebody else listens where the web server is to start.
-    pub(super) fn is_port_taken(&self) -> bool {
-        self.web_server().is_none() && listen(self.state.web_port).is_err()
-    }
-}
-
-fn listen(port: u16) -> std::io::Result<TcpListener> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, port))
 }
 
 /// All components together: the scheduler, the web server, and a worker of each queue.

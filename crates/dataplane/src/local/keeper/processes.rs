@@ -1,6 +1,5 @@
 //! The processes of an environment: taken over, started, ended.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
@@ -8,25 +7,57 @@ use podium_api::Timestamp;
 use tokio::time::Instant;
 
 use super::{Keeper, Kept};
-use crate::local::process::Process;
-use crate::local::program::Program;
+use crate::local::components::{RETIRING, is_web};
+use crate::local::process::{Process, length_of};
+use crate::local::program::{Manner, Program};
+use crate::local::socket::Socket;
 use crate::local::state::Started;
+
+impl Kept {
+    fn new(process: Process, fingerprint: String, manner: Manner, log_start: u64) -> Self {
+        Self {
+            process,
+            fingerprint,
+            started_at: Timestamp::from_millis(0),
+            since: Instant::now(),
+            manner,
+            log_start,
+            was_well: false,
+            unwell_since: None,
+            ends_by: None,
+        }
+    }
+}
 
 impl Keeper {
     /// Takes over the processes that were started before.
     pub(super) fn adopt(&mut self) {
         let started = std::mem::take(&mut self.state.processes);
-        for (name, Started { identity, fingerprint }) in started {
-            let Ok(process) = Process::adopt(identity.clone()) else {
-                self.leaderless.push(identity.pid);
+        for (name, started) in started {
+            let Ok(process) = Process::adopt(started.identity.clone()) else {
+                self.leaderless.push(started.identity.pid);
                 continue;
             };
-            self.state.processes.insert(name.clone(), Started { identity, fingerprint: fingerprint.clone() });
-            let (started_at, since) = (Timestamp::from_millis(0), Instant::now());
-            self.kept.insert(name, Kept { process, fingerprint, started_at, since });
+            if is_web(&name) && self.socket.is_none() {
+                match Socket::of(&process, self.state.web_port) {
+                    Ok(socket) => self.socket = Some(socket),
+                    Err(error) => {
+                        tracing::warn!(id = %self.id, %error, "the socket of a web server stays its own until it ends");
+                    }
+                }
+            }
+            let log_start = length_of(&self.place.component_log(&name));
+            let (fingerprint, manner) = (started.fingerprint.clone(), started.manner);
+            self.state.processes.insert(name.clone(), started);
+            let kept = Kept {
+                started_at: Timestamp::from_millis(0),
+                was_well: true,
+                ..Kept::new(process, fingerprint, manner, log_start)
+            };
+            self.kept.insert(name, kept);
         }
-        self.answered = self.web_server();
-        self.warmed = self.answered;
+        self.answered = self.web_server().is_some();
+        self.warmed = self.web_server();
         self.show_door();
     }
 
@@ -41,30 +72,15 @@ impl Keeper {
 
     /// The process of the web server.
     pub(super) fn web_server(&self) -> Option<i32> {
-        let web = ["apiserver", "webserver"].iter().find_map(|name| self.kept.get(*name));
+        let web = ["apiserver", "webserver", RETIRING].iter().find_map(|name| self.kept.get(*name));
         web.map(|kept| kept.process.identity.pid)
     }
 
-    /// Shows where the web server listens, if it does.
-    pub(super) fn show_door(&self) {
-        let listens = self.answered.is_some() && self.answered == self.web_server();
-        let port = listens.then_some(self.state.web_port);
+    /// Shows where the web server listens, if somebody serves there.
+    pub(super) fn show_door(&mut self) {
+        self.answered &= self.web_server().is_some();
+        let port = self.answered.then_some(self.state.web_port);
         self.view.change(|shown| shown.web_port = port);
-    }
-
-    /// Ends the processes that are not as they should be any more.
-    pub(super) async fn converge(&mut self, programs: &[Program]) {
-        let key = self.plane.key(self.id, "fingerprint");
-        let wanted: BTreeMap<&str, String> =
-            programs.iter().map(|program| (program.name.as_str(), program.fingerprint(&key))).collect();
-        let is_right = |name: &str, kept: &Kept| wanted.get(name) == Some(&kept.fingerprint);
-        let names: Vec<String> = self
-            .kept
-            .iter()
-            .filter(|(name, kept)| !is_right(name, kept))
-            .map(|(name, _)| name.clone())
-            .collect();
-        self.stop(names, self.pace().grace).await;
     }
 
     /// Starts a program, and remembers it before anything else happens.
@@ -72,19 +88,36 @@ impl Keeper {
         let started_at = (self.plane.services.clock)();
         self.state.starting = Some(program.name.clone());
         self.remember();
-        let process = Process::start(program, &self.isolation);
+        let socket = match &self.socket {
+            Some(socket) if is_web(&program.name) => Some(socket.lend()?),
+            _ => None,
+        };
+        let log_start = length_of(&program.log);
+        let process = Process::start(program, &self.isolation, socket);
         self.state.starting = None;
         let process = process?;
         if let Err(error) = self.plane.cgroups.join(self.id, process.identity.pid) {
             tracing::warn!(id = %self.id, component = program.name, %error, "a process is not within its bounds");
         }
         let fingerprint = program.fingerprint(&self.plane.key(self.id, "fingerprint"));
-        let started = Started { identity: process.identity.clone(), fingerprint: fingerprint.clone() };
+        let started = Started {
+            identity: process.identity.clone(),
+            fingerprint: fingerprint.clone(),
+            manner: program.manner,
+        };
         self.state.processes.insert(program.name.clone(), started);
-        self.kept
-            .insert(program.name.clone(), Kept { process, fingerprint, started_at, since: Instant::now() });
+        let kept = Kept { started_at, ..Kept::new(process, fingerprint, program.manner, log_start) };
+        self.kept.insert(program.name.clone(), kept);
         self.remember();
         Ok(())
+    }
+
+    /// Takes a process that has ended off the list.
+    pub(super) fn forget_process(&mut self, name: &str) {
+        self.kept.remove(name);
+        self.state.processes.remove(name);
+        self.remember();
+        self.show_door();
     }
 
     /// Ends everything that runs, also what has run away.
@@ -94,12 +127,17 @@ impl Keeper {
         self.strays().end().await;
     }
 
-    /// Ends processes side by side: those that feed others last.
+    /// Ends processes side by side: first those that run tasks, then those that tasks need, and those that feed others
+    /// last.
     async fn stop(&mut self, names: Vec<String>, grace: Duration) {
-        let (last, first): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name == "broker");
-        for group in [first, last] {
-            if group.iter().any(|name| matches!(name.as_str(), "apiserver" | "webserver")) {
-                self.answered = None;
+        let (last, rest): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name == "broker");
+        let runs_tasks = |name: &String| {
+            matches!(self.kept[name].manner, Manner::Drain | Manner::Finish) || name == "scheduler"
+        };
+        let (first, then): (Vec<_>, Vec<_>) = rest.into_iter().partition(runs_tasks);
+        for group in [first, then, last] {
+            if group.iter().any(|name| is_web(name)) {
+                self.answered = false;
                 self.show_door();
             }
             let ending = group.iter().filter_map(|name| self.kept.get(name));

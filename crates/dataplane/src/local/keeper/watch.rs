@@ -2,24 +2,16 @@
 
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
-use podium_domain::deployments::plan::{Health, Rollout};
+use podium_domain::deployments::plan::{Component, Health, Rollout};
 use tokio::time::Instant;
 
 use super::Keeper;
 use super::prepare::Prepared;
 use crate::Environment;
-use crate::local::pace::Pace;
+use crate::local::components::{RETIRING, is_web};
 use crate::local::process::last_words;
 use crate::local::program::Program;
 use crate::local::settings;
-
-/// A component that ended.
-#[derive(Default)]
-pub(super) struct Trouble {
-    times: u32,
-    start_at: Option<Instant>,
-    why: String,
-}
 
 /// How the components do, by name.
 type Healths = Vec<(String, Result<(), String>)>;
@@ -27,8 +19,8 @@ type Healths = Vec<(String, Result<(), String>)>;
 /// What a look at an environment found.
 struct Look {
     healths: Healths,
-    /// The web server that answered.
-    answered: Option<i32>,
+    /// Whether a web server answered.
+    answered: bool,
     /// The web server whose interface for tasks is built.
     warmed: Option<i32>,
 }
@@ -42,12 +34,17 @@ impl Keeper {
             self.state.web_port,
             settings::base_path(&environment.namespace)
         );
-        let given_up = Instant::now() + pace.patience;
+        let mut given_up = Instant::now() + pace.patience;
         let mut is_done = false;
         let mut orders = self.orders.clone();
         while !self.has_changed() {
-            if self.is_port_taken() {
+            // Its socket was its own, and went with it: another one has to be found.
+            if self.socket.is_none() && self.web_server().is_none() {
                 return;
+            }
+            let outdated = self.replace_outdated(environment, prepared).await;
+            if !outdated.is_empty() {
+                given_up = Instant::now() + pace.patience;
             }
             self.start_missing(&prepared.programs);
             // Answers may take their time; what ends meanwhile does not wait for them.
@@ -65,9 +62,19 @@ impl Keeper {
                 }
                 Err(None) => continue,
             };
-            (self.answered, self.warmed) = (look.answered.or(self.answered), look.warmed.or(self.warmed));
+            (self.answered, self.warmed) = (look.answered || self.answered, look.warmed.or(self.warmed));
             self.show_door();
-            let are_up = look.healths.iter().all(|(_, health)| health.is_ok());
+            self.end_hung(&look.healths).await;
+            let healths: Healths = look
+                .healths
+                .into_iter()
+                .map(|(name, health)| {
+                    let retiring = (name == "apiserver").then(|| outdated.get(RETIRING)).flatten();
+                    let waits = outdated.get(&name).or(retiring);
+                    (name, waits.map_or(health, |why| Err(why.clone())))
+                })
+                .collect();
+            let are_up = healths.iter().all(|(_, health)| health.is_ok()) && outdated.is_empty();
             if !is_done && (are_up || Instant::now() > given_up) {
                 is_done = true;
                 self.state.running = environment.running();
@@ -75,7 +82,7 @@ impl Keeper {
                 let (running, note) = (self.state.running.clone(), prepared.note.clone());
                 self.view.change(|shown| (shown.running, shown.note) = (running, note));
             }
-            self.show(if is_done { Rollout::Done } else { Rollout::Underway }, look.healths);
+            self.show(if is_done { Rollout::Done } else { Rollout::Underway }, healths);
             let pause = if are_up { pace.calm } else { pace.impatient };
             let ended = tokio::select! {
                 name = self.any_end() => Some(name),
@@ -135,32 +142,31 @@ impl Keeper {
     async fn note_end(&mut self, name: &str, programs: &[Program]) {
         let Some(kept) = self.kept.get(name) else { return };
         kept.process.kill().await;
-        let is_steady = kept.since.elapsed() > self.pace().steady;
-        self.kept.remove(name);
-        self.state.processes.remove(name);
-        self.remember();
-        self.show_door();
-        let words =
-            programs.iter().find(|program| program.name == name).and_then(|program| last_words(&program.log));
-        tracing::warn!(id = %self.id, component = name, "a component ended and is started again");
-        let pace = self.pace();
-        let trouble = self.troubles.entry(name.to_owned()).or_default();
-        if is_steady {
-            trouble.times = 0;
+        let (is_steady, is_expected, log_start) =
+            (kept.since.elapsed() > self.pace().steady, kept.ends_by.is_some(), kept.log_start);
+        self.forget_process(name);
+        let is_wanted = programs.iter().any(|program| program.name == name);
+        if is_expected || !is_wanted {
+            return;
         }
+        let words = last_words(&self.place.component_log(name), log_start);
         let why = words.map_or_else(|| "it ended".into(), |words| format!("it ended: {words}"));
-        trouble.fail(&why, &pace);
-        let why = trouble.why.clone();
+        let why = self.note_failure(name, &why, is_steady);
         self.view.change(|shown| {
-            for component in shown.components.iter_mut().filter(|component| component.name == name) {
-                component.health = Health::Down(why.clone());
+            let health = Health::Down(why);
+            match shown.components.iter_mut().find(|component| component.name == name) {
+                Some(component) => component.health = health,
+                None => shown.components.push(Component { name: name.to_owned(), health }),
             }
         });
     }
 
     /// Asks how each component does.
     async fn look(&self, base: &str, prepared: &Prepared) -> Look {
-        let heard = self.plane.probes.ask(base, prepared.major).await;
+        let heard = match self.why_silent(prepared.major) {
+            None => self.plane.probes.ask(base, prepared.major).await,
+            Some(why) => Err(why.to_owned()),
+        };
         let web = self.web_server();
         let is_warm = match &heard {
             Ok(_) if prepared.major >= 3 && self.warmed != web => self.plane.probes.warm_up(base).await,
@@ -175,32 +181,21 @@ impl Keeper {
                     Err(trouble.unwrap_or_else(|| "it is not started yet".into())),
                 );
             };
-            let is_web = matches!(name, "apiserver" | "webserver");
+            let alive = self.liveness(name, kept, heard.as_ref().ok(), prepared.is_sequential);
             let health = match &heard {
-                Ok(_) if is_web => is_warm.clone(),
-                Ok(heard) => heard.of(name, kept.started_at),
-                Err(why) if is_web => Err(why.clone()),
-                // Nobody can tell; what cannot be asked is not said to be broken.
-                Err(_) => Ok(()),
+                Ok(_) if is_web(name) => alive.and_then(|()| is_warm.clone()),
+                Err(why) if is_web(name) => alive.and_then(|()| Err(why.clone())),
+                // Where nobody can tell, what cannot be asked is not said to be broken.
+                _ => alive,
             };
-            (program.name.clone(), health)
+            // What failed before and is not well again says why it failed.
+            let failed = self.troubles.get(name).filter(|_| !kept.was_well).map(|trouble| &trouble.why);
+            (program.name.clone(), health.map_err(|why| failed.cloned().unwrap_or(why)))
         };
         Look {
             healths: prepared.programs.iter().map(health).collect(),
-            answered: heard.is_ok().then_some(web).flatten(),
+            answered: heard.is_ok() && web.is_some(),
             warmed: (heard.is_ok() && is_warm.is_ok()).then_some(web).flatten(),
         }
-    }
-}
-
-impl Trouble {
-    fn fail(&mut self, why: &str, pace: &Pace) {
-        let pause = pace.pause(self.times);
-        self.times += 1;
-        self.start_at = Some(Instant::now() + pause);
-        let times = if self.times == 1 { "once".to_owned() } else { format!("{} times", self.times) };
-        // The same words until something happens: every change of them is written down.
-        self.why =
-            format!("{why}; that happened {times}, and it starts again {} s later", pause.as_secs_f32());
     }
 }

@@ -79,7 +79,9 @@ const BOTH: &[&str] = &[
     "LOGNAME",
     "MALLOC_ARENA_MAX",
     "PATH",
+    "PODIUM_DRAIN",
     "PODIUM_ENVIRONMENT",
+    "PODIUM_STATUS",
     "PYTHONDONTWRITEBYTECODE",
     "PYTHONPATH",
     "PYTHONUNBUFFERED",
@@ -97,8 +99,6 @@ const THREE: &[&str] = &[
     "AIRFLOW__API__WORKERS",
     "AIRFLOW__CORE__AUTH_MANAGER",
     "AIRFLOW__CORE__EXECUTION_API_SERVER_URL",
-    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE",
-    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS",
     "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST",
     "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_STORAGE_PATH",
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL",
@@ -151,14 +151,17 @@ fn the_web_server_listens_here_only_and_answers_below_its_public_path() {
     let web = program(&three, "apiserver");
     assert_eq!(value(web, "AIRFLOW__API__HOST"), Some("127.0.0.1"));
     assert_eq!(value(web, "AIRFLOW__API__PORT"), Some("4001"));
-    let public = Some("https://podium.example/airflow/calm-river-1234");
-    assert_eq!(value(web, "AIRFLOW__API__BASE_URL"), public);
+    let (path, public) =
+        (Some("/airflow/calm-river-1234"), Some("https://podium.example/airflow/calm-river-1234"));
+    assert_eq!(value(web, "AIRFLOW__API__BASE_URL"), path, "another public URL is nothing to it");
+    assert_eq!(value(program(&three, "scheduler"), "AIRFLOW__API__BASE_URL"), public, "links of tasks");
     let tasks = Some("http://127.0.0.1:4001/airflow/calm-river-1234/execution/");
     assert_eq!(value(web, "AIRFLOW__CORE__EXECUTION_API_SERVER_URL"), tasks);
     let two = told(&environment(), "2.11.2");
     let web = program(&two, "webserver");
     assert_eq!(value(web, "AIRFLOW__WEBSERVER__WEB_SERVER_HOST"), Some("127.0.0.1"));
-    assert_eq!(value(web, "AIRFLOW__WEBSERVER__BASE_URL"), public);
+    assert_eq!(value(web, "AIRFLOW__WEBSERVER__BASE_URL"), path);
+    assert_eq!(value(program(&two, "scheduler"), "AIRFLOW__WEBSERVER__BASE_URL"), public);
 }
 
 #[test]

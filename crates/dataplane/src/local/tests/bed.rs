@@ -13,10 +13,10 @@ use podium_api::enums::DeploymentType;
 use podium_api::{Id, Timestamp};
 use podium_domain::deployments::Spec;
 use podium_domain::deployments::plan::{Health, Observed, Rollout};
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
-use super::services::{Nowhere, Shelf, key};
+use super::services::{Kept, Shelf, key};
 use crate::local::cgroups::Cgroups;
 use crate::local::identity::Identity;
 use crate::local::layout::Place;
@@ -53,7 +53,7 @@ pub(crate) struct Bed {
     directory: TempDir,
     pub(crate) id: Id,
     /// Held by everybody who follows logs.
-    pub(crate) logs: Arc<Nowhere>,
+    pub(crate) logs: Arc<Kept>,
 }
 
 impl Bed {
@@ -99,6 +99,7 @@ impl Bed {
             .replace("@PYTHON@", real.trim())
             .replace("@SERVER@", self.path("server.py").to_str().unwrap());
         program(&self.airflow(version), &script);
+        program(&self.airflow(version).with_file_name("python"), &script);
         let python = Python { path: self.python(), version: (3, 12) };
         fs::write(runtime.join(READY), seal(locks::of(version).unwrap(), &python)).unwrap();
         self
@@ -132,11 +133,14 @@ impl Bed {
         let millis = Duration::from_millis;
         let mut pace = Pace {
             grace: PATIENCE,
+            drain: PATIENCE,
             short_grace: PATIENCE,
             again: millis(20),
             patience: PATIENCE,
             impatient: millis(20),
             calm: millis(50),
+            answer: PATIENCE,
+            hung: PATIENCE,
             steady: PATIENCE,
             first_pause: millis(10),
             longest_pause: millis(100),
@@ -278,4 +282,22 @@ fn program(path: &Path, text: &str) {
     fs::write(&draft, text).unwrap();
     fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).unwrap();
     fs::rename(&draft, path).unwrap();
+}
+
+/// Waits for a value that nobody tells of.
+pub(crate) async fn eventually_some<T>(mut what: impl FnMut() -> Option<T>) -> T {
+    let waiting = async {
+        loop {
+            if let Some(value) = what() {
+                return value;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("in vain")
+}
+
+/// Kills a process as a crash would.
+pub(crate) fn kill(identity: &Identity) {
+    kill_process(Pid::from_raw(identity.pid).unwrap(), Signal::KILL).unwrap();
 }

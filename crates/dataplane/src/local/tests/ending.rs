@@ -43,12 +43,12 @@ fn ends(seen: &podium_domain::deployments::plan::Observed) -> Option<(u32, f64)>
 #[tokio::test]
 async fn what_cannot_start_says_why() {
     let bed = Bed::new().with_runtime("3.3.2");
-    fs::remove_file(bed.airflow("3.3.2")).unwrap();
+    fs::remove_file(bed.airflow("3.3.2").with_file_name("python")).unwrap();
     let plane = bed.open();
     plane.apply(&bed.environment(1)).await.unwrap();
     let seen = bed.until(&plane, |seen| trouble(seen, "triggerer").is_some()).await;
     let why = trouble(&seen, "triggerer").unwrap();
-    assert!(why.contains("bin/airflow") && why.contains("not found"), "{why}");
+    assert!(why.contains("bin/python") && why.contains("not found"), "{why}");
 }
 
 #[tokio::test]

@@ -2,10 +2,24 @@
 # Behaves as Apache Airflow does towards whoever keeps it, and as it is told by files named like its commands.
 journal='@JOURNAL@'
 told='@TOLD@'
+case "$1" in
+    */podium_launch.py) shift ;;
+esac
 printf '%s|%s|%s|%s|%s|%s\n' "$$" '@VERSION@' "$*" "$AIRFLOW__CORE__PARALLELISM" "$(umask)" "$(ulimit -S -n)" >>"$journal"
 if [ -f "$told/$1" ]; then . "$told/$1"; fi
 case "$1" in
     api-server | webserver) exec '@PYTHON@' -I -S '@SERVER@' "$told" ;;
     db) exit 0 ;;
+    scheduler)
+        # Its tasks run for as long as a file says so.
+        while :; do
+            if [ -s "$PODIUM_DRAIN" ] && [ ! -e "$told/busy" ]; then cp "$PODIUM_DRAIN" "$PODIUM_STATUS/drained"; fi
+            sleep 0.02
+        done
+        ;;
+    celery)
+        touch "$PODIUM_STATUS/$PODIUM_COMPONENT.progress"
+        exec sleep 100000
+        ;;
     *) exec sleep 100000 ;;
 esac

@@ -5,12 +5,15 @@ import http.server
 import json
 import os
 import pathlib
+import socket
 import sys
 import time
 
 TOLD = pathlib.Path(sys.argv[1])
-PORT = os.environ.get("AIRFLOW__API__PORT") or os.environ["AIRFLOW__WEBSERVER__WEB_SERVER_PORT"]
-BASE = "/airflow/" + os.environ.get("AIRFLOW__API__BASE_URL", "/").rsplit("/", 1)[1]
+BASE = os.environ.get("AIRFLOW__API__BASE_URL", "")
+# As the launcher does.
+SOCKET = 100
+os.dup2(0, SOCKET)
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
@@ -22,7 +25,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
         names = ("scheduler", "triggerer", "dag_processor")
         report = {name: {"status": "healthy", f"latest_{name}_heartbeat": now} for name in names}
         known = (BASE + "/api/v2/monitor/health", BASE + "/execution/health")
-        is_known = self.path in known or self.path.endswith("/health") and "AIRFLOW__API__PORT" not in os.environ
+        is_known = self.path in known or self.path.endswith("/health") and not BASE
         self.send_response(200 if is_known else 404)
         self.end_headers()
         self.wfile.write(json.dumps(report).encode())
@@ -31,4 +34,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
         pass
 
 
-http.server.ThreadingHTTPServer(("127.0.0.1", int(PORT)), Answers).serve_forever()
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers, bind_and_activate=False)
+server.socket = socket.socket(fileno=SOCKET)
+(pathlib.Path(os.environ["PODIUM_STATUS"]) / f"{os.getpid()}.ready").touch()
+server.serve_forever()

@@ -6,9 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use podium_domain::deployments::plan::Rollout;
-use rustix::process::{Pid, Signal, kill_process};
 
-use super::bed::{Bed, eventually};
+use super::bed::{Bed, eventually, kill};
 use crate::DataPlane as _;
 use crate::local::identity::Identity;
 
@@ -80,10 +79,6 @@ async fn child(bed: &Bed) -> Identity {
     let read = || fs::read_to_string(&path).ok()?.trim().parse().ok();
     eventually(|| read().is_some()).await;
     Identity::of(read().unwrap()).unwrap()
-}
-
-fn kill(identity: &Identity) {
-    kill_process(Pid::from_raw(identity.pid).unwrap(), Signal::KILL).unwrap();
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! What a plane is given in these tests.
 
+use std::sync::Mutex;
+
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use podium_api::Id;
@@ -27,12 +29,19 @@ impl Archives for Shelf {
     }
 }
 
-/// Takes every line and keeps none.
+/// Takes every line, and keeps what it says.
 #[derive(Default)]
-pub(crate) struct Nowhere;
+pub(crate) struct Kept(Mutex<Vec<String>>);
 
-impl Logs for Nowhere {
-    fn append(&self, _: Vec<LogLine>) -> Answer<'_, ()> {
+impl Kept {
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Logs for Kept {
+    fn append(&self, lines: Vec<LogLine>) -> Answer<'_, ()> {
+        self.0.lock().unwrap().extend(lines.into_iter().map(|line| line.text));
         Box::pin(async { Ok(()) })
     }
 }

@@ -1,12 +1,13 @@
 //! What is not there yet is said, and nothing is shown before it is true.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-use podium_domain::deployments::plan::Rollout;
+use podium_domain::deployments::plan::{Health, Rollout};
 
-use super::bed::{Bed, trouble};
+use super::bed::{Bed, eventually, eventually_some, kill, trouble};
 use crate::DataPlane as _;
+use crate::local::identity::Identity;
 
 #[tokio::test]
 async fn a_machine_without_python_says_what_to_install() {
@@ -27,7 +28,7 @@ async fn there_is_no_door_before_somebody_answers_behind_it() {
     let plane = bed.open();
     plane.apply(&bed.environment(1)).await.unwrap();
     let seen = bed.until(&plane, |seen| trouble(seen, "apiserver").is_some()).await;
-    assert_eq!(trouble(&seen, "apiserver").unwrap(), "it does not listen yet");
+    assert_eq!(trouble(&seen, "apiserver").unwrap(), "it does not serve yet");
     assert_eq!(plane.door(bed.id).await, Ok(None));
     fs::write(bed.path("told").join("go"), "").unwrap();
     bed.bring_up(&plane, &bed.environment(1)).await;
@@ -49,25 +50,52 @@ async fn hibernating_ends_everything_and_waking_finds_the_same_database() {
     assert!(before.values().all(|identity| !identity.is_alive()));
     assert!(bed.processes().is_empty());
     assert_eq!(plane.door(bed.id).await, Ok(None));
-    let web_port = bed.state().web_port;
-    let _somebody_else = TcpListener::bind((Ipv4Addr::LOCALHOST, web_port)).unwrap();
     bed.bring_up(&plane, &bed.environment(3)).await;
     assert_eq!(fs::read_to_string(&database).unwrap(), "what was learned");
-    assert_ne!(bed.state().web_port, web_port, "that one was taken meanwhile");
 }
 
 #[tokio::test]
-async fn a_web_server_whose_port_is_taken_gets_another() {
+async fn nobody_takes_the_port_of_a_web_server_that_restarts() {
     let bed = Bed::new().with_runtime("3.3.2");
-    bed.tell("api-server", "echo cannot yet; exit 1");
     let plane = bed.open();
-    plane.apply(&bed.environment(1)).await.unwrap();
-    bed.until(&plane, |seen| trouble(seen, "apiserver").is_some_and(|why| why.contains("cannot yet"))).await;
+    bed.bring_up(&plane, &bed.environment(1)).await;
     let web_port = bed.state().web_port;
-    let _somebody_else = TcpListener::bind((Ipv4Addr::LOCALHOST, web_port)).unwrap();
+    let rival = || TcpListener::bind((Ipv4Addr::LOCALHOST, web_port)).map(drop);
+    bed.tell("api-server", "echo cannot yet; exit 1");
+    kill(&bed.processes()["apiserver"]);
+    bed.until(&plane, |seen| trouble(seen, "apiserver").is_some_and(|why| why.contains("cannot yet"))).await;
+    assert!(rival().is_err(), "it is held while nobody serves");
+    // Whoever asks meanwhile waits, and is not refused.
+    let waiting = TcpStream::connect((Ipv4Addr::LOCALHOST, web_port)).unwrap();
     bed.untell("api-server");
-    bed.until(&plane, |seen| seen.rollout == Rollout::Done).await;
+    bed.until(&plane, |seen| seen.components.iter().all(|one| one.health == Health::Up)).await;
+    drop(waiting);
+    assert_eq!(bed.state().web_port, web_port);
+    drop(plane);
+    assert!(rival().is_err(), "its process holds it while the control plane is away");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    bed.tell("api-server", "echo cannot again; exit 1");
+    kill(&bed.processes()["apiserver"]);
+    bed.until(&plane, |seen| trouble(seen, "apiserver").is_some_and(|why| why.contains("cannot again")))
+        .await;
+    assert!(rival().is_err(), "a socket that was taken back is held, too");
+}
+
+#[tokio::test]
+async fn a_port_that_was_taken_while_nothing_ran_is_given_up() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    let (web_port, processes) = (bed.state().web_port, bed.processes());
+    drop(plane);
+    processes.values().for_each(kill);
+    eventually(|| !processes.values().any(Identity::is_alive)).await;
+    let somebody_else = eventually_some(|| TcpListener::bind((Ipv4Addr::LOCALHOST, web_port)).ok()).await;
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
     let door = plane.door(bed.id).await.unwrap().unwrap();
     assert_ne!(door.address.port(), web_port);
     assert_eq!(door.address.port(), bed.state().web_port);
+    drop(somebody_else);
 }

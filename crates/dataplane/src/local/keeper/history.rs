@@ -1,0 +1,66 @@
+//! What went wrong with components: how often, why, and when they start again. People find it in the log of each.
+
+use tokio::time::Instant;
+
+use super::Keeper;
+use crate::LogLine;
+use crate::local::components;
+use crate::local::pace::Pace;
+
+/// A component that failed.
+#[derive(Default)]
+pub(super) struct Trouble {
+    pub(super) times: u32,
+    pub(super) start_at: Option<Instant>,
+    pub(super) why: String,
+}
+
+impl Trouble {
+    pub(super) fn fail(&mut self, why: &str, pace: &Pace) {
+        let pause = pace.pause(self.times);
+        self.times += 1;
+        self.start_at = Some(Instant::now() + pause);
+        let times = if self.times == 1 { "once".to_owned() } else { format!("{} times", self.times) };
+        // The same words until something happens: every change of them is written down.
+        self.why =
+            format!("{why}; that happened {times}, and it starts again {} s later", pause.as_secs_f32());
+    }
+}
+
+impl Keeper {
+    /// Notes that a component failed, and when it starts again.
+    pub(super) fn note_failure(&mut self, name: &str, why: &str, is_steady: bool) -> String {
+        let pace = self.pace();
+        let trouble = self.troubles.entry(name.to_owned()).or_default();
+        if is_steady {
+            trouble.times = 0;
+        }
+        trouble.fail(why, &pace);
+        let why = trouble.why.clone();
+        tracing::warn!(id = %self.id, component = name, why, "a component failed and is started again");
+        *self.state.restarts.entry(name.to_owned()).or_default() += 1;
+        let restarts = self.state.restarts.clone();
+        self.view.change(|shown| shown.restarts = restarts);
+        self.remember();
+        self.write_down(name, &why);
+        why
+    }
+
+    /// Puts a line of the supervisor's own into the log of a component.
+    fn write_down(&self, component: &str, what: &str) {
+        let Some(source) = components::source(component) else { return };
+        let line = LogLine {
+            deployment_id: self.id,
+            source: source.to_owned(),
+            timestamp: (self.plane.services.clock)(),
+            text: format!("podium.supervisor: {component}: {what}"),
+        };
+        let logs = std::sync::Arc::clone(&self.plane.services.logs);
+        let id = self.id;
+        tokio::spawn(async move {
+            if let Err(fault) = logs.append(vec![line]).await {
+                tracing::warn!(%id, %fault, "a restart of a component is not in its log");
+            }
+        });
+    }
+}

@@ -1,0 +1,125 @@
+//! Replaces processes that are not as they should be any more, without hurting what runs in them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Keeper;
+use super::drain::waiting;
+use super::prepare::Prepared;
+use crate::Environment;
+use crate::local::components::RETIRING;
+use crate::local::identity::is_stopped;
+use crate::local::program::{Manner, Program};
+
+/// How long a web server may finish its requests once another one serves.
+const LAST_REQUESTS: Duration = Duration::from_secs(30);
+
+/// What is still to be replaced, and what is waited for.
+pub(super) type Outdated = BTreeMap<String, String>;
+
+impl Keeper {
+    /// Takes the next step with everything that is outdated; it is called again until nothing is.
+    pub(super) async fn replace_outdated(
+        &mut self,
+        environment: &Environment,
+        prepared: &Prepared,
+    ) -> Outdated {
+        let mut waits = Outdated::new();
+        for name in self.outdated(&prepared.programs) {
+            let Some(kept) = self.kept.get(&name) else { continue };
+            if let Some(by) = kept.ends_by {
+                if Instant::now() >= by {
+                    kept.process.kill().await;
+                }
+                waits.insert(name, "an older one is ending".into());
+                continue;
+            }
+            let wait = match kept.manner {
+                _ if name == RETIRING => self.retire_web(),
+                Manner::Overlap if prepared.programs.iter().any(|program| program.name == name) => {
+                    self.step_aside(&name)
+                }
+                Manner::Drain => {
+                    let until = self.begin_drain(self.drain_grace(environment));
+                    if self.is_drained() {
+                        // After the grace whatever still runs is not waited for any longer.
+                        self.ask_to_end(&name, self.pace().grace)
+                    } else {
+                        waiting("it restarts", until)
+                    }
+                }
+                Manner::Finish => self.ask_to_end(&name, self.drain_grace(environment)),
+                Manner::Restart | Manner::Overlap => self.ask_to_end(&name, self.pace().grace),
+            };
+            waits.insert(name, wait);
+        }
+        let drains = |name: &String| self.kept.get(name).is_some_and(|kept| kept.manner == Manner::Drain);
+        if !waits.keys().any(drains) {
+            self.end_drain();
+        }
+        waits
+    }
+
+    fn outdated(&self, programs: &[Program]) -> Vec<String> {
+        let key = self.plane.key(self.id, "fingerprint");
+        let wanted: BTreeMap<&str, String> =
+            programs.iter().map(|program| (program.name.as_str(), program.fingerprint(&key))).collect();
+        let kept = self.kept.iter();
+        kept.filter(|(name, kept)| wanted.get(name.as_str()) != Some(&kept.fingerprint))
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    fn ask_to_end(&mut self, name: &str, grace: Duration) -> String {
+        if let Some(kept) = self.kept.get_mut(name) {
+            kept.process.terminate();
+            kept.ends_by = Some(Instant::now() + grace);
+        }
+        "an older one is ending".into()
+    }
+
+    /// Makes room for a newer web server, and goes on serving until that one does.
+    fn step_aside(&mut self, name: &str) -> String {
+        // Two are enough, and without a socket to share there is only one.
+        if self.kept.contains_key(RETIRING) || self.socket.is_none() {
+            return self.ask_to_end(name, self.pace().grace);
+        }
+        if let Some(kept) = self.kept.remove(name) {
+            self.kept.insert(RETIRING.into(), kept);
+        }
+        if let Some(started) = self.state.processes.remove(name) {
+            self.state.processes.insert(RETIRING.into(), started);
+        }
+        self.remember();
+        "a newer one is starting".into()
+    }
+
+    /// Why nobody will answer at the web server's socket, where that is known: whoever asks there would wait.
+    pub(super) fn why_silent(&self, major: u32) -> Option<&'static str> {
+        let well = |name: &str| self.kept.get(name).is_some_and(|kept| kept.was_well);
+        if self.web_server().is_some_and(is_stopped) {
+            return Some("its process is stopped");
+        }
+        let serves =
+            major < 3 || well("apiserver") || self.kept.contains_key(RETIRING) || self.is_newest_ready();
+        (!serves).then_some("it does not serve yet")
+    }
+
+    /// Whether the web server that was started last says that it serves.
+    fn is_newest_ready(&self) -> bool {
+        let newest = self.kept.get("apiserver").map(|kept| kept.process.identity.pid);
+        newest
+            .is_some_and(|pid| fs::symlink_metadata(self.place.status().join(format!("{pid}.ready"))).is_ok())
+    }
+
+    /// Ends a web server once a newer one serves.
+    fn retire_web(&mut self) -> String {
+        if self.is_newest_ready() {
+            return self.ask_to_end(RETIRING, LAST_REQUESTS);
+        }
+        "a newer one is starting".into()
+    }
+}

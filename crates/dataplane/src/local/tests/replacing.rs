@@ -1,0 +1,178 @@
+//! Changes reach those whom they concern, and hurt nothing that runs.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use podium_domain::deployments::plan::Rollout;
+
+use super::bed::{Bed, eventually, trouble};
+use crate::local::Local;
+use crate::{DataPlane as _, Environment, Hidden, Setting};
+
+fn with_variable(bed: &Bed, generation: i64, key: &str, value: &str) -> Environment {
+    let mut environment = bed.environment(generation);
+    environment.variables = vec![Setting { key: key.into(), value: Hidden::new(value.into()) }];
+    environment
+}
+
+/// Waits until a change waits for running tasks.
+async fn until_it_drains(bed: &Bed, plane: &Local) -> String {
+    let waits = |why: String| why.starts_with("running tasks end before");
+    let seen = bed.until(plane, |seen| trouble(seen, "scheduler").is_some_and(waits)).await;
+    assert_eq!(seen.rollout, Rollout::Underway);
+    trouble(&seen, "scheduler").unwrap()
+}
+
+#[tokio::test]
+async fn a_scheduler_restarts_once_its_tasks_have_ended() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    let before = bed.processes();
+    fs::write(bed.path("told").join("busy"), "").unwrap();
+    plane.apply(&with_variable(&bed, 2, "CITY", "Oslo")).await.unwrap();
+    until_it_drains(&bed, &plane).await;
+    eventually(|| bed.starts("triggerer").len() == 2).await;
+    assert!(before["scheduler"].is_alive(), "its tasks run");
+    assert!(before["apiserver"].is_alive(), "it does not concern that one");
+    assert!(bed.place().drain().exists(), "no further task is taken");
+    bed.untell("busy");
+    bed.bring_up(&plane, &with_variable(&bed, 2, "CITY", "Oslo")).await;
+    assert!(!before["scheduler"].is_alive());
+    assert_eq!(bed.starts("scheduler").len(), 2);
+    assert!(!bed.place().drain().exists(), "tasks are taken again");
+}
+
+#[tokio::test]
+async fn tasks_that_outlast_the_grace_are_not_waited_for() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    fs::write(bed.path("told").join("busy"), "").unwrap();
+    let mut changed = with_variable(&bed, 2, "CITY", "Oslo");
+    changed.drain_grace = Some(Duration::from_millis(10));
+    bed.bring_up(&plane, &changed).await;
+    assert_eq!(bed.starts("scheduler").len(), 2);
+}
+
+#[tokio::test]
+async fn a_change_that_is_taken_back_ends_the_drain_and_restarts_nothing() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    let before = bed.processes();
+    fs::write(bed.path("told").join("busy"), "").unwrap();
+    plane.apply(&with_variable(&bed, 2, "CITY", "Oslo")).await.unwrap();
+    until_it_drains(&bed, &plane).await;
+    bed.bring_up(&plane, &bed.environment(3)).await;
+    assert!(!bed.place().drain().exists());
+    assert_eq!(bed.processes()["scheduler"], before["scheduler"]);
+}
+
+#[tokio::test]
+async fn a_drain_goes_on_after_a_restart_of_the_control_plane() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    let before = bed.processes();
+    fs::write(bed.path("told").join("busy"), "").unwrap();
+    plane.apply(&with_variable(&bed, 2, "CITY", "Oslo")).await.unwrap();
+    until_it_drains(&bed, &plane).await;
+    drop(plane);
+    assert!(bed.place().drain().exists());
+    let plane = bed.open();
+    plane.apply(&with_variable(&bed, 2, "CITY", "Oslo")).await.unwrap();
+    until_it_drains(&bed, &plane).await;
+    assert!(before["scheduler"].is_alive());
+    bed.untell("busy");
+    bed.bring_up(&plane, &with_variable(&bed, 2, "CITY", "Oslo")).await;
+    assert_eq!(bed.starts("scheduler").len(), 2);
+}
+
+#[tokio::test]
+async fn going_to_sleep_and_changing_the_runtime_wait_for_tasks_too() {
+    let bed = Bed::new().with_runtime("3.3.1").with_runtime("3.3.2");
+    let plane = bed.open();
+    let wanted = |generation, version: &str, is_hibernating| {
+        let mut environment = bed.environment(generation);
+        environment.runtime_version = version.into();
+        environment.is_hibernating = is_hibernating;
+        environment
+    };
+    bed.bring_up(&plane, &wanted(1, "3.3.1", false)).await;
+    let before = bed.processes();
+    fs::write(bed.path("told").join("busy"), "").unwrap();
+    plane.apply(&wanted(2, "3.3.2", false)).await.unwrap();
+    assert!(until_it_drains(&bed, &plane).await.contains("before the runtime changes"));
+    plane.apply(&wanted(3, "3.3.1", true)).await.unwrap();
+    bed.until(&plane, |seen| trouble(seen, "scheduler").is_some_and(|why| why.contains("goes to sleep")))
+        .await;
+    assert!(before.values().all(crate::local::identity::Identity::is_alive));
+    bed.untell("busy");
+    let seen = bed.until(&plane, |seen| seen.rollout == Rollout::Done).await;
+    assert!(seen.is_hibernating);
+    bed.bring_up(&plane, &wanted(4, "3.3.1", false)).await;
+    assert!(!bed.place().drain().exists());
+}
+
+#[tokio::test]
+async fn a_newer_web_server_takes_over_without_a_refused_request() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    let before = bed.processes();
+    let address = plane.door(bed.id).await.unwrap().unwrap().address;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let asking = std::thread::spawn({
+        let is_over = Arc::clone(&is_over);
+        move || {
+            let mut answered = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                let mut stream = TcpStream::connect(address).unwrap();
+                stream
+                    .write_all(b"GET /airflow/calm-river-1234/api/v2/monitor/health HTTP/1.0\r\n\r\n")
+                    .unwrap();
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).unwrap();
+                assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+                answered += 1;
+            }
+            answered
+        }
+    });
+    bed.tell("api-server", "while [ ! -e \"$told/go\" ]; do sleep 0.01; done");
+    let key = "AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG";
+    plane.apply(&with_variable(&bed, 2, key, "7")).await.unwrap();
+    bed.until(&plane, |seen| trouble(seen, "apiserver").is_some_and(|why| why.contains("newer"))).await;
+    eventually(|| bed.starts("api-server").len() == 2).await;
+    assert!(before["apiserver"].is_alive(), "it serves until the newer one does");
+    assert!(plane.door(bed.id).await.unwrap().is_some());
+    fs::write(bed.path("told").join("go"), "").unwrap();
+    bed.bring_up(&plane, &with_variable(&bed, 2, key, "7")).await;
+    assert!(!before["apiserver"].is_alive());
+    is_over.store(true, Ordering::Relaxed);
+    assert!(asking.join().unwrap() > 0);
+}
+
+#[tokio::test]
+async fn a_web_server_that_cannot_be_replaced_goes_on_serving() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    let before = bed.processes();
+    bed.tell("api-server", "echo ValueError: no such setting; exit 1");
+    let key = "AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG";
+    plane.apply(&with_variable(&bed, 2, key, "x")).await.unwrap();
+    let seen = bed
+        .until(&plane, |seen| trouble(seen, "apiserver").is_some_and(|why| why.contains("no such setting")))
+        .await;
+    assert_eq!(seen.rollout, Rollout::Underway);
+    assert!(before["apiserver"].is_alive() && plane.door(bed.id).await.unwrap().is_some());
+    bed.untell("api-server");
+    bed.bring_up(&plane, &bed.environment(3)).await;
+    assert!(!before["apiserver"].is_alive(), "somebody else took its place");
+}
