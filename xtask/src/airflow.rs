@@ -9,7 +9,8 @@ use crate::outcome::Outcome;
 use crate::system;
 use crate::workspace::{cargo, must, works};
 
-const TEST: &str = "airflow::";
+const TEST: &str = "airflow::deployments_really_run";
+const ALL_RUNTIMES: &str = "airflow::runtimes::";
 
 /// What became of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,15 @@ pub(crate) enum Ran {
 
 /// Runs the test, or says why it cannot be run.
 pub(crate) fn run() -> Outcome<Ran> {
+    run_test(TEST, &[])
+}
+
+/// Proves every runtime that is offered, or only these.
+pub(crate) fn all_runtimes(only: &[&str]) -> Outcome<Ran> {
+    run_test(ALL_RUNTIMES, only)
+}
+
+fn run_test(test: &str, runtimes: &[&str]) -> Outcome<Ran> {
     if !cfg!(target_os = "linux") {
         println!("SKIPPED: deployments run on this machine only where that is Linux");
         return Ok(Ran::Skipped);
@@ -37,11 +47,11 @@ pub(crate) fn run() -> Outcome<Ran> {
     }
     // All of the workspace, as for the other tests: what is compiled is then what they have compiled.
     let mut command = if works(&mut cargo(&["nextest", "--version"])) {
-        cargo(&["nextest", "run", "--workspace", "--run-ignored", "only", "--no-capture", TEST])
+        cargo(&["nextest", "run", "--workspace", "--run-ignored", "only", "--no-capture", test])
     } else {
-        cargo(&["test", "--workspace", "--test", "it", TEST, "--", "--ignored", "--nocapture"])
+        cargo(&["test", "--workspace", "--test", "it", test, "--", "--ignored", "--nocapture"])
     };
-    must(&mut command)?;
+    must(command.env("PODIUM_TEST_RUNTIMES", runtimes.join(",")))?;
     Ok(Ran::Passed)
 }
 

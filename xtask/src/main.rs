@@ -37,6 +37,8 @@ Usage: cargo xtask <command>
   tidy                       the rules that no compiler checks: arrows between crates, names, sizes, links
   schemathesis               only that part of the tests
   airflow                    only that part of the tests: Apache Airflow for real, from nothing to nothing
+  airflow --all-runtimes [VERSION…]
+                             start every runtime that is offered, or these, run a DAG in it and open it
   bench [--deployments]      the release program against a bare handler, as ratios; with --deployments only that half,
         [--million]          with --million also the start on a database of a million rows
   bench --logs [--lines 10000000] [--against PATH FLAGS…]
@@ -76,6 +78,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["mutate"] => mutate::run(),
         ["schemathesis"] => schemathesis::alone(),
         ["airflow"] => airflow::run().map(drop),
+        ["airflow", "--all-runtimes", only @ ..] => airflow::all_runtimes(only).map(drop),
         [] | ["help" | "--help" | "-h", ..] => {
             print!("{HELP}");
             Ok(())

@@ -243,6 +243,8 @@ pub struct Deployment {
     /// The same after a failover.
     #[serde(rename = "effectiveDRWorkloadIdentity")]
     pub effective_dr_workload_identity: Option<String>,
+    /// Seconds for which a change waits for running tasks before it restarts what runs them, where that is set.
+    pub drain_grace_seconds: Option<u32>,
     /// Addresses that it calls from.
     #[serde(rename = "externalIPs")]
     pub external_ips: Option<Vec<String>>,

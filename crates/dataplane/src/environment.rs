@@ -156,7 +156,7 @@ impl Environment {
             release: spec.release,
             variables,
             objects,
-            drain_grace: None,
+            drain_grace: spec.drain_grace_seconds.map(|seconds| Duration::from_secs(seconds.into())),
         }
     }
 

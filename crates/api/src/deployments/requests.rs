@@ -80,6 +80,10 @@ pub struct CreateDeploymentRequest {
     /// The same after a failover.
     #[schemars(length(max = 500))]
     pub dr_workload_identity: Option<String>,
+    /// Seconds for which a change waits for running tasks before it restarts what runs them; ten minutes where it is not
+    /// set.
+    #[schemars(range(min = 0, max = 86400))]
+    pub drain_grace_seconds: Option<u32>,
 }
 
 /// New settings of a deployment.
@@ -144,6 +148,10 @@ pub struct UpdateDeploymentRequest {
     /// The same after a failover.
     #[schemars(length(max = 500))]
     pub dr_workload_identity: Option<String>,
+    /// Seconds for which a change waits for running tasks before it restarts what runs them; ten minutes where it is not
+    /// set.
+    #[schemars(range(min = 0, max = 86400))]
+    pub drain_grace_seconds: Option<u32>,
 }
 
 const OF_HYBRID: &[&str] = &["scheduler", "taskPodNodePoolId"];

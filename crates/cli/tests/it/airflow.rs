@@ -4,6 +4,8 @@
 //! and `cargo xtask airflow` alone. What is waited for is shown on the way.
 
 mod guide;
+mod runtimes;
+mod supervision;
 mod world;
 
 use serde_json::json;
@@ -84,6 +86,11 @@ fn deployments_really_run() {
     world.wait_for_lines(&second, "\"farewell-one\"", 2);
     assert_eq!(world.processes(&second), processes, "code changes without a restart");
 
+    supervision::changes_do_not_hurt_what_runs(&world, &second, "one");
+    supervision::components_are_supervised_after_a_restart(&mut world, &second);
+    supervision::what_hangs_is_started_again(&world, &second);
+    supervision::environments_come_back_after_a_reboot(&mut world, &second);
+
     another_runtime_is_another_world(&world, &second);
 
     world.say("hibernation stops everything and loses nothing");
@@ -93,7 +100,7 @@ fn deployments_really_run() {
     assert_eq!(world.descendants(&second), Vec::<i32>::new());
     world.hibernate(&second, false);
     world.wait_for_status(&second, "HEALTHY");
-    assert_eq!(world.airflow(&second, "GET", "/dags/hello/dagRuns", None).json()["total_entries"], 3);
+    assert_eq!(world.airflow(&second, "GET", "/dags/hello/dagRuns", None).json()["total_entries"], 4);
 
     world.say("nothing is left of a deleted deployment");
     world.remember_traces(&mut second);

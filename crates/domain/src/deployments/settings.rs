@@ -73,6 +73,7 @@ struct Asked<'a> {
     scaling_spec: Option<&'a DeploymentScalingSpecRequest>,
     remote_execution: Option<&'a DeploymentRemoteExecutionRequest>,
     workload_identity: Option<&'a str>,
+    drain_grace_seconds: Option<u32>,
     dr_workload_identity: Option<&'a str>,
 }
 
@@ -99,6 +100,7 @@ macro_rules! asked {
             scaling_spec: $body.scaling_spec.as_ref(),
             remote_execution: $body.remote_execution.as_ref(),
             workload_identity: $body.workload_identity.as_deref(),
+            drain_grace_seconds: $body.drain_grace_seconds,
             dr_workload_identity: $body.dr_workload_identity.as_deref(),
         }
     };
@@ -211,6 +213,7 @@ fn apply(
 ) -> Spec {
     let mut spec = base;
     set(&mut spec.description, asked.description.map(str::to_owned));
+    spec.drain_grace_seconds = asked.drain_grace_seconds.or(spec.drain_grace_seconds);
     set(&mut spec.is_cicd_enforced, asked.is_cicd_enforced);
     set(&mut spec.is_dag_deploy_enabled, asked.is_dag_deploy_enabled);
     set(&mut spec.executor, asked.executor);

@@ -60,6 +60,9 @@ pub struct Spec {
     pub workload_identity: Option<String>,
     /// The same after a failover.
     pub dr_workload_identity: Option<String>,
+    /// For how long a change waits for running tasks, where that is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain_grace_seconds: Option<u32>,
     /// Where its tasks run, when that is elsewhere.
     pub remote_execution: Option<RemoteExecution>,
     /// When it hibernates.
@@ -98,6 +101,7 @@ impl Spec {
             contact_emails: Vec::new(),
             workload_identity: None,
             dr_workload_identity: None,
+            drain_grace_seconds: None,
             remote_execution: None,
             hibernation: Hibernation::default(),
             release: Release {

@@ -101,7 +101,13 @@ impl World {
         self.program().call(method, &path, &token, body)
     }
 
-    fn of(&self, environment: &Environment, method: &str, path: &str, body: Option<&Value>) -> Reply {
+    pub(super) fn of(
+        &self,
+        environment: &Environment,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Reply {
         self.call(method, &format!("/deployments/{}{path}", environment.id), body)
     }
 
@@ -138,6 +144,37 @@ impl World {
             now["status"] == status
         });
         shown()
+    }
+
+    /// Replaces the variables of a deployment; everything else stays.
+    pub(super) fn set_variables(&self, environment: &Environment, variables: &Value) {
+        let now = self.of(environment, "GET", "", None).json();
+        let kept = [
+            "type",
+            "name",
+            "workspaceId",
+            "executor",
+            "schedulerSize",
+            "isHighAvailability",
+            "isCicdEnforced",
+            "isDagDeployEnabled",
+        ];
+        let mut body: Value = kept.map(|name| (name.to_owned(), now[name].clone())).into_iter().collect();
+        body["environmentVariables"] = variables.clone();
+        assert_eq!(self.of(environment, "POST", "", Some(&body)).status, 200);
+    }
+
+    /// Every runtime that is offered.
+    pub(super) fn runtimes(&self) -> Vec<String> {
+        let options = self.call("GET", "/deployment-options", None).json();
+        let version = |runtime: &Value| runtime["version"].as_str().expect("a version").to_owned();
+        options["runtimeReleases"].as_array().expect("a list").iter().map(version).collect()
+    }
+
+    /// Removes an installed runtime, so that many of them fit on the disk.
+    pub(super) fn forget_runtime(&self, version: &str) {
+        let runtime = self.installation.data_dir().join("local/runtimes").join(version);
+        fs::remove_dir_all(runtime).expect("it was installed");
     }
 
     /// Deploys one file of DAGs; the answer is the deploy.
@@ -298,6 +335,12 @@ impl World {
             at("cwd").starts_with(self.place(environment))
         };
         numbers.filter(is_theirs).collect()
+    }
+
+    /// The same, once it is up.
+    pub(super) fn remember_traces_once_it_runs(&self, environment: &mut Environment) {
+        self.wait_for_status(environment, "HEALTHY");
+        self.remember_traces(environment);
     }
 
     /// Takes note of what must be gone with the environment.

@@ -69,7 +69,7 @@ impl Keeper {
             if since.elapsed() < patience {
                 continue;
             }
-            let why = format!("it was ended because for {} s {why}", patience.as_secs_f32());
+            let why = format!("it was killed after {} s: {why}", patience.as_secs_f32());
             self.end_at_once(name, &why).await;
         }
     }

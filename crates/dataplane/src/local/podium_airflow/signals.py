@@ -24,6 +24,8 @@ def progress(component: str) -> None:
 
 def ready() -> None:
     """Says that this very process serves now."""
+    for earlier in _STATUS.glob("*.ready"):
+        earlier.unlink(missing_ok=True)
     _write(f"{os.getpid()}.ready", "")
 
 

@@ -35,7 +35,7 @@ async fn a_stopped_process_of_any_component_is_started_again() {
             bed.logs
                 .texts()
                 .iter()
-                .any(|text| text.contains(&format!("podium.supervisor: {component}: it was ended because")))
+                .any(|text| text.contains(&format!("podium.supervisor: {component}: it was killed after")))
         };
         eventually(wrote).await;
     }

@@ -62,6 +62,20 @@ on_both_engines! {
         assert_eq!(cleared["effectiveWorkloadIdentity"], Value::Null);
     }
 
+    async fn how_long_a_change_waits_for_tasks_can_be_set(app) {
+        let workspace = app.workspace("Analytics").await;
+        let id = made(&app, workspace, json!({ "name": "Reports" })).await;
+        assert_eq!(read(&app, id).await.get("drainGraceSeconds"), None, "absent unless it is set");
+        let set = change(&app, id, json!({ "drainGraceSeconds": 90 })).await.ok();
+        assert_eq!(set["drainGraceSeconds"], json!(90));
+        let kept = change(&app, id, json!({ "description": "Daily" })).await.ok();
+        assert_eq!(kept["drainGraceSeconds"], json!(90));
+        let wrong = change(&app, id, json!({ "drainGraceSeconds": 86401 })).await;
+        assert_eq!(wrong.status, 400, "{}", wrong.text());
+        let none = made(&app, workspace, json!({ "name": "Now", "drainGraceSeconds": 0 })).await;
+        assert_eq!(read(&app, none).await["drainGraceSeconds"], json!(0));
+    }
+
     async fn what_does_not_change_by_update_is_no_field_of_it(app) {
         let workspace = app.workspace("Analytics").await;
         let cluster = dedicated(&app, json!({})).await;
