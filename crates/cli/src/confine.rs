@@ -14,6 +14,9 @@ pub(crate) struct Confine {
     /// Directory that may be read; may be repeated.
     #[arg(long)]
     read: Vec<PathBuf>,
+    /// Directory to put in the place of /tmp, where the kernel allows it.
+    #[arg(long)]
+    temporary: Option<PathBuf>,
     /// The program and its arguments.
     #[arg(last = true, required = true)]
     program: Vec<OsString>,
@@ -22,12 +25,17 @@ pub(crate) struct Confine {
 impl Confine {
     #[cfg(target_os = "linux")]
     pub(crate) fn run(&self) -> Result<(), String> {
-        Err(podium_dataplane::local::confine(&self.write, &self.read, &self.program))
+        Err(podium_dataplane::local::confine(
+            &self.write,
+            &self.read,
+            self.temporary.as_deref(),
+            &self.program,
+        ))
     }
 
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn run(&self) -> Result<(), String> {
-        let Self { write, read, program } = self;
+        let Self { write, read, program, .. } = self;
         Err(format!("{program:?} cannot be confined to {write:?} and {read:?} here: that needs Linux"))
     }
 }

@@ -48,15 +48,11 @@ enum Command {
     Work(work::Work),
 }
 
-#[tokio::main]
-async fn main() -> std::process::ExitCode {
+fn main() -> std::process::ExitCode {
     let done = match Cli::parse().command {
-        Command::Serve(serve) => serve.run().await,
-        Command::IpRange(command) => command.run().await,
-        Command::OwnerToken(command) => command.run().await,
-        Command::SigningKey(command) => command.run().await,
+        // Before there are other threads: a process with some cannot leave the name spaces of its parent.
         Command::Confine(command) => command.run(),
-        Command::Work(command) => command.run().await,
+        command => run(command),
     };
     match done {
         Ok(()) => std::process::ExitCode::SUCCESS,
@@ -64,5 +60,17 @@ async fn main() -> std::process::ExitCode {
             eprintln!("podium: {message}");
             std::process::ExitCode::FAILURE
         }
+    }
+}
+
+#[tokio::main]
+async fn run(command: Command) -> Result<(), String> {
+    match command {
+        Command::Serve(serve) => serve.run().await,
+        Command::IpRange(command) => command.run().await,
+        Command::OwnerToken(command) => command.run().await,
+        Command::SigningKey(command) => command.run().await,
+        Command::Confine(command) => command.run(),
+        Command::Work(command) => command.run().await,
     }
 }

@@ -6,6 +6,8 @@
 
 mod changes;
 mod clusters;
+#[cfg(test)]
+mod conformance;
 mod door;
 mod environment;
 mod fault;

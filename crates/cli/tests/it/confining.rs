@@ -26,6 +26,7 @@ impl Ground {
     /// What a confined program says, if it ends well.
     fn confined(&self, program: &[&str], path: &Path) -> Result<String, String> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+        command.env_clear().env("PODIUM_SET_PATH", "/usr/bin:/bin");
         command.arg("confine").arg("--write").arg(self.at("write")).arg("--read").arg(self.at("read"));
         command.arg("--").args(program).arg(path).current_dir("/");
         let output = command.output().expect("the program starts");
@@ -64,6 +65,51 @@ fn a_confined_program_reaches_what_it_was_given_and_nothing_else() {
     assert!(is_denied(&ground.confined(&["cat"], &link)), "no link leads out");
     let children = ["sh", "-c", "sh -c 'cat \"$0\"' \"$0\""];
     assert!(is_denied(&ground.confined(&children, &file("outside"))), "neither do children");
+}
+
+#[test]
+fn what_is_set_for_the_program_does_nothing_to_the_launcher() {
+    let ground = Ground::new();
+    let library = ground.at("write").join("library.so");
+    let source = ground.at("write").join("library.c");
+    let code = format!(
+        "#include <stdio.h>\n__attribute__((constructor)) static void loaded(void) {{\n  \
+         FILE *file = fopen(\"{}\", \"w\");\n  if (file) fclose(file);\n}}\n",
+        ground.at("outside").join("escaped").display()
+    );
+    fs::write(&source, code).expect("a file");
+    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
+    assert!(compiled.expect("a C compiler, which the build needs too").success());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command.env_clear().env("PODIUM_SET_LD_PRELOAD", &library).env("PODIUM_SET_GREETING", "hello");
+    command.arg("confine").arg("--write").arg(ground.at("write")).arg("--");
+    let output = command.args(["/bin/sh", "-c", "echo $GREETING; env"]).output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    if String::from_utf8_lossy(&output.stderr).contains("no Landlock") {
+        return;
+    }
+    assert!(said.starts_with("hello\n") && said.contains("LD_PRELOAD="), "it reaches the program: {said}");
+    assert!(!said.contains("PODIUM_SET_"), "{said}");
+    assert!(!ground.at("outside").join("escaped").exists(), "it was loaded before the launcher was confined");
+}
+
+#[test]
+fn a_confined_program_has_a_tmp_of_its_own_where_the_kernel_allows_it() {
+    let ground = Ground::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command.env_clear().env("PODIUM_SET_PATH", "/usr/bin:/bin");
+    command.arg("confine").arg("--temporary").arg(ground.at("write")).arg("--write").arg(ground.at("write"));
+    let name = format!("own-{}", std::process::id());
+    let script = format!("echo mine >/tmp/{name} && cat /tmp/{name}");
+    let output = command.args(["--", "/bin/sh", "-c", &script]).output().expect("it starts");
+    assert!(!Path::new("/tmp").join(&name).exists(), "it is not everybody's");
+    if output.status.success() {
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "mine\n");
+        assert_eq!(fs::read_to_string(ground.at("write").join(&name)).expect("it is there"), "mine\n");
+    } else {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("Permission denied") || said.contains("no Landlock"), "{said}");
+    }
 }
 
 #[test]

@@ -179,12 +179,8 @@ pub(super) async fn run_within(
     variables: &Variables,
     directory: &Path,
 ) -> Result<(), String> {
-    let mut command = isolation.command(arguments);
-    command
-        .env_clear()
-        .envs(variables.iter().map(|(name, value)| (name, value.reveal())))
-        .current_dir(directory)
-        .stdin(Stdio::null());
+    let mut command = isolation.command(arguments, variables);
+    command.current_dir(directory).stdin(Stdio::null());
     let mut command = tokio::process::Command::from(command);
     command.kill_on_drop(true);
     run(command, |_| {}).await

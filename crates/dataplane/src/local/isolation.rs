@@ -17,7 +17,12 @@ use landlock::{
     RulesetStatus, Scope,
 };
 
+use super::settings::Variables;
+
 const SHELL: &str = "/bin/sh";
+
+/// What stands before the names of variables that are data to the launcher: neither it nor its loader heeds them.
+const AS_DATA: &str = "PODIUM_SET_";
 
 /// What every program of an environment starts with, whatever the control plane keeps to: what it writes is its own to
 /// close, and it may open as many files as servers usually may.
@@ -53,8 +58,8 @@ pub(super) enum Mode {
 pub(super) enum Isolation {
     /// Under this user.
     User(u32),
-    /// Within these directories.
-    Landlock { launcher: PathBuf, write: Vec<PathBuf>, read: Vec<PathBuf> },
+    /// Within these directories, with one of them in the place of `/tmp` where the kernel allows it.
+    Landlock { launcher: PathBuf, write: Vec<PathBuf>, read: Vec<PathBuf>, temporary: PathBuf },
     /// Not at all.
     None,
 }
@@ -90,10 +95,18 @@ impl Mode {
     }
 
     /// The bounds of one environment: what it writes, and what it reads beside that and the system.
-    pub(super) fn of_environment(&self, slot: u32, write: Vec<PathBuf>, read: Vec<PathBuf>) -> Isolation {
+    pub(super) fn of_environment(
+        &self,
+        slot: u32,
+        write: Vec<PathBuf>,
+        read: Vec<PathBuf>,
+        temporary: PathBuf,
+    ) -> Isolation {
         match self {
             Self::Users { first } => Isolation::User(first + slot),
-            Self::Landlock { launcher } => Isolation::Landlock { launcher: launcher.clone(), write, read },
+            Self::Landlock { launcher } => {
+                Isolation::Landlock { launcher: launcher.clone(), write, read, temporary }
+            }
             Self::Trusted(_) => Isolation::None,
         }
     }
@@ -108,23 +121,30 @@ impl Isolation {
         }
     }
 
-    /// A command that runs this within the bounds.
-    pub(super) fn command(&self, arguments: &[OsString]) -> Command {
+    /// A command that runs this within the bounds, with these variables and no others.
+    pub(super) fn command(&self, arguments: &[OsString], variables: &Variables) -> Command {
         let ordinary = |mut command: Command| {
             command.args(["-c", ORDINARY]).args(arguments);
             command
         };
+        let told = variables.iter().map(|(name, value)| (name.as_str(), value.reveal()));
         match self {
-            Self::None => ordinary(Command::new(SHELL)),
+            Self::None => {
+                let mut command = ordinary(Command::new(SHELL));
+                command.env_clear().envs(told);
+                command
+            }
             Self::User(user) => {
                 let mut command = ordinary(Command::new(SHELL));
                 // Without other groups: the standard library drops them with the user.
-                command.gid(*user).uid(*user);
+                command.gid(*user).uid(*user).env_clear().envs(told);
                 command
             }
-            Self::Landlock { launcher, write, read } => {
+            Self::Landlock { launcher, write, read, temporary } => {
                 let mut command = Command::new(launcher);
-                command.arg("confine");
+                // The launcher is not confined yet: what an author sets must not take effect on it.
+                command.env_clear().envs(told.map(|(name, value)| (format!("{AS_DATA}{name}"), value)));
+                command.arg("confine").arg("--temporary").arg(temporary);
                 for (flag, directories) in [("--write", write), ("--read", read)] {
                     directories.iter().for_each(|directory| _ = command.arg(flag).arg(directory));
                 }
@@ -185,13 +205,45 @@ fn landlock_works() -> bool {
     Ruleset::default().handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create).is_ok()
 }
 
-/// Confines this process to some directories and becomes another program. Returns only why it could not.
-pub fn confine(write: &[PathBuf], read: &[PathBuf], arguments: &[OsString]) -> String {
+/// Confines this process to some directories and becomes another program, with the variables that were passed as data
+/// and no others. Returns only why it could not. It must be called before this process has other threads.
+pub fn confine(
+    write: &[PathBuf],
+    read: &[PathBuf],
+    temporary: Option<&Path>,
+    arguments: &[OsString],
+) -> String {
+    if let Some(temporary) = temporary {
+        // A convenience where the kernel allows it: TMPDIR names the same directory in any case.
+        let _ = put_in_place_of_tmp(temporary);
+    }
     if let Err(why) = restrict(write, read) {
         return format!("this process cannot be confined: {why}");
     }
     let Some((program, rest)) = arguments.split_first() else { return "nothing to run".into() };
-    format!("{} cannot be run: {}", program.display(), Command::new(program).args(rest).exec())
+    let told = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.to_str()?.strip_prefix(AS_DATA)?.to_owned();
+        Some((name, value))
+    });
+    let error = Command::new(program).args(rest).env_clear().envs(told).exec();
+    format!("{} cannot be run: {error}", program.display())
+}
+
+/// Gives this process, and all that it becomes and starts, a `/tmp` of its own.
+fn put_in_place_of_tmp(directory: &Path) -> io::Result<()> {
+    use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
+    use rustix::process::{getegid, geteuid};
+    use rustix::thread::UnshareFlags;
+
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    #[expect(deprecated, reason = "its successor is unsafe because of flags that are not used here")]
+    rustix::thread::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    mount_bind(directory, "/tmp")?;
+    Ok(())
 }
 
 fn restrict(write: &[PathBuf], read: &[PathBuf]) -> Result<(), String> {

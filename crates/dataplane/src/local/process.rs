@@ -25,6 +25,7 @@ use super::lines;
 use super::program::Manner;
 use super::program::Program;
 use super::strays::COMPONENT;
+use crate::Hidden;
 
 /// How long the members of a killed group may take to vanish.
 const VANISHING: Duration = Duration::from_secs(10);
@@ -43,11 +44,10 @@ impl Process {
         socket: Option<OwnedFd>,
     ) -> io::Result<Self> {
         let log = open_log(&program.log)?;
-        let mut command = isolation.command(&program.arguments);
+        let mut variables = program.variables.clone();
+        variables.insert(COMPONENT.into(), Hidden::new(program.name.clone()));
+        let mut command = isolation.command(&program.arguments, &variables);
         command
-            .env_clear()
-            .envs(program.variables.iter().map(|(key, value)| (key, value.reveal())))
-            .env(COMPONENT, &program.name)
             .current_dir(&program.directory)
             .stdin(socket.map_or_else(std::process::Stdio::null, std::process::Stdio::from))
             .stdout(log.try_clone()?)
@@ -182,7 +182,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::Hidden;
 
     fn shell(directory: &Path, script: &str) -> Program {
         Program {

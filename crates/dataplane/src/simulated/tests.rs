@@ -254,3 +254,23 @@ async fn components_write_what_they_do_once() {
     plane.observe(id(1)).await.unwrap();
     assert_eq!(heard().len(), 5, "once they are up they say so once");
 }
+
+/// A plane in a directory, opened again and again.
+struct Kept(tempfile::TempDir);
+
+impl crate::conformance::Reopened for Kept {
+    type Plane = Simulated;
+
+    fn open(&self) -> Simulated {
+        Simulated::kept_in(self.0.path(), Hands::default().clock()).unwrap()
+    }
+
+    fn environment(&self, generation: i64) -> Environment {
+        environment(1, generation)
+    }
+}
+
+#[tokio::test]
+async fn it_does_what_every_plane_must() {
+    crate::conformance::conforms(&Kept(tempfile::tempdir().unwrap())).await;
+}

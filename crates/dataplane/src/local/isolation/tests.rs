@@ -2,16 +2,24 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
 
+fn told() -> Variables {
+    let told = [("LD_PRELOAD", ""), ("PATH", "/usr/bin:/bin")];
+    told.map(|(name, value)| (name.to_owned(), crate::Hidden::new(value.into()))).into()
+}
+
 fn run(isolation: &Isolation, script: &str) -> String {
-    let output =
-        isolation.command(&["/bin/sh".into(), "-c".into(), script.into()]).current_dir("/").output().unwrap();
+    let output = isolation
+        .command(&["/bin/sh".into(), "-c".into(), script.into()], &told())
+        .current_dir("/")
+        .output()
+        .unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
 fn programs_start_with_what_is_usual_and_with_their_arguments_as_they_are() {
     let arguments = ["/bin/echo", "a  b", "$HOME", "'"].map(OsString::from);
-    let output = Isolation::None.command(&arguments).output().unwrap();
+    let output = Isolation::None.command(&arguments, &told()).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "a  b $HOME '\n");
     rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
     assert_eq!(run(&Isolation::None, "umask"), "0022\n");
@@ -23,10 +31,15 @@ fn a_confined_program_is_started_by_the_launcher() {
         launcher: "/bin/echo".into(),
         write: vec!["/own".into()],
         read: vec!["/shared".into(), "/more".into()],
+        temporary: "/own/tmp".into(),
     };
     let said = run(&isolation, "true");
-    assert!(said.starts_with("confine --write /own --read /shared --read /more -- /bin/sh -c "), "{said}");
+    let start = "confine --temporary /own/tmp --write /own --read /shared --read /more -- /bin/sh -c ";
+    assert!(said.starts_with(start), "{said}");
     assert!(said.ends_with("/bin/sh -c true\n"), "{said}");
+    let command = isolation.command(&["/bin/true".into()], &told());
+    let names: Vec<&str> = command.get_envs().filter_map(|(name, _)| name.to_str()).collect();
+    assert_eq!(names, ["PODIUM_SET_LD_PRELOAD", "PODIUM_SET_PATH"], "the launcher itself heeds none of them");
 }
 
 #[test]

@@ -96,7 +96,8 @@ impl Keeper {
         let ground = self.plane.ground().await?;
         let mut read = self.place.read();
         read.extend([self.plane.layout.runtimes(), self.plane.layout.support(), ground.python_home.clone()]);
-        self.isolation = ground.mode.of_environment(self.state.slot, self.place.own(), read);
+        self.isolation =
+            ground.mode.of_environment(self.state.slot, self.place.own(), read, self.place.temporary());
         Ok(())
     }
 

@@ -168,6 +168,23 @@ async fn a_change_restarts_those_who_must_hear_of_it() {
     assert_eq!(limits, ["1", "1", "2"]);
 }
 
+impl crate::conformance::Reopened for Bed {
+    type Plane = crate::local::Local;
+
+    fn open(&self) -> Self::Plane {
+        Self::open(self)
+    }
+
+    fn environment(&self, generation: i64) -> Environment {
+        Self::environment(self, generation)
+    }
+}
+
+#[tokio::test]
+async fn it_does_what_every_plane_must() {
+    crate::conformance::conforms(&Bed::new().with_runtime("3.3.2")).await;
+}
+
 #[tokio::test]
 async fn whoever_was_overtaken_changes_nothing() {
     let bed = Bed::new().with_runtime("3.3.2");

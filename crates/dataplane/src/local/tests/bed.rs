@@ -21,6 +21,7 @@ use crate::local::cgroups::Cgroups;
 use crate::local::identity::Identity;
 use crate::local::layout::Place;
 use crate::local::pace::Pace;
+use crate::local::process::{group_of, numbers};
 use crate::local::python::Python;
 use crate::local::runtimes::{READY, TEMPLATE, seal};
 use crate::local::state::State;
@@ -199,6 +200,16 @@ impl Bed {
     /// What runs, by component.
     pub(crate) fn processes(&self) -> BTreeMap<String, Identity> {
         self.state().processes.into_iter().map(|(name, started)| (name, started.identity)).collect()
+    }
+
+    /// How many processes of a component lead a group of their own.
+    pub(crate) fn leaders(&self, component: &str) -> usize {
+        let marks = [format!("PODIUM_ENVIRONMENT={}", self.id), format!("PODIUM_COMPONENT={component}")];
+        let carries_all = |pid: i32| {
+            let told = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            marks.iter().all(|mark| told.split(|byte| *byte == 0).any(|pair| pair == mark.as_bytes()))
+        };
+        numbers().filter(|pid| group_of(*pid) == Some(*pid) && carries_all(*pid)).count()
     }
 
     /// The plane's view of the environment, once it is so.

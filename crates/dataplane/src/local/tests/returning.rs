@@ -8,8 +8,8 @@ use std::sync::Arc;
 use podium_domain::deployments::plan::Rollout;
 
 use super::bed::{Bed, eventually, kill};
-use crate::DataPlane as _;
 use crate::local::identity::Identity;
+use crate::{DataPlane as _, Hidden, Setting};
 
 #[tokio::test]
 async fn what_runs_is_taken_over_as_it_is() {
@@ -72,6 +72,70 @@ async fn a_process_that_was_started_and_not_remembered_is_not_left_beside_its_su
     assert!(now["triggerer"].is_alive());
     assert_eq!((&now["scheduler"], &now["apiserver"]), (&before["scheduler"], &before["apiserver"]));
     assert_eq!(bed.state().starting, None);
+}
+
+#[tokio::test]
+async fn a_restart_at_any_moment_leaves_one_process_of_each_component() {
+    for moment in 0..16 {
+        let bed = Bed::new().with_runtime("3.3.2");
+        let plane = bed.open();
+        let mut changes = plane.changes();
+        plane.apply(&bed.environment(1)).await.unwrap();
+        for _ in 0..moment {
+            if plane.observe(bed.id).await.unwrap().unwrap().rollout == Rollout::Done {
+                break;
+            }
+            changes.next().await;
+        }
+        drop(plane);
+        let plane = bed.open();
+        bed.bring_up(&plane, &bed.environment(1)).await;
+        for component in ["apiserver", "scheduler", "dag-processor", "triggerer"] {
+            assert_eq!(bed.leaders(component), 1, "{component} after a restart at moment {moment}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn after_a_reboot_everything_is_started_and_nobody_else_is_signalled() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    let before = bed.processes();
+    drop(plane);
+    before.values().for_each(kill);
+    eventually(|| !before.values().any(Identity::is_alive)).await;
+    let mut stranger =
+        Command::new("sleep").arg("100000").stdin(Stdio::null()).process_group(0).spawn().unwrap();
+    let path = bed.place().state();
+    let mut state: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    for process in state["processes"].as_object_mut().unwrap().values_mut() {
+        process["identity"]["boot"] = "another start of the machine".into();
+        process["identity"]["pid"] = stranger.id().into();
+    }
+    fs::write(&path, state.to_string()).unwrap();
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    assert!(bed.processes().values().all(Identity::is_alive));
+    assert_eq!(stranger.try_wait().unwrap(), None, "it lives");
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+}
+
+#[tokio::test]
+async fn what_changed_while_the_control_plane_was_away_is_applied() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    let before = bed.processes();
+    drop(plane);
+    let plane = bed.open();
+    let mut changed = bed.environment(2);
+    changed.variables = vec![Setting { key: "CITY".into(), value: Hidden::new("Oslo".into()) }];
+    bed.bring_up(&plane, &changed).await;
+    let now = bed.processes();
+    assert_ne!(now["scheduler"], before["scheduler"]);
+    assert_eq!(now["apiserver"], before["apiserver"]);
 }
 
 async fn child(bed: &Bed) -> Identity {

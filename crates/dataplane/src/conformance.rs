@@ -1,0 +1,73 @@
+//! What every data plane must do, whatever it runs environments on: the loops rely on it.
+
+use podium_domain::deployments::plan::{Health, Observed, Rollout};
+
+use crate::{Changed, DataPlane, Environment};
+
+/// A plane that can be opened again after it was closed, as after a restart of the control plane.
+pub(crate) trait Reopened {
+    type Plane: DataPlane;
+
+    fn open(&self) -> Self::Plane;
+    fn environment(&self, generation: i64) -> Environment;
+}
+
+/// Leads a plane through the life of one environment.
+pub(crate) async fn conforms(bed: &impl Reopened) {
+    let plane = bed.open();
+    let id = bed.environment(1).id;
+    assert_eq!(plane.changes().try_next(), Some(Changed::Everything), "nobody knows what happened before");
+    assert_eq!(plane.observe(id).await, Ok(None));
+    assert_eq!(plane.door(id).await, Ok(None));
+    plane.remove(id).await.expect("what is not there is removed already");
+
+    plane.apply(&bed.environment(2)).await.expect("it takes note");
+    until(&plane, &bed.environment(2), is_up).await;
+    plane.apply(&bed.environment(2)).await.expect("calls may be repeated");
+    plane.apply(&bed.environment(1)).await.expect("it takes note");
+    let seen = until(&plane, &bed.environment(2), is_up).await;
+    assert_eq!(seen.generation, 2, "whoever was overtaken changes nothing");
+
+    drop(plane);
+    let plane = bed.open();
+    assert_eq!(plane.changes().try_next(), Some(Changed::Everything));
+    let seen = plane.observe(id).await.expect("it answers").expect("it is still there");
+    assert!(seen.generation <= 2, "it never claims more than it was told: {seen:?}");
+    plane.apply(&bed.environment(2)).await.expect("it takes note");
+    until(&plane, &bed.environment(2), is_up).await;
+
+    let mut asleep = bed.environment(3);
+    asleep.is_hibernating = true;
+    plane.apply(&asleep).await.expect("it takes note");
+    until(&plane, &asleep, |seen| seen.rollout == Rollout::Done && seen.is_hibernating).await;
+    assert_eq!(plane.door(id).await, Ok(None), "nothing answers in its sleep");
+
+    plane.remove(id).await.expect("it takes note");
+    plane.remove(id).await.expect("calls may be repeated");
+    let mut changes = plane.changes();
+    while plane.observe(id).await.expect("it answers").is_some() {
+        changes.next().await;
+    }
+    drop(plane);
+    assert_eq!(bed.open().observe(id).await, Ok(None), "nothing brings it back");
+}
+
+fn is_up(seen: &Observed) -> bool {
+    let are_up = seen.components.iter().all(|component| component.health == Health::Up);
+    seen.rollout == Rollout::Done && are_up && !seen.components.is_empty()
+}
+
+async fn until(
+    plane: &impl DataPlane,
+    environment: &Environment,
+    is_so: impl Fn(&Observed) -> bool,
+) -> Observed {
+    let mut changes = plane.changes();
+    loop {
+        let seen = plane.observe(environment.id).await.expect("it answers").expect("it is there");
+        if seen.generation == environment.generation && is_so(&seen) {
+            return seen;
+        }
+        changes.next().await;
+    }
+}
