@@ -3,6 +3,7 @@
 //! Minutes of a whole machine, so plain `cargo test` leaves it out; `cargo xtask test` runs it after everything else,
 //! and `cargo xtask airflow` alone. What is waited for is shown on the way.
 
+mod browser;
 mod guide;
 mod world;
 
@@ -83,6 +84,8 @@ fn deployments_really_run() {
     world.run_to_the_end(&second);
     world.wait_for_lines(&second, "\"farewell-one\"", 2);
     assert_eq!(world.processes(&second), processes, "code changes without a restart");
+
+    browser::a_person_works_in_a_browser(&world, &second, &dag("one", &[]));
 
     another_runtime_is_another_world(&world, &second);
 

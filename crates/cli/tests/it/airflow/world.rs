@@ -91,7 +91,7 @@ impl World {
         self.program.as_ref().expect("it serves")
     }
 
-    fn token(&self) -> String {
+    pub(super) fn token(&self) -> String {
         self.installation.read("owner-token")
     }
 
@@ -138,6 +138,11 @@ impl World {
             now["status"] == status
         });
         shown()
+    }
+
+    pub(super) fn web_server_url(&self, environment: &Environment) -> String {
+        let shown = self.of(environment, "GET", "", None).json();
+        shown["webServerUrl"].as_str().expect("it has one").to_owned()
     }
 
     /// Deploys one file of DAGs; the answer is the deploy.
