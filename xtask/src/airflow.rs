@@ -1,7 +1,7 @@
 //! `cargo xtask airflow`: the test that runs Apache Airflow for real, from an empty data directory until nothing is left.
 //!
 //! It needs the machine for itself, so it runs after the other tests; and Python, which is installed by its package name
-//! where that is possible. Without any it is skipped, and counted as skipped.
+//! where that is possible. Without any it is skipped, and counted as skipped. So is the part of it that uses a browser.
 
 use std::process::Command;
 
@@ -17,6 +17,8 @@ const ALL_RUNTIMES: &str = "airflow::runtimes::";
 pub(crate) enum Ran {
     /// It passed.
     Passed,
+    /// It passed, but nobody looked at it with a browser.
+    WithoutBrowser,
     /// There is nothing to run it with.
     Skipped,
 }
@@ -45,6 +47,10 @@ fn run_test(test: &str, runtimes: &[&str]) -> Outcome<Ran> {
             system::install(program, &[program])?;
         }
     }
+    let browser = browser();
+    if let Err(failure) = &browser {
+        println!("SKIPPED: the part of the test that uses a browser: {failure}");
+    }
     // All of the workspace, as for the other tests: what is compiled is then what they have compiled.
     let mut command = if works(&mut cargo(&["nextest", "--version"])) {
         cargo(&["nextest", "run", "--workspace", "--run-ignored", "only", "--no-capture", test])
@@ -52,7 +58,16 @@ fn run_test(test: &str, runtimes: &[&str]) -> Outcome<Ran> {
         cargo(&["test", "--workspace", "--test", "it", test, "--", "--ignored", "--nocapture"])
     };
     must(command.env("PODIUM_TEST_RUNTIMES", runtimes.join(",")))?;
-    Ok(Ran::Passed)
+    Ok(if browser.is_ok() { Ran::Passed } else { Ran::WithoutBrowser })
+}
+
+/// Chromium and its driver; installs them if they are not there.
+fn browser() -> Outcome {
+    let is_there = |program| system::directory_of(program, &[]).is_some();
+    if is_there("chromium") && is_there("chromedriver") {
+        return Ok(());
+    }
+    system::install("Chromium with its driver", &["chromium", "chromium-driver"])
 }
 
 /// Python with pip; installs it if it is not there.

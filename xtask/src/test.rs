@@ -42,8 +42,12 @@ fn everything(steps: &mut Steps, quick: bool) -> Outcome {
     steps.run("build", || must(&mut cargo(&["build", "--workspace", "--all-targets"])))?;
     steps.run("contract", contract::check)?;
     tests(steps, &[])?;
-    if !quick && steps.run("airflow", airflow::run)? == airflow::Ran::Skipped {
-        steps.skipped.push("airflow");
+    if !quick {
+        match steps.run("airflow", airflow::run)? {
+            airflow::Ran::Passed => {}
+            airflow::Ran::WithoutBrowser => steps.skipped.push("browser"),
+            airflow::Ran::Skipped => steps.skipped.push("airflow"),
+        }
     }
     if tidy::has_documentation_tests() {
         steps.run("documentation tests", || must(&mut cargo(&["test", "--workspace", "--doc"])))?;

@@ -21,7 +21,6 @@ pub const SIGN_IN: Operation<Anyone, (), Nothing, SignInRequest, Many<Session>> 
     Operation::public(Method::Post, "SignIn", "/auth/sign-in")
         .about(TAG, "Sign in with a password")
         .also(&[401])
-        .not_audited()
         .secret_reply();
 /// Exchanges a session for a fresh one; the old one stops working.
 pub const RENEW: Operation<SignedIn, (), Nothing, Nothing, Many<Session>> =

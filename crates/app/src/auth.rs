@@ -2,6 +2,7 @@
 
 mod accept;
 mod attempt;
+mod reset;
 
 pub use accept::accept_invite;
 
@@ -9,18 +10,19 @@ use std::sync::Arc;
 
 use podium_api::auth::{ChangePasswordRequest, Session, SignInRequest};
 use podium_api::enums::UserStatus;
-use podium_api::{Id, Many, Nothing, Timestamp};
+use podium_api::subjects::SubjectProfile;
+use podium_api::{Id, Many, Nothing, Reply, Timestamp};
 use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, names, passwords};
-use podium_store::credentials;
 use podium_store::users::{self, Account};
+use podium_store::{credentials, sessions, subjects};
 
-use crate::App;
 use crate::authority::sessions_change;
-use crate::cx::{Call, Cx};
+use crate::cx::{Call, Cx, Request};
 use crate::error::{Error, Result, Unauthenticated};
 use crate::start::Issued;
 use crate::visit::Visit;
+use crate::{App, audit};
 use attempt::Attempt;
 
 const WRONG_PASSWORD: &str = "is not your password; send \"\" where you have none yet";
@@ -28,22 +30,94 @@ const WRONG_PASSWORD: &str = "is not your password; send \"\" where you have non
 /// Signs in with a password. Whatever is wrong, the answer is the same and takes as long.
 pub async fn sign_in(visit: Visit, call: Call<(), Nothing, SignInRequest>) -> Result<Many<Session>> {
     let Visit { app, request, .. } = visit;
-    let SignInRequest { username, password } = call.body;
-    let username_key = names::fold(&username);
-    let attempt = Attempt::begin(&app, &username_key, request.address, request.now)?;
-    let known = app.db.read(None, move |conn| may_sign_in(conn, &username_key)).await?;
-    let fits = attempt.fits(password, known.as_ref().map(|(_, hash)| hash.clone())).await?;
-    let wrong = || Error::Unauthenticated(Unauthenticated::Password);
-    let (id, hash) = known.filter(|_| fits).ok_or_else(wrong)?;
-    let (issued, session) = new_session(&app, id, request.now);
-    let store = move |tx: &Tx| {
-        users::lock(tx, id)?;
-        // A password that was changed meanwhile opens nothing.
-        let current = users::account(tx, id)?.and_then(|account| account.password_hash);
-        if current.as_ref() == Some(&hash) { issued.store(tx) } else { Err(wrong()) }
-    };
-    app.db.write(None, store).await?;
+    let request = Arc::new(request);
+    let proven = prove(&app, &request, call.body).await?;
+    let (issued, session) = new_session(&app, proven.id, request.now);
+    let status = <Many<Session> as Reply>::KIND.status();
+    enter(&app, proven, request, status, move |tx| issued.store(tx)).await?;
     Ok(Many(session))
+}
+
+/// Somebody who has shown its password.
+pub(crate) struct Proven {
+    pub(crate) id: Id,
+    known: Known,
+    hash: String,
+}
+
+/// An account, as far as signing in is concerned.
+struct Known {
+    profile: SubjectProfile,
+    /// The organization that its sign-ins are recorded in.
+    home: Option<Id>,
+    /// The hash of its password, where it may sign in: a member of some organization, or one who is invited back.
+    hash: Option<String>,
+}
+
+/// Finds out whether somebody knows the password of an account. What fails is in the audit log of the account's
+/// organization; where there is no such account there is no organization, and the server's own log says so.
+pub(crate) async fn prove(app: &App, request: &Arc<Request>, body: SignInRequest) -> Result<Proven> {
+    let SignInRequest { username, password } = body;
+    let username_key = names::fold(&username);
+    let attempt = Attempt::begin(app, &username_key, request.address, request.now)?;
+    let known = app.db.read(None, move |conn| Known::find(conn, &username_key)).await?;
+    let hash = known.as_ref().and_then(|known| known.hash.clone());
+    let fits = attempt.fits(password, hash.clone()).await?;
+    match (known, hash) {
+        (Some(known), Some(hash)) if fits => Ok(Proven { id: known.profile.id, known, hash }),
+        (known, _) => {
+            note_failure(app, request, known);
+            Err(Error::Unauthenticated(Unauthenticated::Password))
+        }
+    }
+}
+
+/// Lets somebody in who has shown its password: what it gets and the record of it, in one transaction.
+pub(crate) async fn enter(
+    app: &App,
+    proven: Proven,
+    request: Arc<Request>,
+    status: u16,
+    gets: impl Fn(&Tx) -> Result<()> + Send + 'static,
+) -> Result<()> {
+    let audit_id = app.world.id();
+    let store = move |tx: &Tx| {
+        let Proven { id, known, hash } = &proven;
+        users::lock(tx, *id)?;
+        // A password that was changed meanwhile opens nothing.
+        let current = users::account(tx, *id)?.and_then(|account| account.password_hash);
+        if current.as_ref() != Some(hash) {
+            return Err(Error::Unauthenticated(Unauthenticated::Password));
+        }
+        gets(tx)?;
+        audit::write(tx, &request, known.home, &known.profile, audit_id, status)
+    };
+    app.db.write(None, store).await
+}
+
+/// Records a sign-in that failed; of those no more than so many a second. Nobody waits for it: otherwise the time that
+/// an answer takes would tell which accounts there are.
+fn note_failure(app: &App, request: &Arc<Request>, known: Option<Known>) {
+    let Some((known, home)) = known.and_then(|known| known.home.map(|home| (known, home))) else {
+        return note_stranger(request);
+    };
+    if !app.refusals.allow(known.profile.id) {
+        return;
+    }
+    let (app, request, audit_id) = (app.clone(), Arc::clone(request), app.world.id());
+    tokio::spawn(async move {
+        let write = move |tx: &Tx| audit::write(tx, &request, Some(home), &known.profile, audit_id, 401);
+        if let Err(error) = app.db.write(None, write).await {
+            tracing::warn!(%error, "a sign-in that failed could not be recorded");
+        }
+    });
+}
+
+/// Notes a sign-in that failed and that belongs to no organization. What was typed is not written down: it may be a
+/// password in the wrong field.
+pub(crate) fn note_stranger(request: &Request) {
+    let (address, request_id) = (request.address, &request.id);
+    tracing::warn!(target: "podium::sign_in", %address, request_id, "a sign-in failed: no such account or token");
 }
 
 /// Exchanges a session for a fresh one; the old one stops working.
@@ -91,6 +165,7 @@ pub async fn change_password(cx: Cx<()>, call: Call<(), Nothing, ChangePasswordR
             return Err(Refusal::field("currentPassword", "wrong", WRONG_PASSWORD).into());
         }
         credentials::delete_other_sessions(tx, account.id, cx.authority().credential.token_id)?;
+        sessions::delete_of_subject(tx, account.id)?;
         sessions_change(tx, account.id, cx.now())?;
         Ok(Nothing)
     })
@@ -118,13 +193,16 @@ async fn knows_password(cx: &Cx<()>, account: &Account, password: String) -> Res
     attempt.fits(password, Some(hash)).await
 }
 
-/// The id and password hash of a user who may sign in: a member of some organization, or one who is invited back.
-fn may_sign_in(conn: &Conn, username_key: &str) -> Result<Option<(Id, String)>> {
-    let Some(account) = users::account_by_username(conn, username_key)? else { return Ok(None) };
-    let memberships = users::memberships(conn, account.id)?;
-    let is_wanted =
-        memberships.iter().any(|(_, status)| matches!(status, UserStatus::Active | UserStatus::Pending));
-    Ok(account.password_hash.filter(|_| is_wanted).map(|hash| (account.id, hash)))
+impl Known {
+    fn find(conn: &Conn, username_key: &str) -> Result<Option<Self>> {
+        let Some(account) = users::account_by_username(conn, username_key)? else { return Ok(None) };
+        let Some(profile) = subjects::get(conn, account.id)? else { return Ok(None) };
+        let memberships = users::memberships(conn, account.id)?;
+        let is_wanted =
+            memberships.iter().any(|(_, status)| matches!(status, UserStatus::Active | UserStatus::Pending));
+        let home = memberships.iter().find(|(_, status)| *status == UserStatus::Active).map(|(id, _)| *id);
+        Ok(Some(Self { profile, home, hash: account.password_hash.filter(|_| is_wanted) }))
+    }
 }
 
 /// A session that works once it is stored.

@@ -40,6 +40,8 @@ pub struct Config {
     pub show_secrets: bool,
     /// Where the environments have origins of their own.
     pub environments: Environments,
+    /// Whether browsers may sign in where others can read along: without encryption, beyond this machine.
+    pub allow_insecure_sign_in: bool,
 }
 
 impl Config {
@@ -61,6 +63,7 @@ impl Config {
             mailer: None,
             show_secrets: false,
             environments: Environments::Ports(18_000..=18_999),
+            allow_insecure_sign_in: false,
         }
     }
 }

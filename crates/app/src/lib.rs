@@ -42,6 +42,7 @@ pub mod options;
 pub mod organizations;
 mod role_holders;
 pub mod roles;
+pub mod sessions;
 pub mod teams;
 pub mod tokens;
 pub mod users;

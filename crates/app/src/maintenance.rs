@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use podium_db::Tx;
-use podium_store::{audit, changes, credentials, front_door, kept_answers, signing_keys, tokens};
+use podium_store::{audit, changes, credentials, front_door, kept_answers, sessions, signing_keys, tokens};
 
 use crate::App;
 use crate::error::Result;
@@ -36,6 +36,7 @@ pub async fn once(app: &App) -> Result<()> {
     drop_all(app, move |tx| Ok(credentials::prune(tx, now, AT_ONCE)?)).await?;
     drop_all(app, move |tx| Ok(front_door::prune_codes(tx, now, AT_ONCE)?)).await?;
     drop_all(app, move |tx| Ok(front_door::prune_passes(tx, now, AT_ONCE)?)).await?;
+    drop_all(app, move |tx| Ok(sessions::prune(tx, now, AT_ONCE)?)).await?;
     drop_all(app, move |tx| Ok(changes::prune(tx, now - CHANGES_KEPT_FOR, AT_ONCE)?)).await?;
     drop_all(app, move |tx| Ok(audit::prune(tx, now - audit_retention, AT_ONCE)?)).await?;
     app.db.write(None, move |tx| signing_keys::drop_unused(tx, now - RETIRED_KEYS_KEPT_FOR)).await?;

@@ -15,7 +15,7 @@ use podium_db::{Conn, Tx};
 use podium_domain::role_updates::{Change, SubjectKind};
 use podium_domain::{Grant, Held, On, Refusal, Scope, subject_roles};
 use podium_store::invites::InviteRow;
-use podium_store::{Paging, grants, invites, team_members, teams, users};
+use podium_store::{Paging, grants, invites, sessions, team_members, teams, users};
 
 use crate::cx::{Call, Cx};
 use crate::error::Result;
@@ -143,6 +143,7 @@ pub(crate) fn remove(cx: &Cx<Scope>, tx: &Tx, id: Id, version: i64) -> Result<()
     team_members::leave_all(tx, cx.scope(), id)?;
     invites::delete_of_user(tx, cx.scope(), id)?;
     users::leave(tx, cx.scope(), id)?;
+    sessions::delete_of_subject(tx, id)?;
     cx.changed(tx, users::KIND, id, version + 1)
 }
 

@@ -5,6 +5,7 @@ mod data_dir;
 mod data_plane;
 mod ip_range;
 mod log;
+mod owner_password;
 mod owner_token;
 mod serve;
 mod settings;
@@ -35,6 +36,7 @@ enum Command {
     /// Allowed address ranges, for an operator who is locked out.
     #[command(subcommand)]
     IpRange(ip_range::IpRange),
+    OwnerPassword(owner_password::OwnerPassword),
     /// Another token for the owner, where the first one is lost.
     #[command(subcommand)]
     OwnerToken(owner_token::OwnerToken),
@@ -68,6 +70,7 @@ async fn run(command: Command) -> Result<(), String> {
     match command {
         Command::Serve(serve) => serve.run().await,
         Command::IpRange(command) => command.run().await,
+        Command::OwnerPassword(command) => command.run().await,
         Command::OwnerToken(command) => command.run().await,
         Command::SigningKey(command) => command.run().await,
         Command::Confine(command) => command.run(),

@@ -57,9 +57,13 @@ pub(crate) struct Serve {
     /// environment has a port of its own.
     #[arg(long, env = "PODIUM_ENVIRONMENTS_DOMAIN", value_parser = domain)]
     environments_domain: Option<String>,
-    /// Ports for environments without a host name, such as 18000-18999, on the listen address.
+    /// Ports for environments without a host name, such as 18000-18999, on the listen address; for a console on a
+    /// loopback address, on another one.
     #[arg(long, env = "PODIUM_ENVIRONMENT_PORTS", default_value = "18000-18999", value_parser = ports)]
     environment_ports: RangeInclusive<u16>,
+    /// Let browsers sign in although the public URL is neither encrypted nor on this machine.
+    #[arg(long, env = "PODIUM_ALLOW_INSECURE_SIGN_IN", value_parser = clap::builder::BoolishValueParser::new())]
+    allow_insecure_sign_in: bool,
     /// Proxy whose X-Forwarded-For is believed, as a CIDR range; may be repeated.
     #[arg(long = "trusted-proxy", env = "PODIUM_TRUSTED_PROXIES", value_delimiter = ',')]
     trusted_proxies: Vec<IpNet>,
@@ -203,6 +207,7 @@ impl Serve {
             Some(domain) => Environments::Domain(domain.clone()),
             None => Environments::Ports(self.environment_ports.clone()),
         };
+        config.allow_insecure_sign_in = self.allow_insecure_sign_in;
         config.upload_limit = self.upload_limit;
         if let (Some(url), Some(from)) = (&self.smtp_url, &self.mail_from) {
             config.mailer = Some(Mailer::new(url, from)?);

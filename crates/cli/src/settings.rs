@@ -26,7 +26,7 @@ pub(crate) struct Installation {
 }
 
 impl Installation {
-    /// Opens the installation to serve it, and makes it where there is none; then the owner's token is shown.
+    /// Opens the installation to serve it, and makes it where there is none; then it is said where the owner's token is.
     pub(crate) async fn open(&self, mut config: Config) -> Result<App, String> {
         config.logs = Some(self.data_dir.join(LOGS));
         self.start(config).await
@@ -49,12 +49,19 @@ impl Installation {
         let secrets = Secrets::from_text(&key)?;
         let started = App::start(target, config, secrets, world).await.map_err(|error| error.to_string())?;
         if let Some(token) = &started.owner_token {
-            self.show_owner_token(token)?;
+            let path = data_dir.keep_owner_token(token)?;
+            let Config { public_url, owner_email, .. } = &started.app.config;
+            // Never the token itself: this goes to journals.
+            eprintln!("The owner's token is kept in {}.", path.display());
+            eprintln!(
+                "With a browser sign in at {public_url}/sign-in: with that token, or as {owner_email} with a password \
+                 that `podium owner-password` sets."
+            );
         }
         Ok(started.app)
     }
 
-    /// Keeps the owner's token in the data directory, and shows it.
+    /// Keeps another token of the owner in the data directory, and shows it to the person who asked for one.
     pub(crate) fn show_owner_token(&self, token: &str) -> Result<(), String> {
         let path = DataDir::open(&self.data_dir)?.keep_owner_token(token)?;
         eprintln!("The owner's token, shown once and kept in {}:\n{token}", path.display());

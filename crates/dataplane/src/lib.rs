@@ -62,6 +62,12 @@ pub trait DataPlane: Send + Sync {
     /// The way to an environment's web server; `None` where there is none, or none yet.
     fn door(&self, id: Id) -> Answer<'_, Option<Door>>;
 
+    /// The users of this machine that environments run under, if it is this machine and they are told apart by users.
+    /// What such a process has of a browser's is not its own.
+    fn environment_users(&self) -> Option<std::ops::Range<u32>> {
+        None
+    }
+
     /// What changes by itself from now on. Whoever listens looks at everything first: see [`Changes`].
     fn changes(&self) -> Changes;
 }

@@ -283,6 +283,10 @@ impl DataPlane for Simulated {
         Box::pin(async move { Ok(self.script.door(id)) })
     }
 
+    fn environment_users(&self) -> Option<std::ops::Range<u32>> {
+        self.script.users()
+    }
+
     fn changes(&self) -> Changes {
         self.news.listen()
     }

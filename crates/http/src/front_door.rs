@@ -6,6 +6,7 @@
 //! tables of `podium_domain::airflow` before anything is sent on, and what belongs to the control plane (tokens,
 //! cookies, forwarding headers) stays on its side.
 
+pub(crate) mod console;
 mod cookies;
 mod headers;
 mod isolation;
@@ -13,23 +14,27 @@ mod notice;
 mod own_origin;
 mod passage;
 pub(crate) mod sign_in;
+pub(crate) mod sign_out;
 mod tags;
 mod upstream;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::header::{ACCEPT, LOCATION};
+use http::header::{ACCEPT, LOCATION, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use podium_api::Timestamp;
+use podium_api::{OPERATIONS, Spec, Timestamp};
 use podium_app::front_door::Shown;
-use podium_app::{App, Error, Unauthenticated};
+use podium_app::{App, Error, Request, Unauthenticated};
 use podium_dataplane::DataPlane;
 
 use crate::body::{Body, Unread, whole};
 use crate::errors::Failure;
 use crate::incoming::bearer;
+use crate::peer::Peer;
+
+const LONGEST_USER_AGENT: usize = 512;
 
 /// The environments, from the outside.
 pub(crate) struct FrontDoor {
@@ -52,6 +57,7 @@ pub(crate) enum Entrance {
 pub(crate) struct Knock {
     pub(crate) parts: Parts,
     pub(crate) address: IpAddr,
+    pub(crate) peer: Arc<Peer>,
     pub(crate) request_id: String,
     pub(crate) now: Timestamp,
 }
@@ -80,10 +86,35 @@ impl Knock {
         self.parts.uri.path_and_query().map_or("/", |target| target.as_str())
     }
 
+    /// What it says of itself, as a call of an operation that it stands for.
+    fn request(&self, operation: &Spec) -> Request {
+        Request {
+            operation: OPERATIONS.iter().find(|spec| spec.id == operation.id).expect("it is an operation"),
+            id: self.request_id.clone(),
+            path: self.path().to_owned(),
+            address: self.address,
+            user_agent: self.user_agent(),
+            if_match: None,
+            last_event_id: None,
+            idempotency: None,
+            audited_body: None,
+            now: self.now,
+        }
+    }
+
+    fn user_agent(&self) -> String {
+        let text = self.parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+        text.unwrap_or_default().chars().take(LONGEST_USER_AGENT).collect()
+    }
+
+    /// Whether it may change something.
+    fn is_unsafe(&self) -> bool {
+        self.parts.method != Method::GET && self.parts.method != Method::HEAD
+    }
+
     /// Whether a person looks at the answer.
     fn wants_page(&self) -> bool {
-        let is_read = self.parts.method == Method::GET || self.parts.method == Method::HEAD;
-        is_read && accepts_pages(&self.parts.headers)
+        !self.is_unsafe() && accepts_pages(&self.parts.headers)
     }
 }
 
@@ -111,24 +142,6 @@ impl FrontDoor {
             return Err(Error::Unauthenticated(Unauthenticated::Missing).into());
         }
         self.lead_to_own_origin(&knock, &namespace).await
-    }
-
-    /// Sends a browser to the environment's own origin, by way of signing in where it has not.
-    async fn lead_to_own_origin(&self, knock: &Knock, namespace: &str) -> Answer {
-        let to_sign_in = || redirect(&sign_in::leading_to(knock.target()));
-        let name = cookies::session_name(self.app.public_url().is_encrypted());
-        let Some(token) = cookies::find(&knock.parts.headers, name) else { return to_sign_in() };
-        let deployment = self.app.deployment_in(namespace).await?;
-        let counted = Some(podium_api::Method::Get);
-        let admitted =
-            self.app.admit(Shown::Token(token), deployment, knock.address, counted, knock.now).await;
-        let visitor = match admitted {
-            Err(Error::Unauthenticated(_)) => return to_sign_in(),
-            admitted => admitted?,
-        };
-        passage::may_see_pages(&visitor)?;
-        let way = self.app.way_in(&visitor.authority, &visitor.deployment, knock.target(), knock.now).await?;
-        redirect(&way)
     }
 }
 

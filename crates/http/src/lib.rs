@@ -14,6 +14,7 @@ mod front_door;
 mod incoming;
 mod metrics;
 mod pages;
+mod peer;
 mod ports;
 mod respond;
 mod routes;

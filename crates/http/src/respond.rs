@@ -1,8 +1,9 @@
 //! Answers: JSON with its `ETag`, nothing, or a stream.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, ETAG};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG};
 use http::{HeaderValue, Response, StatusCode};
+use hyper::body::Body as _;
 use podium_api::{Reply, ReplyKind};
 use podium_app::Replay;
 use xxhash_rust::xxh3::xxh3_64;
@@ -13,6 +14,19 @@ use crate::errors::Failure;
 /// Marks an answer that is passed on as it comes: whoever made it has compressed it, or streams it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PassedOn;
+
+/// The head of an answer, for whoever asked for no more.
+pub(crate) fn head_of(response: Response<Body>) -> Response<Body> {
+    let (mut parts, body) = response.into_parts();
+    if !parts.headers.contains_key(CONTENT_LENGTH)
+        && let Some(length) = body.size_hint().exact()
+    {
+        parts.headers.insert(CONTENT_LENGTH, length.into());
+    }
+    // There is nothing left to compress.
+    parts.extensions.insert(PassedOn);
+    Response::from_parts(parts, whole(""))
+}
 
 /// What an operation answers with.
 pub(crate) enum Sent {

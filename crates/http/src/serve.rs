@@ -25,6 +25,7 @@ use tower_http::compression::Compression;
 use tower_http::compression::predicate::{DefaultPredicate, Predicate as _};
 
 use crate::front_door::Entrance;
+use crate::peer::Peer;
 use crate::ports::{Arrived, Ports};
 use crate::respond::PassedOn;
 use crate::server::Server;
@@ -57,6 +58,7 @@ pub async fn serve(
     let permits = Arc::new(Semaphore::new(server.settings().connections));
     let graceful = GracefulShutdown::new();
     let address = listener.local_addr().map_err(|error| error.to_string())?.ip();
+    let address = server.app().environments_address(address);
     let (ports, mut arrived) = Ports::listen(server.app().clone(), address);
     let mut stop = std::pin::pin!(stop);
     loop {
@@ -109,13 +111,14 @@ async fn connection(
 ) {
     // Without it every small answer may wait for the client's acknowledgement.
     let _ = stream.set_nodelay(true);
+    let peer = Arc::new(Peer::new(peer, stream.local_addr().ok()));
     let Some(tls) = tls else { return http_1(server, watcher, stream, peer).await };
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
         Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
             http_2(server, watcher, stream, peer).await;
         }
         Ok(Ok(stream)) => http_1(server, watcher, stream, peer).await,
-        _ => tracing::debug!(%peer, "a TLS handshake failed"),
+        _ => tracing::debug!(peer = %peer.address, "a TLS handshake failed"),
     }
 }
 
@@ -125,7 +128,7 @@ macro_rules! service {
         let ((server, entrance), peer) = ($server, $peer);
         let server = server.clone();
         service_fn(move |request: Request<Incoming>| {
-            let server = server.clone();
+            let (server, peer) = (server.clone(), Arc::clone(&peer));
             async move {
                 if !request.headers().contains_key(ACCEPT_ENCODING) {
                     return Ok::<_, Infallible>(
@@ -133,7 +136,7 @@ macro_rules! service {
                     );
                 }
                 let answer = service_fn_of_tower(move |request| {
-                    let server = server.clone();
+                    let (server, peer) = (server.clone(), Arc::clone(&peer));
                     async move { Ok::<_, Infallible>(server.answer(entrance, request, peer).await) }
                 });
                 let compressing =
@@ -149,24 +152,26 @@ fn is_ours(_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions) ->
     extensions.get::<PassedOn>().is_none()
 }
 
-async fn http_1<S>(server: (&Server, Entrance), watcher: Watcher, stream: S, peer: SocketAddr)
+async fn http_1<S>(server: (&Server, Entrance), watcher: Watcher, stream: S, peer: Arc<Peer>)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
+    let address = peer.address;
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(server.0.settings().header_timeout)
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service!(server, peer));
     if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%peer, %error, "a connection ended early");
+        tracing::debug!(peer = %address, %error, "a connection ended early");
     }
 }
 
-async fn http_2<S>(server: (&Server, Entrance), watcher: Watcher, stream: S, peer: SocketAddr)
+async fn http_2<S>(server: (&Server, Entrance), watcher: Watcher, stream: S, peer: Arc<Peer>)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
+    let address = peer.address;
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(Duration::from_secs(30))
@@ -174,7 +179,7 @@ where
         .max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX))
         .serve_connection(TokioIo::new(stream), service!(server, peer));
     if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%peer, %error, "a connection ended early");
+        tracing::debug!(peer = %address, %error, "a connection ended early");
     }
 }
 

@@ -1,5 +1,7 @@
 //! From a request to its answer, whatever the request is.
 
+mod people;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -23,10 +25,12 @@ use crate::bind::Env;
 use crate::body::{self, Body, Unread};
 use crate::cors;
 use crate::errors::Failure;
-use crate::front_door::{Entrance, FrontDoor, Knock, sign_in};
+use crate::front_door::{Entrance, FrontDoor, Knock, console, sign_in, sign_out};
 use crate::incoming::Incoming;
-use crate::metrics::{self, Meter};
+use crate::metrics::Meter;
 use crate::pages::{self, Page};
+use crate::peer::Peer;
+use crate::respond;
 use crate::routes::{self, Route};
 use crate::settings::Settings;
 use crate::uploads;
@@ -142,7 +146,7 @@ impl Server {
         B: hyper::body::Body<Data = Bytes> + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        self.answer(Entrance::Main, request, peer).await
+        self.answer(Entrance::Main, request, Arc::new(Peer::new(peer, None))).await
     }
 
     /// Answers a request that came from `peer` to an environment's own port.
@@ -151,14 +155,14 @@ impl Server {
         B: hyper::body::Body<Data = Bytes> + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        self.answer(Entrance::Port(port), request, peer).await
+        self.answer(Entrance::Port(port), request, Arc::new(Peer::new(peer, None))).await
     }
 
     pub(crate) async fn answer<B>(
         &self,
         entrance: Entrance,
         request: Request<B>,
-        peer: SocketAddr,
+        peer: Arc<Peer>,
     ) -> Response<Body>
     where
         B: hyper::body::Body<Data = Bytes> + Send + 'static,
@@ -166,9 +170,10 @@ impl Server {
     {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
-        let body = if parts.method == Method::GET { body::nothing() } else { body::unread(body) };
+        let is_read = parts.method == Method::GET || parts.method == Method::HEAD;
+        let body = if is_read { body::nothing() } else { body::unread(body) };
         let request_id = self.request_id(&parts);
-        let address = self.client_address(&parts, peer.ip());
+        let address = self.client_address(&parts, peer.address.ip());
         let own = self.0.front_door.own_origin(entrance, &parts);
         let allowed = || cors::allowed(&self.0.env.settings.cors_origins, &parts.headers);
         let origin = if own.is_some() { None } else { allowed() };
@@ -177,12 +182,15 @@ impl Server {
         let (operation, mut response) = match (preflight, own) {
             (Some(response), _) => ("", response),
             (None, Some(own)) => {
-                let knock = self.knock(parts, address, &request_id);
+                let knock = self.knock(parts, (address, peer), &request_id);
                 let passing = self.0.front_door.at_own_origin(knock, body, own);
                 (front_door::OPERATION, self.counting(passing, started).await)
             }
-            (None, None) => self.dispatch(parts, body, address, &request_id, started).await,
+            (None, None) => self.dispatch(parts, body, (address, peer), &request_id, started).await,
         };
+        if method == Method::HEAD {
+            response = respond::head_of(response);
+        }
         if let Ok(id) = HeaderValue::from_str(&request_id) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
@@ -202,8 +210,8 @@ impl Server {
         response
     }
 
-    fn knock(&self, parts: Parts, address: IpAddr, request_id: &str) -> Knock {
-        Knock { parts, address, request_id: request_id.to_owned(), now: self.0.app.world.now() }
+    fn knock(&self, parts: Parts, (address, peer): (IpAddr, Arc<Peer>), request_id: &str) -> Knock {
+        Knock { parts, address, peer, request_id: request_id.to_owned(), now: self.0.app.world.now() }
     }
 
     async fn counting(
@@ -218,9 +226,9 @@ impl Server {
 
     async fn dispatch(
         &self,
-        parts: Parts,
+        mut parts: Parts,
         body: Unread,
-        address: IpAddr,
+        from: (IpAddr, Arc<Peer>),
         request_id: &str,
         started: Instant,
     ) -> (&'static str, Response<Body>) {
@@ -232,11 +240,25 @@ impl Server {
             return fail(Failure::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
         }
         if parts.uri.path().starts_with(ENVIRONMENTS) {
-            let passing = shared.front_door.in_place(self.knock(parts, address, request_id), body);
+            let passing = shared.front_door.in_place(self.knock(parts, from, request_id), body);
             return (front_door::OPERATION, self.counting(passing, started).await);
         }
-        if parts.uri.path() == sign_in::PATH {
-            return ("", shared.front_door.sign_in(self.knock(parts, address, request_id), body).await);
+        match parts.uri.path() {
+            sign_in::PATH => {
+                return ("", shared.front_door.sign_in(self.knock(parts, from, request_id), body).await);
+            }
+            sign_out::PATH => {
+                return ("", shared.front_door.sign_out(self.knock(parts, from, request_id)).await);
+            }
+            path if path.starts_with(console::DEPLOYMENTS) => {
+                return ("", shared.front_door.deployment_page(self.knock(parts, from, request_id)).await);
+            }
+            _ => {}
+        }
+        let address = from.0;
+        // Who asks for the head of an answer gets that of the same answer.
+        if parts.method == Method::HEAD {
+            parts.method = Method::GET;
         }
         let Ok(found) = shared.paths.at(parts.uri.path()) else {
             let message = "There is nothing at this path: see /docs for the API.";
@@ -283,56 +305,6 @@ impl Server {
         }
         let answer = uploads::receive(&self.0.app, self.settings(), parts, deploy_id, body).await;
         answer.unwrap_or_else(|failure| failure.into_response(request_id))
-    }
-
-    async fn page(&self, page: Page, parts: &Parts, address: IpAddr, request_id: &str) -> Response<Body> {
-        if parts.method != Method::GET {
-            return method_not_allowed("GET", request_id);
-        }
-        let shared = &self.0;
-        match page {
-            Page::OpenApi => pages::json(shared.openapi.clone()),
-            Page::Keys => pages::json(shared.app.keys.load().jwks().to_string()),
-            Page::Alive => pages::json(r#"{"status":"ok"}"#),
-            Page::Ready => match shared.app.ready().await {
-                Ok(()) => pages::json(r#"{"status":"ready"}"#),
-                Err(error) => Failure::from(error).into_response(request_id),
-            },
-            Page::Metrics => {
-                if let Err(failure) = self.may_read_metrics(parts, address).await {
-                    return failure.into_response(request_id);
-                }
-                let meters = shared.routes.iter().map(|route| (route.spec.id, &route.meter));
-                let others =
-                    [(podium_api::uploads::ID, &shared.uploads), (front_door::OPERATION, &shared.passages)];
-                let meters = meters.chain(others);
-                let requests = metrics::render(meters, shared.open_connections.load(Ordering::Relaxed));
-                match shared.app.meter_page().await {
-                    Ok(others) => pages::text(requests + &others),
-                    Err(error) => {
-                        // Numbers are wanted most when the database is away.
-                        tracing::warn!(%error, "some numbers cannot be read");
-                        pages::text(requests)
-                    }
-                }
-            }
-            Page::Docs => pages::docs(),
-            Page::DocsScript => pages::docs_script(),
-            Page::AcceptInvite => pages::accept_invite(),
-            Page::Home => pages::redirect("/docs"),
-        }
-    }
-
-    /// Numbers are for this machine, and for those with a token.
-    async fn may_read_metrics(&self, parts: &Parts, address: IpAddr) -> Result<(), Failure> {
-        if address.to_canonical().is_loopback() {
-            return Ok(());
-        }
-        let app = self.0.app.clone();
-        let incoming =
-            Incoming::new(app.clone(), parts.clone(), Vec::new(), address, String::new(), body::nothing());
-        app.authority(incoming.bearer()?, None, incoming.now).await?;
-        Ok(())
     }
 
     /// The client's own id where it is sane, a new one otherwise.

@@ -10,15 +10,20 @@ use crate::columns::Columns;
 
 statements! {
     BY_NAMESPACE = "SELECT id, organization_id, namespace FROM deployments WHERE namespace = $1";
+    TO_SHOW = "SELECT id, organization_id, namespace, name, status, status_reason FROM deployments WHERE id = $1";
     BY_PORT = "SELECT d.id, d.organization_id, d.namespace FROM door_ports p JOIN deployments d ON d.id = p.deployment_id \
         WHERE p.port = $1";
     BEHIND = "SELECT workspace_id, status FROM deployments WHERE id = $1";
-    ADD_CODE = "INSERT INTO door_codes (hash, deployment_id, credential_hash, expires_at) VALUES ($1, $2, $3, $4)";
-    CODE = "SELECT deployment_id, credential_hash, expires_at FROM door_codes WHERE hash = $1";
-    TAKE_CODE = "DELETE FROM door_codes WHERE hash = $1 RETURNING deployment_id, credential_hash, expires_at";
+    ADD_CODE = "INSERT INTO door_codes (hash, deployment_id, credential_hash, expires_at, session_hash) \
+        VALUES ($1, $2, $3, $4, $5)";
+    CODE = "SELECT deployment_id, credential_hash, expires_at, session_hash FROM door_codes WHERE hash = $1";
+    TAKE_CODE = "DELETE FROM door_codes WHERE hash = $1 RETURNING deployment_id, credential_hash, expires_at, session_hash";
     PRUNE_CODES = "DELETE FROM door_codes WHERE hash IN (SELECT hash FROM door_codes WHERE expires_at < $1 LIMIT $2)";
-    ADD_PASS = "INSERT INTO door_passes (hash, deployment_id, credential_hash, expires_at) VALUES ($1, $2, $3, $4)";
-    PASS = "SELECT deployment_id, credential_hash, expires_at FROM door_passes WHERE hash = $1";
+    ADD_PASS = "INSERT INTO door_passes (hash, deployment_id, credential_hash, expires_at, session_hash) \
+        VALUES ($1, $2, $3, $4, $5)";
+    PASS = "SELECT p.deployment_id, p.credential_hash, p.expires_at, p.session_hash FROM door_passes p \
+        LEFT JOIN browser_sessions s ON s.hash = p.session_hash \
+        WHERE p.hash = $1 AND (p.session_hash IS NULL OR s.hash IS NOT NULL)";
     DROP_PASS = "DELETE FROM door_passes WHERE hash = $1";
     PRUNE_PASSES = "DELETE FROM door_passes WHERE hash IN (SELECT hash FROM door_passes WHERE expires_at < $1 LIMIT $2)";
     PORT_OF = "SELECT port FROM door_ports WHERE deployment_id = $1";
@@ -49,6 +54,8 @@ pub struct Opening {
     pub credential_hash: String,
     /// Until when.
     pub expires_at: Timestamp,
+    /// The hash of the browser's session that it came from; none where a program made the link.
+    pub session_hash: Option<String>,
 }
 
 /// The deployment of a namespace.
@@ -59,6 +66,31 @@ pub fn by_namespace(conn: &Conn, namespace: &str) -> Result<Option<Addressed>> {
 /// The deployment that a port belongs to.
 pub fn by_port(conn: &Conn, port: u16) -> Result<Option<Addressed>> {
     conn.query_opt(&BY_PORT, params![i64::from(port)], addressed)
+}
+
+/// A deployment as its page shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToShow {
+    /// The deployment.
+    pub deployment: Addressed,
+    /// Its name.
+    pub name: String,
+    /// What it is doing.
+    pub status: DeploymentStatus,
+    /// Why, for people.
+    pub status_reason: String,
+}
+
+/// A deployment with what its page shows.
+pub fn to_show(conn: &Conn, id: Id) -> Result<Option<ToShow>> {
+    conn.query_opt(&TO_SHOW, params![id.as_str()], |row| {
+        Ok(ToShow {
+            deployment: addressed(row)?,
+            name: row.get(3)?,
+            status: row.word(4)?,
+            status_reason: row.get(5)?,
+        })
+    })
 }
 
 /// The workspace of a deployment, and what it is doing.
@@ -88,7 +120,7 @@ pub fn add_pass(tx: &Tx, hash: &str, opening: &Opening) -> Result<()> {
     Ok(())
 }
 
-/// Finds what a browser holds.
+/// Finds what a browser holds; a pass that came from a session is nothing without it.
 pub fn pass(conn: &Conn, hash: &str) -> Result<Option<Opening>> {
     conn.query_opt(&PASS, params![hash], opening)
 }
@@ -138,12 +170,13 @@ pub fn delete_of_deployment(tx: &Tx, deployment_id: Id) -> Result<()> {
     free_port(tx, deployment_id)
 }
 
-fn values<'a>(hash: &'a str, opening: &'a Opening) -> [Value<'a>; 4] {
+fn values<'a>(hash: &'a str, opening: &'a Opening) -> [Value<'a>; 5] {
     [
         hash.into(),
         opening.deployment_id.as_str().into(),
         opening.credential_hash.as_str().into(),
         opening.expires_at.millis().into(),
+        opening.session_hash.as_deref().into(),
     ]
 }
 
@@ -152,7 +185,12 @@ fn addressed(row: &Row<'_>) -> Result<Addressed> {
 }
 
 fn opening(row: &Row<'_>) -> Result<Opening> {
-    Ok(Opening { deployment_id: row.id(0)?, credential_hash: row.get(1)?, expires_at: row.time(2)? })
+    Ok(Opening {
+        deployment_id: row.id(0)?,
+        credential_hash: row.get(1)?,
+        expires_at: row.time(2)?,
+        session_hash: row.get(3)?,
+    })
 }
 
 fn port(row: &Row<'_>) -> Result<Option<u16>> {

@@ -25,6 +25,7 @@ pub mod kept_answers;
 pub mod landmarks;
 pub mod organizations;
 pub mod roles;
+pub mod sessions;
 pub mod settings;
 pub mod signing_keys;
 pub mod subjects;
@@ -60,6 +61,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(5, "environment_objects"),
     migration!(6, "front_door"),
     migration!(7, "row_estimates"),
+    migration!(8, "sessions"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all.
@@ -83,6 +85,7 @@ pub fn statements() -> Vec<&'static Sql> {
         landmarks::STATEMENTS,
         organizations::STATEMENTS,
         roles::STATEMENTS,
+        sessions::STATEMENTS,
         settings::STATEMENTS,
         signing_keys::STATEMENTS,
         subjects::STATEMENTS,

@@ -24,6 +24,8 @@ pub enum Shown<'a> {
     Token(&'a str),
     /// A pass of this environment.
     Pass(&'a str),
+    /// A browser's session at the console.
+    Session(&'a str),
 }
 
 /// Somebody who is known, and belongs to the organization of the deployment.
@@ -68,7 +70,9 @@ impl App {
         for attempt in 0..ATTEMPTS {
             let authority = match shown {
                 Shown::Token(token) => self.authority(token, organization_id, now).await?,
-                Shown::Pass(_) => self.authority_by_hash(hash, organization_id, now).await?,
+                Shown::Pass(_) | Shown::Session(_) => {
+                    self.authority_by_hash(hash, organization_id, now).await?
+                }
             };
             let is_first = attempt == 0;
             if let Some(method) = counts_as.filter(|_| is_first) {
@@ -103,7 +107,7 @@ impl App {
         Err(Error::STALE)
     }
 
-    /// The hash of the token that is shown, or that a pass stands for.
+    /// The hash of the token that is shown, or that a pass or a session stands for.
     async fn credential_behind(
         &self,
         shown: Shown<'_>,
@@ -112,6 +116,7 @@ impl App {
     ) -> Result<[u8; 32]> {
         let pass = match shown {
             Shown::Token(token) => return Ok(sha256(token.as_bytes())),
+            Shown::Session(cookie) => return self.credential_of_session(cookie, now).await,
             Shown::Pass(pass) => sha256_hex(pass.as_bytes()),
         };
         let unauthenticated = |why| Err(Error::Unauthenticated(why));

@@ -43,7 +43,7 @@ pub async fn open(
     let row = cx.read(move |cx, conn| deployments::find(conn, cx.scope(), id)).await?;
     let deployment = Addressed { id, organization_id: row.organization_id, namespace: row.namespace.clone() };
     let to = format!("/airflow/{}/", row.namespace);
-    let code = cx.app().new_code(cx.authority(), &deployment, &to, cx.now()).await?;
+    let code = cx.app().new_code(cx.authority(), &deployment, &to, None, cx.now()).await?;
     cx.mutate(move |cx, tx| {
         cx.expect_version(deployments::find(tx, cx.scope(), id)?.stamp.version)?;
         front_door::add_code(tx, &code.hash, &code.opening)?;
@@ -53,15 +53,17 @@ pub async fn open(
 }
 
 impl App {
-    /// Where a browser goes to enter an environment; `to` is where it wants to be then, a path.
+    /// Where a browser with a session goes to enter an environment; `to` is where it wants to be then, a path.
     pub async fn way_in(
         &self,
         authority: &Authority,
+        session: &str,
         deployment: &Addressed,
         to: &str,
         now: Timestamp,
     ) -> Result<String> {
-        let code = self.new_code(authority, deployment, to, now).await?;
+        let session = Some(sha256_hex(session.as_bytes()));
+        let code = self.new_code(authority, deployment, to, session, now).await?;
         let url = code.url.clone();
         self.db.write(None, move |tx| front_door::add_code(tx, &code.hash, &code.opening)).await?;
         Ok(url)
@@ -72,6 +74,7 @@ impl App {
         authority: &Authority,
         deployment: &Addressed,
         to: &str,
+        session_hash: Option<String>,
         now: Timestamp,
     ) -> Result<Code> {
         let origin = self.environment_origin(deployment).await?;
@@ -80,6 +83,7 @@ impl App {
             deployment_id: deployment.id,
             credential_hash: hex(&authority.token_hash()),
             expires_at: now + CODE,
+            session_hash,
         };
         let url = format!("{origin}/.podium/enter?code={code}&to={}", escaped(to));
         Ok(Code { hash: sha256_hex(code.as_bytes()), opening, url })
@@ -105,20 +109,20 @@ impl App {
             let Some(credential) = podium_store::credentials::by_hash(tx, &found.credential_hash)? else {
                 return Ok(None);
             };
-            let end = now + session;
-            let expires_at = credential.expires_at.map_or(end, |own| own.min(end));
+            let mut expires_at = now + session;
+            if let Some(hash) = &found.session_hash {
+                let Some(session) = podium_store::sessions::by_hash(tx, hash)? else { return Ok(None) };
+                expires_at = expires_at.min(session.expires_at);
+            }
+            if let Some(end) = credential.expires_at {
+                expires_at = expires_at.min(end);
+            }
             front_door::add_pass(tx, &pass_hash, &Opening { expires_at, ..found })?;
             Ok::<_, Error>(Some(expires_at))
         };
         let expires_at = self.db.write(None, exchange).await?.ok_or_else(used_up)?;
         let millis = (expires_at.millis() - now.millis()).max(0).unsigned_abs();
         Ok(Entered { pass, lasts: Duration::from_millis(millis) })
-    }
-
-    /// Takes a pass away.
-    pub async fn leave(&self, pass: &str) -> Result<()> {
-        let hash = sha256_hex(pass.as_bytes());
-        Ok(self.db.write(None, move |tx| front_door::drop_pass(tx, &hash)).await?)
     }
 }
 

@@ -1,11 +1,19 @@
 //! Origins: every environment has one of its own, so that a page inside it is a stranger to the console and to others.
 
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
-use podium_store::front_door::Addressed;
+use podium_api::Id;
+use podium_store::front_door::{Addressed, ToShow};
 
 use crate::App;
 use crate::error::Result;
+
+/// Where environments are for a console on this machine.
+const OTHER_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+/// The same where the console has that one.
+const NEXT_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 
 /// Where the environments have origins of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +53,33 @@ impl<'a> PublicUrl<'a> {
         format!("{}://{}", self.scheme, self.authority)
     }
 
+    /// The address of this machine that it names, if it names one of its own.
+    fn loopback(&self) -> Option<IpAddr> {
+        if self.host.eq_ignore_ascii_case("localhost") {
+            return Some(Ipv4Addr::LOCALHOST.into());
+        }
+        let address: IpAddr = self.host.trim_matches(['[', ']']).parse().ok()?;
+        Some(address.to_canonical()).filter(IpAddr::is_loopback)
+    }
+
+    /// The host of environments that have ports. Cookies know no ports, so on this machine they are on another of its
+    /// addresses: browsers then take their pages for another site's, and keep the cookies of the two apart.
+    pub fn environments_host(&self) -> Cow<'a, str> {
+        match self.loopback() {
+            // Elsewhere a machine has one such address, unless somebody configures more.
+            Some(address) if cfg!(target_os = "linux") => {
+                let taken = address == IpAddr::from(OTHER_ADDRESS);
+                Cow::Owned(if taken { NEXT_ADDRESS } else { OTHER_ADDRESS }.to_string())
+            }
+            _ => Cow::Borrowed(self.host),
+        }
+    }
+
+    /// Whether nobody between a browser and this server can read along.
+    pub fn is_private(&self) -> bool {
+        self.is_encrypted() || self.loopback().is_some()
+    }
+
     /// Whether browsers reach it encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.scheme == "https"
@@ -59,13 +94,30 @@ impl App {
 
     /// The origin of an environment; it gets a port where it needs one and has none.
     pub async fn environment_origin(&self, deployment: &Addressed) -> Result<String> {
-        let PublicUrl { scheme, host, port, .. } = self.public_url();
+        let PublicUrl { scheme, port, .. } = self.public_url();
         Ok(match &self.config.environments {
             Environments::Domain(domain) => format!("{scheme}://{}.{domain}{port}", deployment.namespace),
-            Environments::Ports(_) => {
-                format!("{scheme}://{host}:{}", self.environment_port(deployment.id).await?)
-            }
+            Environments::Ports(_) => self.origin_on_port(self.environment_port(deployment.id).await?),
         })
+    }
+
+    /// The origin of an environment that has a port.
+    pub fn origin_on_port(&self, port: u16) -> String {
+        let url = self.public_url();
+        format!("{}://{}:{port}", url.scheme, url.environments_host())
+    }
+
+    /// The address that the ports of environments are listened on; `listens` is the console's.
+    pub fn environments_address(&self, listens: IpAddr) -> IpAddr {
+        if !listens.to_canonical().is_loopback() {
+            return listens;
+        }
+        self.public_url().environments_host().parse().unwrap_or(listens)
+    }
+
+    /// Whether browsers may sign in here and hold cookies.
+    pub fn lets_browsers_sign_in(&self) -> bool {
+        self.config.allow_insecure_sign_in || self.public_url().is_private()
     }
 
     /// The namespace in a host name of an environment; `None` for a host that is none.
@@ -82,6 +134,11 @@ impl App {
     pub async fn deployment_in(&self, namespace: &str) -> Result<Option<Addressed>> {
         let namespace = namespace.to_owned();
         self.db.read(None, move |conn| Ok(podium_store::front_door::by_namespace(conn, &namespace)?)).await
+    }
+
+    /// A deployment with what its page shows; whoever looks is admitted first.
+    pub async fn deployment_to_show(&self, id: Id) -> Result<Option<ToShow>> {
+        self.db.read(None, move |conn| Ok(podium_store::front_door::to_show(conn, id)?)).await
     }
 
     /// The deployment that a port belongs to.
@@ -107,5 +164,29 @@ mod tests {
             assert_eq!((parsed.scheme, parsed.host, parsed.port), expected, "{url}");
         }
         assert_eq!(PublicUrl::parse("http://[::1]:8080/below").origin(), "http://[::1]:8080");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn on_this_machine_environments_are_at_another_address_than_the_console() {
+        let table = [
+            ("http://127.0.0.1:8080", "127.0.0.2", true),
+            ("http://localhost:8080", "127.0.0.2", true),
+            ("http://LOCALHOST", "127.0.0.2", true),
+            ("http://127.0.0.2:8080", "127.0.0.3", true),
+            ("https://127.8.8.8", "127.0.0.2", true),
+            ("http://[::1]:8080", "127.0.0.2", true),
+            ("http://[::ffff:127.0.0.2]:8080", "127.0.0.3", true),
+            ("https://podium.example.com", "podium.example.com", true),
+            ("http://podium.example.com:8080", "podium.example.com", false),
+            ("http://192.0.2.1:8080", "192.0.2.1", false),
+            ("http://0.0.0.0:8080", "0.0.0.0", false),
+            ("http://localhost.example.com", "localhost.example.com", false),
+            ("http://[2001:db8::1]:8080", "[2001:db8::1]", false),
+        ];
+        for (url, host, is_private) in table {
+            let url = PublicUrl::parse(url);
+            assert_eq!((&*url.environments_host(), url.is_private()), (host, is_private), "{url:?}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! Minutes of a whole machine, so plain `cargo test` leaves it out; `cargo xtask test` runs it after everything else,
 //! and `cargo xtask airflow` alone. What is waited for is shown on the way.
 
+mod browser;
 mod guide;
 mod runtimes;
 mod supervision;
@@ -90,6 +91,7 @@ fn deployments_really_run() {
     supervision::components_are_supervised_after_a_restart(&mut world, &second);
     supervision::what_hangs_is_started_again(&world, &second);
     supervision::environments_come_back_after_a_reboot(&mut world, &second);
+    browser::a_person_works_in_a_browser(&world, &second, &dag("one", &[]));
 
     another_runtime_is_another_world(&world, &second);
 

@@ -1,8 +1,9 @@
 //! The commands beside `serve`, and what `--help` says.
 
+use podium_testkit::Engine;
 use serde_json::{Value, json};
 
-use crate::program::{Installation, exchange, request};
+use crate::program::{Installation, Program, exchange, request};
 
 #[test]
 fn a_locked_door_is_opened_on_the_machine_itself() {
@@ -65,11 +66,66 @@ fn a_lost_token_of_the_owner_is_made_anew() {
 }
 
 #[test]
+fn the_operator_sets_the_owners_password_and_anybodys() {
+    for engine in [Engine::Sqlite, Engine::Postgres] {
+        let installation = Installation::on(engine);
+        let program = installation.serve(&[]);
+        let token = installation.read("owner-token");
+        let sign_in = |program: &Program, username: &str, password: &str| {
+            let body = json!({ "username": username, "password": password });
+            program.call("POST", "/v1/auth/sign-in", "", Some(&body))
+        };
+        let running = matches!(engine, Engine::Postgres).then_some(program);
+        let set = installation.run_with(&["owner-password"], "correct horse battery staple\n");
+        assert_eq!((set.code, set.stdout.as_str()), (Some(0), ""), "{}", set.stderr);
+        assert!(set.stderr.contains("The password of owner@localhost is set"), "{}", set.stderr);
+        assert!(!set.stderr.contains("staple"));
+        let program = running.unwrap_or_else(|| installation.serve(&[]));
+        let session = sign_in(&program, "owner@localhost", "correct horse battery staple").json();
+        assert_eq!(program.get("/v1/users/self", &token).status, 200, "the token without an end stays");
+        let running = matches!(engine, Engine::Postgres).then_some(program);
+        let made = installation.run(&["owner-password", "--email", "Owner@localhost", "--generate"]);
+        assert_eq!(made.code, Some(0), "{}", made.stderr);
+        let program = running.unwrap_or_else(|| installation.serve(&[]));
+        assert_eq!(sign_in(&program, "owner@localhost", "correct horse battery staple").status, 401);
+        assert_eq!(sign_in(&program, "owner@localhost", made.stdout.trim_end()).status, 200);
+        let old = session["token"].as_str().unwrap();
+        assert_eq!(program.get("/v1/users/self", old).status, 401, "earlier sessions have ended");
+        let running = matches!(engine, Engine::Postgres).then_some(program);
+        for (arguments, input, expected) in [
+            (
+                &["owner-password"][..],
+                "short\n",
+                "podium: the password must have at least 12 characters, has 5\n",
+            ),
+            (
+                &["owner-password"],
+                "",
+                "podium: there is no password on standard input: give one, or use --generate\n",
+            ),
+            (
+                &["owner-password", "--email", "x@y.z"],
+                "",
+                "podium: there is no user with the e-mail address x@y.z\n",
+            ),
+        ] {
+            let refused = installation.run_with(arguments, input);
+            assert_eq!((refused.code, refused.stderr.as_str()), (Some(1), expected), "{arguments:?}");
+        }
+        drop(running);
+    }
+}
+
+#[test]
 fn commands_make_no_installation_where_there_is_none() {
     let installation = Installation::new();
-    for command in
-        [["ip-range", "reset"], ["owner-token", "new"], ["signing-key", "rotate"], ["work", "--json"]]
-    {
+    for command in [
+        ["ip-range", "reset"],
+        ["owner-token", "new"],
+        ["owner-password", "--generate"],
+        ["signing-key", "rotate"],
+        ["work", "--json"],
+    ] {
         let refused = installation.run(&command);
         assert_eq!(refused.code, Some(1));
         let start = format!("podium: there is no installation in {}", installation.data_dir().display());
@@ -85,6 +141,7 @@ fn help_says_what_to_type() {
         (&[][..], "podium serve --listen 127.0.0.1:8080 --data-dir ./podium-data"),
         (&["serve"], "podium serve --listen 0.0.0.0:8443 --tls-cert"),
         (&["ip-range", "reset"], "podium ip-range reset --data-dir ./podium-data"),
+        (&["owner-password"], "podium owner-password --email ada@example.com < password.txt"),
         (&["signing-key", "rotate"], "podium signing-key rotate --data-dir ./podium-data"),
         (&["work"], "podium work --kind deployments --limit 20"),
     ] {

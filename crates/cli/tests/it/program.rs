@@ -78,7 +78,17 @@ impl Installation {
 
     /// Runs a command to its end.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
-        let output = self.command(arguments).stdin(Stdio::null()).output().expect("the program starts");
+        self.run_with(arguments, "")
+    }
+
+    /// Runs a command that reads this to its end.
+    pub(crate) fn run_with(&self, arguments: &[&str], input: &str) -> Ended {
+        let mut command = self.command(arguments);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        // A command that does not read may be gone already.
+        let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
+        let output = child.wait_with_output().expect("it ends");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
         Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }

@@ -8,19 +8,20 @@ use serde_json::json;
 use crate::program::Installation;
 
 #[test]
-fn the_first_start_prints_url_and_token_and_later_ones_no_token() {
+fn the_first_start_says_where_the_token_is_and_never_the_token_itself() {
     let installation = Installation::new();
     let first = installation.serve(&["--log", "warn"]);
     let token = installation.read("owner-token");
     let path = installation.data_dir().join("owner-token");
+    let url = format!("http://{}", first.address);
     let expected = format!(
-        "The owner's token, shown once and kept in {}:\n{token}\nPodium is ready at http://{}\n",
+        "The owner's token is kept in {}.\nWith a browser sign in at {url}/sign-in: with that token, or as owner@localhost \
+         with a password that `podium owner-password` sets.\nPodium is ready at {url}\n",
         path.display(),
-        first.address
     );
     assert_eq!(first.said(), expected);
     assert_eq!(first.get("/v1/users/self", &token).json()["username"], "owner@localhost");
-    first.stop();
+    assert!(!first.stop().contains(&token));
     let second = installation.serve(&[]);
     assert_eq!(second.said(), format!("Podium is ready at http://{}\n", second.address));
     assert_eq!(installation.read("owner-token"), token);

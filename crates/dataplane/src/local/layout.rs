@@ -48,6 +48,11 @@ impl Layout {
         self.first_user
     }
 
+    /// Everybody whom an environment of this plane may run under.
+    pub(super) fn users(&self) -> std::ops::Range<u32> {
+        self.first_user..self.first_user + USERS
+    }
+
     fn choose_users(&self) -> io::Result<u32> {
         let path = self.root.join("first-user");
         if let Ok(text) = fs::read_to_string(&path) {

@@ -61,6 +61,7 @@ struct Inner {
     flaps: HashMap<(Id, String), u32>,
     clusters: HashMap<Id, Progress>,
     doors: HashMap<Id, Door>,
+    users: Option<std::ops::Range<u32>>,
     journal: Option<Vec<Entry>>,
     hung: u32,
 }
@@ -163,6 +164,11 @@ impl Script {
         self.lock().doors.insert(id, door);
     }
 
+    /// Environments run under these users of this machine from now on.
+    pub fn set_users(&self, users: std::ops::Range<u32>) {
+        self.lock().users = Some(users);
+    }
+
     /// Keeps a journal of all calls from now on.
     pub fn keep_journal(&self) {
         self.lock().journal = Some(Vec::new());
@@ -207,6 +213,10 @@ impl Script {
 
     pub(super) fn door(&self, id: Id) -> Option<Door> {
         self.lock().doors.get(&id).cloned()
+    }
+
+    pub(super) fn users(&self) -> Option<std::ops::Range<u32>> {
+        self.lock().users.clone()
     }
 
     pub(super) fn rollout_time(&self) -> Duration {

@@ -11,6 +11,7 @@ use crate::refusal::{Refusal, Result};
 
 /// In Airflow's API this stands for all DAGs.
 const ALL_DAGS: &str = "~";
+const WEBSITE: Permission = Permission::known("deployment.airflow.website.get");
 const TAGS: &str = "tags";
 const TAGS_MODE: &str = "tags_match_mode";
 
@@ -92,9 +93,12 @@ pub fn judge(
         return Ok(Passage::Free);
     };
     let Err(refusal) = require(rights.grants, *missing, rights.target()) else { return Ok(Passage::Free) };
+    if rule.by == By::Shell {
+        return Ok(Passage::Free);
+    }
     let Some(needs) = on_one_dag(rule.needs, held) else { return Err(refusal) };
     match rule.by {
-        By::Path => match dag_in_path {
+        By::Path | By::Shell => match dag_in_path {
             Some(dag_id) => on_dag(dag_id, needs, rights, refusal),
             None => Err(refusal),
         },
@@ -106,12 +110,13 @@ pub fn judge(
     }
 }
 
-/// The same rights on one DAG; what is held on the deployment and has no such twin is not asked for again.
+/// The same rights on one DAG; what is held on the deployment and has no such twin is not asked for again. Nor is the
+/// right to see pages: a page about one DAG is for whoever may see that DAG.
 fn on_one_dag(needs: &[Permission], held: PermissionSet) -> Option<PermissionSet> {
     let twin = |need: &Permission| {
         Permission::named(&format!("dag.{}", need.name().strip_prefix("deployment.").unwrap_or_default()))
     };
-    needs.iter().filter(|need| !held.contains(**need)).map(twin).collect()
+    needs.iter().filter(|need| !held.contains(**need) && **need != WEBSITE).map(twin).collect()
 }
 
 fn on_dag(dag_id: &str, needs: PermissionSet, rights: &Rights<'_>, refusal: Refusal) -> Result<Passage> {

@@ -36,7 +36,7 @@ impl Rule {
 
     /// Whether the query is part of what is judged.
     pub fn is_judged_by_query(&self) -> bool {
-        self.by != By::Path
+        !matches!(self.by, By::Path | By::Shell)
     }
 }
 
@@ -54,11 +54,14 @@ pub enum By {
         /// Whether `tags` is one.
         tags: bool,
     },
+    /// As it is, for whoever may see anything inside: it shows nothing of a DAG by itself.
+    Shell,
 }
 
 /// Writes a table. `by` names how a role on single DAGs can do instead; see [`By`].
 macro_rules! rules {
     (@by) => { $crate::airflow::rules::By::Path };
+    (@by shell) => { $crate::airflow::rules::By::Shell };
     (@by tags) => { $crate::airflow::rules::By::Filter { ids: None, tags: true } };
     (@by dag_ids) => { $crate::airflow::rules::By::Filter { ids: Some("dag_ids"), tags: false } };
     (@by dag_ids_or_tags) => { $crate::airflow::rules::By::Filter { ids: Some("dag_ids"), tags: true } };

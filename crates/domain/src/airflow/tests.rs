@@ -145,7 +145,11 @@ fn roles_let_through_what_they_hold() {
         ("WORKSPACE_OPERATOR", "PATCH /api/v2/connections", 200),
         ("WORKSPACE_ACCESSOR", "GET /api/v2/version", 404),
         ("DEPLOYMENT_ACCESSOR", "GET /api/v2/version", 200),
-        ("DEPLOYMENT_ACCESSOR", "GET /", 403),
+        ("DEPLOYMENT_ACCESSOR", "GET /", 200),
+        ("DEPLOYMENT_ACCESSOR", "GET /ui/auth/me", 200),
+        ("DEPLOYMENT_ACCESSOR", "GET /ui/dags", 403),
+        ("DEPLOYMENT_ACCESSOR", "GET /plugin/x", 403),
+        ("WORKSPACE_ACCESSOR", "GET /", 404),
         ("DEPLOYMENT_ADMIN", "DELETE /api/v2/variables/a", 200),
         ("ORGANIZATION_OWNER", "GET /api/v2/config", 200),
         ("ORGANIZATION_MEMBER", "GET /api/v2/version", 404),
@@ -165,6 +169,10 @@ fn a_role_on_one_dag_reaches_that_dag_only() {
         "GET /api/v2/eventLogs?dag_id=mine",
         "GET /api/v2/dagSources/mine",
         "GET /api/v2/version",
+        "GET /",
+        "GET /static/assets/index.js",
+        "GET /dags/mine/runs/x?a=b",
+        "GET /ui/auth/menus",
     ] {
         assert_eq!(ask(&viewer, request), Ok(Passage::Free), "{request}");
     }
@@ -177,7 +185,7 @@ fn a_role_on_one_dag_reaches_that_dag_only() {
         "GET /api/v2/eventLogs?dag_id=other",
         "GET /api/v2/eventLogs?dag_id=mine&dag_id=other",
         "GET /api/v2/dags",
-        "GET /",
+        "GET /plugin/x",
         "GET /api/v2/importErrors",
         "PATCH /api/v2/dags/mine/dagRuns",
         "GET /api/v2/connections",

@@ -92,10 +92,10 @@ pub(super) const RULES: &[Rule] = rules! {
     PATCH  "/api/v1/variables/{variable}"                         "variable.update";
     DELETE "/api/v1/variables/{variable}"                         "variable.delete";
 
-    GET    "/"                                                    "website.get";
+    GET    "/"                                                    "website.get" by shell;
     GET    "/home"                                                "website.get" "dag.get";
-    GET    "/static/{*}"                                          "website.get";
-    GET    "/robots.txt"                                          "website.get";
+    GET    "/static/{*}"                                          "website.get" by shell;
+    GET    "/robots.txt"                                          "website.get" by shell;
     GET    "/docs/"                                               "docs.get";
     GET    "/docs/{*}"                                            "docs.get";
     GET    "/redoc"                                               "docs.get";

@@ -3,6 +3,8 @@
 //! Browsers send a cookie to every port of a host, so an environment on a port of its own would be sent the console's.
 //! Every name of ours begins with the same word, and nothing with that word passes the door in either direction.
 
+use std::time::Duration;
+
 use http::header::{COOKIE, HeaderName, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
 
@@ -25,12 +27,32 @@ pub(crate) fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     pairs(headers).find(|(key, value)| *key == name && !value.is_empty()).map(|(_, value)| value)
 }
 
-/// A cookie that only the server reads, for this host alone; it ends with the browser's session where no time is given.
-pub(crate) fn set(name: &str, value: &str, seconds: Option<u64>, is_encrypted: bool) -> Option<HeaderValue> {
-    let age = seconds.map(|seconds| format!("; Max-Age={seconds}")).unwrap_or_default();
+/// When browsers send a cookie along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SameSite {
+    /// Only with what pages of the same site ask for.
+    Strict,
+    /// Also when another site's page leads to a page here.
+    Lax,
+}
+
+/// A cookie that only the server reads, for this host alone.
+pub(crate) fn set(
+    name: &str,
+    value: &str,
+    lasts: Duration,
+    same_site: SameSite,
+    is_encrypted: bool,
+) -> Option<HeaderValue> {
     let secure = if is_encrypted { "; Secure" } else { "" };
-    let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{age}{secure}");
+    let seconds = lasts.as_secs();
+    let text = format!("{name}={value}; Path=/; HttpOnly; SameSite={same_site:?}; Max-Age={seconds}{secure}");
     HeaderValue::from_str(&text).ok()
+}
+
+/// Takes a cookie away.
+pub(crate) fn clear(name: &str, is_encrypted: bool) -> Option<HeaderValue> {
+    set(name, "", Duration::ZERO, SameSite::Strict, is_encrypted)
 }
 
 /// Leaves only the environment's own cookies in a request.

@@ -15,6 +15,12 @@ pub(super) fn is_navigation(headers: &HeaderMap) -> bool {
         && text(headers, DESTINATION).is_none_or(|destination| destination == "document")
 }
 
+/// Whether another site's page may have sent a browser here: it has then left its strict cookies behind. Browsers say
+/// so at origins that nobody reads along with (`is_told`); at others it may always be so.
+pub(super) fn is_from_elsewhere(headers: &HeaderMap, is_told: bool) -> bool {
+    text(headers, SITE).map_or(!is_told, |site| site == "cross-site")
+}
+
 /// Refuses what a page of another origin makes a browser send along with its cookies.
 pub(super) fn check(
     headers: &HeaderMap,
@@ -37,8 +43,8 @@ pub(super) fn check(
     Err(Failure::new(StatusCode::FORBIDDEN, message))
 }
 
-/// Refuses a form that another origin's page has sent.
-pub(super) fn check_form(headers: &HeaderMap, origin: &str) -> Result<(), Failure> {
+/// Refuses a form that another origin's page has sent; `path` is where the form is.
+pub(super) fn check_form(headers: &HeaderMap, origin: &str, path: &str) -> Result<(), Failure> {
     let is_own = match text(headers, ORIGIN.as_str()) {
         Some(sent) => sent == origin,
         None => text(headers, SITE) == Some("same-origin"),
@@ -46,8 +52,7 @@ pub(super) fn check_form(headers: &HeaderMap, origin: &str) -> Result<(), Failur
     if is_own {
         return Ok(());
     }
-    let message =
-        format!("This form belongs to another origin: open {origin}/sign-in and send it from there.");
+    let message = format!("This form belongs to another origin: open {origin}{path} and send it from there.");
     Err(Failure::new(StatusCode::FORBIDDEN, message))
 }
 

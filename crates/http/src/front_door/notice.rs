@@ -1,4 +1,4 @@
-//! Small pages: a refusal for people, and a word of goodbye.
+//! Small pages: a refusal for people, a word of goodbye, and one that only goes on.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
@@ -9,6 +9,7 @@ use crate::errors::Failure;
 use crate::pages;
 
 const PAGE: &str = include_str!("../pages/notice.html");
+const AGAIN: &str = include_str!("../pages/again.html");
 
 /// A failure, as a page for people and as JSON for everybody else.
 pub(super) fn refusal(failure: Failure, wants_page: bool, request_id: &str) -> Response<Body> {
@@ -29,6 +30,14 @@ pub(super) fn refusal(failure: Failure, wants_page: bool, request_id: &str) -> R
 /// A page with a link.
 pub(super) fn page(title: &str, message: &str, link: (&str, &str)) -> Response<Body> {
     let mut response = pages::html(written(title, message, Some(link)));
+    pages::protect(response.headers_mut(), "'none'");
+    headers::never_keep(response.headers_mut());
+    response
+}
+
+/// A page that goes on by itself, as a page of this origin does.
+pub(super) fn again(to: &str) -> Response<Body> {
+    let mut response = pages::html(AGAIN.replace("{{to}}", &pages::escape(to)));
     pages::protect(response.headers_mut(), "'none'");
     headers::never_keep(response.headers_mut());
     response

@@ -6,7 +6,11 @@ use podium_app::front_door::{Addressed, Environments, PublicUrl, Shown};
 use podium_app::{Error, Unauthenticated};
 use podium_domain::Refusal;
 
-use super::{Answer, Entrance, FrontDoor, Knock, Place, cookies, isolation, notice, redirect, split};
+use super::console::with_slash;
+use super::cookies::SameSite;
+use super::{
+    Answer, Entrance, FrontDoor, Knock, Place, cookies, isolation, notice, redirect, sign_in, split,
+};
 use crate::body::{Body, Unread};
 use crate::errors::Failure;
 use crate::incoming::{bearer, query_pairs};
@@ -47,10 +51,10 @@ impl FrontDoor {
     }
 
     async fn inside(&self, knock: Knock, body: Unread, own: OwnOrigin) -> Answer {
-        let PublicUrl { scheme, host, port, .. } = self.app.public_url();
+        let PublicUrl { scheme, port, .. } = self.app.public_url();
         let (deployment, origin) = match own {
             OwnOrigin::Port(port) => {
-                (self.app.deployment_on_port(port).await?, format!("{scheme}://{host}:{port}"))
+                (self.app.deployment_on_port(port).await?, self.app.origin_on_port(port))
             }
             OwnOrigin::Named(namespace) => {
                 let Environments::Domain(domain) = &self.app.config.environments else {
@@ -74,6 +78,10 @@ impl FrontDoor {
             Some(_) => return Err(Error::from(Refusal::not_found("deployment")).into()),
             None => return Err(nothing_here()),
         };
+        // Airflow's pages find nothing of their own at a path without the slash.
+        if rest.is_empty() && !knock.is_unsafe() && deployment.is_some() {
+            return redirect(&with_slash(knock.target(), &namespace));
+        }
         let place = Place::Own { origin };
         if let Some(token) = bearer(&knock.parts.headers) {
             let token = token?.to_owned();
@@ -81,6 +89,9 @@ impl FrontDoor {
         }
         let name = cookies::pass_name(&namespace, self.app.public_url().is_encrypted());
         let pass = cookies::find(&knock.parts.headers, &name).map(str::to_owned);
+        if pass.is_some() {
+            self.check_cookies(&knock).await?;
+        }
         match pass {
             Some(pass) => self.with_pass((knock, body), place, &pass, deployment, &rest).await,
             None if self.may_be_led(&knock) => self.lead_to_console(&knock),
@@ -111,7 +122,7 @@ impl FrontDoor {
                 Ok(_) if SIGN_IN.contains(&rest) => redirect(&format!("/airflow/{}/", deployment.namespace)),
                 Ok(_) => {
                     isolation::check(&knock.parts.headers, &knock.parts.method, true, origin)?;
-                    self.leave(pass, deployment).await
+                    self.leave(&knock, pass, deployment).await
                 }
             };
         }
@@ -132,34 +143,40 @@ impl FrontDoor {
 
     /// Exchanges a code for a pass, and goes on to where the browser wanted to be.
     async fn enter(&self, knock: &Knock, deployment: Option<Addressed>) -> Answer {
+        let deployment = deployment.ok_or_else(nothing_here)?;
+        let home = format!("/airflow/{}/", deployment.namespace);
+        if knock.parts.method == Method::HEAD {
+            // Whoever only looks does not use the code up.
+            return Ok(notice::page("A way in", "This link opens an environment, once.", ("Go on", &home)));
+        }
         if knock.parts.method != Method::GET {
             return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path takes GET only."));
         }
-        let deployment = deployment.ok_or_else(nothing_here)?;
+        self.check_cookies(knock).await?;
         let query = query_pairs(knock.parts.uri.query().unwrap_or_default());
         let value = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let entered = self.app.enter(value("code").unwrap_or_default(), &deployment, knock.now).await?;
-        let home = format!("/airflow/{}/", deployment.namespace);
         let to = value("to").filter(|to| is_below(to, &home)).unwrap_or(&home);
-        let mut response = redirect(to)?;
+        let mut response = redirect(&with_slash(to, &deployment.namespace))?;
         let is_encrypted = self.app.public_url().is_encrypted();
         let name = cookies::pass_name(&deployment.namespace, is_encrypted);
-        let cookie = cookies::set(&name, &entered.pass, Some(entered.lasts.as_secs()), is_encrypted);
+        // Another site, the console, leads here: browsers would leave a strict cookie behind.
+        let cookie = cookies::set(&name, &entered.pass, entered.lasts, SameSite::Lax, is_encrypted);
         response.headers_mut().extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
         Ok(response)
     }
 
-    /// Takes a browser's pass away.
-    async fn leave(&self, pass: &str, deployment: &Addressed) -> Answer {
-        self.app.leave(pass).await?;
+    /// Signs a browser out: Airflow's own "log out" leads here.
+    async fn leave(&self, knock: &Knock, pass: &str, deployment: &Addressed) -> Answer {
+        self.app.leave(knock.request(&podium_api::auth::SIGN_OUT.spec), pass).await?;
         let is_encrypted = self.app.public_url().is_encrypted();
         let name = cookies::pass_name(&deployment.namespace, is_encrypted);
-        let home = format!("/airflow/{}/", deployment.namespace);
-        let mut response =
-            notice::page("You have left", "This environment is closed here.", ("Open it again", &home));
-        response
-            .headers_mut()
-            .extend(cookies::set(&name, "", Some(0), is_encrypted).map(|cookie| (SET_COOKIE, cookie)));
+        let way = sign_in::leading_to(&format!("/airflow/{}/", deployment.namespace));
+        let way = format!("{}{way}", self.app.config.public_url);
+        let message = "Your session has ended, and this environment is closed here.";
+        let mut response = notice::page("You are signed out", message, ("Sign in again", &way));
+        let gone = cookies::clear(&name, is_encrypted);
+        response.headers_mut().extend(gone.map(|cookie| (SET_COOKIE, cookie)));
         Ok(response)
     }
 }

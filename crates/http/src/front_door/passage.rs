@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
-use http::header::{CONTENT_LENGTH, LOCATION, UPGRADE, USER_AGENT};
+use http::header::{CONTENT_LENGTH, LOCATION, UPGRADE};
 use http::{Method, Response, StatusCode};
 use podium_api::enums::DeploymentStatus;
 use podium_app::front_door::{Addressed, Passed, Shown, Visitor, bearer_for_three, header_for_two};
 use podium_dataplane::{Door, Fault, Line};
+use podium_domain::Refusal;
 use podium_domain::airflow::{AirflowPath, Passage, Rule, closed, find, judge};
-use podium_domain::{Permission, Refusal, Target, require};
 
 use super::upstream::{BODY_LIMIT, Outgoing};
 use super::{Answer, FrontDoor, Knock, Place, headers, isolation};
@@ -18,9 +18,7 @@ use crate::body::{Body, Unread};
 use crate::errors::Failure;
 use crate::incoming::query_pairs;
 
-const WEBSITE: Permission = Permission::known("deployment.airflow.website.get");
 const USER_HEADER: &str = "x-podium-user";
-const LONGEST_USER_AGENT: usize = 512;
 /// How long the data plane may take to show the way.
 const SHOWN: Duration = Duration::from_secs(5);
 
@@ -30,13 +28,6 @@ struct Judged {
     query: Option<String>,
     door: Door,
     is_write: bool,
-}
-
-/// Refuses those who may not look at an environment's pages.
-pub(super) fn may_see_pages(visitor: &Visitor) -> Result<(), Failure> {
-    let rights = visitor.rights();
-    let target = Target::Deployment { id: rights.deployment_id, workspace_id: rights.workspace_id };
-    Ok(require(rights.grants, WEBSITE, target)?)
 }
 
 impl FrontDoor {
@@ -54,7 +45,7 @@ impl FrontDoor {
         let judged = match self.judged(&knock, &place, shown, &visitor, rest).await {
             Ok(judged) => judged,
             Err(failure) => {
-                if failure.is_refusal && is_unsafe(&knock.parts.method) {
+                if failure.is_refusal && knock.is_unsafe() {
                     self.app.record_passage(&visitor, passed(&knock, failure.status, true)).await?;
                 }
                 return Err(failure);
@@ -126,8 +117,8 @@ impl FrontDoor {
                 away("The deployment is still being created: try again once it is HEALTHY.", 5)
             }
             Ok(None) => {
-                let message = "The data plane shows no web server for this deployment: see the deployment's status. \
-                               The simulated data plane never has one.";
+                let message = "The environment's web server is not up: it may be starting or restarting. The deployment's \
+                               status and its reason say more.";
                 away(message, 10)
             }
             Err(error) => {
@@ -259,17 +250,11 @@ fn counted(method: &Method, rest: &str) -> Option<podium_api::Method> {
     }
 }
 
-fn is_unsafe(method: &Method) -> bool {
-    *method != Method::GET && *method != Method::HEAD
-}
-
 fn passed(knock: &Knock, status: StatusCode, is_refusal: bool) -> Passed {
-    let user_agent =
-        knock.parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     Passed {
         now: knock.now,
         address: knock.address,
-        user_agent: user_agent.chars().take(LONGEST_USER_AGENT).collect(),
+        user_agent: knock.user_agent(),
         method: knock.parts.method.to_string(),
         path: knock.path().to_owned(),
         request_id: knock.request_id.clone(),

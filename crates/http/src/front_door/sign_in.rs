@@ -1,15 +1,13 @@
-//! Signing in with a browser: a form, and a cookie that holds the session. Works without a script.
+//! Signing in with a browser: a form, and a cookie that stands for the session and is no token. Works without a script.
 
 use http::header::SET_COOKIE;
-use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use podium_api::auth::{SIGN_IN, SignInRequest};
-use podium_api::{Nothing, OPERATIONS, Spec, Timestamp};
+use podium_app::Error;
 use podium_app::front_door::Environments;
-use podium_app::visit::Visit;
-use podium_app::{Call, Error, Request, auth};
 
+use super::cookies::SameSite;
 use super::{Answer, FrontDoor, Knock, cookies, headers, isolation, notice, redirect};
 use crate::body::{Body, Unread};
 use crate::errors::Failure;
@@ -20,6 +18,10 @@ use crate::pages;
 pub(crate) const PATH: &str = "/sign-in";
 const PAGE: &str = include_str!("../pages/sign-in.html");
 const LARGEST_FORM: usize = 64 * 1024;
+/// Why browsers cannot sign in, and what to do about it.
+pub(super) const NOT_PRIVATE: &str = "Browsers cannot sign in here: this address is reached without encryption, so others \
+    on the way could read the session. The operator can serve TLS (`--tls-cert` and `--tls-key`, or a proxy that does, with \
+    `--public-url https://…`), or accept the risk with `--allow-insecure-sign-in`. Programs use tokens, as ever.";
 
 /// What a form held.
 struct Form {
@@ -27,12 +29,6 @@ struct Form {
     username: String,
     password: String,
     token: String,
-}
-
-/// A session, and until when it works.
-struct Session {
-    token: String,
-    end: Option<Timestamp>,
 }
 
 /// The page, for whoever wants to be somewhere else afterwards.
@@ -48,32 +44,49 @@ impl FrontDoor {
     pub(crate) async fn sign_in(&self, knock: Knock, body: Unread) -> Response<Body> {
         let request_id = knock.request_id.clone();
         let answer = match knock.parts.method {
-            Method::GET | Method::HEAD => {
-                let query = query_pairs(knock.parts.uri.query().unwrap_or_default());
-                let to = query.iter().find(|(name, _)| name == "to").map(|(_, to)| to.as_str());
-                Ok(self.form(to.unwrap_or_default(), ""))
-            }
+            Method::GET | Method::HEAD => self.offer(&knock).await,
             Method::POST => self.receive(knock, body).await,
             _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path takes GET and POST only.")),
         };
         answer.unwrap_or_else(|failure| notice::refusal(failure, true, &request_id))
     }
 
+    /// The form; whoever has a session and wants to be somewhere else goes on there.
+    async fn offer(&self, knock: &Knock) -> Answer {
+        let query = query_pairs(knock.parts.uri.query().unwrap_or_default());
+        let to = query.iter().find(|(name, _)| name == "to").map(|(_, to)| to.as_str());
+        if !self.app.lets_browsers_sign_in() {
+            return Err(Failure::new(StatusCode::FORBIDDEN, NOT_PRIVATE));
+        }
+        if let Some(to) = to.filter(|to| is_path(to))
+            && let Some(cookie) = self.session_cookie(knock)
+            && self.check_cookies(knock).await.is_ok()
+            && self.app.is_signed_in(cookie, knock.now).await?
+        {
+            return redirect(to);
+        }
+        Ok(self.form(to.unwrap_or_default(), ""))
+    }
+
     async fn receive(&self, knock: Knock, body: Unread) -> Answer {
-        isolation::check_form(&knock.parts.headers, &self.app.public_url().origin())?;
-        let (parts, address, request_id, now) = (knock.parts, knock.address, knock.request_id, knock.now);
+        if !self.app.lets_browsers_sign_in() {
+            return Err(Failure::new(StatusCode::FORBIDDEN, NOT_PRIVATE));
+        }
+        isolation::check_form(&knock.parts.headers, &self.app.public_url().origin(), PATH)?;
         let read = Limited::new(body, LARGEST_FORM).collect().await;
         let bytes = read
             .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The form broke off, or is too large."))?
             .to_bytes();
         let form = Form::read(&String::from_utf8_lossy(&bytes));
-        let session = if form.token.is_empty() {
-            self.by_password(&form, request(&parts, address, request_id, now)).await
+        let request = knock.request(&SIGN_IN.spec);
+        let begun = if form.token.is_empty() {
+            let body = SignInRequest { username: form.username, password: form.password };
+            self.app.sign_in_browser(request, body).await
         } else {
-            self.by_token(&form.token, now).await
+            self.app.sign_in_browser_by_token(request, &form.token).await
         };
-        let session = match session {
-            Ok(session) => session,
+        let begun = match begun {
+            Ok(begun) => begun,
             Err(error @ (Error::Unauthenticated(_) | Error::TooMany { .. } | Error::Refused(_))) => {
                 let failure = Failure::from(error);
                 let mut page = self.form(&form.to, failure.message());
@@ -82,26 +95,13 @@ impl FrontDoor {
             }
             Err(error) => return Err(error.into()),
         };
-        let is_encrypted = self.app.public_url().is_encrypted();
-        let seconds = session.end.map(|end| (end.millis() - now.millis()).max(0).unsigned_abs() / 1000);
-        let name = cookies::session_name(is_encrypted);
         let to = if is_path(&form.to) { form.to.as_str() } else { "/" };
         let mut response = redirect(to)?;
-        let cookie = cookies::set(name, &session.token, seconds, is_encrypted);
+        let is_encrypted = self.app.public_url().is_encrypted();
+        let name = cookies::session_name(is_encrypted);
+        let cookie = cookies::set(name, &begun.cookie, begun.lasts, SameSite::Strict, is_encrypted);
         response.headers_mut().extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
         Ok(response)
-    }
-
-    async fn by_password(&self, form: &Form, request: Request) -> Result<Session, Error> {
-        let visit = Visit { app: self.app.clone(), request, bearer: None };
-        let body = SignInRequest { username: form.username.clone(), password: form.password.clone() };
-        let session = auth::sign_in(visit, Call { path: (), query: Nothing, body }).await?.0;
-        Ok(Session { token: session.token, end: Some(session.expires_at) })
-    }
-
-    async fn by_token(&self, token: &str, now: Timestamp) -> Result<Session, Error> {
-        let authority = self.app.authority(token, None, now).await?;
-        Ok(Session { token: token.to_owned(), end: authority.credential.expires_at })
     }
 
     fn form(&self, to: &str, problem: &str) -> Response<Body> {
@@ -120,7 +120,7 @@ impl FrontDoor {
         let public = self.app.public_url();
         match &self.app.config.environments {
             Environments::Domain(domain) => format!("'self' {}://*.{domain}{}", public.scheme, public.port),
-            Environments::Ports(_) => format!("'self' {}://{}:*", public.scheme, public.host),
+            Environments::Ports(_) => format!("'self' {}://{}:*", public.scheme, public.environments_host()),
         }
     }
 }
@@ -138,26 +138,6 @@ impl Form {
             token: value("token").trim().to_owned(),
         }
     }
-}
-
-fn request(parts: &Parts, address: std::net::IpAddr, id: String, now: Timestamp) -> Request {
-    Request {
-        operation: operation(),
-        id,
-        path: parts.uri.path().to_owned(),
-        address,
-        user_agent: String::new(),
-        if_match: None,
-        last_event_id: None,
-        idempotency: None,
-        audited_body: None,
-        now,
-    }
-}
-
-/// The operation that the form stands for.
-fn operation() -> &'static Spec {
-    OPERATIONS.iter().find(|spec| spec.id == SIGN_IN.spec.id).expect("signing in is an operation")
 }
 
 /// Whether a text is a path of this origin, and of nothing else.

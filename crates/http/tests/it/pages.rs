@@ -149,6 +149,46 @@ fn a_path_that_leads_nowhere_is_answered_in_json() {
 }
 
 #[test]
+fn the_head_of_every_answer_can_be_asked_for() {
+    block_on(async {
+        let app = TestApp::start(Engine::Sqlite).await;
+        let paths = [
+            app.path("/teams?limit=1"),
+            app.path(""),
+            "/v1/users/self".into(),
+            "/users/self".into(),
+            app.path("/teams/x"),
+            "/openapi.json".into(),
+            "/docs".into(),
+            "/docs/reference.js".into(),
+            "/.well-known/jwks.json".into(),
+            "/healthz".into(),
+            "/readyz".into(),
+            "/accept-invite".into(),
+            "/sign-in".into(),
+            "/sign-out".into(),
+            "/".into(),
+            "/nowhere".into(),
+        ];
+        for path in paths {
+            let ask = |method| app.call(method, &path).by(&app.owner).header("x-request-id", "same").send();
+            let (whole, head) = (ask("GET").await, ask("HEAD").await);
+            assert_eq!((head.status, head.text().as_str()), (whole.status, ""), "{path}");
+            assert_eq!(head.header("content-length"), whole.bytes.len().to_string(), "{path}");
+            let without_length = |mut headers: http::HeaderMap| {
+                headers.remove("content-length");
+                headers
+            };
+            assert_eq!(without_length(head.headers), without_length(whole.headers), "{path}");
+        }
+        let nobody = app.call("HEAD", &app.path("/teams")).send().await;
+        assert_eq!((nobody.code(), nobody.header("www-authenticate")), (401, "Bearer"));
+        assert_eq!(app.call("HEAD", "/v1/auth/sign-in").send().await.code(), 405);
+        assert!(app.audit().await.is_empty(), "a read leaves no record");
+    });
+}
+
+#[test]
 fn a_method_that_a_path_does_not_take_is_refused_with_those_that_it_takes() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;

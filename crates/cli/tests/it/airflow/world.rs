@@ -91,7 +91,7 @@ impl World {
         self.program.as_ref().expect("it serves")
     }
 
-    fn token(&self) -> String {
+    pub(super) fn token(&self) -> String {
         self.installation.read("owner-token")
     }
 
@@ -175,6 +175,11 @@ impl World {
     pub(super) fn forget_runtime(&self, version: &str) {
         let runtime = self.installation.data_dir().join("local/runtimes").join(version);
         fs::remove_dir_all(runtime).expect("it was installed");
+    }
+
+    pub(super) fn web_server_url(&self, environment: &Environment) -> String {
+        let shown = self.of(environment, "GET", "", None).json();
+        shown["webServerUrl"].as_str().expect("it has one").to_owned()
     }
 
     /// Deploys one file of DAGs; the answer is the deploy.

@@ -34,7 +34,10 @@ on_both_engines! {
         assert_eq!(own.header("authorization", &token).send().await.ok()["totalCount"], 2);
         assert_eq!(sign_in(&app, "ada@podium.test", PASSWORD).await.code(), 200);
         assert_eq!(accept(&app, body).await.refused(404), "There is no such invite, or you may not see it.");
-        let record = app.audit().await.pop().unwrap();
+        let mut records = app.audit().await;
+        let signed_in = records.pop().unwrap();
+        assert_eq!((&signed_in["operationId"], &signed_in["subjectId"]), (&json!("SignIn"), &invite["userId"]));
+        let record = records.pop().unwrap();
         assert_eq!(
             (&record["operationId"], &record["subjectId"], &record["subjectName"], &record["statusCode"]),
             (&json!("AcceptInvite"), &invite["userId"], &json!("Ada@Podium.test"), &json!(200))

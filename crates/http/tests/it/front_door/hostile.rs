@@ -4,7 +4,7 @@
 use podium_testkit::on_both_engines;
 use serde_json::{Value, json};
 
-use super::{Behind, SESSION};
+use super::{Behind, SESSION, signed_in};
 
 on_both_engines! {
     async fn an_environment_is_sent_nothing_of_the_control_planes(app) {
@@ -59,7 +59,7 @@ on_both_engines! {
     async fn a_page_cannot_use_the_console_with_its_visitors_cookies(app) {
         let behind = Behind::new(&app).await;
         let browser = behind.browser(&app, &app.owner).await;
-        let cookie = format!("{SESSION}={}; {}", app.owner.token, browser.cookie);
+        let cookie = format!("{}; {}", signed_in(&app, &app.owner).await, browser.cookie);
         let api = app.call("GET", "/v1/users/self").header("cookie", &cookie).send().await;
         assert!(api.refused(401).contains("missing"), "the API takes tokens, not cookies");
         let fetched = app.call("GET", &behind.at("/")).header("cookie", &cookie).header("accept", "text/html")

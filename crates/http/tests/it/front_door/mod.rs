@@ -4,8 +4,11 @@ mod dag_roles;
 mod environment;
 mod hostile;
 mod in_place;
+mod other_host;
 mod own_origin;
+mod sessions;
 mod sign_in;
+mod sign_out;
 mod streams;
 
 use std::collections::HashMap;
@@ -83,11 +86,42 @@ impl Behind {
     /// Enters the environment as an actor's browser.
     async fn browser<'a>(&self, app: &'a TestApp, actor: &Actor) -> Browser<'a> {
         let (port, target) = self.link(app, actor).await;
-        let entered = app.call("GET", &target).on_port(port).send().await;
+        self.enter(app, port, &target).await
+    }
+
+    /// Signs in as an actor's browser, and enters the environment from the console.
+    async fn browser_by_page<'a>(&self, app: &'a TestApp, actor: &Actor) -> Browser<'a> {
+        let session = signed_in(app, actor).await;
+        self.browser_with(app, &session).await
+    }
+
+    /// Enters the environment with a session at the console.
+    async fn browser_with<'a>(&self, app: &'a TestApp, session: &str) -> Browser<'a> {
+        let led = visit(app, &self.at("/"), session).await;
+        assert_eq!(led.code(), 303, "{}", led.text());
+        let (port, target) = port_and_target(led.header("location"));
+        self.enter(app, port, &target).await
+    }
+
+    async fn enter<'a>(&self, app: &'a TestApp, port: u16, target: &str) -> Browser<'a> {
+        let entered = app.call("GET", target).on_port(port).send().await;
         assert_eq!(entered.code(), 303, "{}", entered.text());
         let pass = cookies(&entered)[&self.pass_name()].clone();
         Browser { app, port, cookie: format!("{}={pass}", self.pass_name()) }
     }
+}
+
+/// Signs in as an actor's browser: its cookie.
+async fn signed_in(app: &TestApp, actor: &Actor) -> String {
+    let form = app.call("POST", "/sign-in").header("origin", "https://podium.test");
+    let answer = form.body(format!("token={}", actor.token)).send().await;
+    assert_eq!(answer.code(), 303, "{}", answer.text());
+    format!("{SESSION}={}", cookies(&answer)[SESSION])
+}
+
+/// Goes to a page of the console.
+async fn visit(app: &TestApp, path: &str, cookie: &str) -> Answer {
+    app.call("GET", path).header("accept", "text/html").header("cookie", cookie).send().await
 }
 
 /// A browser that holds a pass.

@@ -7,7 +7,7 @@ use podium_domain::On;
 use podium_testkit::{Engine, TestApp, block_on, on_both_engines, role};
 use serde_json::{Value, json};
 
-use super::{Behind, SESSION, cookies, port_and_target};
+use super::{Behind, cookies, port_and_target, signed_in, visit};
 
 on_both_engines! {
     async fn a_link_opens_the_environment_once(app) {
@@ -97,6 +97,8 @@ on_both_engines! {
         let out = out.send().await;
         assert_eq!(out.code(), 200, "{}", out.text());
         assert!(out.header("set-cookie").contains("Max-Age=0"));
+        let way = format!("https://podium.test/sign-in?to={}", behind.at("/"));
+        assert!(out.text().contains("You are signed out") && out.text().contains(&way), "{}", out.text());
         browser.get(&behind.at("/")).await.refused(401);
         assert!(behind.environment.seen().is_empty());
     }
@@ -110,14 +112,49 @@ on_both_engines! {
         let console = app.call("GET", &page).header("accept", "text/html").send().await;
         let expected = "/sign-in?to=".to_owned() + &page.replace('%', "%25").replace('&', "%26");
         assert_eq!((console.code(), console.header("location")), (303, expected.as_str()));
-        let known = app.call("GET", &page).header("accept", "text/html")
-            .header("cookie", &format!("{SESSION}={}", app.owner.token)).send().await;
+        let known = visit(&app, &page, &signed_in(&app, &app.owner).await).await;
         assert_eq!(known.code(), 303);
         let (back, target) = port_and_target(known.header("location"));
         assert_eq!(back, port, "an environment keeps its port");
         let entered = app.call("GET", &target).on_port(port).send().await;
         assert_eq!((entered.code(), entered.header("location")), (303, page.as_str()));
         assert!(app.call("GET", &page).on_port(port).send().await.refused(401).contains("missing"), "a program is not led");
+    }
+
+    async fn the_beginning_of_an_environment_has_a_slash(app) {
+        let behind = Behind::new(&app).await;
+        let session = signed_in(&app, &app.owner).await;
+        let browser = behind.browser_with(&app, &session).await;
+        for (query, led_by) in [("", ""), ("?a=b&c=%20", "%3Fa%3Db%26c%3D%2520")] {
+            let own = browser.get(&behind.at(query)).await;
+            assert_eq!((own.code(), own.header("location")), (303, behind.at(&format!("/{query}")).as_str()));
+            let stranger = app.call("GET", &behind.at(query)).on_port(browser.port).send().await;
+            assert_eq!((stranger.code(), stranger.header("location")), (303, behind.at(&format!("/{query}")).as_str()));
+            let head = browser.call("HEAD", &behind.at(query)).send().await;
+            assert_eq!(head.header("location"), behind.at(&format!("/{query}")));
+            // What `webServerUrl` says, clicked at the console.
+            let console = visit(&app, &behind.at(query), &session).await;
+            let (port, target) = port_and_target(console.header("location"));
+            let to = target.split_once("&to=").unwrap().1;
+            assert_eq!((port, to), (browser.port, format!("{}{led_by}", behind.at("/")).as_str()));
+            let entered = app.call("GET", &target).on_port(port).send().await;
+            assert_eq!(entered.header("location"), behind.at(&format!("/{query}")));
+            let asked = visit(&app, &behind.at(query), "").await;
+            assert!(asked.header("location").starts_with(&format!("/sign-in?to={}", behind.at("/"))));
+        }
+        let (port, target) = behind.link(&app, &app.owner).await;
+        let bare = target.replace(&behind.at("/"), &behind.at(""));
+        let entered = app.call("GET", &bare).on_port(port).send().await;
+        assert_eq!(entered.header("location"), behind.at("/"));
+        assert!(behind.environment.seen().is_empty(), "none of it came to Airflow");
+    }
+
+    async fn whoever_only_looks_at_a_link_does_not_use_it_up(app) {
+        let behind = Behind::new(&app).await;
+        let (port, target) = behind.link(&app, &app.owner).await;
+        let head = app.call("HEAD", &target).on_port(port).send().await;
+        assert_eq!((head.code(), head.text().as_str(), head.header("set-cookie")), (200, "", ""));
+        assert_eq!(app.call("GET", &target).on_port(port).send().await.code(), 303);
     }
 
     async fn a_token_works_at_the_environments_origin_too(app) {

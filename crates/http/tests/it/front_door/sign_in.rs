@@ -3,7 +3,7 @@
 use podium_testkit::{TestApp, on_both_engines};
 use serde_json::json;
 
-use super::{SESSION, cookies};
+use super::{Behind, SESSION, cookies, signed_in, visit};
 
 const ORIGIN: &str = "https://podium.test";
 const PASSWORD: &str = "correct horse battery staple";
@@ -24,20 +24,49 @@ on_both_engines! {
         app.call("DELETE", "/sign-in").send().await;
     }
 
-    async fn a_token_or_a_password_gives_a_session_that_only_the_server_reads(app) {
+    async fn a_token_or_a_password_gives_a_session_that_is_no_token(app) {
         let token = send(&app, &format!("token={}&to=/airflow/calm/", app.owner.token)).await;
         assert_eq!((token.code(), token.header("location")), (303, "/airflow/calm/"));
-        assert_eq!(cookies(&token)[SESSION], app.owner.token);
-        assert!(token.header("set-cookie").ends_with("; Path=/; HttpOnly; SameSite=Lax; Secure"));
+        let cookie = token.header("set-cookie");
+        assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict; Max-Age=28800; Secure"), "{cookie}");
+        assert!(!cookie.contains(&app.owner.token) && !token.text().contains(&app.owner.token));
         let change = json!({ "currentPassword": "", "newPassword": PASSWORD });
         app.post(&app.owner, "/v1/auth/change-password", change).await;
         let form = format!("username=owner%40localhost&password={}&to=//evil.example", PASSWORD.replace(' ', "+"));
         let password = send(&app, &form).await;
         assert_eq!((password.code(), password.header("location")), (303, "/"), "{}", password.text());
-        let session = cookies(&password)[SESSION].clone();
-        let by = podium_testkit::Actor { id: app.owner.id, token: session };
-        assert_eq!(app.get(&by, "/v1/users/self").await.ok()["id"], json!(app.owner.id));
         assert!(password.header("set-cookie").contains("Max-Age=28800"));
+        for answer in [&token, &password] {
+            let session = cookies(answer)[SESSION].clone();
+            assert_eq!(session.len(), 43, "256 bits");
+            let by = podium_testkit::Actor { id: app.owner.id, token: session };
+            assert!(app.get(&by, "/v1/users/self").await.refused(401).contains("malformed"), "it is no bearer");
+            let behind = Behind::new(&app).await;
+            visit(&app, &behind.at("/"), &format!("{SESSION}={}", by.token)).await;
+            assert!(app.get(&by, "/v1/users/self").await.refused(401).contains("malformed"), "nor once it was used");
+            app.get(&by, &behind.at("/api/v2/dags")).await.refused(401);
+        }
+        let asked = json!({
+            "name": "short", "role": "ORGANIZATION_OWNER", "scope": "ORGANIZATION", "tokenExpiryPeriodInDays": 1,
+        });
+        let short = app.post(&app.owner, &app.path("/tokens"), asked).await.ok()["token"].as_str().unwrap().to_owned();
+        app.advance(std::time::Duration::from_hours(23));
+        let last = send(&app, &format!("token={short}")).await;
+        assert!(last.header("set-cookie").contains("Max-Age=3600;"), "no longer than the token: {}", last.header("set-cookie"));
+    }
+
+    async fn whoever_is_signed_in_goes_on(app) {
+        let session = signed_in(&app, &app.owner).await;
+        let on = visit(&app, "/sign-in?to=/deployments/x%3Fa", &session).await;
+        assert_eq!((on.code(), on.header("location")), (303, "/deployments/x?a"));
+        for (path, cookie) in [
+            ("/sign-in", session.as_str()), ("/sign-in?to=//evil.example", &session),
+            ("/sign-in?to=/x", "__Host-podium_session=guessed"), ("/sign-in?to=/x", ""),
+        ] {
+            let form = visit(&app, path, cookie).await;
+            assert_eq!(form.code(), 200, "{path} {cookie}");
+            assert!(form.text().contains("<form"));
+        }
     }
 
     async fn what_is_wrong_is_said_on_the_page(app) {

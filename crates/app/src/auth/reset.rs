@@ -1,0 +1,58 @@
+//! A password that the operator sets, on the machine itself: the first one, or another where it is forgotten.
+
+use podium_db::Tx;
+use podium_domain::{Scope, names, passwords};
+use podium_store::users::{self, Account};
+use podium_store::{credentials, grants, organizations, sessions};
+
+use crate::App;
+use crate::authority::sessions_change;
+use crate::error::{Error, Result};
+
+impl App {
+    /// The account of an e-mail address; of the oldest owner of the first organization where none is given.
+    pub async fn account_to_reset(&self, email: Option<&str>) -> Result<Option<Account>> {
+        let key = email.map(names::fold);
+        self.db
+            .read(None, move |conn| {
+                if let Some(key) = &key {
+                    return users::account_by_username(conn, key);
+                }
+                let Some(organization_id) = organizations::first(conn)? else { return Ok(None) };
+                match grants::oldest_owner(conn, &Scope::for_server(organization_id))? {
+                    Some(owner_id) => users::account(conn, owner_id),
+                    None => Ok(None),
+                }
+            })
+            .await
+            .map_err(Error::from)
+    }
+
+    /// What is wrong with a password for an account, if anything is.
+    pub fn objection_to(&self, account: &Account, password: &str) -> Option<String> {
+        passwords::password("password", password, &account.username).err().map(|wrong| wrong.message)
+    }
+
+    /// Sets an account's password and ends every session of it; tokens without an end stay.
+    pub async fn reset_password(&self, account: Account, password: String) -> Result<()> {
+        passwords::password("password", &password, &account.username)?;
+        let hash = self.passwords.hash(password).await?;
+        let (now, none_kept) = (self.world.now(), self.world.id());
+        let set = move |tx: &Tx| {
+            users::lock(tx, account.id)?;
+            let before = users::account(tx, account.id)?.and_then(|account| account.password_hash);
+            if !users::set_password(tx, account.id, before.as_deref(), &hash, now)? {
+                return Err(podium_db::Error::Lost.into());
+            }
+            credentials::delete_other_sessions(tx, account.id, none_kept)?;
+            sessions::delete_of_subject(tx, account.id)?;
+            sessions_change(tx, account.id, now)
+        };
+        self.db.write(None, set).await
+    }
+
+    /// A password that nobody guesses.
+    pub fn new_password(&self) -> String {
+        self.world.secret()
+    }
+}

@@ -1,0 +1,190 @@
+//! Sessions of browsers at the console.
+//!
+//! A browser holds a random value that is no token: as a bearer it opens nothing. It stands for a token, the one that
+//! was shown at the sign-in or, with a password, one that was made for it and that nobody has ever seen. Every use asks
+//! again what that token may do, so that whatever ends the token ends the session too.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use podium_api::auth::SignInRequest;
+use podium_api::enums::UserStatus;
+use podium_api::subjects::SubjectProfile;
+use podium_api::{Id, Timestamp};
+use podium_db::{Conn, Tx};
+use podium_store::sessions::{self, BrowserSession};
+use podium_store::{credentials, front_door, subjects, users};
+
+use crate::authority::sessions_change;
+use crate::cx::Request;
+use crate::error::{Error, Result, Unauthenticated};
+use crate::secrets::{hex, sha256_hex, unhex};
+use crate::{App, audit, auth};
+
+/// What a browser is answered with when it has signed in or out.
+const SEE_OTHER: u16 = 303;
+const OK: u16 = 200;
+
+/// A session that has begun.
+#[derive(Debug)]
+pub struct Begun {
+    /// What the browser holds from now on.
+    pub cookie: String,
+    /// How long that can work.
+    pub lasts: Duration,
+}
+
+impl App {
+    /// Signs a browser in with a password.
+    pub async fn sign_in_browser(&self, request: Request, body: SignInRequest) -> Result<Begun> {
+        let request = Arc::new(request);
+        let proven = auth::prove(self, &request, body).await?;
+        let now = request.now;
+        // The value of this token is dropped: nothing but the session leads to it.
+        let issued = self.issue_session(proven.id, Some(now + self.config.session), now);
+        let session = BrowserSession {
+            credential_hash: sha256_hex(issued.value.as_bytes()),
+            token_id: issued.credential.token_id,
+            subject_id: proven.id,
+            is_own: true,
+            expires_at: now + self.config.session,
+        };
+        let (begun, hash) = self.begin(&session, now);
+        let store = move |tx: &Tx| {
+            issued.store(tx)?;
+            Ok(sessions::insert(tx, &hash, &session, now)?)
+        };
+        auth::enter(self, proven, request, SEE_OTHER, store).await?;
+        Ok(begun)
+    }
+
+    /// Signs a browser in with a token, which is looked at and not kept.
+    pub async fn sign_in_browser_by_token(&self, request: Request, token: &str) -> Result<Begun> {
+        let now = request.now;
+        let authority = match self.authority(token, None, now).await {
+            Err(error @ Error::Unauthenticated(_)) => {
+                auth::note_stranger(&request);
+                return Err(error);
+            }
+            authority => authority?,
+        };
+        let end = now + self.config.session;
+        let session = BrowserSession {
+            credential_hash: hex(&authority.token_hash()),
+            token_id: authority.credential.token_id,
+            subject_id: authority.credential.subject_id,
+            is_own: false,
+            expires_at: authority.credential.expires_at.map_or(end, |own| own.min(end)),
+        };
+        let (begun, hash) = self.begin(&session, now);
+        let (guard, audit_id) = (authority.guard(), self.world.id());
+        let store = move |tx: &Tx| {
+            sessions::insert(tx, &hash, &session, now)?;
+            audit::write(tx, &request, authority.home, &authority.profile, audit_id, SEE_OTHER)
+        };
+        self.db.write(Some(guard), store).await?;
+        Ok(begun)
+    }
+
+    fn begin(&self, session: &BrowserSession, now: Timestamp) -> (Begun, String) {
+        let cookie = self.world.secret();
+        let hash = sha256_hex(cookie.as_bytes());
+        let millis = (session.expires_at.millis() - now.millis()).max(0).unsigned_abs();
+        (Begun { cookie, lasts: Duration::from_millis(millis) }, hash)
+    }
+
+    /// Whether a cookie is a session that still works.
+    pub async fn is_signed_in(&self, cookie: &str, now: Timestamp) -> Result<bool> {
+        let found = match self.credential_of_session(cookie, now).await {
+            Ok(hash) => self.authority_by_hash(hash, None, now).await.map(drop),
+            Err(error) => Err(error),
+        };
+        match found {
+            Err(Error::Unauthenticated(_)) => Ok(false),
+            found => found.map(|()| true),
+        }
+    }
+
+    /// The hash of the token that a session stands for.
+    pub(crate) async fn credential_of_session(&self, cookie: &str, now: Timestamp) -> Result<[u8; 32]> {
+        let hash = sha256_hex(cookie.as_bytes());
+        let found = self.db.read(None, move |conn| sessions::by_hash(conn, &hash)).await?;
+        let session = found.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))?;
+        if session.expires_at <= now {
+            return Err(Error::Unauthenticated(Unauthenticated::Expired));
+        }
+        let hash = unhex(&session.credential_hash).and_then(|bytes| bytes.try_into().ok());
+        hash.ok_or_else(|| Error::Internal("a session stands for no hash".into()))
+    }
+
+    /// Signs a browser out: its session ends, with every pass that came from it.
+    pub async fn sign_out_browser(&self, request: Request, cookie: &str) -> Result<()> {
+        let hash = sha256_hex(cookie.as_bytes());
+        // Nobody who guesses makes the database write.
+        let looked_up = hash.clone();
+        if self.db.read(None, move |conn| sessions::by_hash(conn, &looked_up)).await?.is_none() {
+            return Ok(());
+        }
+        let audit_id = self.world.id();
+        let end = move |tx: &Tx| match end(tx, &hash, request.now)? {
+            Some(who) => who.record(tx, &request, audit_id, OK),
+            None => Ok(()),
+        };
+        self.db.write(None, end).await
+    }
+
+    /// Signs a browser out from inside an environment: its pass ends, and so does the session that it came from.
+    pub async fn leave(&self, request: Request, pass: &str) -> Result<()> {
+        let (hash, audit_id) = (sha256_hex(pass.as_bytes()), self.world.id());
+        let leave = move |tx: &Tx| {
+            let Some(opening) = front_door::pass(tx, &hash)? else { return Ok(()) };
+            let who = Signed::by_credential(tx, &opening.credential_hash)?;
+            front_door::drop_pass(tx, &hash)?;
+            if let Some(session) = &opening.session_hash {
+                end(tx, session, request.now)?;
+            }
+            who.map_or(Ok(()), |who| who.record(tx, &request, audit_id, OK))
+        };
+        self.db.write(None, leave).await
+    }
+}
+
+/// Ends a session; says whose it was, where that is still known.
+fn end(tx: &Tx, hash: &str, now: Timestamp) -> Result<Option<Signed>> {
+    let Some(session) = sessions::by_hash(tx, hash)? else { return Ok(None) };
+    let who = Signed::by_credential(tx, &session.credential_hash)?;
+    sessions::delete(tx, hash)?;
+    if session.is_own && credentials::delete(tx, session.token_id)? {
+        sessions_change(tx, session.subject_id, now)?;
+    }
+    Ok(who)
+}
+
+/// Somebody who is signed in, and where that is recorded.
+struct Signed {
+    profile: SubjectProfile,
+    home: Option<Id>,
+}
+
+impl Signed {
+    fn by_credential(conn: &Conn, hash: &str) -> Result<Option<Self>> {
+        let Some(credential) = credentials::by_hash(conn, hash)? else { return Ok(None) };
+        let Some(profile) = subjects::get(conn, credential.subject_id)? else { return Ok(None) };
+        let home = match credential.organization_id {
+            Some(organization_id) => Some(organization_id),
+            None => home_of(conn, credential.subject_id)?,
+        };
+        Ok(Some(Self { profile, home }))
+    }
+
+    fn record(&self, tx: &Tx, request: &Request, audit_id: Id, status: u16) -> Result<()> {
+        audit::write(tx, request, self.home, &self.profile, audit_id, status)
+    }
+}
+
+/// The organization that a user's own audit records go to.
+fn home_of(conn: &Conn, user_id: Id) -> Result<Option<Id>> {
+    let memberships = users::memberships(conn, user_id)?;
+    let active = memberships.into_iter().find(|(_, status)| *status == UserStatus::Active);
+    Ok(active.map(|(id, _)| id))
+}

@@ -1,0 +1,103 @@
+//! `podium owner-password`: a password that the operator sets, the first one or another where it is forgotten.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+
+use clap::Args;
+use podium_app::Config;
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+
+use crate::settings::Installation;
+
+/// Set the password of the owner, or of another user, to sign in with a browser.
+///
+/// It is asked for on a terminal, and read from standard input otherwise. Every session of the user ends; tokens stay.
+/// With the embedded database stop the server first.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  podium owner-password --data-dir ./podium-data
+  podium owner-password --generate
+  podium owner-password --email ada@example.com < password.txt")]
+pub(crate) struct OwnerPassword {
+    #[command(flatten)]
+    installation: Installation,
+    /// E-mail address of the user; the default is the oldest owner.
+    #[arg(long)]
+    email: Option<String>,
+    /// Make a password and print it.
+    #[arg(long)]
+    generate: bool,
+}
+
+impl OwnerPassword {
+    pub(crate) async fn run(self) -> Result<(), String> {
+        // No link is made here, so the URL does not matter.
+        let app = self.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
+        let found = app.account_to_reset(self.email.as_deref()).await.map_err(|error| error.to_string())?;
+        let account = found.ok_or_else(|| match &self.email {
+            Some(email) => format!("there is no user with the e-mail address {email}"),
+            None => "there is no active owner who holds the role directly".to_owned(),
+        })?;
+        let username = account.username.clone();
+        let given = if self.generate { None } else { read(&username)? };
+        let password = given.clone().unwrap_or_else(|| app.new_password());
+        if let Some(objection) = app.objection_to(&account, &password) {
+            return Err(format!("the password {objection}"));
+        }
+        app.reset_password(account, password.clone()).await.map_err(|error| error.to_string())?;
+        app.db.close().await;
+        eprintln!(
+            "The password of {username} is set: sign in at /sign-in with it. Earlier sessions have ended."
+        );
+        if given.is_none() {
+            let written = writeln!(std::io::stdout(), "{password}");
+            written.map_err(|error| format!("the password cannot be shown: {error}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The password that a person types twice, or that stands in the first line of the input; none where it is to be made.
+fn read(username: &str) -> Result<Option<String>, String> {
+    if !std::io::stdin().is_terminal() {
+        return match line()? {
+            password if password.is_empty() => {
+                Err("there is no password on standard input: give one, or use --generate".into())
+            }
+            password => Ok(Some(password)),
+        };
+    }
+    let ask = |prompt: &str| {
+        eprint!("{prompt}");
+        let typed = without_echo(line);
+        eprintln!();
+        typed
+    };
+    let password = ask(&format!("New password of {username} (empty to make one): "))?;
+    if password.is_empty() {
+        return Ok(None);
+    }
+    if ask("The same again: ")? != password {
+        return Err("the two are not the same: nothing was changed".into());
+    }
+    Ok(Some(password))
+}
+
+fn line() -> Result<String, String> {
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    read.map_err(|error| format!("the password cannot be read: {error}"))?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// Does something while the terminal shows nothing of what is typed.
+fn without_echo<T>(work: impl FnOnce() -> T) -> T {
+    let stdin = std::io::stdin();
+    let Ok(before) = tcgetattr(&stdin) else { return work() };
+    let mut quiet = before.clone();
+    quiet.local_modes.remove(LocalModes::ECHO);
+    let _ = tcsetattr(&stdin, OptionalActions::Flush, &quiet);
+    let done = work();
+    let _ = tcsetattr(&stdin, OptionalActions::Flush, &before);
+    done
+}

@@ -1,0 +1,176 @@
+//! A browser, driven as WebDriver says: a few JSON documents over HTTP.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::program::exchange;
+
+/// How long a page may take, on a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(90);
+const PAUSE: Duration = Duration::from_millis(250);
+const BROWSER: &str = "chromium";
+const DRIVER: &str = "chromedriver";
+
+/// A browser with a profile of its own; it ends when it is dropped.
+pub(super) struct Browser {
+    driver: Child,
+    address: SocketAddr,
+    session: String,
+    _profile: TempDir,
+}
+
+/// Which of the programs that it takes are missing.
+pub(super) fn missing() -> Vec<&'static str> {
+    [BROWSER, DRIVER].into_iter().filter(|name| find(name).is_none()).collect()
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|directory| directory.join(program)).find(|path| path.is_file())
+}
+
+impl Browser {
+    pub(super) fn start() -> Self {
+        let address =
+            TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
+        let driver = Command::new(find(DRIVER).expect("it is installed"))
+            .arg(format!("--port={}", address.port()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the driver starts");
+        let profile = tempfile::tempdir().expect("a directory for its profile");
+        let mut browser = Self { driver, address, session: String::new(), _profile: profile };
+        let started = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            assert!(started.elapsed() < PATIENCE, "the driver does not listen");
+            std::thread::sleep(PAUSE);
+        }
+        let directory = format!("--user-data-dir={}", browser._profile.path().display());
+        let arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--window-size=1400,1000",
+            &directory,
+        ];
+        let options = json!({ "args": arguments, "binary": find(BROWSER) });
+        let wanted = json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": options } } });
+        let begun = browser.ask("POST", "", Some(&wanted)).expect("the browser starts");
+        browser.session = format!("/{}", begun["sessionId"].as_str().expect("a session"));
+        browser
+    }
+
+    /// Asks the driver for something; fails with what it says.
+    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, String> {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let head = format!(
+            "{method} /session{}{path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            self.session,
+            self.address,
+            body.len()
+        );
+        let stream = TcpStream::connect(self.address).map_err(|error| error.to_string())?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(|error| error.to_string())?;
+        let reply = exchange(stream, head.as_bytes());
+        let answer: Value = serde_json::from_slice(&reply.body).map_err(|error| error.to_string())?;
+        if reply.status == 200 {
+            Ok(answer["value"].clone())
+        } else {
+            Err(answer["value"]["message"].to_string())
+        }
+    }
+
+    pub(super) fn open(&self, url: &str) {
+        self.ask("POST", "/url", Some(&json!({ "url": url }))).expect("the page is opened");
+    }
+
+    pub(super) fn back(&self) {
+        self.ask("POST", "/back", Some(&json!({}))).expect("it goes back");
+    }
+
+    pub(super) fn url(&self) -> String {
+        self.ask("GET", "/url", None).expect("it is somewhere").as_str().unwrap_or_default().to_owned()
+    }
+
+    pub(super) fn run(&self, script: &str) -> Value {
+        let body = json!({ "script": script, "args": [] });
+        self.ask("POST", "/execute/sync", Some(&body)).unwrap_or_default()
+    }
+
+    /// What a person reads.
+    pub(super) fn text(&self) -> String {
+        self.run("return document.body ? document.body.innerText : ''")
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    /// The cookies of the page that is open, those that no script reads too.
+    pub(super) fn cookies(&self) -> Vec<(String, Value)> {
+        let all = self.ask("GET", "/cookie", None).expect("cookies can be asked for");
+        let all = all.as_array().cloned().unwrap_or_default();
+        all.into_iter()
+            .map(|cookie| (cookie["name"].as_str().unwrap_or_default().to_owned(), cookie))
+            .collect()
+    }
+
+    /// Waits until something is so.
+    pub(super) fn wait(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let started = Instant::now();
+        while !is_so(self) {
+            assert!(started.elapsed() < PATIENCE, "{what}: never at {}: {}", self.url(), self.text());
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    pub(super) fn wait_for_text(&self, text: &str) {
+        self.wait(text, |browser| browser.text().contains(text));
+    }
+
+    fn find(&self, xpath: &str) -> Result<String, String> {
+        let found = self.ask("POST", "/element", Some(&json!({ "using": "xpath", "value": xpath })))?;
+        let id = found.as_object().and_then(|found| found.values().next()).and_then(Value::as_str);
+        Ok(id.unwrap_or_default().to_owned())
+    }
+
+    /// Clicks on something once it is there and can be clicked.
+    pub(super) fn click(&self, xpath: &str) {
+        self.wait(xpath, |browser| {
+            let clicked = browser
+                .find(xpath)
+                .and_then(|id| browser.ask("POST", &format!("/element/{id}/click"), Some(&json!({}))));
+            clicked.is_ok()
+        });
+    }
+
+    /// Types into a field once it is there.
+    pub(super) fn type_into(&self, xpath: &str, text: &str) {
+        self.wait(xpath, |browser| {
+            let typed = browser.find(xpath).and_then(|id| {
+                browser.ask("POST", &format!("/element/{id}/value"), Some(&json!({ "text": text })))
+            });
+            typed.is_ok()
+        });
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // The driver ends its browser with the session, and not by itself.
+        let _ = self.ask("DELETE", "", None);
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}

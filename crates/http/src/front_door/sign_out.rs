@@ -1,0 +1,50 @@
+//! Signing out with a browser: a form, so that no link and no image does it.
+
+use http::header::{REFERRER_POLICY, SET_COOKIE};
+use http::{HeaderValue, Method, Response, StatusCode};
+use podium_api::auth;
+
+use super::{Answer, FrontDoor, Knock, cookies, headers, isolation, notice, sign_in};
+use crate::body::Body;
+use crate::errors::Failure;
+use crate::pages;
+
+/// Where the page is.
+pub(crate) const PATH: &str = "/sign-out";
+const PAGE: &str = include_str!("../pages/sign-out.html");
+
+impl FrontDoor {
+    /// Answers a request for the page, or the form from it.
+    pub(crate) async fn sign_out(&self, knock: Knock) -> Response<Body> {
+        let request_id = knock.request_id.clone();
+        let answer = match knock.parts.method {
+            Method::GET | Method::HEAD => Ok(page()),
+            Method::POST => self.end_session(&knock).await,
+            _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path takes GET and POST only.")),
+        };
+        answer.unwrap_or_else(|failure| notice::refusal(failure, true, &request_id))
+    }
+
+    async fn end_session(&self, knock: &Knock) -> Answer {
+        isolation::check_form(&knock.parts.headers, &self.app.public_url().origin(), PATH)?;
+        if let Some(cookie) = self.session_cookie(knock) {
+            self.check_cookies(knock).await?;
+            self.app.sign_out_browser(knock.request(&auth::SIGN_OUT.spec), cookie).await?;
+        }
+        let message = "Your session has ended, here and in every environment that you opened with it.";
+        let mut response = notice::page("You are signed out", message, ("Sign in again", sign_in::PATH));
+        let is_encrypted = self.app.public_url().is_encrypted();
+        let gone = cookies::clear(cookies::session_name(is_encrypted), is_encrypted);
+        response.headers_mut().extend(gone.map(|cookie| (SET_COOKIE, cookie)));
+        Ok(response)
+    }
+}
+
+fn page() -> Response<Body> {
+    let mut response = pages::html(PAGE.to_owned());
+    pages::protect(response.headers_mut(), "'self'");
+    headers::never_keep(response.headers_mut());
+    // Without it a browser would not say which page a form comes from.
+    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    response
+}

@@ -1,0 +1,83 @@
+//! Sessions of browsers at the console: the hash of each cookie, and the token that it stands for.
+//!
+//! Functions here look at all organizations: whose session it is, is what they find out.
+
+use podium_api::{Id, Timestamp};
+use podium_db::{Conn, Result, Tx, params, statements};
+
+use crate::columns::Columns;
+
+statements! {
+    BY_HASH = "SELECT credential_hash, token_id, subject_id, is_own, expires_at FROM browser_sessions WHERE hash = $1";
+    INSERT = "INSERT INTO browser_sessions (hash, credential_hash, token_id, subject_id, is_own, created_at, expires_at) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    DELETE = "DELETE FROM browser_sessions WHERE hash = $1";
+    DELETE_OF = "DELETE FROM browser_sessions WHERE subject_id = $1";
+    DROP_CODES = "DELETE FROM door_codes WHERE session_hash = $1";
+    DROP_PASSES = "DELETE FROM door_passes WHERE session_hash = $1";
+    PRUNE = "DELETE FROM browser_sessions WHERE hash IN \
+        (SELECT hash FROM browser_sessions WHERE expires_at < $1 LIMIT $2)";
+}
+
+/// A browser's session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrowserSession {
+    /// The hash of the token that it stands for.
+    pub credential_hash: String,
+    /// The id of that token.
+    pub token_id: Id,
+    /// Whose it is: a user, or an API token.
+    pub subject_id: Id,
+    /// Whether the token was made for this session, and ends with it.
+    pub is_own: bool,
+    /// Until when it works.
+    pub expires_at: Timestamp,
+}
+
+/// Finds a session by the hash of its cookie.
+pub fn by_hash(conn: &Conn, hash: &str) -> Result<Option<BrowserSession>> {
+    conn.query_opt(&BY_HASH, params![hash], |row| {
+        Ok(BrowserSession {
+            credential_hash: row.get(0)?,
+            token_id: row.id(1)?,
+            subject_id: row.id(2)?,
+            is_own: row.get::<i64>(3)? != 0,
+            expires_at: row.time(4)?,
+        })
+    })
+}
+
+/// Adds a session.
+pub fn insert(tx: &Tx, hash: &str, session: &BrowserSession, now: Timestamp) -> Result<()> {
+    tx.execute(
+        &INSERT,
+        params![
+            hash,
+            session.credential_hash.as_str(),
+            session.token_id.as_str(),
+            session.subject_id.as_str(),
+            i64::from(session.is_own),
+            now.millis(),
+            session.expires_at.millis(),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Ends a session, with every code and pass that came from it; says whether it was there.
+pub fn delete(tx: &Tx, hash: &str) -> Result<bool> {
+    tx.execute(&DROP_CODES, params![hash])?;
+    tx.execute(&DROP_PASSES, params![hash])?;
+    Ok(tx.execute(&DELETE, params![hash])? > 0)
+}
+
+/// Ends every session of a subject. What came from them is worth nothing without them.
+pub fn delete_of_subject(tx: &Tx, subject_id: Id) -> Result<()> {
+    tx.execute(&DELETE_OF, params![subject_id.as_str()])?;
+    Ok(())
+}
+
+/// Drops some sessions that ended before a time; says how many.
+pub fn prune(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64> {
+    tx.execute(&PRUNE, params![before.millis(), limit])
+}
