@@ -38,6 +38,7 @@ pub mod environment_objects;
 mod facts;
 pub mod front_door;
 pub mod invites;
+pub mod nodes;
 pub mod options;
 pub mod organizations;
 mod role_holders;
@@ -49,7 +50,7 @@ pub mod workspaces;
 
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
 use podium_api::{Id, Timestamp};
@@ -102,6 +103,7 @@ pub struct Shared {
     pub meters: meters::Meters,
     /// Who listens on the ports of environments.
     pub listeners: front_door::Listeners,
+    pub(crate) node: OnceLock<nodes::Node>,
     pub(crate) log_streams: log_events::Streams,
     pub(crate) uploading: Arc<Semaphore>,
     pub(crate) authorities: Arc<authority::Authorities>,

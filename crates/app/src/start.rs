@@ -83,6 +83,7 @@ impl App {
             work_bell,
             meters: Default::default(),
             listeners: Default::default(),
+            node: Default::default(),
             rate_limits: RateLimits::new(config.rates),
             running: Default::default(),
             refusals: Default::default(),

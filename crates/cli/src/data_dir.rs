@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use podium_api::Id;
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
 
@@ -17,6 +18,8 @@ pub(crate) const OBJECTS: &str = "objects";
 pub(crate) const LOCAL: &str = "local";
 const SECRET_KEY: &str = "secret-key";
 const OWNER_TOKEN: &str = "owner-token";
+/// The file with the id of this machine among the nodes of an installation.
+pub(crate) const NODE_ID: &str = "node-id";
 
 /// A directory for what is kept on this machine.
 pub(crate) struct DataDir(PathBuf);
@@ -40,6 +43,20 @@ impl DataDir {
                 Ok(key.to_string())
             }
             Err(error) => Err(format!("the key file {} cannot be read: {error}", path.display())),
+        }
+    }
+
+    /// The id of this machine among the nodes of an installation, made once.
+    pub(crate) fn node_id(&self, world: &World) -> Result<Id, String> {
+        let path = self.0.join(NODE_ID);
+        match fs::read_to_string(&path) {
+            Ok(text) => text.trim().parse().map_err(|_| format!("{} holds no id of a node", path.display())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let id = world.id();
+                write_private(&path, &format!("{id}\n"))?;
+                Ok(id)
+            }
+            Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
         }
     }
 

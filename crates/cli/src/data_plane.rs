@@ -29,6 +29,9 @@ pub(crate) struct Choice {
     /// several queues, where that program is installed.
     #[arg(long, env = "PODIUM_BROKER_URL", hide_env_values = true)]
     broker_url: Option<String>,
+    /// Let the simulated data plane pretend that its environments run on this machine, for tests of several nodes.
+    #[arg(long, env = "PODIUM_SIMULATED_IS_BOUND", hide = true, value_parser = clap::builder::BoolishValueParser::new())]
+    simulated_is_bound: bool,
 }
 
 /// What deployments run on.
@@ -60,7 +63,7 @@ impl Choice {
         self.check()?;
         match self.kind {
             Kind::Local => self.local(app, data_dir),
-            Kind::Simulated | Kind::Kubernetes => simulated(app, data_dir),
+            Kind::Simulated | Kind::Kubernetes => simulated(app, data_dir, self.simulated_is_bound),
         }
     }
 
@@ -87,11 +90,12 @@ impl Choice {
     }
 }
 
-fn simulated(app: &App, data_dir: &Path) -> Result<Arc<dyn DataPlane>, String> {
+fn simulated(app: &App, data_dir: &Path, is_bound: bool) -> Result<Arc<dyn DataPlane>, String> {
     let directory = data_dir.join(SIMULATED);
     let clock = Arc::clone(&app.world);
     let plane = Simulated::kept_in(&directory, Arc::new(move || clock.now())).map_err(|error| {
         format!("the simulated data plane in {} cannot be used: {error}", directory.display())
     })?;
-    Ok(Arc::new(plane.logging_to(log_sink(app))))
+    let plane = plane.logging_to(log_sink(app));
+    Ok(Arc::new(if is_bound { plane.bound_to_machine() } else { plane }))
 }

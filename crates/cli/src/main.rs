@@ -4,11 +4,14 @@ mod confine;
 mod data_dir;
 mod data_plane;
 mod ip_range;
+mod joining;
 mod log;
+mod node;
 mod owner_token;
 mod serve;
 mod settings;
 mod signing_key;
+mod table;
 mod work;
 
 use clap::{Parser, Subcommand};
@@ -35,6 +38,9 @@ enum Command {
     /// Allowed address ranges, for an operator who is locked out.
     #[command(subcommand)]
     IpRange(ip_range::IpRange),
+    /// The machines that run environments.
+    #[command(subcommand)]
+    Node(node::Node),
     /// Another token for the owner, where the first one is lost.
     #[command(subcommand)]
     OwnerToken(owner_token::OwnerToken),
@@ -53,6 +59,7 @@ async fn main() -> std::process::ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(serve) => serve.run().await,
         Command::IpRange(command) => command.run().await,
+        Command::Node(command) => command.run().await,
         Command::OwnerToken(command) => command.run().await,
         Command::SigningKey(command) => command.run().await,
         Command::Confine(command) => command.run(),

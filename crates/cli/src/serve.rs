@@ -16,7 +16,7 @@ use podium_reconcile::{Loops, Options};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::data_plane;
+use crate::{data_plane, joining};
 use crate::log::{Format, Log};
 use crate::settings::Installation;
 
@@ -75,6 +75,9 @@ pub(crate) struct Serve {
     database_connections: Option<usize>,
     #[command(flatten)]
     data_plane: data_plane::Choice,
+    /// Name of this machine among several that run deployments of one database; the default is its host name.
+    #[arg(long, env = "PODIUM_NODE_NAME", value_parser = joining::node_name)]
+    node_name: Option<String>,
     /// Seconds after which another replica takes over the work of one that died; a step may take two thirds of it.
     #[arg(long, env = "PODIUM_LEASE", default_value = "30", value_parser = clap::value_parser!(u32).range(3..=3600))]
     lease: u32,
@@ -159,15 +162,19 @@ impl Serve {
         self.data_plane.check()?;
         let app = self.installation.open(self.config(address)?).await?;
         let plane = self.data_plane.open(&app, &self.installation.data_dir)?;
+        joining::join(&app, &plane, &self.installation, self.node_name.clone()).await?;
         let loops = Loops::new(&app, &plane, self.loops()).start();
         let background =
             [tokio::spawn(follow::run(app.clone())), tokio::spawn(maintenance::run(app.clone()))];
         let server = Server::new(app.clone(), plane, settings);
         eprintln!("Podium is ready at {}", app.config.public_url);
+        let mut is_forgotten = false;
+        let (staying, forgotten) = (app.clone(), &mut is_forgotten);
         let stopped = async move {
             tokio::select! {
                 _ = stop.recv() => {}
                 _ = interrupt.recv() => {}
+                () = staying.stay_joined() => *forgotten = true,
             }
         };
         let served = podium_http::serve(server, listener, stopped).await?;
@@ -176,7 +183,7 @@ impl Serve {
         background.iter().for_each(tokio::task::JoinHandle::abort);
         finish(&app).await;
         log.write_out();
-        Ok(())
+        if is_forgotten { Err(joining::FORGOTTEN.into()) } else { Ok(()) }
     }
 
     fn loops(&self) -> Options {

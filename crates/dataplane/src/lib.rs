@@ -63,4 +63,20 @@ pub trait DataPlane: Send + Sync {
     /// What changes by itself from now on. A plane that cannot say what changed while nobody listened begins with
     /// [`Changed::Everything`].
     fn changes(&self) -> Changes;
+
+    /// Whether environments run on the machine that this process runs on, so that no other replica can look after them.
+    fn is_bound_to_machine(&self) -> bool {
+        false
+    }
+
+    /// The environments that are on this machine, for a plane that is bound to one.
+    fn kept(&self) -> Vec<Id> {
+        Vec::new()
+    }
+
+    /// Ends an environment that another machine runs by now. What it kept is put where nothing starts it again, for an
+    /// operator to look at or to delete.
+    fn set_aside(&self, id: Id) -> Answer<'_, ()> {
+        self.remove(id)
+    }
 }

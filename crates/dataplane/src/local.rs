@@ -4,6 +4,7 @@
 //! control plane: after any end of it the next start takes over what runs, and is told anew what is wanted, because
 //! neither settings nor secrets are kept here. Code of DAGs is not trusted with anything but its own environment.
 
+mod aside;
 mod cgroups;
 mod code;
 mod components;
@@ -238,5 +239,19 @@ impl DataPlane for Local {
 
     fn changes(&self) -> Changes {
         self.plane.news.listen()
+    }
+
+    fn is_bound_to_machine(&self) -> bool {
+        true
+    }
+
+    fn kept(&self) -> Vec<Id> {
+        let mut ids: Vec<Id> = self.plane.keepers().keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    fn set_aside(&self, id: Id) -> Answer<'_, ()> {
+        Box::pin(self.put_aside(id))
     }
 }

@@ -7,15 +7,15 @@ use podium_app::App;
 use podium_dataplane::{DataPlane, Fault};
 use podium_domain::deployments::plan::{Cause, Desired, Sight, Step, Verdict, not_applied, silent};
 use podium_domain::deployments::{hibernation, plan};
-use podium_store::changes;
 use podium_store::deployments::{self, DeploymentRow, Seen};
+use podium_store::{changes, nodes};
 
 use crate::environment::environment;
 use crate::reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};
 
 /// Looks after deployments.
 pub(crate) struct Deployments {
-    app: App,
+    pub(crate) app: App,
     plane: Arc<dyn DataPlane>,
 }
 
@@ -25,6 +25,9 @@ impl Deployments {
     }
 
     async fn look(&self, id: Id) -> Result<Done, Failure> {
+        if let Some(done) = self.place(id).await? {
+            return Ok(done);
+        }
         let mut is_applied = false;
         loop {
             let row = self.app.db.read(None, move |conn| deployments::state(conn, id)).await?;
@@ -55,6 +58,7 @@ impl Deployments {
                         Some(at) => Next::At { at, reason: "The next hibernation event.".into() },
                         None => Next::Settled,
                     };
+                    let verdict = self.naming_the_node(verdict);
                     return Ok(Done { progressed: true, ..record(&row, verdict, next, now) });
                 }
                 Step::Watch(verdict) => verdict,
@@ -63,6 +67,7 @@ impl Deployments {
                 }
             };
             let next = watch(&verdict, &sight, next_event, now);
+            let verdict = self.naming_the_node(verdict);
             return Ok(record(&row, verdict, next, now));
         }
     }
@@ -87,7 +92,8 @@ impl Deployments {
         }
         self.app.remove_files_of_deployment(id).await.map_err(|error| Failure(error.to_string()))?;
         self.app.logs.remove(id).await.map_err(|error| Failure(format!("the log store: {error}")))?;
-        Ok(Done::settled())
+        let unplace: Effect = Box::new(move |tx| nodes::unplace(tx, id));
+        Ok(Done { effect: self.app.node().map(|_| unplace), ..Done::settled() })
     }
 
     async fn observe(&self, id: Id) -> Sight {
@@ -147,7 +153,7 @@ fn look_again_at(sight: &Sight, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// Writes what was seen, where that is news.
-fn record(row: &DeploymentRow, verdict: Verdict, next: Next, now: Timestamp) -> Done {
+pub(crate) fn record(row: &DeploymentRow, verdict: Verdict, next: Next, now: Timestamp) -> Done {
     let Verdict { status, reason, running } = verdict;
     let running = running.unwrap_or_else(|| row.observed.clone());
     let progressed = status != row.status || running != row.observed;

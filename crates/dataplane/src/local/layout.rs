@@ -78,6 +78,11 @@ impl Layout {
         self.root.join("support")
     }
 
+    /// Environments that another machine runs by now.
+    pub(super) fn aside(&self) -> PathBuf {
+        self.root.join("set-aside")
+    }
+
     fn environments(&self) -> PathBuf {
         self.root.join("environments")
     }
