@@ -7,6 +7,7 @@ mod commands;
 mod confining;
 mod crashes;
 mod loops;
+mod nodes;
 mod program;
 mod serving;
 mod starting;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use podium_db::Target;
+use podium_db::{Db, Options, Sql, Target};
 use podium_testkit::{Database, Engine, block_on};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -49,6 +49,25 @@ impl Installation {
             ];
         }
         installation
+    }
+
+    /// Another machine of the same installation: the same database, and a data directory of its own.
+    pub(crate) fn another_machine(&self) -> Self {
+        Self { variables: self.variables.clone(), ..Self::new() }
+    }
+
+    /// Changes the database by hand; PostgreSQL only.
+    pub(crate) fn execute(&self, statement: &'static str) {
+        let (_, url) = self.variables.iter().find(|(name, _)| *name == "PODIUM_DATABASE_URL").expect("a URL");
+        let mut options = Options::new(Target::parse(url));
+        options.connections = 1;
+        let sql = Sql::owned(statement.to_owned());
+        block_on(async {
+            let db = Db::open(options).await.expect("the database answers");
+            let done: podium_db::Result<u64> = db.write(None, move |tx| tx.execute(&sql, &[])).await;
+            done.expect("the statement works");
+            db.close().await;
+        });
     }
 
     /// Sets an environment variable of the programs that run on it.

@@ -1,6 +1,7 @@
 //! Keepers at work with a runtime that only pretends: real processes, real sockets, no Airflow.
 
 mod applying;
+mod aside;
 mod bed;
 mod ending;
 mod moving;
