@@ -16,6 +16,8 @@ pub struct Config {
     pub organization_name: String,
     /// The e-mail address of its owner.
     pub owner_email: String,
+    /// Whether this installation was made before: then an empty database is not where a new one is made.
+    pub is_known: bool,
     /// How long a session works.
     pub session: Duration,
     /// How often subjects may call; `None` is as often as they like.
@@ -49,6 +51,7 @@ impl Config {
             public_url: public_url.into(),
             organization_name: "My organization".into(),
             owner_email: "owner@localhost".into(),
+            is_known: false,
             session: Duration::from_hours(8),
             rates: None,
             connections: None,

@@ -98,6 +98,15 @@ impl App {
         Ok(Started { app, owner_token })
     }
 
+    /// What to do where the keys of an installation are there and its database is not.
+    pub fn lost_database(name: &str) -> String {
+        format!(
+            "{name} is missing or empty, although the data directory holds an installation: put it back, or restore a \
+             backup to another directory (podium restore FILE --data-dir NEW), or start a new installation with another \
+             --data-dir"
+        )
+    }
+
     /// Whether the database answers.
     pub async fn ready(&self) -> Result<()> {
         self.db.read(None, organizations::first).await?;
@@ -176,6 +185,9 @@ impl App {
         let seen = self.db.read(None, |conn| settings::get(conn, FIRST_START)).await?;
         if seen.is_some() {
             return Ok(None);
+        }
+        if self.config.is_known {
+            return Err(Error::Internal(Self::lost_database("the database")));
         }
         let app = self.clone();
         let now = self.world.now();

@@ -9,9 +9,6 @@ use podium_dataplane::DataPlane;
 use podium_dataplane::simulated::Simulated;
 use podium_reconcile::log_sink;
 
-/// The directory of the simulated data plane, below the data directory.
-const SIMULATED: &str = "simulated";
-
 /// What deployments run on, and how.
 #[derive(Args)]
 pub(crate) struct Choice {
@@ -91,7 +88,7 @@ impl Choice {
 }
 
 fn simulated(app: &App, data_dir: &Path, is_bound: bool) -> Result<Arc<dyn DataPlane>, String> {
-    let directory = data_dir.join(SIMULATED);
+    let directory = data_dir.join(crate::data_dir::SIMULATED);
     let clock = Arc::clone(&app.world);
     let plane = Simulated::kept_in(&directory, Arc::new(move || clock.now())).map_err(|error| {
         format!("the simulated data plane in {} cannot be used: {error}", directory.display())

@@ -1,5 +1,7 @@
 //! `podium`: serve, and every command a person types.
 
+#[cfg(target_os = "linux")]
+mod backup;
 mod confine;
 mod data_dir;
 mod data_plane;
@@ -8,6 +10,8 @@ mod joining;
 mod log;
 mod node;
 mod owner_token;
+#[cfg(target_os = "linux")]
+mod restore;
 mod serve;
 mod settings;
 mod signing_key;
@@ -35,6 +39,12 @@ struct Cli {
 enum Command {
     /// Serve the API.
     Serve(Box<serve::Serve>),
+    /// Write everything of an embedded installation to one file.
+    #[cfg(target_os = "linux")]
+    Backup(backup::Backup),
+    /// Make an installation out of a backup, in an empty directory.
+    #[cfg(target_os = "linux")]
+    Restore(restore::Restore),
     /// Allowed address ranges, for an operator who is locked out.
     #[command(subcommand)]
     IpRange(ip_range::IpRange),
@@ -58,6 +68,10 @@ enum Command {
 async fn main() -> std::process::ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(serve) => serve.run().await,
+        #[cfg(target_os = "linux")]
+        Command::Backup(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Restore(command) => command.run(),
         Command::IpRange(command) => command.run().await,
         Command::Node(command) => command.run().await,
         Command::OwnerToken(command) => command.run().await,

@@ -46,7 +46,9 @@ pub(crate) struct List {
 
 /// Which node.
 #[derive(Args)]
-#[command(after_help = "Example: podium node forget machine-2 --database-url postgres://podium@db.example.com/podium")]
+#[command(
+    after_help = "Example: podium node forget machine-2 --database-url postgres://podium@db.example.com/podium"
+)]
 pub(crate) struct Forget {
     #[command(flatten)]
     installation: Installation,
@@ -120,7 +122,9 @@ async fn forget(db: &Db, name: &str) -> Result<String, String> {
         0 => format!("Node {name} is forgotten. No deployment ran there."),
         1 => format!("Node {name} is forgotten. One deployment is made from scratch on another node. {LOST}"),
         count => {
-            format!("Node {name} is forgotten. {count} deployments are made from scratch on other nodes. {LOST}")
+            format!(
+                "Node {name} is forgotten. {count} deployments are made from scratch on other nodes. {LOST}"
+            )
         }
     })
 }
@@ -156,7 +160,8 @@ fn as_json(rows: &[NodeRow], now: Timestamp) -> String {
 
 fn as_table(rows: &[NodeRow], unknown: usize, now: Timestamp) -> String {
     if rows.is_empty() {
-        return "No node is known: servers whose data plane is this machine become nodes when they start.\n".into();
+        return "No node is known: servers whose data plane is this machine become nodes when they start.\n"
+            .into();
     }
     let head = ["NAME", "ID", "STATE", "LAST SEEN", "DEPLOYMENTS"].map(str::to_owned);
     let line = |row: &NodeRow| {

@@ -16,9 +16,9 @@ use podium_reconcile::{Loops, Options};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{data_plane, joining};
 use crate::log::{Format, Log};
 use crate::settings::Installation;
+use crate::{data_plane, joining};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -39,7 +39,17 @@ impl Installation {
         let world = Arc::new(World::machine());
         let data_dir = DataDir::open(&self.data_dir)?;
         config.files = self.objects_dir();
+        data_dir.refuse_unfinished()?;
         let target = self.target();
+        if let Target::Sqlite(path) = &target
+            && data_dir.was_used()
+        {
+            config.is_known = true;
+            // Before it is opened: opening makes an empty one.
+            if std::fs::metadata(path).map_or(0, |file| file.len()) == 0 {
+                return Err(App::lost_database(&path.display().to_string()));
+            }
+        }
         let key = match (&self.secret_key, &target) {
             (Some(key), _) => key.clone(),
             (None, Target::Sqlite(_)) => data_dir.secret_key(&world)?,
@@ -76,7 +86,7 @@ impl Installation {
         Db::view(self.target()).await.map_err(|error| error.to_string())
     }
 
-    fn must_exist(&self) -> Result<(), String> {
+    pub(crate) fn must_exist(&self) -> Result<(), String> {
         match self.target() {
             Target::Sqlite(path) if !path.exists() => {
                 let directory = self.data_dir.display();

@@ -5,6 +5,7 @@
 //! neither settings nor secrets are kept here. Code of DAGs is not trusted with anything but its own environment.
 
 mod aside;
+mod carrying;
 mod cgroups;
 mod code;
 mod components;
@@ -41,6 +42,7 @@ use std::sync::Arc;
 
 use podium_api::Id;
 
+pub use self::carrying::{Carried, carried, settle_in};
 use self::health::Probes;
 pub use self::isolation::confine;
 use self::keeper::{Keeper, Order};
@@ -48,6 +50,7 @@ use self::layout::Layout;
 pub use self::options::{Broker, Options};
 use self::pace::Pace;
 use self::plane::Plane;
+use self::process::numbers;
 pub use self::services::{Archive, Archives, Keys, Logs, Services};
 use self::settings::EnvironmentKeys;
 use self::state::State;
@@ -80,6 +83,7 @@ impl Local {
             format!("the local data plane in {} cannot be used: {error}", options.directory.display())
         };
         let layout = Layout::make(&options.directory).map_err(broken)?;
+        carrying::first_start(&options.directory, &layout)?;
         for (name, text) in SUPPORT {
             layout::write_whole(&layout.support().join(name), text.as_bytes(), 0o644).map_err(broken)?;
         }

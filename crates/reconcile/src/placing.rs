@@ -26,7 +26,9 @@ impl Deployments {
             (Placement::On { node_id, name }, row) => self.hand_over(id, node_id, &name, row).await.map(Some),
             // Deleted, and nobody has it: what is kept here of it goes.
             (_, None) => Ok(None),
-            (Placement::Unknown, Some(row)) if row.status != Creating => Ok(Some(self.wait_for_its_node(&row))),
+            (Placement::Unknown, Some(row)) if row.status != Creating => {
+                Ok(Some(self.wait_for_its_node(&row)))
+            }
             (_, Some(row)) => self.choose(own, row).await,
         }
     }

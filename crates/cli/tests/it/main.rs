@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 mod airflow;
+#[cfg(target_os = "linux")]
+mod backups;
 mod commands;
 #[cfg(target_os = "linux")]
 mod confining;

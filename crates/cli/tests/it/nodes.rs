@@ -56,7 +56,8 @@ fn an_environment_runs_on_one_machine_and_others_say_which() {
     assert_eq!((alpha.get(&logs, &token).status, beta.get(&logs, &token).status), (200, 503));
 
     let list: Value = serde_json::from_str(&second.run(&["node", "list", "--json"]).stdout).expect("JSON");
-    let shown: Vec<_> = list.as_array().expect("a list").iter().map(|row| (&row["name"], &row["deployments"])).collect();
+    let shown: Vec<_> =
+        list.as_array().expect("a list").iter().map(|row| (&row["name"], &row["deployments"])).collect();
     assert_eq!(shown, [(&json!("alpha"), &json!(1)), (&json!("beta"), &json!(1))]);
     let refused = second.run(&["node", "forget", "alpha"]);
     assert_eq!(refused.code, Some(1));
@@ -102,7 +103,7 @@ fn a_deletion_waits_for_the_machine_and_a_name_is_one_machine_s() {
     let pending = second.run(&["work", "--json"]).stdout;
     assert!(pending.contains(&id(&one)), "it waits: {pending}");
     let alpha = first.serve(&["--node-name", "alpha"]);
-    wait_until("cleaned up", || environments(&first), |all| all.is_empty());
+    wait_until("cleaned up", || environments(&first), std::collections::BTreeSet::is_empty);
     wait_until("nothing pending", || first.run(&["work"]).stdout, |text| text.contains("Nothing"));
     alpha.stop();
     beta.stop();
