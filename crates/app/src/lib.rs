@@ -5,8 +5,10 @@
 
 pub mod audit;
 pub mod authority;
+pub mod caller;
 pub mod config;
 pub mod cx;
+pub mod disk;
 mod error;
 pub mod follow;
 pub mod idempotency;
@@ -103,6 +105,7 @@ pub struct Shared {
     pub meters: meters::Meters,
     /// Who listens on the ports of environments.
     pub listeners: front_door::Listeners,
+    pub(crate) disk: disk::Disk,
     pub(crate) node: OnceLock<nodes::Node>,
     pub(crate) log_streams: log_events::Streams,
     pub(crate) uploading: Arc<Semaphore>,

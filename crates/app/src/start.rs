@@ -84,6 +84,7 @@ impl App {
             meters: Default::default(),
             listeners: Default::default(),
             node: Default::default(),
+            disk: Default::default(),
             rate_limits: RateLimits::new(config.rates),
             running: Default::default(),
             refusals: Default::default(),
@@ -107,8 +108,9 @@ impl App {
         )
     }
 
-    /// Whether the database answers.
+    /// Whether the database answers, and there is room on the disk.
     pub async fn ready(&self) -> Result<()> {
+        self.must_have_room()?;
         self.db.read(None, organizations::first).await?;
         Ok(())
     }

@@ -7,6 +7,7 @@ mod data_dir;
 mod data_plane;
 mod ip_range;
 mod joining;
+mod limits;
 mod log;
 mod node;
 mod owner_token;
@@ -15,6 +16,7 @@ mod restore;
 mod serve;
 mod settings;
 mod signing_key;
+mod sockets;
 mod table;
 mod work;
 

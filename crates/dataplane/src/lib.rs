@@ -14,6 +14,7 @@ mod hidden;
 pub mod local;
 mod log_line;
 pub mod simulated;
+mod vitals;
 
 use std::pin::Pin;
 
@@ -29,6 +30,8 @@ pub use log_line::LogLine;
 pub use podium_domain::airflow::Line;
 pub use podium_domain::clusters::plan::Progress;
 pub use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
+
+pub use vitals::{Vital, Vitals};
 
 /// What a plane answers, some time.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
@@ -71,6 +74,11 @@ pub trait DataPlane: Send + Sync {
 
     /// The environments that are on this machine, for a plane that is bound to one.
     fn kept(&self) -> Vec<Id> {
+        Vec::new()
+    }
+
+    /// What the components of the environments here take, for the operator's numbers; nothing where nobody measures.
+    fn vitals(&self) -> Vec<Vitals> {
         Vec::new()
     }
 

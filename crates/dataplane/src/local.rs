@@ -34,7 +34,9 @@ mod tail;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod unused;
 mod view;
+mod vitals;
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -51,11 +53,14 @@ pub use self::options::{Broker, Options};
 use self::pace::Pace;
 use self::plane::Plane;
 use self::process::numbers;
+pub use self::python::check_python;
 pub use self::services::{Archive, Archives, Keys, Logs, Services};
 use self::settings::EnvironmentKeys;
 use self::state::State;
 use crate::simulated::Simulated;
-use crate::{Answer, Changes, Cluster, DataPlane, Door, Environment, Fault, Line, Observed, ObservedCluster};
+use crate::{
+    Answer, Changes, Cluster, DataPlane, Door, Environment, Fault, Line, Observed, ObservedCluster, Vitals,
+};
 
 /// What Airflow needs to know of this plane, in Python.
 const SUPPORT: &[(&str, &str)] = &[
@@ -92,6 +97,7 @@ impl Local {
         let plane = Plane::new(options, services, pace, layout, Probes::new()?);
         let local = Self { plane, clusters };
         local.take_over().map_err(|error| format!("environments cannot be taken over: {error}"))?;
+        tokio::spawn(unused::sweep(Arc::downgrade(&local.plane)));
         let plane = Arc::clone(&local.plane);
         tokio::spawn(async move {
             if let Err(lacking) = plane.ground().await {
@@ -247,6 +253,10 @@ impl DataPlane for Local {
 
     fn is_bound_to_machine(&self) -> bool {
         true
+    }
+
+    fn vitals(&self) -> Vec<Vitals> {
+        vitals::of(&self.plane)
     }
 
     fn kept(&self) -> Vec<Id> {

@@ -12,7 +12,8 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use matchit::Router;
 use podium_api::openapi::{Document, PREFIX};
 use podium_api::{FieldError, Id};
-use podium_app::{App, front_door};
+use podium_app::meters::Audience;
+use podium_app::{App, caller, front_door};
 use podium_dataplane::DataPlane;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -174,31 +175,34 @@ impl Server {
         let origin = if own.is_some() { None } else { allowed() };
         let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
         let preflight = origin.as_ref().and_then(|origin| cors::preflight(&method, &parts.headers, origin));
-        let (operation, mut response) = match (preflight, own) {
-            (Some(response), _) => ("", response),
-            (None, Some(own)) => {
-                let knock = self.knock(parts, address, &request_id);
-                let passing = self.0.front_door.at_own_origin(knock, body, own);
-                (front_door::OPERATION, self.counting(passing, started).await)
+        let answering = async {
+            match (preflight, own) {
+                (Some(response), _) => ("", response),
+                (None, Some(own)) => {
+                    let knock = self.knock(parts, address, &request_id);
+                    let passing = self.0.front_door.at_own_origin(knock, body, own);
+                    (front_door::OPERATION, self.counting(passing, started).await)
+                }
+                (None, None) => self.dispatch(parts, body, address, &request_id, started).await,
             }
-            (None, None) => self.dispatch(parts, body, address, &request_id, started).await,
         };
+        let ((operation, mut response), caller) = caller::noting(answering).await;
         if let Ok(id) = HeaderValue::from_str(&request_id) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
         if let Some(origin) = origin {
             cors::permit(&mut response, origin);
         }
-        tracing::info!(
-            target: "podium::request",
-            %method,
-            path,
-            operation,
-            status = response.status().as_u16(),
-            micros = started.elapsed().as_micros() as u64,
-            %address,
-            request_id,
-        );
+        let user = caller.as_ref().map_or("", Id::as_str);
+        let (status, micros) = (response.status().as_u16(), started.elapsed().as_micros() as u64);
+        if pages::PROBES.contains(&path.as_str()) {
+            // Somebody asks every few seconds, and nobody reads it.
+            tracing::debug!(target: "podium::request", %method, path, status, micros, %address, request_id);
+        } else {
+            tracing::info!(
+                target: "podium::request", %method, path, operation, status, micros, %address, user, request_id,
+            );
+        }
         response
     }
 
@@ -299,15 +303,22 @@ impl Server {
                 Err(error) => Failure::from(error).into_response(request_id),
             },
             Page::Metrics => {
-                if let Err(failure) = self.may_read_metrics(parts, address).await {
-                    return failure.into_response(request_id);
-                }
+                let audience = match self.may_read_metrics(parts, address).await {
+                    Ok(audience) => audience,
+                    Err(failure) => return failure.into_response(request_id),
+                };
                 let meters = shared.routes.iter().map(|route| (route.spec.id, &route.meter));
                 let others =
                     [(podium_api::uploads::ID, &shared.uploads), (front_door::OPERATION, &shared.passages)];
                 let meters = meters.chain(others);
                 let requests = metrics::render(meters, shared.open_connections.load(Ordering::Relaxed));
-                match shared.app.meter_page().await {
+                let others = async {
+                    let shown = shared.app.deployments_shown(&audience).await?;
+                    let vitals = if shown.is_empty() { Vec::new() } else { shared.front_door.vitals().await };
+                    let deployments = metrics::deployments(&shown, &vitals, shared.app.world.now());
+                    Ok::<_, podium_app::Error>(shared.app.meter_page().await? + &deployments)
+                };
+                match others.await {
                     Ok(others) => pages::text(requests + &others),
                     Err(error) => {
                         // Numbers are wanted most when the database is away.
@@ -323,16 +334,26 @@ impl Server {
         }
     }
 
-    /// Numbers are for this machine, and for those with a token.
-    async fn may_read_metrics(&self, parts: &Parts, address: IpAddr) -> Result<(), Failure> {
+    /// Numbers are for this machine, and for those with a token. With one, those of deployments that it may see.
+    async fn may_read_metrics(&self, parts: &Parts, address: IpAddr) -> Result<Audience, Failure> {
         if address.to_canonical().is_loopback() {
-            return Ok(());
+            return Ok(Audience::Machine);
         }
         let app = self.0.app.clone();
         let incoming =
             Incoming::new(app.clone(), parts.clone(), Vec::new(), address, String::new(), body::nothing());
-        app.authority(incoming.bearer()?, None, incoming.now).await?;
-        Ok(())
+        let bearer = incoming.bearer()?;
+        let authority = app.authority(bearer, None, incoming.now).await?;
+        let Some(organization_id) = authority.credential.organization_id.or(authority.home) else {
+            return Ok(Audience::Nobody);
+        };
+        let authority = app.authority(bearer, Some(organization_id), incoming.now).await?;
+        Ok(match &authority.member {
+            Some(member) if member.admit_address(address).is_ok() => {
+                Audience::Caller(organization_id, member.grants.visible_deployments())
+            }
+            _ => Audience::Nobody,
+        })
     }
 
     /// The client's own id where it is sane, a new one otherwise.

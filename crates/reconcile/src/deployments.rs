@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use podium_api::enums::DeploymentStatus;
 use podium_api::{Id, Timestamp};
 use podium_app::App;
 use podium_dataplane::{DataPlane, Fault};
@@ -58,7 +59,7 @@ impl Deployments {
                         Some(at) => Next::At { at, reason: "The next hibernation event.".into() },
                         None => Next::Settled,
                     };
-                    let verdict = self.naming_the_node(verdict);
+                    let verdict = self.in_full(verdict);
                     return Ok(Done { progressed: true, ..record(&row, verdict, next, now) });
                 }
                 Step::Watch(verdict) => verdict,
@@ -67,7 +68,7 @@ impl Deployments {
                 }
             };
             let next = watch(&verdict, &sight, next_event, now);
-            let verdict = self.naming_the_node(verdict);
+            let verdict = self.in_full(verdict);
             return Ok(record(&row, verdict, next, now));
         }
     }
@@ -94,6 +95,17 @@ impl Deployments {
         self.app.logs.remove(id).await.map_err(|error| Failure(format!("the log store: {error}")))?;
         let unplace: Effect = Box::new(move |tx| nodes::unplace(tx, id));
         Ok(Done { effect: self.app.node().map(|_| unplace), ..Done::settled() })
+    }
+
+    /// Adds to a reason what the whole machine has to do with it.
+    fn in_full(&self, verdict: Verdict) -> Verdict {
+        let verdict = self.naming_the_node(verdict);
+        match self.app.disk_is_full() {
+            Some(why) => {
+                Verdict { reason: format!("{why} {}", verdict.reason).trim_end().to_owned(), ..verdict }
+            }
+            None => verdict,
+        }
     }
 
     async fn observe(&self, id: Id) -> Sight {
@@ -138,7 +150,7 @@ fn watch(verdict: &Verdict, sight: &Sight, next_event: Option<Timestamp>, now: T
     match look_again_at(sight, now) {
         Some(at) if !is_trouble => Next::At { at: next_event.map_or(at, |event| event.min(at)), reason },
         _ => {
-            use podium_api::enums::DeploymentStatus::{Unhealthy, Unknown};
+            use DeploymentStatus::{Unhealthy, Unknown};
             let is_broken = is_trouble || matches!(verdict.status, Unhealthy | Unknown);
             let pace = if is_broken { Pace::Calm } else { Pace::Brisk };
             Next::Again { reason, pace, no_later_than: next_event }
@@ -157,6 +169,7 @@ pub(crate) fn record(row: &DeploymentRow, verdict: Verdict, next: Next, now: Tim
     let Verdict { status, reason, running } = verdict;
     let running = running.unwrap_or_else(|| row.observed.clone());
     let progressed = status != row.status || running != row.observed;
+    log_change(row, status, &reason);
     let is_news = progressed || reason != row.status_reason || row.observed_generation != row.generation;
     let (id, generation) = (row.id, row.generation);
     let change = deployments::change((id, row.workspace_id, row.organization_id), row.stamp.version);
@@ -168,6 +181,22 @@ pub(crate) fn record(row: &DeploymentRow, verdict: Verdict, next: Next, now: Tim
         Ok(())
     });
     Done { next, progressed, effect: is_news.then_some(effect) }
+}
+
+/// Says in the log how a deployment does, when that changes.
+fn log_change(row: &DeploymentRow, status: DeploymentStatus, reason: &str) {
+    use DeploymentStatus::{Unhealthy, Unknown};
+    if status == row.status {
+        return;
+    }
+    let (id, namespace, was) = (row.id, &row.namespace, row.status.as_str());
+    let status = (status.as_str(), matches!(status, Unhealthy | Unknown));
+    match status {
+        (status, true) => tracing::warn!(%id, namespace, was, status, reason, "a deployment is not well"),
+        (status, false) => {
+            tracing::info!(%id, namespace, was, status, reason, "a deployment has another status")
+        }
+    }
 }
 
 fn overtake(id: Id, generation: i64, now: Timestamp) -> Done {

@@ -10,6 +10,7 @@ mod confining;
 mod crashes;
 mod loops;
 mod nodes;
+mod operating;
 mod program;
 mod serving;
 mod starting;

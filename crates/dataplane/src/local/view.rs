@@ -6,6 +6,7 @@ use podium_api::Id;
 use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 
+use super::vitals::Pulse;
 use crate::{Changed, News};
 
 /// What is shown; whoever changes it tells the listeners.
@@ -13,6 +14,8 @@ pub(super) struct View {
     id: Id,
     news: News,
     shown: Mutex<Shown>,
+    /// What is counted of its components, which is no news to anybody.
+    pub(super) pulse: Pulse,
 }
 
 /// What is shown of an environment.
@@ -31,7 +34,7 @@ pub(super) struct Shown {
 
 impl View {
     pub(super) fn new(id: Id, news: News, shown: Shown) -> Self {
-        Self { id, news, shown: Mutex::new(shown) }
+        Self { id, news, shown: Mutex::new(shown), pulse: Pulse::default() }
     }
 
     /// Changes what is shown.

@@ -143,6 +143,7 @@ impl Keeper {
         let words =
             programs.iter().find(|program| program.name == name).and_then(|program| last_words(&program.log));
         tracing::warn!(id = %self.id, component = name, "a component ended and is started again");
+        self.view.pulse.note_restart(name);
         let pace = self.pace();
         let trouble = self.troubles.entry(name.to_owned()).or_default();
         if is_steady {
@@ -161,6 +162,9 @@ impl Keeper {
     /// Asks how each component does.
     async fn look(&self, base: &str, prepared: &Prepared) -> Look {
         let heard = self.plane.probes.ask(base, prepared.major).await;
+        if let Ok(heard) = &heard {
+            self.view.pulse.note_heartbeats(heard);
+        }
         let web = self.web_server();
         let is_warm = match &heard {
             Ok(_) if prepared.major >= 3 && self.warmed != web => self.plane.probes.warm_up(base).await,
