@@ -6,8 +6,9 @@
 use std::process::Command;
 
 use crate::outcome::Outcome;
+use crate::postgres::{Postgres, VARIABLE};
 use crate::system;
-use crate::workspace::{cargo, must, works};
+use crate::workspace::{cargo, must, scratch, works};
 
 const TEST: &str = "airflow::";
 
@@ -40,6 +41,15 @@ pub(crate) fn run() -> Outcome<Ran> {
         cargo(&["nextest", "run", "--workspace", "--run-ignored", "only", "--no-capture", TEST])
     } else {
         cargo(&["test", "--workspace", "--test", "it", TEST, "--", "--ignored", "--nocapture"])
+    };
+    // Several nodes share a database.
+    let _postgres = match std::env::var_os(VARIABLE) {
+        Some(_) => None,
+        None => {
+            let postgres = Postgres::start(&scratch()?)?;
+            command.env(VARIABLE, &postgres.url);
+            Some(postgres)
+        }
     };
     must(&mut command)?;
     Ok(Ran::Passed)

@@ -8,6 +8,7 @@ mod commands;
 #[cfg(target_os = "linux")]
 mod confining;
 mod crashes;
+mod documents;
 mod loops;
 mod nodes;
 mod operating;

@@ -65,7 +65,7 @@ fn an_environment_runs_on_one_machine_and_others_say_which() {
 
     // Gone for good, as far as anybody can see.
     alpha.crash();
-    second.execute("UPDATE nodes SET last_seen_at = 0 WHERE name = 'alpha'");
+    second.lose_sight_of_node("alpha");
     let path = format!("{}/deployments/{}", beta.organization(&token), id(there));
     let table = second.run(&["node", "list"]).stdout;
     assert!(table.lines().any(|line| line.starts_with("alpha ") && line.contains(" away ")), "{table}");

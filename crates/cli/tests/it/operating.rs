@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use crate::documents::commands;
 use crate::loops::wait_until;
 use crate::program::{Installation, Program};
 
@@ -48,6 +49,56 @@ fn the_log_names_the_user_and_what_became_of_deployments_and_leaves_out_probes()
         became[0].contains(made["id"].as_str().unwrap()) && became[0].contains("was=\"CREATING\""),
         "{became:?}"
     );
+}
+
+#[test]
+fn the_commands_of_the_operators_guide_work_as_they_are_written() {
+    let installation = Installation::new();
+    let program = installation.serve(&[]);
+    create(&program, &installation.read("owner-token"));
+    let directory = installation.data_dir().parent().unwrap().to_owned();
+    std::os::unix::fs::symlink("data", directory.join("podium-data")).unwrap();
+    std::fs::create_dir(directory.join("bin")).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_podium"), directory.join("bin/podium")).unwrap();
+    let guide = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/operate.md");
+    let commands = commands(&std::fs::read_to_string(guide).unwrap());
+    for command in ["podium backup", "podium restore", "podium node list", "podium work", "curl"] {
+        assert!(commands.contains(command), "{command}");
+    }
+    let path = format!("{}:{}", directory.join("bin").display(), std::env::var("PATH").unwrap_or_default());
+    let script = format!("set -eu\n{}", commands.replace("127.0.0.1:8080", &program.address.to_string()));
+    let typed = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(&directory)
+        .env("PATH", path)
+        .output()
+        .expect("a shell");
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&typed.stdout), String::from_utf8_lossy(&typed.stderr));
+    assert!(typed.status.success(), "{said}");
+    assert!(said.contains("podium_deployment_status{"), "{said}");
+    assert!(directory.join("restored/podium.db").exists());
+    program.stop();
+}
+
+#[test]
+fn the_settings_that_the_operators_guide_names_are_there() {
+    let guide = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/operate.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let installation = Installation::new();
+    let help =
+        ["serve", "backup", "restore", "work"].map(|command| installation.run(&[command, "--help"]).stdout);
+    let help = format!("{}{}", help.concat(), installation.run(&["node", "forget", "--help"]).stdout);
+    let flag =
+        |word: &str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-').then(|| format!("--{word}"));
+    let named = guide
+        .split("--")
+        .skip(1)
+        .filter_map(|rest| flag(rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next()?));
+    let elsewhere = ["--now", "--silent"];
+    for flag in named.filter(|flag| flag.len() > 3 && !elsewhere.contains(&flag.as_str())) {
+        assert!(help.contains(&flag), "{flag} is in the guide, and no command knows it");
+    }
 }
 
 #[test]

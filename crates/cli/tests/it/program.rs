@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use podium_db::{Db, Options, Sql, Target};
-use podium_testkit::{Database, Engine, block_on};
+use podium_db::Target;
+use podium_testkit::{Database, Engine, block_on, lose_sight_of_node};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -56,18 +56,10 @@ impl Installation {
         Self { variables: self.variables.clone(), ..Self::new() }
     }
 
-    /// Changes the database by hand; PostgreSQL only.
-    pub(crate) fn execute(&self, statement: &'static str) {
+    /// Makes a node look as if it had been away for ever; PostgreSQL only.
+    pub(crate) fn lose_sight_of_node(&self, name: &str) {
         let (_, url) = self.variables.iter().find(|(name, _)| *name == "PODIUM_DATABASE_URL").expect("a URL");
-        let mut options = Options::new(Target::parse(url));
-        options.connections = 1;
-        let sql = Sql::owned(statement.to_owned());
-        block_on(async {
-            let db = Db::open(options).await.expect("the database answers");
-            let done: podium_db::Result<u64> = db.write(None, move |tx| tx.execute(&sql, &[])).await;
-            done.expect("the statement works");
-            db.close().await;
-        });
+        block_on(lose_sight_of_node(Target::parse(url), name));
     }
 
     /// Sets an environment variable of the programs that run on it.

@@ -3,6 +3,7 @@
 mod applying;
 mod aside;
 mod bed;
+mod counting;
 mod ending;
 mod moving;
 mod removing;

@@ -129,8 +129,7 @@ fn a_deployment_of_before_is_taken_by_the_node_that_has_it_and_by_nobody_else() 
         let workspace = a.workspace("Data").await;
         let id = a.new_deployment(workspace).await;
         settle(&nodes).await;
-        a.execute("DELETE FROM placements").await;
-        a.execute("UPDATE work SET node_id = ''").await;
+        a.forget_placements().await;
         a.change_deployment(id, |spec| spec.description = "changed".into()).await;
         b.settle().await;
         assert_eq!(b.plane.environments(), [], "beta does not make it again");
@@ -144,7 +143,7 @@ fn a_deployment_of_before_is_taken_by_the_node_that_has_it_and_by_nobody_else() 
         a.settle().await;
         assert_eq!(a.status(id).await.0, Healthy);
         assert_eq!(everything(&nodes), [vec![id], vec![]]);
-        a.execute("DELETE FROM placements").await;
+        a.forget_placements().await;
         let now = a.world.now();
         let unknown = a.app.db.write(None, move |tx| {
             let ids = nodes::unknown(tx)?;
