@@ -54,7 +54,7 @@ pub(super) fn an_environment_runs_on_one_of_several_nodes() {
     let shared = first.data_dir().with_file_name("shared");
     first.set("PODIUM_OBJECTS_DIR", shared.to_str().expect("text"));
     let second = first.another_machine();
-    let (mut alpha, mut beta) = (World::of(first), World::of(second));
+    let (mut alpha, mut beta) = (World::in_installation(first), World::in_installation(second));
     alpha.say("two nodes: an environment runs on one of them");
     alpha.serve_with(&["--node-name", "alpha"]);
     // The token of the owner is where the first start was.

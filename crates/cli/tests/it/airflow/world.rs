@@ -33,11 +33,11 @@ pub(super) struct Environment {
 
 impl World {
     pub(super) fn new() -> Self {
-        Self::of(Installation::new())
+        Self::in_installation(Installation::new())
     }
 
     /// One whose data is in an installation of its own kind.
-    pub(super) fn of(mut installation: Installation) -> Self {
+    pub(super) fn in_installation(mut installation: Installation) -> Self {
         installation.set("PODIUM_DATA_PLANE", "local");
         // The same address after every restart: environments are told of it.
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
