@@ -6,8 +6,9 @@
 use std::process::Command;
 
 use crate::outcome::Outcome;
+use crate::postgres::{Postgres, VARIABLE};
 use crate::system;
-use crate::workspace::{cargo, must, works};
+use crate::workspace::{cargo, must, scratch, works};
 
 const TEST: &str = "airflow::deployments_really_run";
 const ALL_RUNTIMES: &str = "airflow::runtimes::";
@@ -56,6 +57,15 @@ fn run_test(test: &str, runtimes: &[&str]) -> Outcome<Ran> {
         cargo(&["nextest", "run", "--workspace", "--run-ignored", "only", "--no-capture", test])
     } else {
         cargo(&["test", "--workspace", "--test", "it", test, "--", "--ignored", "--nocapture"])
+    };
+    // Several nodes share a database.
+    let _postgres = match std::env::var_os(VARIABLE) {
+        Some(_) => None,
+        None => {
+            let postgres = Postgres::start(&scratch()?)?;
+            command.env(VARIABLE, &postgres.url);
+            Some(postgres)
+        }
     };
     must(command.env("PODIUM_TEST_RUNTIMES", runtimes.join(",")))?;
     Ok(if browser.is_ok() { Ran::Passed } else { Ran::WithoutBrowser })

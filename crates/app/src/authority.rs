@@ -167,6 +167,7 @@ impl App {
             return Err(Error::Unauthenticated(Unauthenticated::Expired));
         }
         self.note_use(&authority, now);
+        crate::caller::note(authority.credential.subject_id);
         Ok(authority)
     }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::disk::Reserve;
 use crate::front_door::Environments;
 use crate::mail::Mailer;
 use crate::rate_limits::Rates;
@@ -16,6 +17,8 @@ pub struct Config {
     pub organization_name: String,
     /// The e-mail address of its owner.
     pub owner_email: String,
+    /// Whether this installation was made before: then an empty database is not where a new one is made.
+    pub is_known: bool,
     /// How long a session works.
     pub session: Duration,
     /// How often subjects may call; `None` is as often as they like.
@@ -34,6 +37,8 @@ pub struct Config {
     pub files: PathBuf,
     /// The largest archive that is received, in bytes as it is sent.
     pub upload_limit: u64,
+    /// What stays free on the disk.
+    pub reserve: Reserve,
     /// How to send mail, where there is a way.
     pub mailer: Option<Mailer>,
     /// Whether secrets of environment objects may be shown to those who may change them.
@@ -51,6 +56,7 @@ impl Config {
             public_url: public_url.into(),
             organization_name: "My organization".into(),
             owner_email: "owner@localhost".into(),
+            is_known: false,
             session: Duration::from_hours(8),
             rates: None,
             connections: None,
@@ -60,6 +66,7 @@ impl Config {
             log_retention: Duration::from_hours(15 * 24),
             files: PathBuf::from("podium-data/objects"),
             upload_limit: 1 << 30,
+            reserve: Reserve::default(),
             mailer: None,
             show_secrets: false,
             environments: Environments::Ports(18_000..=18_999),

@@ -29,6 +29,12 @@ pub enum Error {
     /// The answer was given before, and is given again.
     #[error("answered before")]
     Replay(Box<Replay>),
+    /// Only another node can answer: the name of that node.
+    #[error("it runs on node {0}")]
+    Elsewhere(String),
+    /// The disk is full; the text says where.
+    #[error("{0}")]
+    DiskFull(String),
     /// The database.
     #[error(transparent)]
     Db(#[from] podium_db::Error),

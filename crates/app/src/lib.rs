@@ -5,8 +5,10 @@
 
 pub mod audit;
 pub mod authority;
+pub mod caller;
 pub mod config;
 pub mod cx;
+pub mod disk;
 mod error;
 pub mod follow;
 pub mod idempotency;
@@ -38,6 +40,7 @@ pub mod environment_objects;
 mod facts;
 pub mod front_door;
 pub mod invites;
+pub mod nodes;
 pub mod options;
 pub mod organizations;
 mod role_holders;
@@ -50,7 +53,7 @@ pub mod workspaces;
 
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
 use podium_api::{Id, Timestamp};
@@ -103,6 +106,8 @@ pub struct Shared {
     pub meters: meters::Meters,
     /// Who listens on the ports of environments.
     pub listeners: front_door::Listeners,
+    pub(crate) disk: disk::Disk,
+    pub(crate) node: OnceLock<nodes::Node>,
     pub(crate) log_streams: log_events::Streams,
     pub(crate) uploading: Arc<Semaphore>,
     pub(crate) authorities: Arc<authority::Authorities>,

@@ -4,8 +4,16 @@
 use std::fmt::{Display, Write as _};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use podium_api::Id;
+use podium_domain::DeploymentReach;
+use podium_store::deployments;
+pub use podium_store::deployments::Status;
+
 use crate::error::Result;
 use crate::{App, work};
+
+/// So many deployments have numbers of their own; more would cost more than they tell.
+const MOST_SHOWN: u32 = 1000;
 
 /// Writes numbers.
 pub type Meter = Arc<dyn Fn(&mut Page) + Send + Sync>;
@@ -49,7 +57,32 @@ impl Page {
     }
 }
 
+/// Whose deployments are shown.
+pub enum Audience {
+    /// All: for whoever is on this machine.
+    Machine,
+    /// Those that a caller may see in an organization.
+    Caller(Id, DeploymentReach),
+    /// None.
+    Nobody,
+}
+
 impl App {
+    /// What the deployments of an audience are doing, a thousand at the most.
+    pub async fn deployments_shown(&self, audience: &Audience) -> Result<Vec<Status>> {
+        let organization_id = match audience {
+            Audience::Machine => None,
+            Audience::Caller(id, _) => Some(*id),
+            Audience::Nobody => return Ok(Vec::new()),
+        };
+        let mut found: Vec<Status> =
+            self.db.scan(None, move |conn| deployments::statuses(conn, organization_id, MOST_SHOWN)).await?;
+        if let Audience::Caller(_, DeploymentReach::Only { workspaces, deployments }) = audience {
+            found.retain(|row| workspaces.contains(&row.workspace_id) || deployments.contains(&row.id));
+        }
+        Ok(found)
+    }
+
     /// The numbers beyond requests.
     pub async fn meter_page(&self) -> Result<String> {
         let mut page = Page::default();

@@ -83,6 +83,8 @@ impl App {
             work_bell,
             meters: Default::default(),
             listeners: Default::default(),
+            node: Default::default(),
+            disk: Default::default(),
             rate_limits: RateLimits::new(config.rates),
             running: Default::default(),
             refusals: Default::default(),
@@ -97,8 +99,18 @@ impl App {
         Ok(Started { app, owner_token })
     }
 
-    /// Whether the database answers.
+    /// What to do where the keys of an installation are there and its database is not.
+    pub fn lost_database(name: &str) -> String {
+        format!(
+            "{name} is missing or empty, although the data directory holds an installation: put it back, or restore a \
+             backup to another directory (podium restore FILE --data-dir NEW), or start a new installation with another \
+             --data-dir"
+        )
+    }
+
+    /// Whether the database answers, and there is room on the disk.
     pub async fn ready(&self) -> Result<()> {
+        self.must_have_room()?;
         self.db.read(None, organizations::first).await?;
         Ok(())
     }
@@ -175,6 +187,9 @@ impl App {
         let seen = self.db.read(None, |conn| settings::get(conn, FIRST_START)).await?;
         if seen.is_some() {
             return Ok(None);
+        }
+        if self.config.is_known {
+            return Err(Error::Internal(Self::lost_database("the database")));
         }
         let app = self.clone();
         let now = self.world.now();

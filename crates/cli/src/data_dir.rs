@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use podium_api::Id;
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
 
@@ -15,8 +16,16 @@ pub(crate) const LOGS: &str = "logs";
 pub(crate) const OBJECTS: &str = "objects";
 /// The directory of environments that run on this machine: the only one whose content others may pass to.
 pub(crate) const LOCAL: &str = "local";
-const SECRET_KEY: &str = "secret-key";
-const OWNER_TOKEN: &str = "owner-token";
+/// The directory of the simulated data plane.
+pub(crate) const SIMULATED: &str = "simulated";
+/// The key of secrets at rest.
+pub(crate) const SECRET_KEY: &str = "secret-key";
+/// Where a restore unpacks, until all of it is checked.
+pub(crate) const RESTORING: &str = ".restoring";
+/// The token of the first owner.
+pub(crate) const OWNER_TOKEN: &str = "owner-token";
+/// The file with the id of this machine among the nodes of an installation.
+pub(crate) const NODE_ID: &str = "node-id";
 
 /// A directory for what is kept on this machine.
 pub(crate) struct DataDir(PathBuf);
@@ -40,6 +49,41 @@ impl DataDir {
                 Ok(key.to_string())
             }
             Err(error) => Err(format!("the key file {} cannot be read: {error}", path.display())),
+        }
+    }
+
+    /// Whether an installation was made here before, whatever became of its database.
+    pub(crate) fn was_used(&self) -> bool {
+        let has_entries =
+            |path: &str| fs::read_dir(self.0.join(path)).is_ok_and(|mut all| all.next().is_some());
+        // Written when all else was there; the key alone is what a first start leaves that was cut off.
+        self.0.join(OWNER_TOKEN).exists()
+            || self.0.join(NODE_ID).exists()
+            || has_entries("local/environments")
+    }
+
+    /// Refuses a directory in which a restore was begun and not finished.
+    pub(crate) fn refuse_unfinished(&self) -> Result<(), String> {
+        match self.0.join(RESTORING).exists() {
+            true => Err(format!(
+                "a restore to {} was cut off: delete that directory and restore again",
+                self.0.display()
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// The id of this machine among the nodes of an installation, made once.
+    pub(crate) fn node_id(&self, world: &World) -> Result<Id, String> {
+        let path = self.0.join(NODE_ID);
+        match fs::read_to_string(&path) {
+            Ok(text) => text.trim().parse().map_err(|_| format!("{} holds no id of a node", path.display())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let id = world.id();
+                write_private(&path, &format!("{id}\n"))?;
+                Ok(id)
+            }
+            Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
         }
     }
 

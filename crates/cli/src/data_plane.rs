@@ -9,9 +9,6 @@ use podium_dataplane::DataPlane;
 use podium_dataplane::simulated::Simulated;
 use podium_reconcile::log_sink;
 
-/// The directory of the simulated data plane, below the data directory.
-const SIMULATED: &str = "simulated";
-
 /// What deployments run on, and how.
 #[derive(Args)]
 pub(crate) struct Choice {
@@ -29,6 +26,12 @@ pub(crate) struct Choice {
     /// several queues, where that program is installed.
     #[arg(long, env = "PODIUM_BROKER_URL", hide_env_values = true)]
     broker_url: Option<String>,
+    /// Days for which a runtime is kept on this machine that no deployment uses.
+    #[arg(long, env = "PODIUM_RUNTIME_RETENTION_DAYS", default_value = "7", value_parser = clap::value_parser!(u32).range(1..))]
+    runtime_retention_days: u32,
+    /// Let the simulated data plane pretend that its environments run on this machine, for tests of several nodes.
+    #[arg(long, env = "PODIUM_SIMULATED_IS_BOUND", hide = true, value_parser = clap::builder::BoolishValueParser::new())]
+    simulated_is_bound: bool,
 }
 
 /// What deployments run on.
@@ -43,10 +46,17 @@ enum Kind {
 }
 
 impl Choice {
-    /// Refuses a data plane that is not there yet, before anything is made.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Refuses a data plane that is not there yet, or cannot work as it was asked for, before anything is made.
+    pub(crate) async fn check(&self) -> Result<(), String> {
         match self.kind {
-            Kind::Local | Kind::Simulated => Ok(()),
+            #[cfg(target_os = "linux")]
+            Kind::Local => match &self.python {
+                Some(python) => podium_dataplane::local::check_python(python).await,
+                None => Ok(()),
+            },
+            #[cfg(not(target_os = "linux"))]
+            Kind::Local => Ok(()),
+            Kind::Simulated => Ok(()),
             Kind::Kubernetes => {
                 Err("the data plane `kubernetes` is not available yet: use --data-plane local, which \
                                      runs deployments on this machine"
@@ -57,10 +67,9 @@ impl Choice {
 
     /// Opens the data plane.
     pub(crate) fn open(&self, app: &App, data_dir: &Path) -> Result<Arc<dyn DataPlane>, String> {
-        self.check()?;
         match self.kind {
             Kind::Local => self.local(app, data_dir),
-            Kind::Simulated | Kind::Kubernetes => simulated(app, data_dir),
+            Kind::Simulated | Kind::Kubernetes => simulated(app, data_dir, self.simulated_is_bound),
         }
     }
 
@@ -76,6 +85,8 @@ impl Choice {
             database_url: self.airflow_database_url.clone().map(Hidden::new),
             broker: Broker::find(self.broker_url.clone().map(Hidden::new)),
             launcher: std::env::current_exe().ok(),
+            disk_reserve: app.config.reserve.bytes,
+            runtime_retention_days: Some(self.runtime_retention_days),
         };
         Ok(Arc::new(Local::open(options, podium_reconcile::services(app))?))
     }
@@ -87,11 +98,12 @@ impl Choice {
     }
 }
 
-fn simulated(app: &App, data_dir: &Path) -> Result<Arc<dyn DataPlane>, String> {
-    let directory = data_dir.join(SIMULATED);
+fn simulated(app: &App, data_dir: &Path, is_bound: bool) -> Result<Arc<dyn DataPlane>, String> {
+    let directory = data_dir.join(crate::data_dir::SIMULATED);
     let clock = Arc::clone(&app.world);
     let plane = Simulated::kept_in(&directory, Arc::new(move || clock.now())).map_err(|error| {
         format!("the simulated data plane in {} cannot be used: {error}", directory.display())
     })?;
-    Ok(Arc::new(plane.logging_to(log_sink(app))))
+    let plane = plane.logging_to(log_sink(app));
+    Ok(Arc::new(if is_bound { plane.bound_to_machine() } else { plane }))
 }

@@ -1,15 +1,24 @@
 //! `podium`: serve, and every command a person types.
 
+#[cfg(target_os = "linux")]
+mod backup;
 mod confine;
 mod data_dir;
 mod data_plane;
 mod ip_range;
+mod joining;
+mod limits;
 mod log;
+mod node;
 mod owner_password;
 mod owner_token;
+#[cfg(target_os = "linux")]
+mod restore;
 mod serve;
 mod settings;
 mod signing_key;
+mod sockets;
+mod table;
 mod work;
 
 use clap::{Parser, Subcommand};
@@ -33,9 +42,18 @@ struct Cli {
 enum Command {
     /// Serve the API.
     Serve(Box<serve::Serve>),
+    /// Write everything of an embedded installation to one file.
+    #[cfg(target_os = "linux")]
+    Backup(backup::Backup),
+    /// Make an installation out of a backup, in an empty directory.
+    #[cfg(target_os = "linux")]
+    Restore(restore::Restore),
     /// Allowed address ranges, for an operator who is locked out.
     #[command(subcommand)]
     IpRange(ip_range::IpRange),
+    /// The machines that run environments.
+    #[command(subcommand)]
+    Node(node::Node),
     OwnerPassword(owner_password::OwnerPassword),
     /// Another token for the owner, where the first one is lost.
     #[command(subcommand)]
@@ -69,7 +87,12 @@ fn main() -> std::process::ExitCode {
 async fn run(command: Command) -> Result<(), String> {
     match command {
         Command::Serve(serve) => serve.run().await,
+        #[cfg(target_os = "linux")]
+        Command::Backup(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Restore(command) => command.run(),
         Command::IpRange(command) => command.run().await,
+        Command::Node(command) => command.run().await,
         Command::OwnerPassword(command) => command.run().await,
         Command::OwnerToken(command) => command.run().await,
         Command::SigningKey(command) => command.run().await,

@@ -8,17 +8,18 @@ use std::time::Duration;
 
 use clap::Args;
 use ipnet::IpNet;
+use podium_app::disk::Reserve;
 use podium_app::front_door::Environments;
 use podium_app::mail::Mailer;
-use podium_app::{App, Config, Rates, follow, maintenance};
+use podium_app::{App, Config, Rates, disk, follow, maintenance};
 use podium_http::{Server, Settings, Tls};
 use podium_reconcile::{Loops, Options};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::data_plane;
 use crate::log::{Format, Log};
 use crate::settings::Installation;
+use crate::{data_plane, joining, limits, sockets};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -79,6 +80,9 @@ pub(crate) struct Serve {
     database_connections: Option<usize>,
     #[command(flatten)]
     data_plane: data_plane::Choice,
+    /// Name of this machine among several that run deployments of one database; the default is its host name.
+    #[arg(long, env = "PODIUM_NODE_NAME", value_parser = joining::node_name)]
+    node_name: Option<String>,
     /// Seconds after which another replica takes over the work of one that died; a step may take two thirds of it.
     #[arg(long, env = "PODIUM_LEASE", default_value = "30", value_parser = clap::value_parser!(u32).range(3..=3600))]
     lease: u32,
@@ -91,6 +95,9 @@ pub(crate) struct Serve {
     /// Refuse deployments that would run on this server's own infrastructure: every one needs a cluster or a region.
     #[arg(long, env = "PODIUM_NO_SHARED_INFRASTRUCTURE", value_parser = clap::builder::BoolishValueParser::new())]
     no_shared_infrastructure: bool,
+    /// Mebibytes that stay free on the disk of the data directory: uploads and installations leave them alone.
+    #[arg(long = "disk-reserve-mib", env = "PODIUM_DISK_RESERVE_MIB", default_value_t = 512)]
+    disk_reserve: u64,
     /// Largest archive of DAGs or of a bundle that is received, in bytes as it is sent.
     #[arg(long, env = "PODIUM_UPLOAD_LIMIT", default_value_t = 1 << 30)]
     upload_limit: u64,
@@ -154,24 +161,35 @@ impl Serve {
         let log = Log::start(&self.log, self.log_format)?;
         let mut stop = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
-        let listener = TcpListener::bind(self.listen)
-            .await
-            .map_err(|error| format!("cannot listen on {}: {error}", self.listen))?;
+        limits::raise_open_files();
+        let listener = match sockets::inherited()? {
+            Some(listener) => listener,
+            None => TcpListener::bind(self.listen)
+                .await
+                .map_err(|error| format!("cannot listen on {}: {error}", self.listen))?,
+        };
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let settings = self.settings();
         podium_http::check(&settings)?;
-        self.data_plane.check()?;
+        self.data_plane.check().await?;
         let app = self.installation.open(self.config(address)?).await?;
         let plane = self.data_plane.open(&app, &self.installation.data_dir)?;
+        joining::join(&app, &plane, &self.installation, self.node_name.clone()).await?;
         let loops = Loops::new(&app, &plane, self.loops()).start();
-        let background =
-            [tokio::spawn(follow::run(app.clone())), tokio::spawn(maintenance::run(app.clone()))];
+        let background = [
+            tokio::spawn(follow::run(app.clone())),
+            tokio::spawn(maintenance::run(app.clone())),
+            tokio::spawn(disk::run(app.clone())),
+        ];
         let server = Server::new(app.clone(), plane, settings);
         eprintln!("Podium is ready at {}", app.config.public_url);
+        let mut is_forgotten = false;
+        let (staying, forgotten) = (app.clone(), &mut is_forgotten);
         let stopped = async move {
             tokio::select! {
                 _ = stop.recv() => {}
                 _ = interrupt.recv() => {}
+                () = staying.stay_joined() => *forgotten = true,
             }
         };
         let served = podium_http::serve(server, listener, stopped).await?;
@@ -180,7 +198,7 @@ impl Serve {
         background.iter().for_each(tokio::task::JoinHandle::abort);
         finish(&app).await;
         log.write_out();
-        Ok(())
+        if is_forgotten { Err(joining::FORGOTTEN.into()) } else { Ok(()) }
     }
 
     fn loops(&self) -> Options {
@@ -209,6 +227,10 @@ impl Serve {
         };
         config.allow_insecure_sign_in = self.allow_insecure_sign_in;
         config.upload_limit = self.upload_limit;
+        config.reserve = Reserve {
+            directories: vec![self.installation.data_dir.clone(), self.installation.objects_dir()],
+            bytes: self.disk_reserve.saturating_mul(1 << 20),
+        };
         if let (Some(url), Some(from)) = (&self.smtp_url, &self.mail_from) {
             config.mailer = Some(Mailer::new(url, from)?);
         }

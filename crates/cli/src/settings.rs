@@ -17,6 +17,9 @@ pub(crate) struct Installation {
     /// Directory for the database, keys and files.
     #[arg(long, env = "PODIUM_DATA_DIR", default_value = "./podium-data")]
     pub(crate) data_dir: PathBuf,
+    /// Directory for uploaded archives; the default is below the data directory. Several nodes share one.
+    #[arg(long, env = "PODIUM_OBJECTS_DIR")]
+    pub(crate) objects_dir: Option<PathBuf>,
     /// Database, such as postgres://user@host/podium; the default is SQLite in the data directory.
     #[arg(long, env = "PODIUM_DATABASE_URL", hide_env_values = true)]
     pub(crate) database_url: Option<String>,
@@ -35,8 +38,18 @@ impl Installation {
     async fn start(&self, mut config: Config) -> Result<App, String> {
         let world = Arc::new(World::machine());
         let data_dir = DataDir::open(&self.data_dir)?;
-        config.files = self.data_dir.join(OBJECTS);
+        config.files = self.objects_dir();
+        data_dir.refuse_unfinished()?;
         let target = self.target();
+        if let Target::Sqlite(path) = &target
+            && data_dir.was_used()
+        {
+            config.is_known = true;
+            // Before it is opened: opening makes an empty one.
+            if std::fs::metadata(path).map_or(0, |file| file.len()) == 0 {
+                return Err(App::lost_database(&path.display().to_string()));
+            }
+        }
         let key = match (&self.secret_key, &target) {
             (Some(key), _) => key.clone(),
             (None, Target::Sqlite(_)) => data_dir.secret_key(&world)?,
@@ -80,7 +93,7 @@ impl Installation {
         Db::view(self.target()).await.map_err(|error| error.to_string())
     }
 
-    fn must_exist(&self) -> Result<(), String> {
+    pub(crate) fn must_exist(&self) -> Result<(), String> {
         match self.target() {
             Target::Sqlite(path) if !path.exists() => {
                 let directory = self.data_dir.display();
@@ -88,6 +101,16 @@ impl Installation {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Where uploaded archives are kept.
+    pub(crate) fn objects_dir(&self) -> PathBuf {
+        self.objects_dir.clone().unwrap_or_else(|| self.data_dir.join(OBJECTS))
+    }
+
+    /// The id of this machine among the nodes of the installation.
+    pub(crate) fn node_id(&self, world: &World) -> Result<podium_api::Id, String> {
+        DataDir::open(&self.data_dir)?.node_id(world)
     }
 
     /// Whether it needs nothing but this machine.

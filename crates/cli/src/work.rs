@@ -10,6 +10,7 @@ use podium_store::work::{self, Pending};
 use serde_json::{Value, json};
 
 use crate::settings::Installation;
+use crate::table;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -94,18 +95,7 @@ fn as_table(rows: &[Pending], now: Timestamp) -> String {
             row.reason.clone(),
         ]
     }));
-    let mut widths = [0; 7];
-    for line in &table {
-        for (width, cell) in widths.iter_mut().zip(line) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let line = |cells: &[String; 7]| {
-        let cells: Vec<String> =
-            cells.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        format!("{}\n", cells.join("  ").trim_end())
-    };
-    table.iter().map(line).collect()
+    table::text(table)
 }
 
 #[cfg(test)]

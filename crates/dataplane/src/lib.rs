@@ -16,6 +16,7 @@ mod hidden;
 pub mod local;
 mod log_line;
 pub mod simulated;
+mod vitals;
 
 use std::pin::Pin;
 
@@ -31,6 +32,8 @@ pub use log_line::LogLine;
 pub use podium_domain::airflow::Line;
 pub use podium_domain::clusters::plan::Progress;
 pub use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
+
+pub use vitals::{Vital, Vitals};
 
 /// What a plane answers, some time.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
@@ -70,4 +73,25 @@ pub trait DataPlane: Send + Sync {
 
     /// What changes by itself from now on. Whoever listens looks at everything first: see [`Changes`].
     fn changes(&self) -> Changes;
+
+    /// Whether environments run on the machine that this process runs on, so that no other replica can look after them.
+    fn is_bound_to_machine(&self) -> bool {
+        false
+    }
+
+    /// The environments that are on this machine, for a plane that is bound to one.
+    fn kept(&self) -> Vec<Id> {
+        Vec::new()
+    }
+
+    /// What the components of the environments here take, for the operator's numbers; nothing where nobody measures.
+    fn vitals(&self) -> Vec<Vitals> {
+        Vec::new()
+    }
+
+    /// Ends an environment that another machine runs by now. What it kept is put where nothing starts it again, for an
+    /// operator to look at or to delete.
+    fn set_aside(&self, id: Id) -> Answer<'_, ()> {
+        self.remove(id)
+    }
 }

@@ -4,6 +4,8 @@
 //! control plane: after any end of it the next start takes over what runs, and is told anew what is wanted, because
 //! neither settings nor secrets are kept here. Code of DAGs is not trusted with anything but its own environment.
 
+mod aside;
+mod carrying;
 mod cgroups;
 mod code;
 mod components;
@@ -33,7 +35,9 @@ mod tail;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod unused;
 mod view;
+mod vitals;
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -41,6 +45,7 @@ use std::sync::Arc;
 
 use podium_api::Id;
 
+pub use self::carrying::{Carried, carried, settle_in};
 use self::health::Probes;
 pub use self::isolation::confine;
 use self::keeper::{Keeper, Order};
@@ -48,11 +53,15 @@ use self::layout::Layout;
 pub use self::options::{Broker, Options};
 use self::pace::Pace;
 use self::plane::Plane;
+use self::process::numbers;
+pub use self::python::check_python;
 pub use self::services::{Archive, Archives, Keys, Logs, Services};
 use self::settings::EnvironmentKeys;
 use self::state::State;
 use crate::simulated::Simulated;
-use crate::{Answer, Changes, Cluster, DataPlane, Door, Environment, Fault, Line, Observed, ObservedCluster};
+use crate::{
+    Answer, Changes, Cluster, DataPlane, Door, Environment, Fault, Line, Observed, ObservedCluster, Vitals,
+};
 
 /// What Airflow needs to know of this plane, in Python.
 const SUPPORT: &[(&str, &str)] = &[
@@ -85,6 +94,7 @@ impl Local {
             format!("the local data plane in {} cannot be used: {error}", options.directory.display())
         };
         let layout = Layout::make(&options.directory).map_err(broken)?;
+        carrying::first_start(&options.directory, &layout)?;
         for (name, text) in SUPPORT {
             layout.write_support(name, text).map_err(broken)?;
         }
@@ -93,6 +103,7 @@ impl Local {
         let plane = Plane::new(options, services, pace, layout, Probes::new(pace.answer)?);
         let local = Self { plane, clusters };
         local.take_over().map_err(|error| format!("environments cannot be taken over: {error}"))?;
+        tokio::spawn(unused::sweep(Arc::downgrade(&local.plane)));
         let plane = Arc::clone(&local.plane);
         tokio::spawn(async move {
             if let Err(lacking) = plane.ground().await {
@@ -248,5 +259,23 @@ impl DataPlane for Local {
 
     fn changes(&self) -> Changes {
         self.plane.news.listen()
+    }
+
+    fn is_bound_to_machine(&self) -> bool {
+        true
+    }
+
+    fn vitals(&self) -> Vec<Vitals> {
+        vitals::of(&self.plane)
+    }
+
+    fn kept(&self) -> Vec<Id> {
+        let mut ids: Vec<Id> = self.plane.keepers().keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    fn set_aside(&self, id: Id) -> Answer<'_, ()> {
+        Box::pin(self.put_aside(id))
     }
 }

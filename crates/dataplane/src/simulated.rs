@@ -35,6 +35,7 @@ pub struct Simulated {
     news: News,
     clock: Clock,
     logs: LogSink,
+    is_bound: bool,
 }
 
 /// What is kept of an environment: what it takes to show it, and nothing secret.
@@ -78,12 +79,18 @@ impl Simulated {
     fn new(environments: Shelf<KeptEnvironment>, clusters: Shelf<KeptCluster>, clock: Clock) -> Self {
         let news = News::default();
         let script = Script::new(news.clone());
-        Self { environments, clusters, script, news, clock, logs: Arc::new(|_| {}) }
+        Self { environments, clusters, script, news, clock, logs: Arc::new(|_| {}), is_bound: false }
     }
 
     /// The same plane, whose components write their logs here.
     pub fn logging_to(mut self, logs: LogSink) -> Self {
         self.logs = logs;
+        self
+    }
+
+    /// The same plane, which pretends that its environments run on this machine.
+    pub fn bound_to_machine(mut self) -> Self {
+        self.is_bound = true;
         self
     }
 
@@ -289,6 +296,14 @@ impl DataPlane for Simulated {
 
     fn changes(&self) -> Changes {
         self.news.listen()
+    }
+
+    fn is_bound_to_machine(&self) -> bool {
+        self.is_bound
+    }
+
+    fn kept(&self) -> Vec<Id> {
+        self.environments()
     }
 }
 

@@ -33,4 +33,5 @@ pub use options::{Engine, OnCommit, Options, Target};
 pub use row::{FromColumn, Row};
 pub use schema::{Column, Table};
 pub use sql::Sql;
+pub use sqlite::copy_database;
 pub use value::{Owned, Value};

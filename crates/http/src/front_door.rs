@@ -123,6 +123,12 @@ impl FrontDoor {
         Self { app, plane, upstream: upstream::Upstream::new(), tags: tags::Tags::default() }
     }
 
+    /// What the environments of this machine take. Measuring reads files, so it is done where nobody waits with it.
+    pub(crate) async fn vitals(&self) -> Vec<podium_dataplane::Vitals> {
+        let plane = Arc::clone(&self.plane);
+        tokio::task::spawn_blocking(move || plane.vitals()).await.unwrap_or_default()
+    }
+
     /// Answers a request below `/airflow/` at the control plane's own URL.
     pub(crate) async fn in_place(&self, knock: Knock, body: Unread) -> Response<Body> {
         let (request_id, wants_page) = (knock.request_id.clone(), knock.wants_page());

@@ -21,6 +21,7 @@ mod routes;
 mod serve;
 mod server;
 mod settings;
+mod tls;
 mod uploads;
 
 pub use body::Body;

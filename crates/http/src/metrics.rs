@@ -2,9 +2,14 @@
 //!
 //! Counters of its own instead of a metrics library: a request costs three relaxed additions, and memory is fixed.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use podium_api::{Id, Timestamp};
+use podium_app::meters::Status;
+use podium_dataplane::{Vital, Vitals};
 
 /// Upper bounds of the buckets of durations, in microseconds.
 const BUCKETS: [u64; 12] =
@@ -73,6 +78,63 @@ pub(crate) fn render<'a>(
     out
 }
 
+/// Writes the numbers of deployments: their status, and what their components take where the data plane can tell.
+pub(crate) fn deployments(shown: &[Status], vitals: &[Vitals], now: Timestamp) -> String {
+    let mut out = String::new();
+    if shown.is_empty() {
+        return out;
+    }
+    let mut begin = |name: &str, about: &str, kind: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            let _ = writeln!(out, "# HELP {name} {about}\n# TYPE {name} {kind}");
+            lines.iter().for_each(|line| _ = writeln!(out, "{name}{line}"));
+        }
+    };
+    let labels = |row: &Status| format!("deployment=\"{}\",namespace=\"{}\"", row.id, row.namespace);
+    let status = |row: &Status| format!("{{{},status=\"{}\"}} 1", labels(row), row.status.as_str());
+    begin(
+        "podium_deployment_status",
+        "The status of a deployment, as a label.",
+        "gauge",
+        shown.iter().map(status).collect(),
+    );
+    let rows: HashMap<Id, &Status> = shown.iter().map(|row| (row.id, row)).collect();
+    let each = |number: &dyn Fn(&Vital) -> Option<f64>| -> Vec<String> {
+        let of = |vitals: &Vitals| {
+            let row = rows.get(&vitals.id)?;
+            let line = |vital: &Vital| {
+                Some(format!("{{{},component=\"{}\"}} {}", labels(row), vital.name, number(vital)?))
+            };
+            Some(vitals.components.iter().filter_map(line).collect::<Vec<_>>())
+        };
+        vitals.iter().filter_map(of).flatten().collect()
+    };
+    let up = each(&|vital| Some(f64::from(u8::from(vital.is_up))));
+    begin("podium_component_up", "Whether a component works.", "gauge", up);
+    let restarts = each(&|vital| vital.restarts.map(|count| count as f64));
+    begin(
+        "podium_component_restarts_total",
+        "How often a component was started again since this server keeps it.",
+        "counter",
+        restarts,
+    );
+    let memory = each(&|vital| vital.memory.map(|bytes| bytes as f64));
+    begin(
+        "podium_component_memory_bytes",
+        "What a component and its children have in memory.",
+        "gauge",
+        memory,
+    );
+    let age = each(&|vital| vital.heartbeat_at.map(|at| (now.millis() - at.millis()).max(0) as f64 / 1000.0));
+    begin(
+        "podium_component_heartbeat_age_seconds",
+        "How long ago a component was last heard of.",
+        "gauge",
+        age,
+    );
+    out
+}
+
 fn seconds(micros: u64) -> f64 {
     Duration::from_micros(micros).as_secs_f64()
 }
@@ -80,6 +142,38 @@ fn seconds(micros: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn deployments_that_are_shown_have_numbers_of_their_own_and_others_have_none() {
+        let id = |number| Id::from_parts(0, number, 0);
+        let shown = [Status {
+            id: id(1),
+            workspace_id: id(9),
+            namespace: "calm-river-1234".into(),
+            status: podium_api::enums::DeploymentStatus::Healthy,
+        }];
+        let vital = Vital {
+            name: "scheduler".into(),
+            is_up: true,
+            restarts: Some(2),
+            memory: Some(1024),
+            heartbeat_at: Some(Timestamp::from_millis(1_000)),
+        };
+        let of = |number| Vitals { id: id(number), components: vec![vital.clone()] };
+        let text = deployments(&shown, &[of(1), of(2)], Timestamp::from_millis(3_500));
+        let labels = format!("deployment=\"{}\",namespace=\"calm-river-1234\"", id(1));
+        for line in [
+            format!("podium_deployment_status{{{labels},status=\"HEALTHY\"}} 1"),
+            format!("podium_component_up{{{labels},component=\"scheduler\"}} 1"),
+            format!("podium_component_restarts_total{{{labels},component=\"scheduler\"}} 2"),
+            format!("podium_component_memory_bytes{{{labels},component=\"scheduler\"}} 1024"),
+            format!("podium_component_heartbeat_age_seconds{{{labels},component=\"scheduler\"}} 2.5"),
+        ] {
+            assert!(text.contains(&line), "{line} is missing in\n{text}");
+        }
+        assert!(!text.contains(id(2).as_str()), "{text}");
+        assert_eq!(deployments(&[], &[of(1)], Timestamp::from_millis(0)), "");
+    }
 
     #[test]
     fn requests_are_counted_by_status_and_duration() {

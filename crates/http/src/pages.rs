@@ -34,6 +34,9 @@ pub(crate) const PATHS: &[(&str, Page)] = &[
     ("/accept-invite", Page::AcceptInvite),
 ];
 
+/// What monitoring asks for all the time.
+pub(crate) const PROBES: &[&str] = &["/healthz", "/readyz", "/metrics"];
+
 /// An answer with a media type.
 fn of_type(media: &'static str, bytes: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(whole(bytes));

@@ -15,8 +15,6 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
@@ -29,7 +27,8 @@ use crate::peer::Peer;
 use crate::ports::{Arrived, Ports};
 use crate::respond::PassedOn;
 use crate::server::Server;
-use crate::settings::{Settings, Tls};
+use crate::settings::Settings;
+use crate::tls::{self, Certificate};
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEAD: usize = 64 * 1024;
@@ -45,7 +44,7 @@ pub enum Serving {
 
 /// Whether the settings can be served with: a certificate and a key that cannot be read are found here.
 pub fn check(settings: &Settings) -> Result<(), String> {
-    settings.tls.as_ref().map_or(Ok(()), |tls| acceptor(tls).map(drop))
+    settings.tls.as_ref().map_or(Ok(()), |tls| Certificate::load(tls).map(drop))
 }
 
 /// Serves until `stop` resolves, then lets running requests finish within the deadline.
@@ -54,7 +53,8 @@ pub async fn serve(
     listener: TcpListener,
     stop: impl Future<Output = ()>,
 ) -> Result<Serving, String> {
-    let tls = server.settings().tls.as_ref().map(acceptor).transpose()?;
+    let certificate = server.settings().tls.as_ref().map(Certificate::load).transpose()?;
+    let _following = AbortOnDrop(tokio::spawn(tls::follow(certificate.clone())));
     let permits = Arc::new(Semaphore::new(server.settings().connections));
     let graceful = GracefulShutdown::new();
     let address = listener.local_addr().map_err(|error| error.to_string())?.ip();
@@ -86,7 +86,8 @@ pub async fn serve(
                 continue;
             }
         };
-        let (server, tls, watcher) = (server.clone(), tls.clone(), graceful.watcher());
+        let tls = certificate.as_ref().map(Certificate::acceptor);
+        let (server, watcher) = (server.clone(), graceful.watcher());
         tokio::spawn(async move {
             server.open_connections().fetch_add(1, Ordering::Relaxed);
             connection((&server, entrance), tls, watcher, stream, peer).await;
@@ -99,6 +100,15 @@ pub async fn serve(
     tokio::select! {
         () = graceful.shutdown() => Ok(Serving::Drained),
         () = tokio::time::sleep(server.settings().drain) => Ok(Serving::CutOff),
+    }
+}
+
+/// A task that ends with whoever started it.
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -181,22 +191,4 @@ where
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(peer = %address, %error, "a connection ended early");
     }
-}
-
-fn acceptor(tls: &Tls) -> Result<TlsAcceptor, String> {
-    let certificates =
-        CertificateDer::pem_file_iter(&tls.certificate).and_then(Iterator::collect).map_err(|error| {
-            format!("the TLS certificate {} cannot be read: {error}", tls.certificate.display())
-        })?;
-    let key = PrivateKeyDer::from_pem_file(&tls.key)
-        .map_err(|error| format!("the TLS key {} cannot be read: {error}", tls.key.display()))?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_no_client_auth()
-        .with_single_cert(certificates, key)
-        .map_err(|error| format!("the TLS certificate and key cannot be used together: {error}"))?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
 }

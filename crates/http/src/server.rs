@@ -14,7 +14,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use matchit::Router;
 use podium_api::openapi::{Document, PREFIX};
 use podium_api::{FieldError, Id};
-use podium_app::{App, front_door};
+use podium_app::{App, caller, front_door};
 use podium_dataplane::DataPlane;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -179,15 +179,18 @@ impl Server {
         let origin = if own.is_some() { None } else { allowed() };
         let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
         let preflight = origin.as_ref().and_then(|origin| cors::preflight(&method, &parts.headers, origin));
-        let (operation, mut response) = match (preflight, own) {
-            (Some(response), _) => ("", response),
-            (None, Some(own)) => {
-                let knock = self.knock(parts, (address, peer), &request_id);
-                let passing = self.0.front_door.at_own_origin(knock, body, own);
-                (front_door::OPERATION, self.counting(passing, started).await)
+        let answering = async {
+            match (preflight, own) {
+                (Some(response), _) => ("", response),
+                (None, Some(own)) => {
+                    let knock = self.knock(parts, (address, peer), &request_id);
+                    let passing = self.0.front_door.at_own_origin(knock, body, own);
+                    (front_door::OPERATION, self.counting(passing, started).await)
+                }
+                (None, None) => self.dispatch(parts, body, (address, peer), &request_id, started).await,
             }
-            (None, None) => self.dispatch(parts, body, (address, peer), &request_id, started).await,
         };
+        let ((operation, mut response), caller) = caller::noting(answering).await;
         if method == Method::HEAD {
             response = respond::head_of(response);
         }
@@ -197,16 +200,16 @@ impl Server {
         if let Some(origin) = origin {
             cors::permit(&mut response, origin);
         }
-        tracing::info!(
-            target: "podium::request",
-            %method,
-            path,
-            operation,
-            status = response.status().as_u16(),
-            micros = started.elapsed().as_micros() as u64,
-            %address,
-            request_id,
-        );
+        let user = caller.as_ref().map_or("", Id::as_str);
+        let (status, micros) = (response.status().as_u16(), started.elapsed().as_micros() as u64);
+        if pages::PROBES.contains(&path.as_str()) {
+            // Somebody asks every few seconds, and nobody reads it.
+            tracing::debug!(target: "podium::request", %method, path, status, micros, %address, request_id);
+        } else {
+            tracing::info!(
+                target: "podium::request", %method, path, operation, status, micros, %address, user, request_id,
+            );
+        }
         response
     }
 

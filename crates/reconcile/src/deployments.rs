@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
+use podium_api::enums::DeploymentStatus;
 use podium_api::{Id, Timestamp};
 use podium_app::App;
 use podium_dataplane::{DataPlane, Fault};
 use podium_domain::deployments::plan::{Cause, Desired, Sight, Step, Verdict, not_applied, silent};
 use podium_domain::deployments::{hibernation, plan};
-use podium_store::changes;
 use podium_store::deployments::{self, DeploymentRow, Seen};
+use podium_store::{changes, nodes};
 
 use crate::environment::environment;
 use crate::reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};
 
 /// Looks after deployments.
 pub(crate) struct Deployments {
-    app: App,
+    pub(crate) app: App,
     plane: Arc<dyn DataPlane>,
 }
 
@@ -25,6 +26,9 @@ impl Deployments {
     }
 
     async fn look(&self, id: Id) -> Result<Done, Failure> {
+        if let Some(done) = self.place(id).await? {
+            return Ok(done);
+        }
         let mut is_applied = false;
         loop {
             let row = self.app.db.read(None, move |conn| deployments::state(conn, id)).await?;
@@ -55,6 +59,7 @@ impl Deployments {
                         Some(at) => Next::At { at, reason: "The next hibernation event.".into() },
                         None => Next::Settled,
                     };
+                    let verdict = self.in_full(verdict);
                     return Ok(Done { progressed: true, ..record(&row, verdict, next, now) });
                 }
                 Step::Watch(verdict) => verdict,
@@ -63,6 +68,7 @@ impl Deployments {
                 }
             };
             let next = watch(&verdict, &sight, next_event, now);
+            let verdict = self.in_full(verdict);
             return Ok(record(&row, verdict, next, now));
         }
     }
@@ -87,7 +93,19 @@ impl Deployments {
         }
         self.app.remove_files_of_deployment(id).await.map_err(|error| Failure(error.to_string()))?;
         self.app.logs.remove(id).await.map_err(|error| Failure(format!("the log store: {error}")))?;
-        Ok(Done::settled())
+        let unplace: Effect = Box::new(move |tx| nodes::unplace(tx, id));
+        Ok(Done { effect: self.app.node().map(|_| unplace), ..Done::settled() })
+    }
+
+    /// Adds to a reason what the whole machine has to do with it.
+    fn in_full(&self, verdict: Verdict) -> Verdict {
+        let verdict = self.naming_the_node(verdict);
+        match self.app.disk_is_full() {
+            Some(why) => {
+                Verdict { reason: format!("{why} {}", verdict.reason).trim_end().to_owned(), ..verdict }
+            }
+            None => verdict,
+        }
     }
 
     async fn observe(&self, id: Id) -> Sight {
@@ -132,7 +150,7 @@ fn watch(verdict: &Verdict, sight: &Sight, next_event: Option<Timestamp>, now: T
     match look_again_at(sight, now) {
         Some(at) if !is_trouble => Next::At { at: next_event.map_or(at, |event| event.min(at)), reason },
         _ => {
-            use podium_api::enums::DeploymentStatus::{Unhealthy, Unknown};
+            use DeploymentStatus::{Unhealthy, Unknown};
             let is_broken = is_trouble || matches!(verdict.status, Unhealthy | Unknown);
             let pace = if is_broken { Pace::Calm } else { Pace::Brisk };
             Next::Again { reason, pace, no_later_than: next_event }
@@ -147,10 +165,11 @@ fn look_again_at(sight: &Sight, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// Writes what was seen, where that is news.
-fn record(row: &DeploymentRow, verdict: Verdict, next: Next, now: Timestamp) -> Done {
+pub(crate) fn record(row: &DeploymentRow, verdict: Verdict, next: Next, now: Timestamp) -> Done {
     let Verdict { status, reason, running } = verdict;
     let running = running.unwrap_or_else(|| row.observed.clone());
     let progressed = status != row.status || running != row.observed;
+    log_change(row, status, &reason);
     let is_news = progressed || reason != row.status_reason || row.observed_generation != row.generation;
     let (id, generation) = (row.id, row.generation);
     let change = deployments::change((id, row.workspace_id, row.organization_id), row.stamp.version);
@@ -162,6 +181,22 @@ fn record(row: &DeploymentRow, verdict: Verdict, next: Next, now: Timestamp) -> 
         Ok(())
     });
     Done { next, progressed, effect: is_news.then_some(effect) }
+}
+
+/// Says in the log how a deployment does, when that changes.
+fn log_change(row: &DeploymentRow, status: DeploymentStatus, reason: &str) {
+    use DeploymentStatus::{Unhealthy, Unknown};
+    if status == row.status {
+        return;
+    }
+    let (id, namespace, was) = (row.id, &row.namespace, row.status.as_str());
+    let status = (status.as_str(), matches!(status, Unhealthy | Unknown));
+    match status {
+        (status, true) => tracing::warn!(%id, namespace, was, status, reason, "a deployment is not well"),
+        (status, false) => {
+            tracing::info!(%id, namespace, was, status, reason, "a deployment has another status")
+        }
+    }
 }
 
 fn overtake(id: Id, generation: i64, now: Timestamp) -> Done {

@@ -18,6 +18,7 @@ mod environment;
 mod logging;
 mod loops;
 mod options;
+mod placing;
 mod reconciler;
 #[cfg(target_os = "linux")]
 mod services;

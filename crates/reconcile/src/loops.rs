@@ -111,26 +111,45 @@ impl Inner {
         self.holder.get_or_init(|| self.app.world.id().to_string())
     }
 
+    /// Whose work of a kind this process does: what is anybody's, and on a node what is the node's.
+    fn nodes(&self, index: usize) -> Vec<String> {
+        let is_placed = self.reconcilers[index].kind() == deployments::KIND;
+        let own = self.app.node().filter(|_| is_placed).map(|node| node.id.to_string());
+        std::iter::once(work::ANYBODY.to_owned()).chain(own).collect()
+    }
+
     /// When the next work of a kind is due.
     pub(crate) async fn next_due(&self, index: usize) -> Result<Option<Timestamp>> {
+        let mut earliest: Option<Timestamp> = None;
+        for node in self.nodes(index) {
+            earliest = earliest.into_iter().chain(self.next_due_of(index, node).await?).min();
+        }
+        Ok(earliest)
+    }
+
+    async fn next_due_of(&self, index: usize, node: String) -> Result<Option<Timestamp>> {
         let kind = self.reconcilers[index].kind();
-        self.app.db.read(None, move |conn| work::next_due(conn, kind)).await
+        self.app.db.read(None, move |conn| work::next_due_of(conn, (kind, &node))).await
     }
 
     /// Takes some of what is due of a kind; writes nothing where nothing is.
     pub(crate) async fn claim_due(&self, index: usize, limit: usize) -> Result<Vec<Claim>> {
-        let next_due = self.next_due(index).await?;
-        if next_due.is_none_or(|due| due > self.app.world.now()) {
-            return Ok(Vec::new());
+        let mut claims = Vec::new();
+        for node in self.nodes(index) {
+            let next_due = self.next_due_of(index, node.clone()).await?;
+            if claims.len() < limit && next_due.is_some_and(|due| due <= self.app.world.now()) {
+                claims.extend(self.claim(index, node, limit - claims.len()).await?);
+            }
         }
-        self.claim(index, limit).await
+        Ok(claims)
     }
 
-    async fn claim(&self, index: usize, limit: usize) -> Result<Vec<Claim>> {
+    async fn claim(&self, index: usize, node: String, limit: usize) -> Result<Vec<Claim>> {
         let kind = self.reconcilers[index].kind();
         let (now, holder) = (self.app.world.now(), self.holder().to_owned());
         let (lease_ends, limit) = (now + self.options.lease, u32::try_from(limit).unwrap_or(u32::MAX));
-        self.app.db.write(None, move |tx| work::claim(tx, kind, &holder, lease_ends, now, limit)).await
+        let unit = move |tx: &Tx| work::claim_of(tx, (kind, &node), &holder, lease_ends, now, limit);
+        self.app.db.write(None, unit).await
     }
 
     /// Does one step, and writes how it ended.

@@ -23,6 +23,7 @@ pub mod grants;
 pub mod invites;
 pub mod kept_answers;
 pub mod landmarks;
+pub mod nodes;
 pub mod organizations;
 pub mod roles;
 pub mod sessions;
@@ -62,6 +63,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(6, "front_door"),
     migration!(7, "row_estimates"),
     migration!(8, "sessions"),
+    migration!(9, "nodes"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all.
@@ -83,6 +85,7 @@ pub fn statements() -> Vec<&'static Sql> {
         invites::STATEMENTS,
         kept_answers::STATEMENTS,
         landmarks::STATEMENTS,
+        nodes::STATEMENTS,
         organizations::STATEMENTS,
         roles::STATEMENTS,
         sessions::STATEMENTS,

@@ -4,6 +4,8 @@
 //! row is due again. Asking while it is held advances its signal; whoever holds it then finds another signal than it
 //! claimed and leaves the row behind, due at once. So nothing that was asked for is forgotten, and nobody waits for a
 //! row that somebody else works on.
+//!
+//! Work on a deployment that runs on a node is that node's: nobody else claims it. All other work names no node.
 
 use podium_api::{Id, Timestamp};
 use podium_db::{Change, Conn, Result, Row, Tx, params, statements};
@@ -12,6 +14,8 @@ use crate::columns::Columns;
 
 /// The kind of the announcement that there is work.
 pub const KIND: &str = "work";
+/// The node of work that anybody may do.
+pub const ANYBODY: &str = "";
 
 /// What asking again does to a row: it is due no later than before, and counts as new unless somebody works on it.
 macro_rules! asked_again {
@@ -19,7 +23,8 @@ macro_rules! asked_again {
         " ON CONFLICT (kind, id) DO UPDATE SET signal = work.signal + 1, \
           due_at = CASE WHEN work.holder = '' AND excluded.due_at < work.due_at THEN excluded.due_at ELSE work.due_at END, \
           since = CASE WHEN excluded.since < work.since THEN excluded.since ELSE work.since END, \
-          attempts = CASE WHEN work.holder = '' THEN 0 ELSE work.attempts END"
+          attempts = CASE WHEN work.holder = '' THEN 0 ELSE work.attempts END, \
+          node_id = excluded.node_id"
     };
 }
 
@@ -31,21 +36,23 @@ macro_rules! pending_columns {
 
 statements! {
     ENQUEUE = concat!(
-        "INSERT INTO work (kind, id, due_at, since, signal, attempts, reason, holder) \
-         VALUES ($1, $2, $3, $4, 1, 0, '', '')",
+        "INSERT INTO work (kind, id, due_at, since, signal, attempts, reason, holder, node_id) \
+         VALUES ($1, $2, $3, $4, 1, 0, '', '', \
+         COALESCE((SELECT p.node_id FROM placements p WHERE p.deployment_id = $2), ''))",
         asked_again!()
     );
     ENQUEUE_DEPLOYMENTS = concat!(
-        "INSERT INTO work (kind, id, due_at, since, signal, attempts, reason, holder) \
-         SELECT $1, id, $2, $2, 1, 0, '', '' FROM deployments WHERE 1 = 1",
+        "INSERT INTO work (kind, id, due_at, since, signal, attempts, reason, holder, node_id) \
+         SELECT $1, d.id, $2, $2, 1, 0, '', '', COALESCE(p.node_id, '') \
+         FROM deployments d LEFT JOIN placements p ON p.deployment_id = d.id WHERE 1 = 1",
         asked_again!()
     );
     ENQUEUE_CLUSTERS = concat!(
-        "INSERT INTO work (kind, id, due_at, since, signal, attempts, reason, holder) \
-         SELECT $1, id, $2, $2, 1, 0, '', '' FROM clusters WHERE 1 = 1",
+        "INSERT INTO work (kind, id, due_at, since, signal, attempts, reason, holder, node_id) \
+         SELECT $1, id, $2, $2, 1, 0, '', '', '' FROM clusters WHERE 1 = 1",
         asked_again!()
     );
-    CLAIM = "WITH picked AS MATERIALIZED (SELECT kind, id FROM work WHERE kind = $1 AND due_at <= $2 \
+    CLAIM = "WITH picked AS MATERIALIZED (SELECT kind, id FROM work WHERE kind = $1 AND node_id = $6 AND due_at <= $2 \
         ORDER BY due_at LIMIT $3 SKIPLOCKED) \
         UPDATE work SET holder = $4, due_at = $5, attempts = work.attempts + 1 FROM picked \
         WHERE work.kind = picked.kind AND work.id = picked.id \
@@ -59,7 +66,9 @@ statements! {
         WHERE holder = $1";
     RELEASE_ALL = "UPDATE work SET holder = '', due_at = $1 WHERE holder <> ''";
     FORGET = "DELETE FROM work WHERE kind = $1 AND id = $2";
-    NEXT_DUE = "SELECT due_at FROM work WHERE kind = $1 ORDER BY due_at LIMIT 1";
+    NEXT_DUE = "SELECT due_at FROM work WHERE kind = $1 AND node_id = $2 ORDER BY due_at LIMIT 1";
+    GIVE = "UPDATE work SET node_id = $3 WHERE kind = $1 AND id = $2";
+    GIVE_BACK = "UPDATE work SET node_id = '', holder = '', due_at = $3 WHERE kind = $1 AND node_id = $2";
     PENDING = concat!(pending_columns!(), " ORDER BY due_at, kind, id LIMIT $1");
     PENDING_OF = concat!(pending_columns!(), " WHERE kind = $2 ORDER BY due_at, id LIMIT $1");
     COUNT = "SELECT kind, COUNT(*), SUM(CASE WHEN due_at <= $1 THEN 1 ELSE 0 END), \
@@ -153,7 +162,7 @@ fn announce(tx: &Tx, id: String) {
     tx.announce(Change { kind: KIND, id, organization_id, workspace_id, deployment_id, version: 0 });
 }
 
-/// Takes some of what is due of a kind, the longest due first, until the lease ends.
+/// Takes some of what is due of a kind and that anybody may do, the longest due first, until the lease ends.
 pub fn claim(
     tx: &Tx,
     kind: &str,
@@ -162,7 +171,19 @@ pub fn claim(
     now: Timestamp,
     limit: u32,
 ) -> Result<Vec<Claim>> {
-    tx.query(&CLAIM, params![kind, now.millis(), limit, holder, lease_ends.millis()], |row| {
+    claim_of(tx, (kind, ANYBODY), holder, lease_ends, now, limit)
+}
+
+/// Takes some of what is due of a kind on a node, the longest due first, until the lease ends.
+pub fn claim_of(
+    tx: &Tx,
+    (kind, node): (&str, &str),
+    holder: &str,
+    lease_ends: Timestamp,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<Claim>> {
+    tx.query(&CLAIM, params![kind, now.millis(), limit, holder, lease_ends.millis(), node], |row| {
         Ok(Claim {
             kind: row.get(0)?,
             id: row.id(1)?,
@@ -220,9 +241,28 @@ pub fn forget(tx: &Tx, kind: &str, id: Id) -> Result<u64> {
     tx.execute(&FORGET, params![kind, id.as_str()])
 }
 
-/// When the next work of a kind is due, or its next lease ends.
+/// When the next work of a kind that anybody may do is due, or its next lease ends.
 pub fn next_due(conn: &Conn, kind: &str) -> Result<Option<Timestamp>> {
-    conn.query_opt(&NEXT_DUE, params![kind], |row| row.time(0))
+    next_due_of(conn, (kind, ANYBODY))
+}
+
+/// When the next work of a kind on a node is due, or its next lease ends.
+pub fn next_due_of(conn: &Conn, (kind, node): (&str, &str)) -> Result<Option<Timestamp>> {
+    conn.query_opt(&NEXT_DUE, params![kind, node], |row| row.time(0))
+}
+
+/// Leaves work on a thing to a node from now on.
+pub(crate) fn give(tx: &Tx, kind: &str, id: Id, node_id: &str) -> Result<()> {
+    tx.execute(&GIVE, params![kind, id.as_str(), node_id])?;
+    announce(tx, id.to_string());
+    Ok(())
+}
+
+/// Leaves everything that was a node's to anybody, due now.
+pub(crate) fn give_back(tx: &Tx, kind: &str, node_id: &str, now: Timestamp) -> Result<u64> {
+    let rows = tx.execute(&GIVE_BACK, params![kind, node_id, now.millis()])?;
+    announce(tx, String::new());
+    Ok(rows)
 }
 
 /// What is pending and why, the most urgent first; of all kinds, or of one.

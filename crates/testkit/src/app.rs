@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use podium_api::{Id, Timestamp};
+use podium_app::nodes::Node;
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
 use podium_app::{App, Config};
@@ -117,6 +118,18 @@ impl TestApp {
             organization_id: self.organization_id,
             owner: self.owner.clone(),
         }
+    }
+
+    /// The same application as a node, whose environments are on a machine of its own.
+    pub async fn on_node(mut self, name: &str) -> Self {
+        let clock = Arc::clone(&self.world);
+        self.plane = Arc::new(Simulated::in_memory(Arc::new(move || clock.now())).bound_to_machine());
+        self.server =
+            Server::new(self.app.clone(), Arc::<Simulated>::clone(&self.plane), Settings::default());
+        self.loops = loops(&self.app, &self.plane);
+        let node = Node { id: self.world.id(), name: name.to_owned() };
+        self.app.join(node, self.plane.kept()).await.expect("it joins");
+        self
     }
 
     /// Moves the clock.

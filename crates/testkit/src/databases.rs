@@ -42,6 +42,18 @@ impl Database {
     }
 }
 
+/// Makes a node look as if it had been away for ever.
+pub async fn lose_sight_of_node(target: Target, name: &str) {
+    let mut options = Options::new(target);
+    options.connections = 1;
+    let db = Db::open(options).await.expect("the database answers");
+    let sql = Sql::owned("UPDATE nodes SET last_seen_at = 0 WHERE name = $1".to_owned());
+    let name = name.to_owned();
+    let done: Result<u64> = db.write(None, move |tx| tx.execute(&sql, podium_db::params![&name])).await;
+    assert_eq!(done.expect("it is written"), 1);
+    db.close().await;
+}
+
 async fn create_on_server() -> Target {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let server = std::env::var("PODIUM_TEST_POSTGRES").expect(

@@ -81,6 +81,12 @@ impl TestApp {
         self.execute("DELETE FROM work").await;
     }
 
+    /// Forgets which node runs what, as if nodes had never been known.
+    pub async fn forget_placements(&self) {
+        self.execute("DELETE FROM placements").await;
+        self.execute("UPDATE work SET node_id = ''").await;
+    }
+
     /// What the loops still have to look at.
     pub async fn pending_work(&self) -> Vec<Pending> {
         self.app.db.scan(None, |conn| work::pending(conn, None, 1000)).await.expect("it reads")

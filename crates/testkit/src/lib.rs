@@ -17,7 +17,7 @@ pub use actors::Actor;
 pub use answer::Answer;
 pub use app::{Call, Coming, START, TestApp};
 pub use archives::{archive, gzip};
-pub use databases::{Database, Engine};
+pub use databases::{Database, Engine, lose_sight_of_node};
 pub use things::role;
 
 /// Runs a test body on one engine.

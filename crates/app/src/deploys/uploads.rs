@@ -108,6 +108,7 @@ impl App {
     /// Begins to receive what a ticket admits; `announced` is how many bytes its sender says that there are.
     pub async fn receive(&self, ticket: &Ticket, part: Part, announced: Option<u64>) -> Result<Receiving> {
         ticket.check(self, self.world.now())?;
+        self.must_have_room()?;
         let turn = std::sync::Arc::clone(&self.uploading).try_acquire_owned();
         let turn = turn.map_err(|_| Error::TooMany { retry_after: 1 })?;
         let deploy = waiting(self, ticket.deploy_id).await?;

@@ -5,6 +5,7 @@
 
 mod browser;
 mod guide;
+mod operate;
 mod runtimes;
 mod supervision;
 mod world;
@@ -104,10 +105,18 @@ fn deployments_really_run() {
     world.wait_for_status(&second, "HEALTHY");
     assert_eq!(world.airflow(&second, "GET", "/dags/hello/dagRuns", None).json()["total_entries"], 4);
 
+    let saved = operate::a_running_installation_is_saved(&world, &second);
     world.say("nothing is left of a deleted deployment");
     world.remember_traces(&mut second);
     world.delete(&second);
     world.stop();
+    operate::what_was_saved_runs_elsewhere(saved, &second);
+}
+
+#[test]
+#[ignore = "installs and runs Apache Airflow for minutes: cargo xtask airflow"]
+fn an_environment_runs_on_one_of_several_nodes() {
+    operate::an_environment_runs_on_one_of_several_nodes();
 }
 
 /// Two deployments with different runtimes and a DAG of the same name have nothing to do with each other.

@@ -2,11 +2,16 @@
 
 #[cfg(target_os = "linux")]
 mod airflow;
+#[cfg(target_os = "linux")]
+mod backups;
 mod commands;
 #[cfg(target_os = "linux")]
 mod confining;
 mod crashes;
+mod documents;
 mod loops;
+mod nodes;
+mod operating;
 mod program;
 mod serving;
 mod starting;

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use podium_db::Target;
-use podium_testkit::{Database, Engine, block_on};
+use podium_testkit::{Database, Engine, block_on, lose_sight_of_node};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -49,6 +49,17 @@ impl Installation {
             ];
         }
         installation
+    }
+
+    /// Another machine of the same installation: the same database, and a data directory of its own.
+    pub(crate) fn another_machine(&self) -> Self {
+        Self { variables: self.variables.clone(), ..Self::new() }
+    }
+
+    /// Makes a node look as if it had been away for ever; PostgreSQL only.
+    pub(crate) fn lose_sight_of_node(&self, name: &str) {
+        let (_, url) = self.variables.iter().find(|(name, _)| *name == "PODIUM_DATABASE_URL").expect("a URL");
+        block_on(lose_sight_of_node(Target::parse(url), name));
     }
 
     /// Sets an environment variable of the programs that run on it.
@@ -98,7 +109,40 @@ impl Installation {
         let is_free = !self.variables.iter().any(|(name, _)| *name == "PODIUM_LISTEN");
         let listen: &[&str] = if is_free { &["--listen", "127.0.0.1:0"] } else { &[] };
         let all = [&["serve"], listen, arguments].concat();
-        let mut child = self.command(&all).stderr(Stdio::piped()).spawn().expect("the program starts");
+        Program::watch(self.command(&all))
+    }
+
+    /// Serves as a shell starts it that did something before, with this as its standard input.
+    pub(crate) fn serve_after(&self, script: &str, stdin: Stdio) -> Program {
+        let ours = self.command(&["serve"]);
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &format!("{script}; exec \"$@\""), "sh"])
+            .arg(ours.get_program())
+            .args(ours.get_args());
+        for (name, value) in ours.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.current_dir(self.directory.path()).stdin(stdin);
+        Program::watch(command)
+    }
+}
+
+/// A program that serves.
+pub(crate) struct Program {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    said: Arc<Mutex<String>>,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Program {
+    /// Starts a server; returns once it says that it is ready.
+    fn watch(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the program starts");
         let said = Arc::new(Mutex::new(String::new()));
         let mut lines = BufReader::new(child.stderr.take().expect("it is piped"));
         let mut address = None;
@@ -117,19 +161,14 @@ impl Installation {
             }
         });
         let address = address.unwrap_or_else(|| panic!("it did not start: {}", said.lock().unwrap()));
-        Program { child, address, said, listener: Some(listener) }
+        Self { child, address, said, listener: Some(listener) }
     }
-}
 
-/// A program that serves.
-pub(crate) struct Program {
-    child: Child,
-    pub(crate) address: SocketAddr,
-    said: Arc<Mutex<String>>,
-    listener: Option<JoinHandle<()>>,
-}
+    /// Its number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
 
-impl Program {
     /// What it has said so far.
     pub(crate) fn said(&self) -> String {
         self.said.lock().unwrap().clone()

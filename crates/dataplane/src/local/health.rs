@@ -85,6 +85,11 @@ impl From<Report> for Heard {
 }
 
 impl Heard {
+    /// When each component was last heard of that is well.
+    pub(super) fn heartbeats(&self) -> impl Iterator<Item = (&'static str, Timestamp)> {
+        self.0.iter().filter_map(|(name, heard)| Some((*name, *heard.as_ref().ok()?)))
+    }
+
     /// Whether a component that was started at this time is well; what nobody watches is.
     pub(super) fn of(&self, component: &str, started_at: Timestamp) -> Result<(), String> {
         match self.0.get(component) {

@@ -124,7 +124,6 @@ impl Keeper {
             running: state.running.clone(),
             note: None,
             web_port: None,
-            restarts: state.restarts.clone(),
         };
         let view = Arc::new(View::new(id, plane.news.clone(), shown));
         let (orders, received) = tokio::sync::watch::channel(order);

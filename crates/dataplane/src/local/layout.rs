@@ -42,6 +42,18 @@ impl Layout {
         Ok(layout)
     }
 
+    /// The directories of a plane that is not opened.
+    pub(super) fn at(root: &Path) -> Self {
+        Self { root: root.to_owned(), first_user: FIRST_USER }
+    }
+
+    /// The number below those of the users of a plane in a directory.
+    pub(super) fn users_for(root: &Path) -> u32 {
+        let hash = digest(&SHA256, root.as_os_str().as_encoded_bytes());
+        let number = hash.as_ref().iter().take(4).fold(0, |number, byte| number << 8 | u32::from(*byte));
+        FIRST_USER + USERS * (number % PLANES)
+    }
+
     /// The number below those of the users of environments. It is the plane's own: whoever ends what runs under a user
     /// of one plane must not hit another plane of the same machine.
     pub(super) fn first_user(&self) -> u32 {
@@ -60,10 +72,8 @@ impl Layout {
                 |_| io::Error::new(io::ErrorKind::InvalidData, format!("{} holds no number", path.display()));
             return text.trim().parse().map_err(wrong);
         }
-        let hash = digest(&SHA256, self.root.as_os_str().as_encoded_bytes());
-        let number = hash.as_ref().iter().take(4).fold(0, |number, byte| number << 8 | u32::from(*byte));
         let is_old = !self.known()?.is_empty();
-        let chosen = if is_old { FIRST_USER } else { FIRST_USER + USERS * (number % PLANES) };
+        let chosen = if is_old { FIRST_USER } else { Self::users_for(&self.root) };
         write_whole(&path, format!("{chosen}\n").as_bytes(), 0o600)?;
         Ok(chosen)
     }
@@ -90,6 +100,11 @@ impl Layout {
             directory_with(above, 0o755)?;
         }
         write_whole(&path, text.as_bytes(), 0o644)
+    }
+
+    /// Environments that another machine runs by now.
+    pub(super) fn aside(&self) -> PathBuf {
+        self.root.join("set-aside")
     }
 
     fn environments(&self) -> PathBuf {

@@ -17,6 +17,10 @@ pub struct Options {
     pub database_url: Option<Hidden>,
     /// What feeds Celery workers.
     pub broker: Broker,
+    /// How many bytes stay free on the disk; nothing is installed that would leave less.
+    pub disk_reserve: u64,
+    /// For how many days a runtime is kept that no environment uses; for ever where nobody says.
+    pub runtime_retention_days: Option<u32>,
     /// This program, which can confine itself before it becomes another.
     pub launcher: Option<PathBuf>,
 }

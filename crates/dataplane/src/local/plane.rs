@@ -48,11 +48,12 @@ impl Plane {
     ) -> Arc<Self> {
         let databases = options.database_url.clone().map_or(Databases::Files, Databases::Server);
         let support = layout.support();
+        let runtimes = Runtimes::new(layout.clone(), options.disk_reserve);
         Arc::new(Self {
             options,
             services,
             pace,
-            runtimes: Runtimes::new(layout.clone()),
+            runtimes,
             layout,
             support,
             databases,

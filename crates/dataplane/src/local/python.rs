@@ -47,6 +47,17 @@ pub(super) async fn find(asked: Option<&Path>) -> Result<Vec<Python>, String> {
     if found.is_empty() { Err(WANTED.into()) } else { Ok(found) }
 }
 
+/// Refuses an interpreter that was asked for and cannot run Airflow.
+pub async fn check_python(path: &Path) -> Result<(), String> {
+    match ask(path).await {
+        Some(_) => Ok(()),
+        None => Err(format!(
+            "--python {} is no Python 3.10 to 3.13 that can be run: name another, or leave it out to have one found",
+            path.display()
+        )),
+    }
+}
+
 async fn ask(candidate: &Path) -> Option<Python> {
     let output =
         Command::new(candidate).args(["-I", "-c", QUESTION]).stdin(Stdio::null()).output().await.ok()?;

@@ -1,11 +1,12 @@
 //! Runtimes: each version of Airflow is installed once, from a frozen list of packages, and shared by all environments.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use podium_domain::options::Version;
@@ -17,6 +18,7 @@ use super::ground::Ground;
 use super::layout::{Layout, write_whole};
 use super::locks;
 use super::python::{Python, installer, readable_by_all};
+use super::unused;
 
 /// Written last: a runtime without it is not whole.
 pub(super) const READY: &str = "podium-ready";
@@ -56,6 +58,7 @@ impl Runtime {
 /// The runtimes of this machine.
 pub(super) struct Runtimes {
     layout: Layout,
+    reserve: u64,
     installer: OnceCell<PathBuf>,
     known: Mutex<HashMap<Version, Arc<Known>>>,
 }
@@ -67,8 +70,8 @@ struct Known {
 }
 
 impl Runtimes {
-    pub(super) fn new(layout: Layout) -> Self {
-        Self { layout, installer: OnceCell::new(), known: Mutex::default() }
+    pub(super) fn new(layout: Layout, reserve: u64) -> Self {
+        Self { layout, reserve, installer: OnceCell::new(), known: Mutex::default() }
     }
 
     /// The runtime of this version, installed if it is not yet; meanwhile `tell` hears how far that got.
@@ -83,20 +86,16 @@ impl Runtimes {
         let lock = locks::of(version).ok_or_else(|| {
             format!("there is no list of packages for Apache Airflow {version}: this server cannot run it")
         })?;
-        let known = {
-            let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            let new = || {
-                Arc::new(Known { turn: AsyncMutex::default(), progress: watch::Sender::new(String::new()) })
-            };
-            Arc::clone(all.entry(parsed).or_insert_with(new))
-        };
+        let known = self.known(parsed);
         let mut progress = known.progress.subscribe();
         let installed = async {
             let _turn = known.turn.lock().await;
             let say = |text: String| drop(known.progress.send_replace(text));
             if !is_ready(&runtime, lock, &ground.python) {
+                unused::room_for_one(&self.layout.runtimes(), self.reserve)?;
                 self.install(ground, &runtime, lock, say).await?;
             }
+            unused::note_use(&runtime.directory);
             Ok(runtime)
         };
         let mut installed = std::pin::pin!(installed);
@@ -144,6 +143,41 @@ impl Runtimes {
         prepare_template(runtime).await.map_err(fail)?;
         write_whole(&runtime.directory.join(READY), seal(lock, &ground.python).as_bytes(), 0o644)
             .map_err(|error| fail(error.to_string()))
+    }
+}
+
+impl Runtimes {
+    /// Removes runtimes that nobody has used for so long; those in use are used now.
+    pub(super) async fn remove_unused(&self, in_use: &BTreeSet<Version>, kept_for: Duration) {
+        for version in unused::installed(&self.layout.runtimes()) {
+            let directory = self.layout.runtimes().join(version.to_string());
+            if in_use.contains(&version) {
+                unused::note_use(&directory);
+                continue;
+            }
+            let known = self.known(version);
+            // Somebody who is installing it uses it.
+            let Ok(_turn) = known.turn.try_lock() else { continue };
+            if unused::for_how_long(&directory).is_some_and(|idle| idle > kept_for) {
+                let removed = tokio::task::spawn_blocking(move || unused::remove(&directory)).await;
+                match removed {
+                    Ok(Ok(())) => tracing::info!(%version, "a runtime that nothing uses was removed"),
+                    Ok(Err(error)) => {
+                        tracing::warn!(%version, %error, "a runtime that nothing uses cannot be removed")
+                    }
+                    Err(error) => {
+                        tracing::warn!(%version, %error, "a runtime that nothing uses cannot be removed")
+                    }
+                }
+            }
+        }
+    }
+
+    fn known(&self, version: Version) -> Arc<Known> {
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let new =
+            || Arc::new(Known { turn: AsyncMutex::default(), progress: watch::Sender::new(String::new()) });
+        Arc::clone(all.entry(version).or_insert_with(new))
     }
 }
 

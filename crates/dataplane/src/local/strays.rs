@@ -107,6 +107,12 @@ fn component_mark(component: &str) -> String {
     format!("{COMPONENT}={component}")
 }
 
+/// Whether a process belongs to an environment, whoever started it.
+pub(super) fn carries_mark(pid: i32, id: Id) -> bool {
+    let (name, value) = settings::mark(id);
+    carries(pid, &format!("{name}={value}"))
+}
+
 fn carries(pid: i32, mark: &str) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ"));
     environment.is_ok_and(|text| text.split(|byte| *byte == 0).any(|pair| pair == mark.as_bytes()))

@@ -1,7 +1,9 @@
 //! Keepers at work with a runtime that only pretends: real processes, real sockets, no Airflow.
 
 mod applying;
+mod aside;
 mod bed;
+mod counting;
 mod ending;
 mod hanging;
 mod moving;

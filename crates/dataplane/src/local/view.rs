@@ -1,12 +1,12 @@
 //! What an environment shows of itself while its keeper is at work.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use podium_api::Id;
 use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 
+use super::vitals::Pulse;
 use crate::{Changed, News};
 
 /// What is shown; whoever changes it tells the listeners.
@@ -14,6 +14,8 @@ pub(super) struct View {
     id: Id,
     news: News,
     shown: Mutex<Shown>,
+    /// What is counted of its components, which is no news to anybody.
+    pub(super) pulse: Pulse,
 }
 
 /// What is shown of an environment.
@@ -28,13 +30,11 @@ pub(super) struct Shown {
     pub(super) note: Option<String>,
     /// Where its web server listens, while it does.
     pub(super) web_port: Option<u16>,
-    /// How often components were started again because they had failed.
-    pub(super) restarts: BTreeMap<String, u64>,
 }
 
 impl View {
     pub(super) fn new(id: Id, news: News, shown: Shown) -> Self {
-        Self { id, news, shown: Mutex::new(shown) }
+        Self { id, news, shown: Mutex::new(shown), pulse: Pulse::default() }
     }
 
     /// Changes what is shown.

@@ -86,6 +86,6 @@ fn open(path: &Path, flags: OpenFlags, setup: &str) -> Result<Connection> {
     Ok(connection)
 }
 
-fn cannot_open(path: &Path, reason: &dyn std::fmt::Display) -> Error {
+pub(super) fn cannot_open(path: &Path, reason: &dyn std::fmt::Display) -> Error {
     Error::Unavailable(format!("cannot open {}: {reason}", path.display()))
 }

@@ -3,6 +3,7 @@
 //! Reads by key take microseconds, less than handing them to another thread would, so they run where they are
 //! asked for. Scans take as long as they take and run in the blocking pool. Writes queue up for the one writer.
 
+mod copy;
 mod files;
 mod session;
 mod writer;
@@ -16,6 +17,7 @@ use std::thread::JoinHandle;
 use crossbeam_queue::ArrayQueue;
 use tokio::sync::Semaphore;
 
+pub use self::copy::copy_database;
 pub(crate) use self::session::{Session, column};
 use crate::conn::{self, Conn};
 use crate::queue::Queue;

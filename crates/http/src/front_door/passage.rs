@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::header::{CONTENT_LENGTH, LOCATION, UPGRADE};
 use http::{Method, Response, StatusCode};
 use podium_api::enums::DeploymentStatus;
+use podium_app::Error;
 use podium_app::front_door::{Addressed, Passed, Shown, Visitor, bearer_for_three, header_for_two};
 use podium_dataplane::{Door, Fault, Line};
 use podium_domain::Refusal;
@@ -111,6 +112,11 @@ impl FrontDoor {
         let id = visitor.deployment.id;
         let shown = tokio::time::timeout(SHOWN, self.plane.door(id)).await;
         let shown = shown.unwrap_or_else(|_| Err(Fault::Unreachable("it does not answer in time".into())));
+        if matches!(shown, Ok(None))
+            && let Some(node) = self.app.runs_elsewhere(id).await?
+        {
+            return Err(Error::Elsewhere(node).into());
+        }
         match shown {
             Ok(Some(door)) => Ok(door),
             Ok(None) if visitor.status == DeploymentStatus::Creating => {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use http::request::Parts;
 use http::{Method, Response};
 use podium_app::front_door;
+use podium_app::meters::Audience;
 
 use super::{Server, method_not_allowed};
 use crate::body::{self, Body};
@@ -35,15 +36,22 @@ impl Server {
                 Err(error) => Failure::from(error).into_response(request_id),
             },
             Page::Metrics => {
-                if let Err(failure) = self.may_read_metrics(parts, address).await {
-                    return failure.into_response(request_id);
-                }
+                let audience = match self.may_read_metrics(parts, address).await {
+                    Ok(audience) => audience,
+                    Err(failure) => return failure.into_response(request_id),
+                };
                 let meters = shared.routes.iter().map(|route| (route.spec.id, &route.meter));
                 let others =
                     [(podium_api::uploads::ID, &shared.uploads), (front_door::OPERATION, &shared.passages)];
                 let meters = meters.chain(others);
                 let requests = metrics::render(meters, shared.open_connections.load(Ordering::Relaxed));
-                match shared.app.meter_page().await {
+                let others = async {
+                    let shown = shared.app.deployments_shown(&audience).await?;
+                    let vitals = if shown.is_empty() { Vec::new() } else { shared.front_door.vitals().await };
+                    let deployments = metrics::deployments(&shown, &vitals, shared.app.world.now());
+                    Ok::<_, podium_app::Error>(shared.app.meter_page().await? + &deployments)
+                };
+                match others.await {
                     Ok(others) => pages::text(requests + &others),
                     Err(error) => {
                         // Numbers are wanted most when the database is away.
@@ -59,15 +67,25 @@ impl Server {
         }
     }
 
-    /// Numbers are for this machine, and for those with a token.
-    async fn may_read_metrics(&self, parts: &Parts, address: IpAddr) -> Result<(), Failure> {
+    /// Numbers are for this machine, and for those with a token. With one, those of deployments that it may see.
+    async fn may_read_metrics(&self, parts: &Parts, address: IpAddr) -> Result<Audience, Failure> {
         if address.to_canonical().is_loopback() {
-            return Ok(());
+            return Ok(Audience::Machine);
         }
         let app = self.0.app.clone();
         let incoming =
             Incoming::new(app.clone(), parts.clone(), Vec::new(), address, String::new(), body::nothing());
-        app.authority(incoming.bearer()?, None, incoming.now).await?;
-        Ok(())
+        let bearer = incoming.bearer()?;
+        let authority = app.authority(bearer, None, incoming.now).await?;
+        let Some(organization_id) = authority.credential.organization_id.or(authority.home) else {
+            return Ok(Audience::Nobody);
+        };
+        let authority = app.authority(bearer, Some(organization_id), incoming.now).await?;
+        Ok(match &authority.member {
+            Some(member) if member.admit_address(address).is_ok() => {
+                Audience::Caller(organization_id, member.grants.visible_deployments())
+            }
+            _ => Audience::Nobody,
+        })
     }
 }

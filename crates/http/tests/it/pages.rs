@@ -56,6 +56,29 @@ fn numbers_are_for_this_machine_and_for_those_with_a_token() {
 }
 
 #[test]
+fn numbers_of_a_deployment_are_for_this_machine_and_for_those_who_may_see_it() {
+    block_on(async {
+        let app = TestApp::start(Engine::Sqlite).await;
+        let id = app.new_deployment(app.workspace("Data").await).await;
+        app.settle().await;
+        let namespace = app.stored_deployment(id).await.unwrap().namespace;
+        let line = format!(
+            "podium_deployment_status{{deployment=\"{id}\",namespace=\"{namespace}\",status=\"HEALTHY\"}} 1\n"
+        );
+        let here = app.call("GET", "/metrics").send().await;
+        assert!(here.text().contains(&line), "{}", here.text());
+        let there =
+            |actor: &podium_testkit::Actor| app.call("GET", "/metrics").from("192.0.2.1").by(actor).send();
+        assert!(there(&app.owner).await.text().contains(&line));
+        for other in [app.member("bystander").await, app.stranger().await] {
+            let answer = there(&other).await;
+            assert_eq!(answer.code(), 200);
+            assert!(!answer.text().contains(id.as_str()), "{}", answer.text());
+        }
+    });
+}
+
+#[test]
 fn the_document_is_served_as_it_is_written() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;

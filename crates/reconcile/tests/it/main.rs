@@ -7,4 +7,5 @@ mod dispatcher;
 mod gated;
 mod hibernation;
 mod leases;
+mod nodes;
 mod work;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::world::World;
+use crate::documents::commands;
 
 /// Runs every command of the guide, in its order, in an empty directory.
 pub(super) fn the_guide_works_as_it_is_written(world: &World) {
@@ -31,22 +32,4 @@ pub(super) fn the_guide_works_as_it_is_written(world: &World) {
         .status()
         .expect("bash runs");
     assert!(ended.success(), "the guide failed: {ended}");
-}
-
-/// What stands in blocks of commands.
-fn commands(guide: &str) -> String {
-    let mut commands = String::new();
-    let mut is_command = false;
-    for line in guide.lines() {
-        match line {
-            "```sh" => is_command = true,
-            "```" => is_command = false,
-            line if is_command => {
-                commands.push_str(line);
-                commands.push('\n');
-            }
-            _ => {}
-        }
-    }
-    commands
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use podium_testkit::archive;
 use serde_json::{Value, json};
 
-use crate::program::{Installation, Program, Reply, exchange};
+use crate::program::{Ended, Installation, Program, Reply, exchange};
 
 /// So long that only a hang reaches it, on a machine that is busy with other things.
 const PATIENCE: Duration = Duration::from_mins(15);
@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// An installation, and the program that serves it.
 pub(super) struct World {
-    installation: Installation,
+    pub(super) installation: Installation,
     url: String,
     program: Option<Program>,
     started: Instant,
@@ -27,13 +27,17 @@ pub(super) struct World {
 /// A deployment, and what is to be gone after it.
 pub(super) struct Environment {
     pub(super) id: String,
-    namespace: String,
+    pub(super) namespace: String,
     traces: Vec<u16>,
 }
 
 impl World {
     pub(super) fn new() -> Self {
-        let mut installation = Installation::new();
+        Self::in_installation(Installation::new())
+    }
+
+    /// One whose data is in an installation of its own kind.
+    pub(super) fn in_installation(mut installation: Installation) -> Self {
         installation.set("PODIUM_DATA_PLANE", "local");
         // The same address after every restart: environments are told of it.
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
@@ -79,6 +83,22 @@ impl World {
         self.program = Some(self.installation.serve(&[]));
     }
 
+    /// Serves with these arguments.
+    pub(super) fn serve_with(&mut self, arguments: &[&str]) {
+        self.program = Some(self.installation.serve(arguments));
+    }
+
+    /// Runs a command to its end.
+    pub(super) fn command(&self, arguments: &[&str]) -> Ended {
+        self.installation.run(arguments)
+    }
+
+    /// Ends the server and everything that it started, as pulling the plug does.
+    pub(super) fn lose_power(&mut self) {
+        self.crash();
+        self.kill_environments();
+    }
+
     pub(super) fn crash(&mut self) {
         self.program.take().expect("it serves").crash();
     }
@@ -87,7 +107,7 @@ impl World {
         self.program.take().expect("it serves").stop();
     }
 
-    fn program(&self) -> &Program {
+    pub(super) fn program(&self) -> &Program {
         self.program.as_ref().expect("it serves")
     }
 
@@ -369,6 +389,12 @@ impl Drop for World {
     /// A test that fails leaves no environment behind, either.
     fn drop(&mut self) {
         drop(self.program.take());
+        self.kill_environments();
+    }
+}
+
+impl World {
+    fn kill_environments(&self) {
         for pid in self.places().iter().flat_map(|id| {
             let place = self.installation.data_dir().join("local/environments").join(id);
             let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -39,8 +39,6 @@ impl Keeper {
         let why = trouble.why.clone();
         tracing::warn!(id = %self.id, component = name, why, "a component failed and is started again");
         *self.state.restarts.entry(name.to_owned()).or_default() += 1;
-        let restarts = self.state.restarts.clone();
-        self.view.change(|shown| shown.restarts = restarts);
         self.remember();
         self.write_down(name, &why);
         why

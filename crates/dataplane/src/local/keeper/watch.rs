@@ -167,6 +167,9 @@ impl Keeper {
             None => self.plane.probes.ask(base, prepared.major).await,
             Some(why) => Err(why.to_owned()),
         };
+        if let Ok(heard) = &heard {
+            self.view.pulse.note_heartbeats(heard);
+        }
         let web = self.web_server();
         let is_warm = match &heard {
             Ok(_) if prepared.major >= 3 && self.warmed != web => self.plane.probes.warm_up(base).await,

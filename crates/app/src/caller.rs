@@ -1,0 +1,20 @@
+//! Who a request turned out to come from, for the line that is logged of it.
+
+use std::cell::Cell;
+
+use podium_api::Id;
+
+tokio::task_local! {
+    static CALLER: Cell<Option<Id>>;
+}
+
+/// Does some work, and tells with its result who was found to be calling meanwhile.
+pub async fn noting<T>(work: impl Future<Output = T>) -> (T, Option<Id>) {
+    CALLER.scope(Cell::new(None), async { (work.await, CALLER.get().get()) }).await
+}
+
+/// Notes who is calling.
+pub(crate) fn note(subject_id: Id) {
+    // Outside of a request nobody asks.
+    let _ = CALLER.try_with(|caller| caller.set(Some(subject_id)));
+}

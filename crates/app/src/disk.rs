@@ -1,0 +1,116 @@
+//! The disk: watched, with a reserve that uploads and installations leave alone, so that people can still sign in, look
+//! and clean up when it runs full.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use podium_store::work;
+
+use crate::App;
+use crate::error::{Error, Result};
+
+/// How often the disk is looked at.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// What is known of the disk.
+#[derive(Default)]
+pub struct Disk(Mutex<Option<String>>);
+
+/// How much is left for what a server keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reserve {
+    /// The directories that are written to.
+    pub directories: Vec<PathBuf>,
+    /// How many bytes are to stay free on the disk of each.
+    pub bytes: u64,
+}
+
+impl Reserve {
+    /// Says where less is left than the reserve.
+    pub fn lacking(&self) -> Option<String> {
+        self.directories.iter().find_map(|directory| {
+            let free = free_bytes(directory)?;
+            (free < self.bytes).then(|| {
+                format!(
+                    "The disk is full: {} are free at {}, and {} are kept in reserve.",
+                    size(free),
+                    directory.display(),
+                    size(self.bytes)
+                )
+            })
+        })
+    }
+}
+
+impl App {
+    /// Says that the disk is full, if it is.
+    pub fn disk_is_full(&self) -> Option<String> {
+        self.disk.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Refuses what would fill the disk.
+    pub(crate) fn must_have_room(&self) -> Result<()> {
+        match self.config.reserve.lacking() {
+            Some(why) => Err(Error::DiskFull(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Looks at the disk; where it became full or is no longer, the loops say so of every deployment.
+    pub async fn look_at_disk(&self) -> Result<()> {
+        let lacking = self.config.reserve.lacking();
+        let was_full = {
+            let mut known = self.disk.0.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *known, lacking.clone()).is_some()
+        };
+        if was_full == lacking.is_some() {
+            return Ok(());
+        }
+        match &lacking {
+            Some(why) => tracing::error!("{why} Nothing is installed or uploaded until there is room again."),
+            None => tracing::info!("there is room on the disk again"),
+        }
+        let now = self.world.now();
+        self.db.write(None, move |tx| work::enqueue_everything(tx, now)).await?;
+        Ok(())
+    }
+}
+
+/// Watches the disk until the task is dropped.
+pub async fn run(app: App) {
+    let mut ticks = tokio::time::interval(EVERY);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = app.look_at_disk().await {
+            tracing::warn!(%error, "what became of the disk could not be said of every deployment");
+        }
+    }
+}
+
+/// The bytes that are free for this process at a directory; nothing where that cannot be told.
+fn free_bytes(directory: &Path) -> Option<u64> {
+    let found = directory.ancestors().find(|path| path.exists())?;
+    let disk = rustix::fs::statvfs(found).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+fn size(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_full_when_less_is_free_than_the_reserve() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |bytes| Reserve { directories: vec![directory.path().join("not/yet")], bytes };
+        assert_eq!(at(0).lacking(), None);
+        assert_eq!(at(1).lacking(), None);
+        let lacking = at(u64::MAX).lacking().unwrap();
+        assert!(lacking.starts_with("The disk is full: "), "{lacking}");
+        assert_eq!(Reserve::default().lacking(), None);
+    }
+}

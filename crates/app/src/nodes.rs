@@ -1,0 +1,110 @@
+//! Nodes: several machines on one database, each of which runs some of the environments.
+//!
+//! Where the data plane is bound to the machine and the database is shared, a server is a node: it has a name, says
+//! every few seconds that it is there, and looks after the deployments that are placed on it and no others. Elsewhere
+//! there are no nodes, and nothing here is asked.
+
+use std::time::Duration;
+
+use podium_api::{Id, Timestamp};
+use podium_db::Tx;
+use podium_store::nodes::{self, NodeRow, Placement};
+
+use crate::App;
+use crate::error::{Error, Result, Taken as _};
+
+/// How often a node says that it is there.
+const EVERY: Duration = Duration::from_secs(10);
+/// A node that has not been seen for so long gets no new deployments, and may be forgotten.
+pub const LATELY: Duration = Duration::from_secs(60);
+
+/// The machine of this process, as others know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its id, which is kept in its data directory.
+    pub id: Id,
+    /// Its name, for people.
+    pub name: String,
+}
+
+/// What a node finds out when it joins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Joined {
+    /// Environments that are here and that another node runs by now.
+    pub elsewhere: Vec<Id>,
+    /// Environments that are here and that nobody knows.
+    pub strangers: Vec<Id>,
+}
+
+impl App {
+    /// Makes this machine known as a node that has these environments already. With a database of its own there is one
+    /// node, which looks after everything.
+    pub async fn join(&self, node: Node, kept: Vec<Id>) -> Result<Joined> {
+        let (now, joining) = (self.world.now(), node.clone());
+        let taken = format!(
+            "another node is called {:?}: give this one a name with --node-name, or, if that node is gone for good, \
+             run `podium node forget {}`",
+            node.name, node.name
+        );
+        if !self.db.is_shared() {
+            let unit = move |tx: &Tx| nodes::join_alone(tx, joining.id, &joining.name, now);
+            self.db.write(None, unit).await?;
+            return Ok(Joined::default());
+        }
+        let joined = self.db.write(None, move |tx| nodes::join(tx, joining.id, &joining.name, now)).await;
+        joined.or_taken(|| taken)?;
+        let id = node.id;
+        let found = self
+            .db
+            .write(None, move |tx| {
+                let strangers = nodes::adopt(tx, &kept, id)?;
+                Ok::<_, Error>(Joined { strangers, elsewhere: nodes::elsewhere(tx, &kept, id)? })
+            })
+            .await?;
+        let _ = self.node.set(node);
+        Ok(found)
+    }
+
+    /// The node that this process is; none where deployments are not bound to machines, or there is only one.
+    pub fn node(&self) -> Option<&Node> {
+        self.node.get()
+    }
+
+    /// Says that this node is there until it is told that it was forgotten.
+    pub async fn stay_joined(&self) {
+        let Some(node) = self.node() else { return std::future::pending().await };
+        let mut ticks = tokio::time::interval(EVERY);
+        loop {
+            ticks.tick().await;
+            let (id, now) = (node.id, self.world.now());
+            match self.db.write(None, move |tx| nodes::seen(tx, id, now)).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => tracing::warn!(%error, "this node cannot say that it is there"),
+            }
+        }
+    }
+
+    /// The name of the node that a deployment runs on, where that is not this one.
+    pub async fn runs_elsewhere(&self, deployment_id: Id) -> Result<Option<String>> {
+        let Some(node) = self.node() else { return Ok(None) };
+        let placed = self.db.read(None, move |conn| nodes::placement(conn, deployment_id)).await?;
+        Ok(match placed {
+            Placement::On { node_id, name } if node_id != node.id => Some(name),
+            _ => None,
+        })
+    }
+
+    /// Refuses what only the node of a deployment can answer.
+    pub(crate) async fn must_run_here(&self, deployment_id: Id) -> Result<()> {
+        match self.runs_elsewhere(deployment_id).await? {
+            Some(name) => Err(Error::Elsewhere(name)),
+            None => Ok(()),
+        }
+    }
+
+    /// The node for a deployment that runs nowhere yet: of those seen lately, the one with the fewest, then by name.
+    pub async fn choose_node(&self, own: Id, now: Timestamp) -> Result<Option<NodeRow>> {
+        self.db.read(None, move |conn| Ok(nodes::choice(conn, now - LATELY, own)?)).await
+    }
+}

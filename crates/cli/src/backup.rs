@@ -1,0 +1,170 @@
+//! `podium backup`: everything of an embedded installation in one file, also while its server runs.
+//!
+//! The order matters. How far logs of environments were read comes before the log store, so that nothing is lost
+//! between the two; the database comes before the archives that it names. Databases are copied as they are at one moment.
+
+pub(crate) mod archive;
+mod tree;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use podium_app::world::World;
+
+use self::archive::{Checksums, MANIFEST, Manifest, Writer};
+use self::tree::Tree;
+use crate::data_dir::{DATABASE, LOCAL, LOGS, NODE_ID, OBJECTS, OWNER_TOKEN, SECRET_KEY, SIMULATED};
+use crate::settings::Installation;
+
+const EXAMPLES: &str = "\
+Examples:
+  podium backup /backups/podium-monday --data-dir ./podium-data
+  podium restore /backups/podium-monday --data-dir ./restored";
+
+/// Write everything of an embedded installation to one file.
+///
+/// The server may run meanwhile. The file holds the database, keys, uploaded archives, logs and the environments on
+/// this machine with their metadata databases; whoever can read it can read every secret. Runtimes are left out: they
+/// are installed again. With PostgreSQL use its own tools for the database, and copy the objects directory.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Backup {
+    /// The file to write; it must not exist.
+    file: PathBuf,
+    #[command(flatten)]
+    installation: Installation,
+}
+
+impl Backup {
+    pub(crate) fn run(self) -> Result<(), String> {
+        if !self.installation.is_embedded() {
+            return Err(
+                "this installation is on PostgreSQL: save the database with its own tools (pg_dump), keep \
+                        PODIUM_SECRET_KEY, and copy the objects directory"
+                    .into(),
+            );
+        }
+        self.installation.must_exist()?;
+        if self.file.exists() {
+            return Err(format!("{} exists: give a file that does not", self.file.display()));
+        }
+        // Whatever is made here holds secrets.
+        rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
+        let partial = self.file.with_added_extension("partial");
+        let written = self.write(&partial).and_then(|told| {
+            let renamed = fs::rename(&partial, &self.file);
+            renamed.map_err(|error| format!("{} cannot be written: {error}", self.file.display()))?;
+            Ok(told)
+        });
+        match written {
+            Ok(checksums) => {
+                let (files, bytes) = (checksums.files.len(), checksums.bytes());
+                eprintln!(
+                    "{} holds {files} files, {bytes} bytes. It holds the keys too: keep it safe.",
+                    self.file.display()
+                );
+                Ok(())
+            }
+            Err(error) => {
+                let _ = fs::remove_file(&partial);
+                Err(format!("no backup was made: {error}"))
+            }
+        }
+    }
+
+    fn write(&self, path: &Path) -> Result<Checksums, String> {
+        let data_dir = &self.installation.data_dir;
+        let fail = |what: &str| {
+            let what = what.to_owned();
+            move |error: std::io::Error| format!("{what}: {error}")
+        };
+        let mut writer = Writer::create(path).map_err(fail("the file cannot be written"))?;
+        let manifest = Manifest::new(World::machine().now());
+        writer.bytes(MANIFEST, &manifest.to_json(), 0o600).map_err(fail(MANIFEST))?;
+        let local = data_dir.join(LOCAL);
+        let carried = carried(&local)?;
+        let mut offsets = Vec::new();
+        for path in &carried.offsets {
+            if let Ok(bytes) = fs::read(path) {
+                offsets.push((path.clone(), bytes));
+            }
+        }
+        self.copy_database(&mut writer, &data_dir.join(DATABASE), Path::new(DATABASE))?;
+        self.write_keys(&mut writer)?;
+        let logs = Tree::new(&data_dir.join(LOGS)).without(&[data_dir.join(LOGS).join("lock")]);
+        logs.write_moving(&mut writer, Path::new(LOGS)).map_err(fail("the log store"))?;
+        let objects = self.installation.objects_dir();
+        let tree = Tree::new(&objects).without(&[objects.join(".drafts")]);
+        tree.write(&mut writer, Path::new(OBJECTS)).map_err(fail("uploaded archives"))?;
+        let simulated = Tree::new(&data_dir.join(SIMULATED));
+        simulated.write(&mut writer, Path::new(SIMULATED)).map_err(fail("the simulated data plane"))?;
+        let mut left_out = carried.left_out.clone();
+        left_out.extend(carried.offsets.iter().cloned());
+        for database in &carried.databases {
+            let beside = |ending| database.with_added_extension(ending);
+            left_out.push(database.clone());
+            left_out.extend(["db-wal", "db-shm", "db-journal"].map(|ending| database.with_extension(ending)));
+            left_out.push(beside("lock"));
+        }
+        let tree = Tree::new(&local).without(&left_out);
+        tree.write(&mut writer, Path::new(LOCAL)).map_err(fail("the environments"))?;
+        let inside =
+            |path: &Path| path.strip_prefix(data_dir).map(Path::to_owned).map_err(|error| error.to_string());
+        for (path, bytes) in offsets {
+            writer.bytes(&inside(&path)?, &bytes, 0o600).map_err(fail("how far logs were read"))?;
+        }
+        for database in &carried.databases {
+            self.copy_database(&mut writer, database, &inside(database)?)?;
+        }
+        // Metadata databases of other kinds are dumped here, each to a file below `local/`.
+        for id in carried.on_a_server {
+            eprintln!(
+                "The metadata of deployment {id} is on the server of --airflow-database-url: save it with that \
+                 server's tools."
+            );
+        }
+        writer.finish().map_err(fail("the file cannot be written"))
+    }
+
+    /// Copies a SQLite database as it is at one moment.
+    fn copy_database(&self, writer: &mut Writer, from: &Path, name: &Path) -> Result<(), String> {
+        let draft = tempfile_beside(&self.file, name);
+        let _ = fs::remove_file(&draft);
+        let copied = podium_db::copy_database(from, &draft)
+            .map_err(|error| error.to_string())
+            .and_then(|()| writer.file(&draft, name).map_err(|error| error.to_string()));
+        let _ = fs::remove_file(&draft);
+        copied.map_err(|error| format!("the database {} cannot be copied: {error}", from.display()))
+    }
+
+    fn write_keys(&self, writer: &mut Writer) -> Result<(), String> {
+        for name in [SECRET_KEY, OWNER_TOKEN, NODE_ID] {
+            let path = self.installation.data_dir.join(name);
+            let bytes = match (fs::read(&path), &self.installation.secret_key) {
+                (Ok(bytes), _) => bytes,
+                // The key that is given is the key of this installation.
+                (Err(_), Some(key)) if name == SECRET_KEY => key.clone().into_bytes(),
+                (Err(error), _) if name == SECRET_KEY => {
+                    return Err(format!(
+                        "the key {} cannot be read, and PODIUM_SECRET_KEY is not set: {error}",
+                        path.display()
+                    ));
+                }
+                (Err(_), _) => continue,
+            };
+            writer.bytes(name, &bytes, 0o600).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+/// A name beside the backup for a copy that goes into it.
+fn tempfile_beside(file: &Path, name: &Path) -> PathBuf {
+    let plain: String = name.to_string_lossy().replace('/', "-");
+    file.with_added_extension(format!("{plain}.draft"))
+}
+
+fn carried(local: &Path) -> Result<podium_dataplane::local::Carried, String> {
+    podium_dataplane::local::carried(local).map_err(|error| format!("the environments: {error}"))
+}

@@ -1,0 +1,206 @@
+//! The file of a backup: a compressed tar, what it is at its beginning, and the checksums of everything at its end.
+//!
+//! A file that was cut off has no end, and one that was changed has another checksum: both are refused.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use aws_lc_rs::digest::{Context, SHA256};
+use podium_api::Timestamp;
+use serde::{Deserialize, Serialize};
+use tar::{EntryType, Header};
+
+/// The first entry: what this is.
+pub(crate) const MANIFEST: &str = "manifest.json";
+/// The last entry: what must be in it.
+pub(crate) const CHECKSUMS: &str = "checksums.json";
+const FORMAT: &str = "podium-backup";
+/// The newest form that is understood.
+pub(crate) const VERSION: u32 = 1;
+const LEVEL: i32 = 3;
+
+/// What a file is.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Manifest {
+    pub(crate) format: String,
+    pub(crate) version: u32,
+    /// The version of the program that wrote it.
+    pub(crate) podium: String,
+    pub(crate) taken_at: String,
+}
+
+/// What is in a file.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Checksums {
+    pub(crate) files: BTreeMap<String, Checked>,
+}
+
+/// What must be found under a name.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Checked {
+    pub(crate) sha256: String,
+    pub(crate) size: u64,
+}
+
+impl Manifest {
+    pub(crate) fn new(now: Timestamp) -> Self {
+        Self {
+            format: FORMAT.into(),
+            version: VERSION,
+            podium: env!("CARGO_PKG_VERSION").into(),
+            taken_at: now.to_string(),
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec_pretty(self).unwrap_or_default()
+    }
+
+    /// Reads what a file says that it is.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let manifest: Option<Self> = serde_json::from_slice(bytes).ok();
+        match manifest.filter(|manifest| manifest.format == FORMAT) {
+            None => Err("it is no backup of Podium".into()),
+            Some(manifest) if manifest.version > VERSION => {
+                Err(format!("it was made by a newer version, {}: restore it with that one", manifest.podium))
+            }
+            Some(manifest) => Ok(manifest),
+        }
+    }
+}
+
+impl Checksums {
+    /// How large everything is together.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.files.values().map(|checked| checked.size).sum()
+    }
+
+    pub(crate) fn add(&mut self, path: &Path, sha256: String, size: u64) {
+        self.files.insert(name(path), Checked { sha256, size });
+    }
+}
+
+/// A path as text, whatever bytes it is made of.
+pub(crate) fn name(path: &Path) -> String {
+    path.as_os_str().as_bytes().escape_ascii().to_string()
+}
+
+/// Writes a file.
+pub(crate) struct Writer {
+    tar: tar::Builder<zstd::Encoder<'static, File>>,
+    checksums: Checksums,
+}
+
+impl Writer {
+    /// Begins a new file that only its owner can read.
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        let _ = std::fs::remove_file(path);
+        let file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+        let mut encoder = zstd::Encoder::new(file, LEVEL)?;
+        encoder.include_checksum(true)?;
+        Ok(Self { tar: tar::Builder::new(encoder), checksums: Checksums::default() })
+    }
+
+    /// Adds bytes under a name.
+    pub(crate) fn bytes(&mut self, path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> io::Result<()> {
+        let mut header = Header::new_gnu();
+        header.set_mode(mode);
+        self.data(header, path.as_ref(), bytes, bytes.len() as u64)
+    }
+
+    /// Adds a file of ours under a name.
+    pub(crate) fn file(&mut self, from: &Path, path: &Path) -> io::Result<()> {
+        self.open_file(File::open(from)?, path)
+    }
+
+    /// Adds an open file under a name, as long as it is now.
+    pub(crate) fn open_file(&mut self, file: File, path: &Path) -> io::Result<()> {
+        let metadata = file.metadata()?;
+        let size = metadata.len();
+        let mut header = Header::new_gnu();
+        header.set_mode(metadata.mode() & 0o777);
+        header.set_mtime(u64::try_from(metadata.mtime()).unwrap_or(0));
+        // One that became shorter meanwhile is filled up: the size stands before the bytes.
+        self.data(header, path, file.chain(io::repeat(0)).take(size), size)
+    }
+
+    /// Adds a directory.
+    pub(crate) fn directory(&mut self, path: &Path, mode: u32) -> io::Result<()> {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::Directory);
+        header.set_mode(mode & 0o777);
+        header.set_size(0);
+        self.tar.append_data(&mut header, path, io::empty())?;
+        self.checksums.add(path, "directory".into(), 0);
+        Ok(())
+    }
+
+    /// Adds a symbolic link, as it is.
+    pub(crate) fn link(&mut self, path: &Path, target: &OsStr) -> io::Result<()> {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::Symlink);
+        header.set_size(0);
+        header.set_mode(0o777);
+        self.tar.append_link(&mut header, path, target)?;
+        self.checksums.add(path, format!("link {}", target.as_bytes().escape_ascii()), 0);
+        Ok(())
+    }
+
+    fn data(&mut self, mut header: Header, path: &Path, data: impl Read, size: u64) -> io::Result<()> {
+        header.set_entry_type(EntryType::Regular);
+        header.set_size(size);
+        let mut hashing = Hashing::new(data);
+        self.tar.append_data(&mut header, path, &mut hashing)?;
+        let sha256 = hashing.finish();
+        self.checksums.add(path, sha256, size);
+        Ok(())
+    }
+
+    /// Whether something is under a name already.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        self.checksums.files.contains_key(&name(path))
+    }
+
+    /// Writes the end, and makes sure that all is on disk.
+    pub(crate) fn finish(mut self) -> io::Result<Checksums> {
+        let bytes = serde_json::to_vec(&self.checksums)?;
+        let mut header = Header::new_gnu();
+        header.set_mode(0o600);
+        header.set_size(bytes.len() as u64);
+        self.tar.append_data(&mut header, CHECKSUMS, bytes.as_slice())?;
+        let mut file = self.tar.into_inner()?.finish()?;
+        file.flush()?;
+        file.sync_all()?;
+        Ok(self.checksums)
+    }
+}
+
+/// Passes bytes on and remembers their checksum.
+pub(crate) struct Hashing<R> {
+    inner: R,
+    context: Context,
+}
+
+impl<R: Read> Hashing<R> {
+    pub(crate) fn new(inner: R) -> Self {
+        Self { inner, context: Context::new(&SHA256) }
+    }
+
+    pub(crate) fn finish(self) -> String {
+        self.context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.context.update(&buffer[..read]);
+        Ok(read)
+    }
+}

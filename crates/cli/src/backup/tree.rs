@@ -1,0 +1,139 @@
+//! Directories as they go into a backup.
+//!
+//! Some of them are written by code that is not trusted, while they are read. So every step goes by a descriptor of the
+//! directory above, and no link is ever followed: what is swapped for a link meanwhile is left out, not looked through.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
+use rustix::io::Errno;
+
+use super::archive::Writer;
+
+/// Deeper directories are left out; nothing of ours is so deep.
+const DEEPEST: usize = 100;
+/// How often a tree is read again in which files come and go.
+const ROUNDS: usize = 20;
+
+/// A directory that goes into a backup.
+pub(super) struct Tree {
+    root: PathBuf,
+    left_out: BTreeSet<PathBuf>,
+}
+
+impl Tree {
+    pub(super) fn new(root: &Path) -> Self {
+        Self { root: root.to_owned(), left_out: BTreeSet::new() }
+    }
+
+    /// The same directory without some of its files and directories.
+    pub(super) fn without(mut self, paths: &[PathBuf]) -> Self {
+        self.left_out.extend(paths.iter().cloned());
+        self
+    }
+
+    /// Writes it under a name; nothing where it is not there.
+    pub(super) fn write(&self, writer: &mut Writer, name: &Path) -> io::Result<()> {
+        self.round(writer, name).map(drop)
+    }
+
+    /// Writes a directory whose files are replaced by others meanwhile, until nothing vanished while it was read.
+    pub(super) fn write_moving(&self, writer: &mut Writer, name: &Path) -> io::Result<()> {
+        for _ in 0..ROUNDS {
+            if self.round(writer, name)? == 0 {
+                return Ok(());
+            }
+        }
+        Err(io::Error::other("its files change all the time"))
+    }
+
+    /// Writes what is not written yet; tells how much vanished meanwhile.
+    fn round(&self, writer: &mut Writer, name: &Path) -> io::Result<usize> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = match openat(CWD, &self.root, flags, Mode::empty()) {
+            Ok(root) => root,
+            Err(Errno::NOENT) => return Ok(0),
+            Err(error) => return Err(error.into()),
+        };
+        let mut vanished = 0;
+        self.directory(writer, &root, &self.root, name, 0, &mut vanished)?;
+        Ok(vanished)
+    }
+
+    fn directory(
+        &self,
+        writer: &mut Writer,
+        directory: &OwnedFd,
+        at: &Path,
+        name: &Path,
+        depth: usize,
+        vanished: &mut usize,
+    ) -> io::Result<()> {
+        if depth > DEEPEST {
+            eprintln!("Left out, because it is too deep: {}", at.display());
+            return Ok(());
+        }
+        if !writer.has(name) {
+            writer.directory(name, fstat(directory)?.st_mode)?;
+        }
+        let mut entries: Vec<OsString> = Vec::new();
+        for entry in Dir::read_from(directory)? {
+            let entry = entry?.file_name().to_bytes().to_vec();
+            if entry != b"." && entry != b".." {
+                entries.push(OsString::from_vec(entry));
+            }
+        }
+        entries.sort();
+        for entry in entries {
+            let (at, name) = (at.join(&entry), name.join(&entry));
+            if self.left_out.contains(&at) {
+                continue;
+            }
+            match self.entry(writer, directory, (&entry, &at, &name), depth, vanished) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => *vanished += 1,
+                // It was swapped for a link: nobody of ours does that.
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {}
+                written => written?,
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &self,
+        writer: &mut Writer,
+        directory: &OwnedFd,
+        (entry, at, name): (&OsString, &Path, &Path),
+        depth: usize,
+        vanished: &mut usize,
+    ) -> io::Result<()> {
+        let seen = statat(directory, entry, AtFlags::SYMLINK_NOFOLLOW)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        match FileType::from_raw_mode(seen.st_mode) {
+            FileType::Directory => {
+                let below = openat(directory, entry, flags | OFlags::DIRECTORY, Mode::empty())?;
+                self.directory(writer, &below, at, name, depth + 1, vanished)
+            }
+            _ if writer.has(name) => Ok(()),
+            FileType::RegularFile => {
+                let file = openat(directory, entry, flags, Mode::empty())?;
+                if FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::RegularFile {
+                    writer.open_file(File::from(file), name)?;
+                }
+                Ok(())
+            }
+            FileType::Symlink => {
+                let target = readlinkat(directory, entry, Vec::new())?;
+                writer.link(name, &OsString::from_vec(target.into_bytes()))
+            }
+            // Sockets and pipes are made again by whoever needs them.
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! A server whose deployments run on its own machine joins the nodes of its installation.
+
+use std::sync::Arc;
+
+use podium_app::nodes::Node;
+use podium_app::{App, Error};
+use podium_dataplane::DataPlane;
+
+use crate::settings::Installation;
+
+/// Said when an operator has forgotten this node while it ran.
+pub(crate) const FORGOTTEN: &str = "an operator has forgotten this node: its deployments run on other nodes by now. \
+                                    Start it again to take it back as a new one; what it ran is put aside then";
+
+/// A name that can stand in a sentence, in a URL and on a command line.
+pub(crate) fn node_name(text: &str) -> Result<String, String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if (1..=64).contains(&text.len()) && text.bytes().all(is_plain) {
+        Ok(text.to_owned())
+    } else {
+        Err("give a name of at most 64 letters, digits, hyphens, underscores and full stops".into())
+    }
+}
+
+/// Makes this machine known, takes over what it has and puts aside what others run by now.
+pub(crate) async fn join(
+    app: &App,
+    plane: &Arc<dyn DataPlane>,
+    installation: &Installation,
+    name: Option<String>,
+) -> Result<(), String> {
+    if !plane.is_bound_to_machine() {
+        return Ok(());
+    }
+    let id = installation.node_id(&app.world)?;
+    let name = match name {
+        Some(name) => name,
+        None => host_name(),
+    };
+    let joined =
+        app.join(Node { id, name: name.clone() }, plane.kept()).await.map_err(|error| match error {
+            Error::Refused(refusal) => refusal.message(),
+            other => other.to_string(),
+        })?;
+    for id in joined.strangers {
+        tracing::warn!(%id, "an environment is here that belongs to no deployment; it is left alone");
+    }
+    for id in joined.elsewhere {
+        plane.set_aside(id).await.map_err(|fault| {
+            format!("the environment {id}, which another node runs by now, cannot be put aside: {fault}")
+        })?;
+    }
+    if app.node().is_some() {
+        tracing::info!(name, %id, "this server is a node: it runs the deployments that are placed on it");
+    }
+    Ok(())
+}
+
+/// The name of this machine, as far as it can be the name of a node.
+fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name: String = name.chars().map(plain).take(64).collect();
+    if name.is_empty() { "node".into() } else { name }
+}

@@ -1,0 +1,181 @@
+//! `podium node`: the machines that run environments of one installation.
+
+use std::io::Write as _;
+
+use clap::{Args, Subcommand};
+use podium_api::Timestamp;
+use podium_app::nodes::LATELY;
+use podium_app::world::World;
+use podium_db::{Db, Error};
+use podium_store::nodes::{self, NodeRow};
+use serde_json::{Value, json};
+
+use crate::settings::Installation;
+use crate::table;
+
+/// What is lost with a node.
+const LOST: &str = "Their Airflow metadata (runs, their states, variables and connections that were made in Airflow) \
+                    and their task logs on that node are lost.";
+
+/// The machines that run environments.
+#[derive(Subcommand)]
+pub(crate) enum Node {
+    /// Show the nodes, when each was last seen and how many deployments it runs.
+    ///
+    /// Reads the database of the installation, also while servers run, and changes nothing.
+    List(List),
+    /// Give up a node that is gone for good: its deployments are made from scratch on other nodes.
+    ///
+    /// What only that machine had is lost: the Airflow metadata of its deployments (runs, their states, variables and
+    /// connections that were made in Airflow) and their task logs. Deployments themselves, their settings and their
+    /// code are in the database and in the objects directory, and are not lost. Make sure first that the machine is
+    /// off: what it still runs would go on running.
+    Forget(Forget),
+}
+
+/// Which installation.
+#[derive(Args)]
+#[command(after_help = "Example: podium node list --database-url postgres://podium@db.example.com/podium")]
+pub(crate) struct List {
+    #[command(flatten)]
+    installation: Installation,
+    /// As JSON, for programs.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which node.
+#[derive(Args)]
+#[command(
+    after_help = "Example: podium node forget machine-2 --database-url postgres://podium@db.example.com/podium"
+)]
+pub(crate) struct Forget {
+    #[command(flatten)]
+    installation: Installation,
+    /// The node to give up.
+    #[arg(required_unless_present = "unknown", conflicts_with = "unknown")]
+    name: Option<String>,
+    /// Instead of a node: choose nodes anew for deployments that no node says it runs.
+    #[arg(long)]
+    unknown: bool,
+}
+
+impl Node {
+    pub(crate) async fn run(self) -> Result<(), String> {
+        match self {
+            Self::List(list) => list.run().await,
+            Self::Forget(forget) => forget.run().await,
+        }
+    }
+}
+
+impl List {
+    async fn run(self) -> Result<(), String> {
+        let db = self.installation.view().await?;
+        let found = db.scan(None, nodes::list).await;
+        let unknown = match db.is_shared() {
+            true => db.scan(None, nodes::unknown).await,
+            false => Ok(Vec::new()),
+        };
+        db.close().await;
+        let found = found.map_err(|error: Error| error.to_string())?;
+        let unknown = unknown.map_err(|error: Error| error.to_string())?.len();
+        let now = World::machine().now();
+        let text = if self.json { as_json(&found, now) } else { as_table(&found, unknown, now) };
+        let _ = std::io::stdout().write_all(text.as_bytes());
+        Ok(())
+    }
+}
+
+impl Forget {
+    async fn run(self) -> Result<(), String> {
+        if self.installation.is_embedded() {
+            return Err("the embedded database has one node, and nothing to choose from".into());
+        }
+        let db = self.installation.view().await?;
+        let said = match &self.name {
+            Some(name) => forget(&db, name).await,
+            None => forget_unknown(&db).await,
+        };
+        db.close().await;
+        eprintln!("{}", said?);
+        Ok(())
+    }
+}
+
+async fn forget(db: &Db, name: &str) -> Result<String, String> {
+    let now = World::machine().now();
+    let (asked, wanted) = (name.to_owned(), name.to_owned());
+    let found = db.read(None, move |conn| nodes::by_name(conn, &asked)).await;
+    let found = found.map_err(|error: Error| error.to_string())?;
+    let node = found.ok_or_else(|| format!("there is no node {wanted:?}: see `podium node list`"))?;
+    if is_here(&node, now) {
+        return Err(format!(
+            "node {name} was seen {} s ago: stop its server and what it runs first, then wait {} s",
+            (now.millis() - node.last_seen_at.millis()) / 1000,
+            LATELY.as_secs()
+        ));
+    }
+    let count = db.write(None, move |tx| nodes::forget(tx, node.id, now)).await;
+    let count = count.map_err(|error: Error| error.to_string())?;
+    Ok(match count {
+        0 => format!("Node {name} is forgotten. No deployment ran there."),
+        1 => format!("Node {name} is forgotten. One deployment is made from scratch on another node. {LOST}"),
+        count => {
+            format!(
+                "Node {name} is forgotten. {count} deployments are made from scratch on other nodes. {LOST}"
+            )
+        }
+    })
+}
+
+async fn forget_unknown(db: &Db) -> Result<String, String> {
+    let now = World::machine().now();
+    let unit = move |tx: &podium_db::Tx| {
+        let ids = nodes::unknown(tx)?;
+        nodes::let_go(tx, &ids, now)?;
+        Ok(ids.len())
+    };
+    let count = db.write(None, unit).await.map_err(|error: Error| error.to_string())?;
+    Ok(format!("{count} deployments that no node said it runs are placed anew. {LOST}"))
+}
+
+fn is_here(node: &NodeRow, now: Timestamp) -> bool {
+    node.last_seen_at >= now - LATELY
+}
+
+fn as_json(rows: &[NodeRow], now: Timestamp) -> String {
+    let value = |row: &NodeRow| {
+        json!({
+            "name": row.name,
+            "id": row.id,
+            "isSeen": is_here(row, now),
+            "firstSeenAt": row.first_seen_at,
+            "lastSeenAt": row.last_seen_at,
+            "deployments": row.deployments,
+        })
+    };
+    format!("{:#}\n", Value::Array(rows.iter().map(value).collect()))
+}
+
+fn as_table(rows: &[NodeRow], unknown: usize, now: Timestamp) -> String {
+    if rows.is_empty() {
+        return "No node is known: servers whose data plane is this machine become nodes when they start.\n"
+            .into();
+    }
+    let head = ["NAME", "ID", "STATE", "LAST SEEN", "DEPLOYMENTS"].map(str::to_owned);
+    let line = |row: &NodeRow| {
+        [
+            row.name.clone(),
+            row.id.to_string(),
+            if is_here(row, now) { "here" } else { "away" }.to_owned(),
+            row.last_seen_at.to_string(),
+            row.deployments.to_string(),
+        ]
+    };
+    let mut text = table::text(std::iter::once(head).chain(rows.iter().map(line)).collect());
+    if unknown > 0 {
+        text.push_str(&format!("Deployments that no node says it runs: {unknown}.\n"));
+    }
+    text
+}

@@ -1,0 +1,63 @@
+//! Environments that another machine runs by now: ended here, and put where no start finds them.
+//!
+//! Nothing is deleted, and a database on a server is not touched: the other machine may use it.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+use podium_api::Id;
+
+use super::process::Process;
+use super::state::State;
+use super::strays::{LOOK_AGAIN, Strays, VANISHING};
+use super::{Local, on_disk};
+use crate::Fault;
+
+/// How long a component may take to end by itself.
+const GRACE: Duration = Duration::from_secs(10);
+
+impl Local {
+    /// Ends what runs of an environment, and moves its directory to `set-aside`.
+    pub(super) async fn put_aside(&self, id: Id) -> Result<(), Fault> {
+        // Its keeper first, which would start again what ends.
+        drop(self.plane.keepers().remove(&id));
+        let place = self.plane.layout.environment(id);
+        let path = place.state();
+        let Some(state) = on_disk(move || State::read(&path)).await? else { return Ok(()) };
+        for started in state.processes.values() {
+            if let Ok(process) = Process::adopt(started.identity.clone()) {
+                process.stop(GRACE).await;
+            }
+        }
+        let user = match self.plane.ground().await {
+            Ok(ground) => ground.mode.of_environment(state.slot, Vec::new(), Vec::new()).user(),
+            Err(_) => None,
+        };
+        Strays::of(id, user, &self.plane.cgroups).end().await;
+        let bounds = async {
+            while !self.plane.cgroups.forget(id) {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        if tokio::time::timeout(VANISHING, bounds).await.is_err() {
+            tracing::warn!(%id, "the control groups of an environment cannot be removed");
+        }
+        let aside = self.plane.layout.aside();
+        let to = on_disk(move || {
+            fs::create_dir_all(&aside)?;
+            let to = free_name(&aside, id)?;
+            fs::rename(&place.root, &to)?;
+            Ok(to)
+        });
+        let to = to.await?;
+        tracing::warn!(%id, kept_in = %to.display(), "an environment that another node runs was ended here");
+        Ok(())
+    }
+}
+
+/// A name that nothing has: the same environment may have been put aside before.
+fn free_name(aside: &std::path::Path, id: Id) -> io::Result<std::path::PathBuf> {
+    let names = (1..1000).map(|number| aside.join(format!("{id}.{number}")));
+    names.into_iter().find(|path| !path.exists()).ok_or(ErrorKind::AlreadyExists.into())
+}

@@ -1,0 +1,162 @@
+//! What of the plane goes into a backup, and what has to change before it can run at another place.
+//!
+//! Runtimes and tools are not carried: they are installed again. Nor is what only means something where it was: processes,
+//! ports, and the users that environments run under.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::lchown;
+use std::path::{Path, PathBuf};
+
+use podium_api::Id;
+
+use super::layout::{Layout, write_whole};
+use super::numbers;
+use super::state::State;
+use super::strays::carries_mark;
+
+/// A file that says that this plane came out of a backup and has not been started since.
+const RESTORED: &str = "restored";
+
+/// What is carried of a plane.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// SQLite databases, which somebody may be writing: to be copied as they are at one moment.
+    pub databases: Vec<PathBuf>,
+    /// How far logs were read: to be copied before the logs are.
+    pub offsets: Vec<PathBuf>,
+    /// What is left out, beside the files that belong to the databases.
+    pub left_out: Vec<PathBuf>,
+    /// Environments whose metadata is on a server, which is somebody else's to save.
+    pub on_a_server: Vec<Id>,
+}
+
+/// What is carried of the plane in a directory.
+pub fn carried(directory: &Path) -> io::Result<Carried> {
+    let mut carried = Carried::default();
+    let layout = Layout::at(directory);
+    carried.left_out = vec![layout.runtimes(), layout.tools(), layout.support(), layout.aside()];
+    let known = match layout.known() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        known => known?,
+    };
+    for id in known {
+        let place = layout.environment(id);
+        carried.left_out.push(place.temporary());
+        carried.offsets.push(place.offsets());
+        let state = State::read(&place.state())?;
+        if state.is_some_and(|state| state.server_runtime.is_some()) {
+            carried.on_a_server.push(id);
+        }
+        if place.database_file().exists() {
+            carried.databases.push(place.database_file());
+        }
+    }
+    Ok(carried)
+}
+
+/// Makes a plane that was carried here ready to run below `home`, where it is about to be moved.
+pub fn settle_in(directory: &Path, home: &Path) -> io::Result<()> {
+    if !directory.exists() {
+        return Ok(());
+    }
+    let layout = Layout::at(directory);
+    let first_user = Layout::users_for(home);
+    write_whole(&directory.join("first-user"), format!("{first_user}\n").as_bytes(), 0o600)?;
+    write_whole(&directory.join(RESTORED), b"", 0o600)?;
+    let known = match layout.known() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        known => known?,
+    };
+    let is_root = rustix::process::geteuid().is_root();
+    for id in known {
+        let place = layout.environment(id);
+        let Some(mut state) = State::read(&place.state())? else { continue };
+        // They are another machine's, or another installation's of this one.
+        state.processes.clear();
+        state.starting = None;
+        (state.web_port, state.broker_port) = (0, 0);
+        state.write(&place.state())?;
+        for own in place.own() {
+            fs::create_dir_all(&own)?;
+            if is_root {
+                give_all(&own, first_user + state.slot)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses the first start of a restored plane while what it was copied from runs on this machine: each would take the
+/// other's processes for its own.
+pub(super) fn first_start(directory: &Path, layout: &Layout) -> Result<(), String> {
+    let marker = directory.join(RESTORED);
+    if !marker.exists() {
+        return Ok(());
+    }
+    let known = layout.known().map_err(|error| error.to_string())?;
+    for id in known {
+        if let Some(pid) = numbers().find(|pid| carries_mark(*pid, id)) {
+            return Err(format!(
+                "this installation was restored from a backup, and the one that the backup was taken of still runs on this \
+                 machine (process {pid} belongs to deployment {id}): end its environments first, or start the restored one \
+                 on another machine"
+            ));
+        }
+    }
+    fs::remove_file(marker).map_err(|error| error.to_string())
+}
+
+/// Gives a directory and everything in it to a user; links are given, not followed.
+fn give_all(directory: &Path, user: u32) -> io::Result<()> {
+    let mut waiting = vec![directory.to_owned()];
+    while let Some(path) = waiting.pop() {
+        lchown(&path, Some(user), Some(user))?;
+        if fs::symlink_metadata(&path)?.is_dir() {
+            for entry in fs::read_dir(&path)? {
+                waiting.push(entry?.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::local::tests::fresh_id;
+
+    #[test]
+    fn what_means_something_only_where_it_was_is_dropped() {
+        let directory = tempfile::tempdir().unwrap();
+        let local = directory.path().join("local");
+        let layout = Layout::make(&local).unwrap();
+        let (id, users) = (fresh_id(), layout.first_user());
+        let place = layout.environment(id);
+        fs::create_dir_all(place.database()).unwrap();
+        fs::write(place.database_file(), "").unwrap();
+        let state = State { slot: 3, web_port: 4000, broker_port: 4001, generation: 7, ..State::default() };
+        state.write(&place.state()).unwrap();
+        let found = carried(&local).unwrap();
+        assert_eq!(found.databases.len(), 1);
+        assert!(found.left_out.iter().any(|path| path.ends_with("runtimes")));
+        assert_eq!(found.on_a_server, []);
+        settle_in(&local, Path::new("/somewhere/else/local")).unwrap();
+        let settled = State::read(&place.state()).unwrap().unwrap();
+        assert_eq!((settled.slot, settled.generation), (3, 7));
+        assert_eq!((settled.web_port, settled.broker_port), (0, 0));
+        let layout = Layout::make(&local).unwrap();
+        assert_ne!(layout.first_user(), users, "its users are its own");
+        let (name, value) = crate::local::settings::mark(id);
+        let mut old = std::process::Command::new("sleep").arg("1000").env(name, value).spawn().unwrap();
+        while !carries_mark(old.id().cast_signed(), id) {
+            std::thread::yield_now();
+        }
+        assert!(first_start(&local, &layout).unwrap_err().contains("still runs on this machine"));
+        old.kill().unwrap();
+        old.wait().unwrap();
+        first_start(&local, &layout).unwrap();
+        assert!(!local.join(RESTORED).exists());
+        assert_eq!(carried(Path::new("/nowhere")).unwrap().databases, Vec::<PathBuf>::new());
+    }
+}

@@ -1,0 +1,31 @@
+//! An environment that another machine runs by now is ended here, and nothing of it is deleted.
+
+use std::fs;
+
+use super::bed::Bed;
+use crate::DataPlane as _;
+
+#[tokio::test]
+async fn what_another_machine_runs_is_ended_here_and_kept_aside() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    assert!(plane.is_bound_to_machine());
+    assert_eq!(plane.kept(), [bed.id]);
+    let processes = bed.processes();
+    drop(plane);
+    let plane = bed.open();
+    assert_eq!(plane.kept(), [bed.id], "also after a restart");
+    let root = bed.place().root;
+    plane.set_aside(bed.id).await.unwrap();
+    assert!(processes.values().all(|identity| !identity.is_alive()));
+    assert_eq!((plane.kept(), plane.observe(bed.id).await), (vec![], Ok(None)));
+    assert!(!root.exists());
+    let aside = bed.plane().join("set-aside").join(format!("{}.1", bed.id));
+    assert!(fs::exists(aside.join("database/airflow.db")).unwrap(), "nothing is deleted");
+    plane.set_aside(bed.id).await.unwrap();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    plane.set_aside(bed.id).await.unwrap();
+    assert!(aside.with_extension("2").exists(), "as often as it takes");
+    assert_eq!(bed.open().kept(), []);
+}

@@ -1,0 +1,78 @@
+//! What components take, as the kernel and their keepers tell it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::sync::{Mutex, PoisonError};
+
+use podium_api::Timestamp;
+use podium_domain::deployments::plan::Health;
+
+use super::health::Heard;
+use super::plane::Plane;
+use super::process::{group_of, numbers};
+use super::state::State;
+use crate::{Vital, Vitals};
+
+/// What is counted of an environment while it is kept.
+#[derive(Default)]
+pub(super) struct Pulse(Mutex<Counts>);
+
+#[derive(Clone, Default)]
+struct Counts {
+    heartbeats: BTreeMap<String, Timestamp>,
+}
+
+impl Pulse {
+    /// Components were heard of.
+    pub(super) fn note_heartbeats(&self, heard: &Heard) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.heartbeats.extend(heard.heartbeats().map(|(name, at)| (name.to_owned(), at)));
+    }
+
+    fn get(&self) -> Counts {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Every environment of a plane.
+pub(super) fn of(plane: &Plane) -> Vec<Vitals> {
+    let seen: Vec<_> = {
+        let keepers = plane.keepers();
+        keepers
+            .iter()
+            .map(|(id, handle)| (*id, handle.view.get().components, handle.view.pulse.get()))
+            .collect()
+    };
+    let memory = memory_of_groups();
+    let vitals = seen.into_iter().map(|(id, components, counts)| {
+        let state = State::read(&plane.layout.environment(id).state()).ok().flatten().unwrap_or_default();
+        let component = |component: podium_domain::deployments::plan::Component| Vital {
+            is_up: component.health == Health::Up,
+            restarts: Some(state.restarts.get(&component.name).copied().unwrap_or(0)),
+            memory: state
+                .processes
+                .get(&component.name)
+                .filter(|started| started.identity.is_alive())
+                .and_then(|started| memory.get(&started.identity.pid).copied()),
+            heartbeat_at: counts.heartbeats.get(&component.name).copied(),
+            name: component.name,
+        };
+        Vitals { id, components: components.into_iter().map(component).collect() }
+    });
+    let mut vitals: Vec<Vitals> = vitals.collect();
+    vitals.sort_by_key(|vitals| vitals.id);
+    vitals
+}
+
+/// The bytes in memory of every process group. What its members share is counted for each of them.
+fn memory_of_groups() -> HashMap<i32, u64> {
+    let page = rustix::param::page_size() as u64;
+    let mut groups = HashMap::new();
+    for pid in numbers() {
+        let Some(group) = group_of(pid) else { continue };
+        let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+        let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
+        *groups.entry(group).or_default() += pages * page;
+    }
+    groups
+}

@@ -1,0 +1,90 @@
+//! Which node runs a deployment, where deployments are bound to machines: chosen once, and never changed by a loop.
+
+use podium_api::Id;
+use podium_api::enums::DeploymentStatus::{Creating, Unknown};
+use podium_app::nodes::Node;
+use podium_domain::deployments::plan::Verdict;
+use podium_store::nodes::{self, Placement};
+use podium_store::{deployments, deployments::DeploymentRow};
+
+use crate::deployments::{Deployments, record};
+use crate::reconciler::{Done, Failure, Next, Pace};
+
+/// What is said of a deployment that ran before nodes were known, until a node says that it has it.
+const NOBODY_HAS_IT: &str = "No node says that it runs this deployment: start the node that does; if it is gone for good, \
+                             an operator runs `podium node forget --unknown`.";
+
+impl Deployments {
+    /// Makes sure that a deployment is this node's; otherwise says what to do instead of looking at it.
+    pub(crate) async fn place(&self, id: Id) -> Result<Option<Done>, Failure> {
+        let Some(own) = self.app.node() else { return Ok(None) };
+        let read = self.app.db.read(None, move |conn| {
+            Ok::<_, podium_db::Error>((nodes::placement(conn, id)?, deployments::state(conn, id)?))
+        });
+        match read.await? {
+            (Placement::On { node_id, .. }, _) if node_id == own.id => Ok(None),
+            (Placement::On { node_id, name }, row) => self.hand_over(id, node_id, &name, row).await.map(Some),
+            // Deleted, and nobody has it: what is kept here of it goes.
+            (_, None) => Ok(None),
+            (Placement::Unknown, Some(row)) if row.status != Creating => {
+                Ok(Some(self.wait_for_its_node(&row)))
+            }
+            (_, Some(row)) => self.choose(own, row).await,
+        }
+    }
+
+    /// Chooses a node for a deployment that runs nowhere.
+    async fn choose(&self, own: &Node, row: DeploymentRow) -> Result<Option<Done>, Failure> {
+        let (id, now) = (row.id, self.app.world.now());
+        let chosen = self.app.choose_node(own.id, now).await.map_err(|error| Failure(error.to_string()))?;
+        let chosen = chosen.map_or(own.id, |node| node.id);
+        match self.app.db.write(None, move |tx| nodes::place(tx, id, chosen)).await? {
+            Placement::On { node_id, .. } if node_id == own.id => Ok(None),
+            Placement::On { node_id, name } => {
+                tracing::info!(%id, node = name, "a deployment was placed on another node");
+                self.hand_over(id, node_id, &name, Some(row)).await.map(Some)
+            }
+            Placement::Unknown | Placement::Forgotten => Err(Failure("no node could be chosen".into())),
+        }
+    }
+
+    /// Leaves a deployment to its node, and says so while it is being made.
+    async fn hand_over(
+        &self,
+        id: Id,
+        node_id: Id,
+        name: &str,
+        row: Option<DeploymentRow>,
+    ) -> Result<Done, Failure> {
+        self.app.db.write(None, move |tx| nodes::place(tx, id, node_id)).await?;
+        let now = self.app.world.now();
+        let next = Next::At { at: now, reason: format!("It is left to node {name}.") };
+        Ok(match row {
+            Some(row) if row.status == Creating => {
+                let reason = format!("Being made on node {name}.");
+                record(&row, Verdict { status: row.status, reason, running: None }, next, now)
+            }
+            _ => Done { next, progressed: true, effect: None },
+        })
+    }
+
+    fn wait_for_its_node(&self, row: &DeploymentRow) -> Done {
+        let verdict = Verdict { status: Unknown, reason: NOBODY_HAS_IT.into(), running: None };
+        let next = Next::Again { reason: NOBODY_HAS_IT.into(), pace: Pace::Calm, no_later_than: None };
+        record(row, verdict, next, self.app.world.now())
+    }
+
+    /// Says which node a deployment is being made on.
+    pub(crate) fn naming_the_node(&self, verdict: Verdict) -> Verdict {
+        match self.app.node() {
+            Some(node) if verdict.status == Creating => {
+                let reason = match verdict.reason.as_str() {
+                    "" => format!("Being made on node {}.", node.name),
+                    reason => format!("Being made on node {}. {reason}", node.name),
+                };
+                Verdict { reason, ..verdict }
+            }
+            _ => verdict,
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Nodes: the machines that run environments, and which deployment runs on which of them.
+//!
+//! Functions here look at all organizations: a machine runs environments of any.
+
+use podium_api::{Id, Timestamp};
+use podium_db::{Conn, Result, Row, Tx, params, statements};
+
+use crate::columns::Columns;
+use crate::{deployments, work};
+
+macro_rules! node_columns {
+    () => {
+        "SELECT n.id, n.name, n.first_seen_at, n.last_seen_at, \
+         (SELECT COUNT(*) FROM placements p WHERE p.node_id = n.id) AS placed FROM nodes n"
+    };
+}
+
+statements! {
+    JOIN = "INSERT INTO nodes (id, name, first_seen_at, last_seen_at) VALUES ($1, $2, $3, $3) \
+        ON CONFLICT (id) DO UPDATE SET name = excluded.name, last_seen_at = excluded.last_seen_at";
+    SEEN = "UPDATE nodes SET last_seen_at = $2 WHERE id = $1";
+    LIST = concat!(node_columns!(), " ORDER BY n.name");
+    BY_NAME = concat!(node_columns!(), " WHERE n.name = $1");
+    CHOICE = concat!(node_columns!(), " WHERE n.last_seen_at >= $1 OR n.id = $2 ORDER BY placed, n.name LIMIT 1");
+    PLACEMENT = "SELECT p.node_id, n.name FROM placements p LEFT JOIN nodes n ON n.id = p.node_id \
+        WHERE p.deployment_id = $1";
+    PLACE = "INSERT INTO placements (deployment_id, node_id) VALUES ($1, $2) \
+        ON CONFLICT (deployment_id) DO UPDATE SET node_id = excluded.node_id WHERE placements.node_id = ''";
+    UNPLACE = "DELETE FROM placements WHERE deployment_id = $1";
+    KNOWN = "SELECT 1 FROM deployments WHERE id = $1 UNION SELECT 1 FROM work WHERE kind = $2 AND id = $1";
+    ELSEWHERE = "SELECT deployment_id FROM placements WHERE deployment_id IN ($1[]) AND node_id <> $2 AND node_id <> ''";
+    PLACED_ON = "SELECT deployment_id FROM placements WHERE node_id = $1";
+    KEEP_ONLY = "DELETE FROM nodes WHERE id <> $1";
+    FORGET = "DELETE FROM nodes WHERE id = $1";
+    LET_GO = "UPDATE placements SET node_id = '' WHERE node_id = $1";
+    UNKNOWN = "SELECT d.id FROM deployments d LEFT JOIN placements p ON p.deployment_id = d.id \
+        WHERE p.deployment_id IS NULL ORDER BY d.id";
+}
+
+/// A machine that runs environments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRow {
+    /// Its id, which is kept in its data directory.
+    pub id: Id,
+    /// Its name, for people.
+    pub name: String,
+    /// When it was first started.
+    pub first_seen_at: Timestamp,
+    /// When it last said that it is there.
+    pub last_seen_at: Timestamp,
+    /// How many deployments it runs.
+    pub deployments: i64,
+}
+
+/// Where a deployment runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Nobody has said yet.
+    Unknown,
+    /// On a node that was forgotten: another one is to be chosen.
+    Forgotten,
+    /// On this node.
+    On {
+        /// Its id.
+        node_id: Id,
+        /// Its name; empty where the node is not known.
+        name: String,
+    },
+}
+
+/// Makes a node known, or notes that it is there again; a name that another node has is a violated unique index.
+pub fn join(tx: &Tx, id: Id, name: &str, now: Timestamp) -> Result<()> {
+    tx.execute(&JOIN, params![id.as_str(), name, now.millis()])?;
+    Ok(())
+}
+
+/// Makes the only node known: one that was here before it is no more.
+pub fn join_alone(tx: &Tx, id: Id, name: &str, now: Timestamp) -> Result<()> {
+    tx.execute(&KEEP_ONLY, params![id.as_str()])?;
+    join(tx, id, name, now)
+}
+
+/// Notes that a node is there; says whether it is still known.
+pub fn seen(tx: &Tx, id: Id, now: Timestamp) -> Result<bool> {
+    Ok(tx.execute(&SEEN, params![id.as_str(), now.millis()])? == 1)
+}
+
+/// All nodes, by name.
+pub fn list(conn: &Conn) -> Result<Vec<NodeRow>> {
+    conn.query(&LIST, params![], read)
+}
+
+/// The node of a name.
+pub fn by_name(conn: &Conn, name: &str) -> Result<Option<NodeRow>> {
+    conn.query_opt(&BY_NAME, params![name], read)
+}
+
+/// The node that a new deployment goes to: of those seen since a time, and the one that asks, the one with the fewest.
+pub fn choice(conn: &Conn, seen_since: Timestamp, own: Id) -> Result<Option<NodeRow>> {
+    conn.query_opt(&CHOICE, params![seen_since.millis(), own.as_str()], read)
+}
+
+/// Where a deployment runs.
+pub fn placement(conn: &Conn, deployment_id: Id) -> Result<Placement> {
+    let found = conn.query_opt(&PLACEMENT, params![deployment_id.as_str()], |row| {
+        let name: Option<String> = row.get(1)?;
+        Ok(match row.id_opt(0)? {
+            Some(node_id) => Placement::On { node_id, name: name.unwrap_or_default() },
+            None => Placement::Forgotten,
+        })
+    })?;
+    Ok(found.unwrap_or(Placement::Unknown))
+}
+
+/// Places a deployment on a node unless it is placed already, and leaves its work to where it is; says where that is.
+pub fn place(tx: &Tx, deployment_id: Id, node_id: Id) -> Result<Placement> {
+    tx.execute(&PLACE, params![deployment_id.as_str(), node_id.as_str()])?;
+    let placement = placement(tx, deployment_id)?;
+    if let Placement::On { node_id, .. } = &placement {
+        work::give(tx, deployments::KIND, deployment_id, node_id.as_str())?;
+    }
+    Ok(placement)
+}
+
+/// Places on a node those of these deployments that nobody runs; says which are known to nobody.
+pub fn adopt(tx: &Tx, kept: &[Id], node_id: Id) -> Result<Vec<Id>> {
+    let mut strangers = Vec::new();
+    for id in kept {
+        let known = tx.query_opt(&KNOWN, params![id.as_str(), deployments::KIND], |_| Ok(()))?;
+        if known.is_none() {
+            strangers.push(*id);
+            continue;
+        }
+        place(tx, *id, node_id)?;
+    }
+    Ok(strangers)
+}
+
+/// Those of these deployments that run on another node.
+pub fn elsewhere(conn: &Conn, ids: &[Id], node_id: Id) -> Result<Vec<Id>> {
+    let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
+    conn.query(&ELSEWHERE, params![&ids, node_id.as_str()], |row| row.id(0))
+}
+
+/// Forgets where a deployment ran that is gone.
+pub fn unplace(tx: &Tx, deployment_id: Id) -> Result<()> {
+    tx.execute(&UNPLACE, params![deployment_id.as_str()])?;
+    Ok(())
+}
+
+/// Forgets a node, and asks the loops to choose another for each of its deployments; says how many that are.
+pub fn forget(tx: &Tx, node_id: Id, now: Timestamp) -> Result<usize> {
+    let placed: Vec<Id> = tx.query(&PLACED_ON, params![node_id.as_str()], |row| row.id(0))?;
+    tx.execute(&LET_GO, params![node_id.as_str()])?;
+    tx.execute(&FORGET, params![node_id.as_str()])?;
+    work::give_back(tx, deployments::KIND, node_id.as_str(), now)?;
+    placed.iter().try_for_each(|id| work::enqueue(tx, deployments::KIND, *id, now, now))?;
+    Ok(placed.len())
+}
+
+/// The deployments of which nobody has said where they run.
+pub fn unknown(conn: &Conn) -> Result<Vec<Id>> {
+    conn.query(&UNKNOWN, params![], |row| row.id(0))
+}
+
+/// Asks the loops to choose a node for these deployments, of which nobody has said where they run.
+pub fn let_go(tx: &Tx, ids: &[Id], now: Timestamp) -> Result<()> {
+    ids.iter().try_for_each(|id| {
+        tx.execute(&PLACE, params![id.as_str(), ""])?;
+        work::enqueue(tx, deployments::KIND, *id, now, now)
+    })
+}
+
+fn read(row: &Row<'_>) -> Result<NodeRow> {
+    Ok(NodeRow {
+        id: row.id(0)?,
+        name: row.get(1)?,
+        first_seen_at: row.time(2)?,
+        last_seen_at: row.time(3)?,
+        deployments: row.get(4)?,
+    })
+}
