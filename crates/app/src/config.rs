@@ -38,6 +38,8 @@ pub struct Config {
     pub mailer: Option<Mailer>,
     /// Whether secrets of environment objects may be shown to those who may change them.
     pub show_secrets: bool,
+    /// Whether the data plane runs images. Where it does not, deploys of images are refused.
+    pub runs_images: bool,
     /// Where the environments have origins of their own.
     pub environments: Environments,
 }
@@ -60,6 +62,7 @@ impl Config {
             upload_limit: 1 << 30,
             mailer: None,
             show_secrets: false,
+            runs_images: true,
             environments: Environments::Ports(18_000..=18_999),
         }
     }

@@ -55,6 +55,11 @@ impl Choice {
         }
     }
 
+    /// Whether it runs images: processes on this machine come from runtimes that are installed here.
+    pub(crate) fn runs_images(&self) -> bool {
+        self.kind != Kind::Local
+    }
+
     /// Opens the data plane.
     pub(crate) fn open(&self, app: &App, data_dir: &Path) -> Result<Arc<dyn DataPlane>, String> {
         self.check()?;
