@@ -55,6 +55,7 @@ use crate::{Answer, Changes, Cluster, DataPlane, Door, Environment, Fault, Line,
 
 /// What Airflow needs to know of this plane, in Python.
 const SUPPORT: &[(&str, &str)] = &[
+    ("airflow_local_settings.py", include_str!("local/airflow_local_settings.py")),
     ("podium_bundle.py", include_str!("local/podium_bundle.py")),
     ("podium_database.py", include_str!("local/podium_database.py")),
     ("webserver_config.py", include_str!("local/webserver_config.py")),

@@ -11,19 +11,21 @@ use crate::Hidden;
 /// The programs of an environment, in the order of their start.
 pub(super) fn programs(known: &Known<'_>, broker_port: u16, broker_password: &Hidden) -> Vec<Program> {
     let platform = settings::platform(known);
-    let limits = settings::limits(known);
-    let mut chosen = settings::chosen(known.environment);
-    chosen.retain(|key, _| !limits.contains_key(key));
+    let chosen = settings::chosen(known.environment);
+    let limits = settings::yielding(settings::limits(known), &chosen);
+    let mut of_components = chosen.clone();
+    of_components.retain(|key, _| !limits.contains_key(key));
     let metrics = settings::metrics(known.environment);
     // What people set never outranks what keeps the environment together.
-    let of_tasks = layered(&[&metrics, &chosen, &platform]);
+    let of_tasks = layered(&[&metrics, &of_components, &settings::yielding(platform.clone(), &chosen)]);
     let of_scheduler = layered(&[&of_tasks, &limits]);
-    let configuration: Variables = chosen
+    let configuration: Variables = of_components
         .iter()
         .filter(|(key, _)| settings::is_configuration(key))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
-    let of_web = layered(&[&metrics, &configuration, &platform, &settings::web(known)]);
+    let web = settings::web(known);
+    let of_web = layered(&[&metrics, &configuration, &settings::yielding(platform, &configuration), &web]);
     let airflow = known.runtime.program("airflow");
     let component = |name: &str, arguments: Vec<OsString>, variables: &Variables| Program {
         name: name.to_owned(),
@@ -38,10 +40,9 @@ pub(super) fn programs(known: &Known<'_>, broker_port: u16, broker_password: &Hi
     }
     if known.runtime.version.major() < 3 {
         let pid = known.place.temporary().join("webserver.pid");
-        let mut web = arguments(airflow.clone(), ["webserver", "--pid"]);
-        web.push(pid.into());
-        let of_web = layered(&[&of_tasks, &of_web]);
-        all.push(component("webserver", web, &of_web));
+        let mut webserver = arguments(airflow.clone(), ["webserver", "--pid"]);
+        webserver.push(pid.into());
+        all.push(component("webserver", webserver, &layered(&[&of_web, &of_tasks, &web])));
     } else {
         all.push(component("apiserver", arguments(airflow.clone(), ["api-server"]), &of_web));
     }

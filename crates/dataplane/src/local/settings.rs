@@ -1,11 +1,12 @@
 //! What an environment's processes are told, all of it by environment variables: none of it shows on a command line,
 //! and none of it is kept in a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
+use podium_domain::deployments::variables;
 use serde_json::Value;
 
 use super::code;
@@ -171,20 +172,50 @@ pub(super) fn web(known: &Known<'_>) -> Variables {
     all.0
 }
 
-/// What whoever runs or reads DAGs is told beside that: what the deployment and its environment objects set.
+/// What whoever runs or reads DAGs is told beside that: what the deployment and its environment objects set, and which
+/// of it is secret.
 pub(super) fn chosen(environment: &Environment) -> Variables {
     let objects = &environment.objects;
     let mut all = Variables::new();
-    for Setting { key, value } in objects.variables.iter().chain(&environment.variables) {
-        all.insert(key.clone(), value.clone());
+    let mut secret = BTreeSet::new();
+    let mut set = |name: String, setting: &Setting| {
+        if setting.is_secret {
+            secret.insert(name.clone())
+        } else {
+            secret.remove(&name)
+        };
+        all.insert(name, setting.value.clone());
+    };
+    for setting in objects.variables.iter().chain(&environment.variables) {
+        set(setting.key.clone(), setting);
     }
-    for Setting { key, value } in &objects.connections {
-        all.insert(format!("AIRFLOW_CONN_{}", key.to_uppercase()), value.clone());
+    for setting in &objects.connections {
+        set(format!("AIRFLOW_CONN_{}", setting.key.to_uppercase()), setting);
     }
-    for Setting { key, value } in &objects.airflow_variables {
-        all.insert(format!("AIRFLOW_VAR_{}", key.to_uppercase()), value.clone());
+    for setting in &objects.airflow_variables {
+        set(format!("AIRFLOW_VAR_{}", setting.key.to_uppercase()), setting);
+    }
+    if !secret.is_empty() {
+        let names: Vec<&str> = secret.iter().map(String::as_str).collect();
+        all.insert("PODIUM_SECRET_VARIABLES".into(), Hidden::new(names.join(",")));
     }
     all
+}
+
+/// What the platform tells, as far as people may not tell otherwise: what is accepted of them is honoured.
+pub(super) fn yielding(told: Variables, chosen: &Variables) -> Variables {
+    let heard = |(name, ours): (String, Hidden)| {
+        let theirs = chosen.get(&name).filter(|_| variables::refused(&name).is_none());
+        let value = match theirs {
+            Some(theirs) if name == "PYTHONPATH" => {
+                Hidden::new(format!("{}:{}", ours.reveal(), theirs.reveal()))
+            }
+            Some(theirs) => theirs.clone(),
+            None => ours,
+        };
+        (name, value)
+    };
+    told.into_iter().map(heard).collect()
 }
 
 /// Where metrics go; by the standard variables of OpenTelemetry, which Airflow follows.
