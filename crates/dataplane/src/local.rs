@@ -16,14 +16,17 @@ mod keeper;
 mod layout;
 mod lines;
 mod locks;
+mod metadata;
 mod offsets;
 mod options;
 mod pace;
 mod plane;
+mod postgres;
 mod process;
 mod program;
 mod python;
 mod runtimes;
+mod server_url;
 mod services;
 mod settings;
 mod state;
@@ -44,7 +47,8 @@ use self::health::Probes;
 pub use self::isolation::confine;
 use self::keeper::{Keeper, Order};
 use self::layout::Layout;
-pub use self::options::{Broker, Options};
+pub use self::metadata::Metadata;
+pub use self::options::{AirflowDatabase, Broker, Options};
 use self::pace::Pace;
 use self::plane::Plane;
 pub use self::services::{Archive, Archives, Keys, Logs, Services};
@@ -82,6 +86,11 @@ impl Local {
         let layout = Layout::make(&options.directory).map_err(broken)?;
         for (name, text) in SUPPORT {
             layout::write_whole(&layout.support().join(name), text.as_bytes(), 0o644).map_err(broken)?;
+        }
+        if options.database == AirflowDatabase::Private
+            && let Some(why) = postgres::Cluster::why_not(&options.directory)
+        {
+            return Err(format!("--airflow-database private is not possible here: {why}"));
         }
         let clock = Arc::clone(&services.clock);
         let clusters = Simulated::kept_in(options.directory.join("clusters"), clock).map_err(broken)?;
@@ -188,6 +197,7 @@ impl Drop for Local {
     /// Ends the keepers, and nothing that they keep.
     fn drop(&mut self) {
         self.plane.keepers().clear();
+        self.plane.databases.cluster.leave();
     }
 }
 
@@ -205,7 +215,8 @@ fn free_slot(plane: &Plane) -> std::io::Result<u32> {
     for id in plane.layout.known()? {
         taken.extend(State::read(&plane.layout.environment(id).state())?.map(|state| state.slot));
     }
-    Ok((1..).find(|slot| !taken.contains(slot)).unwrap_or(u32::MAX))
+    let free = (1..layout::DATABASE_SLOT).find(|slot| !taken.contains(slot));
+    free.ok_or_else(|| std::io::Error::other("this machine has as many environments as it has users for"))
 }
 
 impl DataPlane for Local {

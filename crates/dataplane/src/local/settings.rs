@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::code;
 use super::layout::Place;
 use super::runtimes::Runtime;
+use super::server_url;
 use super::tasks::Tasks;
 use crate::{Environment, Hidden, Setting};
 
@@ -98,6 +99,14 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
     all.airflow("core", "dags_folder", text(&code::dags(place).join("current")));
     all.secret("database", "sql_alchemy_conn", known.database);
     all.airflow("database", "load_default_connections", "False");
+    if known.database.reveal().starts_with("postgresql") {
+        // Idle processes hold few connections, and none opens many: the server has so many for all environments.
+        all.airflow("database", "sql_alchemy_pool_size", "3");
+        all.airflow("database", "sql_alchemy_max_overflow", "7");
+    }
+    if let Some(url) = server_url::asynchronous(known.database.reveal()) {
+        all.airflow("database", "sql_alchemy_conn_async", url);
+    }
     all.airflow("logging", "base_log_folder", text(&place.task_logs()));
     all.airflow("usage_data_collection", "enabled", "False");
     if let Some(celery) = &known.tasks.celery {

@@ -59,8 +59,9 @@ impl Tasks {
         if major < 3 && is_sqlite {
             tasks.is_sequential = true;
             tasks.note = Some(
-                "Tasks run one after the other: this runtime allows no more with SQLite. Give the server \
-                 --airflow-database-url, or deploy a runtime of the 3.x line."
+                "Tasks run one after the other: this runtime allows no more with SQLite. Install PostgreSQL on this \
+                 machine, or give the server --airflow-database, and make the deployment anew; or deploy a runtime of \
+                 the 3.x line."
                     .into(),
             );
             return tasks;

@@ -6,7 +6,7 @@ mod ending;
 mod moving;
 mod removing;
 mod returning;
-mod services;
+pub(super) mod services;
 mod waiting;
 
 pub(super) use self::bed::fresh_id;

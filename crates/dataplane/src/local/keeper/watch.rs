@@ -185,8 +185,9 @@ impl Keeper {
             };
             (program.name.clone(), health)
         };
+        let database = self.database_trouble().map(|why| ("database".to_owned(), Err(why)));
         Look {
-            healths: prepared.programs.iter().map(health).collect(),
+            healths: prepared.programs.iter().map(health).chain(database).collect(),
             answered: heard.is_ok().then_some(web).flatten(),
             warmed: (heard.is_ok() && is_warm.is_ok()).then_some(web).flatten(),
         }
