@@ -24,7 +24,7 @@ use crate::Hidden;
 static TEMPLATES: Mutex<()> = Mutex::const_new(());
 
 /// The most connections that one environment has to the plane's own server, so that none takes them all.
-pub(super) const CONNECTIONS_OF_ONE: u32 = 80;
+pub(super) const CONNECTIONS_OF_ONE: u32 = 150;
 
 /// Where the metadata databases are.
 pub(super) struct Databases {

@@ -33,8 +33,8 @@ use crate::Hidden;
 
 /// The role that everything of the cluster belongs to.
 const ADMIN: &str = "podium";
-/// Connections that the server takes: an idle environment has about five, a busy one twenty.
-const CONNECTIONS: u32 = 500;
+/// Connections that the server takes: an idle environment has about five, a busy one some tens.
+const CONNECTIONS: u32 = 800;
 /// How long a start may take: after a crash the log is replayed.
 const STARTING: Duration = Duration::from_secs(120);
 /// How often it is looked whether the server is ready.

@@ -80,7 +80,7 @@ async fn a_database_on_the_planes_own_server_is_saved_and_brought_back_elsewhere
     };
     assert_eq!(ask("SELECT id FROM run"), "42");
     assert_eq!(ask("ALTER TABLE run ADD COLUMN more int"), "", "it owns the table");
-    assert_eq!(ask("SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user"), "80");
+    assert_eq!(ask("SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user"), "150");
     metadata.close().await;
     for plane in [&here, &there] {
         let data = fs::canonicalize(plane.path().join("data/local")).unwrap();

@@ -70,7 +70,7 @@ async fn a_server_of_ones_own_is_private_and_is_taken_over_by_the_next_start() {
     let ask_it = |statement: &str| ask(&first, "secret-of-the-admin", statement);
     assert_eq!(ask_it("SHOW listen_addresses").as_deref(), Ok(""));
     assert_eq!(ask_it("SHOW fsync").as_deref(), Ok("on"));
-    assert_eq!(ask_it("SHOW max_connections").as_deref(), Ok("500"));
+    assert_eq!(ask_it("SHOW max_connections").as_deref(), Ok("800"));
     let wrong = ask(&first, "a guess", "SELECT 1").unwrap_err();
     assert!(wrong.contains("password authentication failed"), "{wrong}");
     ask_it("CREATE TABLE kept (name text); INSERT INTO kept VALUES ('here')").unwrap();
