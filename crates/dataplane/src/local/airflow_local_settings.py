@@ -12,12 +12,12 @@ import sys
 
 __all__ = []
 
-# Each line of releases keeps its masker elsewhere; some have one for the core and one for tasks.
+# Each line of releases keeps its masker elsewhere, and the newest have one for the core and one for tasks. The first
+# of these that is there counts: others are older names of the same.
 _MASKERS = (
-    "airflow.utils.log.secrets_masker",
-    "airflow.sdk.execution_time.secrets_masker",
-    "airflow._shared.secrets_masker",
-    "airflow.sdk._shared.secrets_masker",
+    ("airflow._shared.secrets_masker", "airflow.sdk._shared.secrets_masker"),
+    ("airflow.sdk.execution_time.secrets_masker",),
+    ("airflow.utils.log.secrets_masker",),
 )
 
 
@@ -31,14 +31,36 @@ def _values():
 
 
 def _mask(values):
-    for place in _MASKERS:
+    for places in _MASKERS:
         try:
-            masker = importlib.import_module(place)
-            for value in values:
-                masker.mask_secret(value)
-        except Exception:  # noqa: BLE001, S112
+            maskers = [importlib.import_module(place) for place in places]
+        except ImportError:
             # Not in this release.
             continue
+        for masker in maskers:
+            try:
+                for value in values:
+                    masker.mask_secret(value)
+            except Exception:  # noqa: BLE001, S110
+                # Not yet: older ones make their masker when they set up logging.
+                pass
+        return
+
+
+def _mask_later(values):
+    """Masks again once logging is set up, which comes after the loading of this module."""
+    from airflow import settings
+
+    set_up = getattr(settings, "configure_logging", None)
+    if set_up is None:
+        return
+
+    def configure_logging(*args, **kwargs):
+        done = set_up(*args, **kwargs)
+        _mask(values)
+        return done
+
+    settings.configure_logging = configure_logging
 
 
 def _load_own():
@@ -59,4 +81,5 @@ def _load_own():
 _secret = list(_values())
 if _secret:
     _mask(_secret)
+    _mask_later(_secret)
 _load_own()
