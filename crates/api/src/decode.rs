@@ -20,6 +20,9 @@ pub const MAY_BE_EMPTY: &str = "x-may-be-empty";
 /// Names the fields that an object lacks and another of its kind has: known, and refused unless blank.
 pub const SIBLINGS: &str = "x-sibling-fields";
 
+/// Marks an object in variants that is taken without its tag, too: whoever reads it knows which one is meant.
+pub const MAY_LACK_TAG: &str = "x-may-lack-tag";
+
 /// A schema made ready for checking values.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the fields are the keywords of JSON Schema")]
@@ -85,9 +88,13 @@ impl Check {
             let tag = schema["discriminator"]["propertyName"].as_str().unwrap_or_default().to_owned();
             let variant = |(word, name): (&String, &Value)| {
                 let name = name.as_str().and_then(|r| r.rsplit('/').next()).unwrap_or_default();
-                (word.clone(), fields(&schemas[name], schemas))
+                let mut fields = fields(&schemas[name], schemas);
+                let is_tag = |field: &&mut Field| field.name == tag && schema[MAY_LACK_TAG] == true;
+                fields.iter_mut().filter(is_tag).for_each(|field| field.required = false);
+                (word.clone(), fields)
             };
-            return (Self::Union { tag, variants: mapping.iter().map(variant).collect() }, false);
+            let variants = mapping.iter().map(variant).collect();
+            return (Self::Union { tag, variants }, false);
         }
         let number = |key: &str| schema[key].as_u64();
         let check = match schema["type"].as_str() {

@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::decode::SIBLINGS;
+use crate::decode::{MAY_LACK_TAG, SIBLINGS};
 
 /// A request that comes in variants.
 pub trait Union: JsonSchema {
@@ -17,6 +17,8 @@ pub trait Union: JsonSchema {
     const TAG: &'static str;
     /// The variants.
     const VARIANTS: &'static [Variant];
+    /// Whether it is taken without its tag although the document requires it.
+    const MAY_LACK_TAG: bool = false;
 }
 
 /// A variant of a request.
@@ -63,7 +65,11 @@ impl<T: Union> JsonSchema for OneOf<T> {
             mapping.insert(variant.word.into(), reference.into());
         }
         let discriminator = json!({ "propertyName": T::TAG, "mapping": mapping });
-        json_schema!({ "type": "object", "oneOf": options, "discriminator": discriminator })
+        let mut schema = json_schema!({ "type": "object", "oneOf": options, "discriminator": discriminator });
+        if T::MAY_LACK_TAG {
+            schema.insert(MAY_LACK_TAG.into(), true.into());
+        }
+        schema
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Config {
     pub mailer: Option<Mailer>,
     /// Whether secrets of environment objects may be shown to those who may change them.
     pub show_secrets: bool,
+    /// Whether the data plane runs images. Where it does not, deploys of images are refused.
+    pub runs_images: bool,
     /// Where the environments have origins of their own.
     pub environments: Environments,
     /// Whether browsers may sign in where others can read along: without encryption, beyond this machine.
@@ -69,6 +71,7 @@ impl Config {
             reserve: Reserve::default(),
             mailer: None,
             show_secrets: false,
+            runs_images: true,
             environments: Environments::Ports(18_000..=18_999),
             allow_insecure_sign_in: false,
         }

@@ -8,7 +8,7 @@ use podium_api::deploys::{
     CreateDeployRequest, Deploy, DeployGit, DeployRollbackRequest, DeploysPaginated, FinalizeDeployRequest,
     ListDeploys, UpdateDeployRequest,
 };
-use podium_api::enums::DeployStatus;
+use podium_api::enums::{DeployStatus, DeploymentStatus};
 use podium_api::path::{OfDeploy, OfDeployment};
 use podium_api::{Id, Many, Nothing, One};
 use podium_db::{Conn, Tx};
@@ -67,7 +67,7 @@ pub async fn create(
             kind: body.kind,
             status: DeployStatus::Initialized,
             image_tag: image_tag.clone(),
-            details: rules::new(&body, &deployment.spec)?,
+            details: rules::new(&body, &deployment.spec, cx.app().config.runs_images)?,
             stamp: stamp.clone(),
         };
         deploys::insert(tx, &row)?;
@@ -139,6 +139,7 @@ pub async fn finalize(
                 image_tag: &row.image_tag,
                 details: &row.details,
                 uploaded: &uploaded,
+                runs_images: cx.app().config.runs_images,
             };
             let (outcome, versions) = rules::outcome(waiting, &body, &deployment.spec)?;
             let reason = "A deploy is rolling out.";
@@ -226,7 +227,10 @@ fn want(
     git: Option<DeployGit>,
     reason: &str,
 ) -> Result<DeploymentRow> {
-    let mut deployment = DeploymentRow { status_reason: reason.to_owned(), ..changed(cx, deployment) };
+    let mut deployment = changed(cx, deployment);
+    if deployment.status == DeploymentStatus::Deploying {
+        reason.clone_into(&mut deployment.status_reason);
+    }
     rules::apply(&mut deployment.spec, deploy_id, outcome, git);
     deployments::update(tx, &deployment, &names::fold(&deployment.name))?;
     cx.changed(tx, deployments::KIND, deployment.id, deployment.stamp.version)?;

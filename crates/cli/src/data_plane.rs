@@ -18,9 +18,19 @@ pub(crate) struct Choice {
     /// Interpreter of the local data plane; the default is the best one that this machine has.
     #[arg(long, env = "PODIUM_PYTHON")]
     python: Option<PathBuf>,
-    /// PostgreSQL server for the metadata databases of local environments, with the right to make databases and roles;
-    /// the default is a SQLite file each.
-    #[arg(long, env = "PODIUM_AIRFLOW_DATABASE_URL", hide_env_values = true)]
+    /// Where the metadata databases of new local environments are made: `sqlite` (a file each), `private` (a PostgreSQL
+    /// server of the installation's own) or the URL of a PostgreSQL server, with the right to make databases and roles.
+    /// The default is `private` where PostgreSQL is installed, else `sqlite`.
+    #[arg(long, env = "PODIUM_AIRFLOW_DATABASE", hide_env_values = true, value_name = "sqlite|private|URL")]
+    airflow_database: Option<String>,
+    /// The same for a URL, as it was called before.
+    #[arg(
+        long,
+        env = "PODIUM_AIRFLOW_DATABASE_URL",
+        hide_env_values = true,
+        hide = true,
+        conflicts_with = "airflow_database"
+    )]
     airflow_database_url: Option<String>,
     /// Broker of Celery workers on this machine; the default is a redis-server of its own for each environment that has
     /// several queues, where that program is installed.
@@ -65,6 +75,11 @@ impl Choice {
         }
     }
 
+    /// Whether it runs images: processes on this machine come from runtimes that are installed here.
+    pub(crate) fn runs_images(&self) -> bool {
+        self.kind != Kind::Local
+    }
+
     /// Opens the data plane.
     pub(crate) fn open(&self, app: &App, data_dir: &Path) -> Result<Arc<dyn DataPlane>, String> {
         match self.kind {
@@ -75,20 +90,33 @@ impl Choice {
 
     #[cfg(target_os = "linux")]
     fn local(&self, app: &App, data_dir: &Path) -> Result<Arc<dyn DataPlane>, String> {
-        use podium_dataplane::Hidden;
-        use podium_dataplane::local::{Broker, Local, Options};
+        use podium_dataplane::local::Local;
 
-        let options = Options {
+        Ok(Arc::new(Local::open(self.options(app, data_dir)?, podium_reconcile::services(app))?))
+    }
+
+    /// How environments run on this machine.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn options(
+        &self,
+        app: &App,
+        data_dir: &Path,
+    ) -> Result<podium_dataplane::local::Options, String> {
+        use podium_dataplane::Hidden;
+        use podium_dataplane::local::{AirflowDatabase, Broker, Options};
+
+        let asked = self.airflow_database.as_ref().or(self.airflow_database_url.as_ref());
+        let database = asked.map_or(Ok(AirflowDatabase::Best), |asked| asked.parse());
+        Ok(Options {
             directory: data_dir.join(crate::data_dir::LOCAL),
             public_url: app.config.public_url.clone(),
             python: self.python.clone(),
-            database_url: self.airflow_database_url.clone().map(Hidden::new),
+            database: database.map_err(|why| format!("--airflow-database: {why}"))?,
             broker: Broker::find(self.broker_url.clone().map(Hidden::new)),
             launcher: std::env::current_exe().ok(),
             disk_reserve: app.config.reserve.bytes,
             runtime_retention_days: Some(self.runtime_retention_days),
-        };
-        Ok(Arc::new(Local::open(options, podium_reconcile::services(app))?))
+        })
     }
 
     #[cfg(not(target_os = "linux"))]

@@ -221,6 +221,7 @@ impl Serve {
         config.connections = self.database_connections;
         config.log_retention = Duration::from_hours(24 * u64::from(self.log_retention_days));
         config.show_secrets = self.allow_show_secrets;
+        config.runs_images = self.data_plane.runs_images();
         config.environments = match &self.environments_domain {
             Some(domain) => Environments::Domain(domain.clone()),
             None => Environments::Ports(self.environment_ports.clone()),

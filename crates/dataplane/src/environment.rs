@@ -93,6 +93,8 @@ pub struct Setting {
     pub key: String,
     /// The value.
     pub value: Hidden,
+    /// Whether it is to be hidden from logs.
+    pub is_secret: bool,
 }
 
 /// Who a deployment is, beside what is wanted of it.

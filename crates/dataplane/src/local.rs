@@ -18,14 +18,17 @@ mod keeper;
 mod layout;
 mod lines;
 mod locks;
+mod metadata;
 mod offsets;
 mod options;
 mod pace;
 mod plane;
+mod postgres;
 mod process;
 mod program;
 mod python;
 mod runtimes;
+mod server_url;
 mod services;
 mod settings;
 mod socket;
@@ -50,7 +53,8 @@ use self::health::Probes;
 pub use self::isolation::confine;
 use self::keeper::{Keeper, Order};
 use self::layout::Layout;
-pub use self::options::{Broker, Options};
+pub use self::metadata::Metadata;
+pub use self::options::{AirflowDatabase, Broker, Options};
 use self::pace::Pace;
 use self::plane::Plane;
 use self::process::numbers;
@@ -65,6 +69,7 @@ use crate::{
 
 /// What Airflow needs to know of this plane, in Python.
 const SUPPORT: &[(&str, &str)] = &[
+    ("airflow_local_settings.py", include_str!("local/airflow_local_settings.py")),
     ("podium_airflow/__init__.py", include_str!("local/podium_airflow/__init__.py")),
     ("podium_airflow/auth.py", include_str!("local/podium_airflow/auth.py")),
     ("podium_airflow/executors.py", include_str!("local/podium_airflow/executors.py")),
@@ -97,6 +102,11 @@ impl Local {
         carrying::first_start(&options.directory, &layout)?;
         for (name, text) in SUPPORT {
             layout.write_support(name, text).map_err(broken)?;
+        }
+        if options.database == AirflowDatabase::Private
+            && let Some(why) = postgres::Cluster::why_not(&options.directory)
+        {
+            return Err(format!("--airflow-database private is not possible here: {why}"));
         }
         let clock = Arc::clone(&services.clock);
         let clusters = Simulated::kept_in(options.directory.join("clusters"), clock).map_err(broken)?;
@@ -204,6 +214,7 @@ impl Drop for Local {
     /// Ends the keepers, and nothing that they keep.
     fn drop(&mut self) {
         self.plane.keepers().clear();
+        self.plane.databases.cluster.leave();
     }
 }
 
@@ -221,7 +232,8 @@ fn free_slot(plane: &Plane) -> std::io::Result<u32> {
     for id in plane.layout.known()? {
         taken.extend(State::read(&plane.layout.environment(id).state())?.map(|state| state.slot));
     }
-    Ok((1..).find(|slot| !taken.contains(slot)).unwrap_or(u32::MAX))
+    let free = (1..layout::DATABASE_SLOT).find(|slot| !taken.contains(slot));
+    free.ok_or_else(|| std::io::Error::other("this machine has as many environments as it has users for"))
 }
 
 impl DataPlane for Local {

@@ -38,21 +38,21 @@ pub struct Checker {
     gzip: MultiGzDecoder<Tar>,
     begins: Vec<u8>,
     bytes: u64,
-    limit: u64,
+    limits: Limits,
 }
 
 impl Checker {
     /// Nothing has arrived yet.
     pub fn new(limits: Limits) -> Self {
         let gzip = MultiGzDecoder::new(Tar::new(limits));
-        Self { gzip, begins: Vec::with_capacity(MAGIC.len()), bytes: 0, limit: limits.bytes }
+        Self { gzip, begins: Vec::with_capacity(MAGIC.len()), bytes: 0, limits }
     }
 
     /// Takes the next bytes. After a refusal there is nothing more to ask.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Refused> {
         self.bytes += bytes.len() as u64;
-        if self.bytes > self.limit {
-            return Err(Refused::TooLarge(self.limit));
+        if self.bytes > self.limits.bytes {
+            return Err(Refused::TooLarge(self.limits.bytes));
         }
         let missing = MAGIC.len() - self.begins.len();
         self.begins.extend(bytes.iter().take(missing));
@@ -70,6 +70,11 @@ impl Checker {
         self.gzip.try_finish().map_err(|_| self.reason())?;
         let tar = self.gzip.get_mut();
         tar.finish()?;
+        // Judged by the whole: which part of it compresses well does not matter.
+        let most = self.limits.unpacked_of(self.bytes);
+        if tar.bytes() > most {
+            return Err(Refused::UnpacksTooMuch { bytes: self.bytes, most });
+        }
         Ok(Contents { bytes: self.bytes, unpacked: tar.bytes(), entries: tar.entries() })
     }
 

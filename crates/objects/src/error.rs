@@ -34,6 +34,14 @@ pub enum Refused {
     /// More bytes than may be unpacked.
     #[error("it unpacks to more than {0} bytes")]
     UnpacksTooLarge(u64),
+    /// More bytes than an archive of its size may unpack to.
+    #[error("it unpacks to more than {most} bytes, the most for an archive of {bytes} bytes")]
+    UnpacksTooMuch {
+        /// Bytes as they were sent.
+        bytes: u64,
+        /// What they may unpack to.
+        most: u64,
+    },
     /// More entries than may be unpacked.
     #[error("it has more than {0} entries")]
     TooManyEntries(u64),

@@ -18,7 +18,14 @@ pub(crate) async fn environment(
     is_hibernating: bool,
 ) -> Result<Environment, String> {
     let opened = open_variables(app, row.id, &row.spec).map_err(|error| error.to_string())?;
-    let variables = opened.into_iter().map(|(key, value)| setting(key, value.to_string())).collect();
+    let is_secret = |name: &str| {
+        row.spec.environment_variables.iter().any(|known| known.key == name && known.secret.is_some())
+    };
+    let variables = opened.into_iter().map(|(key, value)| {
+        let is_secret = is_secret(&key);
+        Setting { key, value: Hidden::new(value.to_string()), is_secret }
+    });
+    let variables = variables.collect();
     let identity = Identity {
         id: row.id,
         organization_id: row.organization_id,
@@ -45,7 +52,12 @@ async fn objects(app: &App, row: &DeploymentRow) -> Result<Objects, String> {
     let resolved = resolved.map_err(|error| error.to_string())?;
     let settings = |kind: EnvironmentObjectType| {
         let of_kind = resolved.iter().filter(|given| given.object.object_type == kind);
-        of_kind.map(|given| setting(given.key.clone(), text(kind, given))).collect::<Vec<Setting>>()
+        let setting = |given: &Resolved<Value, ObjectRow>| Setting {
+            key: given.key.clone(),
+            value: Hidden::new(text(kind, given)),
+            is_secret: given.object.is_secret,
+        };
+        of_kind.map(setting).collect::<Vec<Setting>>()
     };
     Ok(Objects {
         variables: settings(EnvironmentObjectType::EnvironmentVariable),
@@ -64,8 +76,4 @@ fn text(kind: EnvironmentObjectType, given: &Resolved<Value, ObjectRow>) -> Stri
             airflow::value(&given.values)
         }
     }
-}
-
-fn setting(key: String, value: String) -> Setting {
-    Setting { key, value: Hidden::new(value) }
 }

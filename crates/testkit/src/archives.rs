@@ -9,6 +9,11 @@ const BLOCK: usize = 512;
 
 /// A tar archive of these files, compressed with gzip.
 pub fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+    gzip(&tar(files))
+}
+
+/// A tar archive of these files.
+pub fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut tar = Vec::new();
     for (name, content) in files {
         tar.extend(header(name, content.len()));
@@ -16,12 +21,12 @@ pub fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
         tar.resize(tar.len().next_multiple_of(BLOCK), 0);
     }
     tar.extend([0; 2 * BLOCK]);
-    gzip(&tar)
+    tar
 }
 
 /// Bytes, compressed with gzip.
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory can be written")
 }
 

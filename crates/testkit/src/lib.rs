@@ -16,7 +16,7 @@ mod things;
 pub use actors::Actor;
 pub use answer::Answer;
 pub use app::{Call, Coming, START, TestApp};
-pub use archives::{archive, gzip};
+pub use archives::{archive, gzip, tar};
 pub use databases::{Database, Engine, lose_sight_of_node};
 pub use things::role;
 

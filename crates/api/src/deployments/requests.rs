@@ -93,7 +93,7 @@ pub struct CreateDeploymentRequest {
 pub struct UpdateDeploymentRequest {
     /// Where it runs, which does not change.
     #[serde(rename = "type")]
-    pub kind: DeploymentType,
+    pub kind: Option<DeploymentType>,
     /// Its name, unique in the workspace.
     #[schemars(length(min = 1, max = 500))]
     pub name: String,
@@ -200,26 +200,27 @@ impl Union for CreateDeploymentRequest {
 
 impl Union for UpdateDeploymentRequest {
     const TAG: &'static str = "type";
+    const MAY_LACK_TAG: bool = true;
     const VARIANTS: &'static [Variant] = &[
         Variant {
             word: "STANDARD",
             name: "UpdateStandardDeploymentRequest",
             without: OF_HYBRID,
-            required: &["isHighAvailability", "schedulerSize"],
+            required: &["type", "isHighAvailability", "schedulerSize"],
             fields: no_fields,
         },
         Variant {
             word: "DEDICATED",
             name: "UpdateDedicatedDeploymentRequest",
             without: OF_HYBRID,
-            required: &["isHighAvailability", "schedulerSize"],
+            required: &["type", "isHighAvailability", "schedulerSize"],
             fields: no_fields,
         },
         Variant {
             word: "HYBRID",
             name: "UpdateHybridDeploymentRequest",
             without: NOT_OF_HYBRID,
-            required: &["scheduler"],
+            required: &["type", "scheduler"],
             fields: |_| vec![("executor", hybrid_executor())],
         },
     ];

@@ -31,7 +31,7 @@ impl Local {
             }
         }
         let user = match self.plane.ground().await {
-            Ok(ground) => ground.mode.of_environment(state.slot, Vec::new(), Vec::new()).user(),
+            Ok(ground) => ground.mode.user_of(state.slot),
             Err(_) => None,
         };
         Strays::of(id, user, &self.plane.cgroups).end().await;

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use flate2::read::GzDecoder;
+use flate2::read::MultiGzDecoder;
 use podium_api::Id;
 use podium_domain::deployments::Bundle;
 
@@ -14,6 +14,9 @@ use super::services::{Archive, Archives};
 
 /// The version of a deployment that has no DAGs yet.
 const EMPTY: &str = "none";
+
+/// The folder of an archive that the DAGs are in, where there is one of this name. `podium_bundle.py` knows it too.
+const ROOT: &str = "dags";
 
 /// How many versions are kept for runs that began with them.
 const KEPT: usize = 20;
@@ -30,7 +33,7 @@ pub(super) async fn bring_dags(
     place: &Place,
     version: Option<&str>,
 ) -> Result<(), String> {
-    bring(archives, id, &dags(place), version).await
+    bring(archives, id, &dags(place), version, Some(ROOT)).await
 }
 
 /// Brings all bundles to their versions, each at its mount path in Airflow's home, and drops those that are gone.
@@ -42,7 +45,7 @@ pub(super) async fn bring_bundles(
 ) -> Result<(), String> {
     let folder = |mount_path: &str| place.code().join("bundles").join(encoded(mount_path));
     for bundle in bundles {
-        bring(archives, id, &folder(&bundle.mount_path), Some(&bundle.version)).await?;
+        bring(archives, id, &folder(&bundle.mount_path), Some(&bundle.version), None).await?;
         let at = place.home().join(&bundle.mount_path);
         mount(&folder(&bundle.mount_path).join("current"), &at)
             .map_err(|error| format!("the bundle at {} cannot be mounted: {error}", bundle.mount_path))?;
@@ -57,7 +60,13 @@ pub(super) async fn bring_bundles(
     Ok(())
 }
 
-async fn bring(archives: &dyn Archives, id: Id, folder: &Path, version: Option<&str>) -> Result<(), String> {
+async fn bring(
+    archives: &dyn Archives,
+    id: Id,
+    folder: &Path,
+    version: Option<&str>,
+    root: Option<&'static str>,
+) -> Result<(), String> {
     let name = version.unwrap_or(EMPTY).to_owned();
     let archive = match version {
         Some(version) if !folder.join("versions").join(version).exists() => {
@@ -67,14 +76,15 @@ async fn bring(archives: &dyn Archives, id: Id, folder: &Path, version: Option<&
         _ => None,
     };
     let folder = folder.to_owned();
-    let placed = tokio::task::spawn_blocking(move || switch(&folder, &name, archive)).await;
+    let placed = tokio::task::spawn_blocking(move || switch(&folder, &name, archive, root)).await;
     placed
         .map_err(|error| error.to_string())?
         .map_err(|error| format!("the code cannot be unpacked: {error}"))
 }
 
-/// Unpacks a version beside the others and makes it the current one.
-fn switch(folder: &Path, version: &str, archive: Option<Archive>) -> io::Result<()> {
+/// Unpacks a version beside the others and makes it the current one. Where it has a folder of the name `root`, that
+/// folder is what is current.
+fn switch(folder: &Path, version: &str, archive: Option<Archive>, root: Option<&str>) -> io::Result<()> {
     let versions = folder.join("versions");
     let target = versions.join(version);
     make_readable(&versions)?;
@@ -90,14 +100,19 @@ fn switch(folder: &Path, version: &str, archive: Option<Archive>) -> io::Result<
         }
         fs::rename(&draft, &target)?;
     }
-    point(&folder.join("current"), &Path::new("versions").join(version))?;
+    let is_folder = |path: &Path| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
+    let mut current = Path::new("versions").join(version);
+    if let Some(root) = root.filter(|root| is_folder(&target.join(root))) {
+        current.push(root);
+    }
+    point(&folder.join("current"), &current)?;
     forget_old(&versions, version)
 }
 
 /// Unpacks an archive that was checked when it was received. Files get the present time, so that Airflow sees them as
 /// new, and can be read by everybody who can reach them.
 fn unpack(archive: Archive, into: &Path) -> io::Result<()> {
-    let mut archive = tar::Archive::new(GzDecoder::new(archive));
+    let mut archive = tar::Archive::new(MultiGzDecoder::new(archive));
     archive.set_preserve_mtime(false);
     archive.set_preserve_permissions(false);
     archive.unpack(into)?;

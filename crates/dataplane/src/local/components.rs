@@ -10,19 +10,32 @@ use crate::Hidden;
 /// The programs of an environment, in the order of their start.
 pub(super) fn programs(known: &Known<'_>, broker_port: u16, broker_password: &Hidden) -> Vec<Program> {
     let platform = settings::platform(known);
-    let limits = settings::limits(known);
-    let mut chosen = settings::chosen(known.environment);
-    chosen.retain(|key, _| !limits.contains_key(key));
+    let chosen = settings::chosen(known.environment);
+    let limits = settings::yielding(settings::limits(known), &chosen);
+    let mut of_components = chosen.clone();
+    of_components.retain(|key, _| !limits.contains_key(key));
     let metrics = settings::metrics(known.environment);
     // What people set never outranks what keeps the environment together.
-    let of_tasks = layered(&[&metrics, &chosen, &platform, &settings::links(known)]);
+    let of_tasks = layered(&[
+        &metrics,
+        &of_components,
+        &settings::yielding(platform.clone(), &chosen),
+        &settings::links(known),
+    ]);
     let of_scheduler = layered(&[&of_tasks, &limits]);
-    let configuration: Variables = chosen
+    let configuration: Variables = of_components
         .iter()
         .filter(|(key, _)| settings::is_configuration(key))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
-    let of_web = layered(&[&metrics, &configuration, &platform, &settings::web(known)]);
+    let web = settings::web(known);
+    let of_web = layered(&[
+        &metrics,
+        &configuration,
+        &settings::yielding(platform, &configuration),
+        &settings::place(known),
+        &web,
+    ]);
     let launch = |rest: &[&str]| -> Vec<OsString> {
         let program = [known.runtime.program("python"), known.support.join("podium_launch.py")];
         program.into_iter().map(OsString::from).chain(rest.iter().map(OsString::from)).collect()
@@ -41,10 +54,11 @@ pub(super) fn programs(known: &Known<'_>, broker_port: u16, broker_password: &Hi
     }
     if known.runtime.version.major() < 3 {
         let pid = known.place.temporary().join("webserver.pid");
-        let mut web = launch(&["webserver", "--pid"]);
-        web.push(pid.into());
-        let of_web = layered(&[&of_tasks, &of_web]);
-        all.push(component("webserver", Manner::Restart, web, &of_web));
+        let mut webserver = launch(&["webserver", "--pid"]);
+        webserver.push(pid.into());
+        // It reads DAGs, too, and has its own way to say where it is.
+        let told = layered(&[&of_web, &of_tasks, &settings::place(known), &web]);
+        all.push(component("webserver", Manner::Restart, webserver, &told));
     } else {
         all.push(component("apiserver", Manner::Overlap, launch(&["api-server"]), &of_web));
     }

@@ -4,14 +4,18 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
 use super::isolation::Isolation;
 use super::layout::Place;
+use super::options::AirflowDatabase;
+use super::postgres::Cluster;
 use super::process::arguments;
 use super::python::readable_by_all;
 use super::runtimes::{Runtime, run};
+use super::server_url;
 use super::settings::Variables;
 use super::state::State;
 use crate::Hidden;
@@ -19,66 +23,121 @@ use crate::Hidden;
 /// Templates are made one after the other: two environments of a new runtime would be in each other's way.
 static TEMPLATES: Mutex<()> = Mutex::const_new(());
 
+/// The most connections that one environment has to the plane's own server, so that none takes them all.
+pub(super) const CONNECTIONS_OF_ONE: u32 = 150;
+
 /// Where the metadata databases are.
-#[derive(Clone, Debug)]
-pub(super) enum Databases {
-    /// Each is a file of its environment.
-    Files,
-    /// On this server, whose administrator the URL names.
-    Server(Hidden),
+pub(super) struct Databases {
+    /// Where new ones are made.
+    pub(super) kind: Kind,
+    /// The server that is given, by the URL of its administrator.
+    server: Option<Hidden>,
+    /// The server of the plane's own, whether anything is on it or not.
+    pub(super) cluster: Arc<Cluster>,
 }
 
-/// What an environment keeps that began with a file, whatever the server is started with later.
-static FILES: Databases = Databases::Files;
+/// What a metadata database is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nothing: it is a file of its environment.
+    Files,
+    /// The server that is given.
+    Server,
+    /// The server of the plane's own.
+    Private,
+}
+
+/// Where one metadata database is.
+#[derive(Clone, Debug)]
+pub(super) enum At {
+    /// In a file of its environment.
+    File,
+    /// On a server, whose administrator the URL names, with a bound on its connections where the server is shared with
+    /// other environments only.
+    Server { admin: Hidden, connections: Option<u32> },
+}
 
 impl Databases {
-    /// Where the database of an environment is: where it was made. A new one is made where they are made now.
-    pub(super) fn of<'a>(&'a self, state: &State) -> Result<&'a Self, String> {
-        match (&state.server_runtime, &state.migrated_for, self) {
-            (Some(_), _, Self::Files) => Err("it is on a PostgreSQL server: start the control plane with \
-                                              --airflow-database-url, as when the deployment was made"
-                .into()),
-            (None, Some(_), _) => Ok(&FILES),
-            _ => Ok(self),
+    /// Decides where new ones are made.
+    pub(super) fn new(choice: &AirflowDatabase, plane: &Path, cluster: Arc<Cluster>) -> Self {
+        let (kind, server) = match choice {
+            AirflowDatabase::Sqlite => (Kind::Files, None),
+            AirflowDatabase::Private => (Kind::Private, None),
+            AirflowDatabase::Server(url) => (Kind::Server, Some(url.clone())),
+            AirflowDatabase::Best => match Cluster::why_not(plane) {
+                None => (Kind::Private, None),
+                Some(why) => {
+                    tracing::info!(why, "metadata databases of new environments are SQLite files");
+                    (Kind::Files, None)
+                }
+            },
+        };
+        Self { kind, server, cluster }
+    }
+
+    /// What the database of an environment is on: where it was made. A new one is made where they are made now.
+    pub(super) fn kind_of(&self, state: &State) -> Kind {
+        match (&state.server_runtime, &state.migrated_for) {
+            (Some(_), _) if state.is_private => Kind::Private,
+            (Some(_), _) => Kind::Server,
+            (None, Some(_)) => Kind::Files,
+            (None, None) => self.kind,
+        }
+    }
+
+    /// Where the database of an environment is. A server of the plane's own is up then.
+    pub(super) async fn of(&self, state: &State) -> Result<At, String> {
+        match self.kind_of(state) {
+            Kind::Files => Ok(At::File),
+            Kind::Private => {
+                let admin = self.cluster.ensure().await?;
+                Ok(At::Server { admin, connections: Some(CONNECTIONS_OF_ONE) })
+            }
+            Kind::Server => match &self.server {
+                Some(admin) => Ok(At::Server { admin: admin.clone(), connections: None }),
+                None => Err(
+                    "it is on a PostgreSQL server: start the control plane with --airflow-database and the \
+                             URL of that server, as when the deployment was made"
+                        .into(),
+                ),
+            },
         }
     }
 }
 
 /// The database of one environment.
 pub(super) struct Database<'a> {
-    pub(super) databases: &'a Databases,
+    pub(super) at: At,
     pub(super) place: &'a Place,
     pub(super) namespace: &'a str,
     pub(super) password: Hidden,
     pub(super) support: &'a Path,
 }
 
+/// The name of a database on a server, which is also its role.
+pub(super) fn name_of(namespace: &str) -> String {
+    format!("podium_{}", namespace.replace('-', "_"))
+}
+
 impl Database<'_> {
     /// The URL that Airflow is told.
     pub(super) fn url(&self) -> Hidden {
-        let url = match self.databases {
-            Databases::Files => format!("sqlite:///{}", self.place.database_file().display()),
-            Databases::Server(admin) => {
-                let url = admin.reveal();
-                let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-                let host = rest.split('/').next().unwrap_or_default();
-                let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-                let (name, password) = (self.name(), self.password.reveal());
-                format!("postgresql+psycopg2://{name}:{password}@{host}/{name}")
-            }
+        let url = match &self.at {
+            At::File => format!("sqlite:///{}", self.place.database_file().display()),
+            At::Server { admin, .. } => server_url::of_environment(admin, &self.name(), &self.password),
         };
         Hidden::new(url)
     }
 
     /// Its name on the server, which is also its role.
     fn name(&self) -> String {
-        format!("podium_{}", self.namespace.replace('-', "_"))
+        name_of(self.namespace)
     }
 
     /// Makes it from the template of a runtime, unless it is there.
     pub(super) async fn make(&self, runtime: &Runtime, isolation: &Isolation) -> Result<(), String> {
-        match self.databases {
-            Databases::Files => {
+        match &self.at {
+            At::File => {
                 let file = self.place.database_file();
                 if file.exists() {
                     return Ok(());
@@ -92,12 +151,15 @@ impl Database<'_> {
                 });
                 copied.map_err(|error| format!("the metadata database cannot be made: {error}"))
             }
-            Databases::Server(admin) => {
+            At::Server { admin, .. } => {
                 let template = format!("podium_template_{}", runtime.version.to_string().replace('.', "_"));
                 let fail = |why| format!("the metadata database cannot be made: {why}");
                 self.make_template(runtime, admin, &template).await.map_err(fail)?;
                 let mut ensure = self.script(runtime, admin, "ensure");
                 ensure.env("TEMPLATE", template).env("PASSWORD", self.password.reveal());
+                if let At::Server { connections: Some(most), .. } = &self.at {
+                    ensure.env("CONNECTIONS", most.to_string());
+                }
                 run(ensure, |_| {}).await.map_err(fail)
             }
         }
@@ -116,11 +178,7 @@ impl Database<'_> {
         if output.stdout.starts_with(b"there") {
             return Ok(());
         }
-        let base = admin.reveal().replacen("postgres://", "postgresql://", 1);
-        let url = match base.splitn(4, '/').collect::<Vec<_>>().as_slice() {
-            [scheme, empty, host, ..] => format!("{scheme}/{empty}/{host}/{name}_draft"),
-            _ => base.clone(),
-        };
+        let url = server_url::of_database(admin, &format!("{name}_draft"));
         let mut migrate = readable_by_all(runtime.program("airflow"));
         migrate
             .args(["db", "migrate"])
@@ -139,9 +197,9 @@ impl Database<'_> {
 
     /// Drops it, where it is on a server; a file goes with its directory.
     pub(super) async fn drop(&self, runtime: &Runtime) -> Result<(), String> {
-        match self.databases {
-            Databases::Files => Ok(()),
-            Databases::Server(admin) => run(self.script(runtime, admin, "drop"), |_| {})
+        match &self.at {
+            At::File => Ok(()),
+            At::Server { admin, .. } => run(self.script(runtime, admin, "drop"), |_| {})
                 .await
                 .map_err(|why| format!("the metadata database cannot be dropped: {why}")),
         }

@@ -94,6 +94,11 @@ impl Mode {
         }
     }
 
+    /// The user of an environment, where each has its own.
+    pub(super) fn user_of(&self, slot: u32) -> Option<u32> {
+        if let Self::Users { first } = self { Some(first + slot) } else { None }
+    }
+
     /// The bounds of one environment: what it writes, and what it reads beside that and the system.
     pub(super) fn of_environment(
         &self,

@@ -22,6 +22,8 @@ const FIRST_USER: u32 = 2_000_000;
 /// How many users a plane has for its environments, and for how many planes there is room.
 const USERS: u32 = 4096;
 const PLANES: u32 = 400_000;
+/// The slot whose user the plane's own database server runs under; no environment gets it.
+pub(super) const DATABASE_SLOT: u32 = USERS - 1;
 
 impl Layout {
     /// Makes the directories that everything else stands in. Users of environments may pass, and not look around.
@@ -105,6 +107,11 @@ impl Layout {
     /// Environments that another machine runs by now.
     pub(super) fn aside(&self) -> PathBuf {
         self.root.join("set-aside")
+    }
+
+    /// The database server of the plane's own.
+    pub(super) fn postgres(&self) -> PathBuf {
+        self.root.join("postgres")
     }
 
     fn environments(&self) -> PathBuf {

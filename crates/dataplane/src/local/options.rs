@@ -13,8 +13,8 @@ pub struct Options {
     pub public_url: String,
     /// The interpreter to use, where it is not to be looked for.
     pub python: Option<PathBuf>,
-    /// The PostgreSQL server of the metadata databases; SQLite files where there is none.
-    pub database_url: Option<Hidden>,
+    /// Where the metadata databases of new environments are made.
+    pub database: AirflowDatabase,
     /// What feeds Celery workers.
     pub broker: Broker,
     /// How many bytes stay free on the disk; nothing is installed that would leave less.
@@ -23,6 +23,38 @@ pub struct Options {
     pub runtime_retention_days: Option<u32>,
     /// This program, which can confine itself before it becomes another.
     pub launcher: Option<PathBuf>,
+}
+
+/// Where metadata databases of new environments are made. Those that are there stay where they are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum AirflowDatabase {
+    /// In a SQLite file each.
+    #[default]
+    Sqlite,
+    /// On a PostgreSQL server of the plane's own.
+    Private,
+    /// The same where this machine can have one, else in files.
+    Best,
+    /// On the PostgreSQL server whose administrator this URL names.
+    Server(Hidden),
+}
+
+impl std::str::FromStr for AirflowDatabase {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "sqlite" => Ok(Self::Sqlite),
+            "private" => Ok(Self::Private),
+            url if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+                Ok(Self::Server(Hidden::new(url.to_owned())))
+            }
+            _ => {
+                Err("it is `sqlite`, `private` or a URL such as postgres://admin@db.example.com/postgres"
+                    .into())
+            }
+        }
+    }
 }
 
 /// What feeds Celery workers.

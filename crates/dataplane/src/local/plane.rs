@@ -13,11 +13,13 @@ use super::ground::Ground;
 use super::health::Probes;
 use super::isolation::Mode;
 use super::keeper::Handle;
-use super::layout::Layout;
+use super::layout::{DATABASE_SLOT, Layout};
 use super::options::Options;
 use super::pace::Pace;
+use super::postgres::Cluster;
 use super::runtimes::Runtimes;
 use super::services::Services;
+use super::state::State;
 use crate::{Changed, Hidden, News};
 
 /// What all keepers share.
@@ -46,7 +48,7 @@ impl Plane {
         layout: Layout,
         probes: Probes,
     ) -> Arc<Self> {
-        let databases = options.database_url.clone().map_or(Databases::Files, Databases::Server);
+        let databases = databases(&options, &services, &layout, pace);
         let support = layout.support();
         let runtimes = Runtimes::new(layout.clone(), options.disk_reserve);
         Arc::new(Self {
@@ -95,9 +97,28 @@ impl Plane {
         self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Stops the database server of the plane's own once nothing is on it any more.
+    pub(super) async fn rest_database(&self) {
+        let is_on_it = |id: &Id| match State::read(&self.layout.environment(*id).state()) {
+            Ok(state) => state.is_some_and(|state| state.is_private),
+            Err(_) => true,
+        };
+        let is_needed = || self.layout.known().map_or(true, |known| known.iter().any(is_on_it));
+        self.databases.cluster.stop_unless(is_needed).await;
+    }
+
     /// An environment is gone.
     pub(super) fn forget(&self, id: Id) {
         self.keepers().remove(&id);
         self.news.tell(Changed::Environment(id));
     }
+}
+
+/// Where the metadata databases are.
+pub(super) fn databases(options: &Options, services: &Services, layout: &Layout, pace: Pace) -> Databases {
+    let user = rustix::process::geteuid().is_root().then(|| layout.first_user() + DATABASE_SLOT);
+    // Of no environment: the server is everybody's.
+    let password = (services.keys)(Id::from_parts(0, 0, 0), "postgres");
+    let cluster = Cluster::new(layout.postgres(), user, password, pace);
+    Databases::new(&options.database, &options.directory, cluster)
 }

@@ -29,7 +29,8 @@ class VersionedBundle(BaseDagBundle):
         self._folder = Path(folder)
 
     def get_current_version(self):
-        name = self.version or os.path.basename(os.readlink(self._folder / "current"))
+        # ``versions/<version>``, or ``versions/<version>/dags``.
+        name = self.version or Path(os.readlink(self._folder / "current")).parts[1]
         return BundleVersion(version=name)
 
     def refresh(self) -> None:
@@ -38,5 +39,7 @@ class VersionedBundle(BaseDagBundle):
     @property
     def path(self) -> Path:
         if self.version:
-            return self._folder / "versions" / self.version
+            whole = self._folder / "versions" / self.version
+            dags = whole / "dags"
+            return dags if dags.is_dir() and not dags.is_symlink() else whole
         return (self._folder / "current").resolve()

@@ -1,6 +1,6 @@
 """Makes and drops the metadata database of an environment on a PostgreSQL server.
 
-Told by environment variables, because they hold secrets: ADMIN_URL, DATABASE, PASSWORD, TEMPLATE. The environment's role
+Told by environment variables, because they hold secrets: ADMIN_URL, DATABASE, PASSWORD, TEMPLATE, CONNECTIONS. The environment's role
 owns its database and can connect to no other.
 """
 
@@ -73,7 +73,9 @@ def ensure():
     role = sql.Identifier(name)
     with closing(connect()) as connection, connection.cursor() as cursor:
         verb = "ALTER" if has_role(cursor, name) else "CREATE"
-        cursor.execute(sql.SQL(verb + " ROLE {} LOGIN PASSWORD {}").format(role, sql.Literal(password)))
+        most = sql.Literal(int(os.environ.get("CONNECTIONS", "-1")))
+        statement = sql.SQL(verb + " ROLE {} LOGIN PASSWORD {} CONNECTION LIMIT {}")
+        cursor.execute(statement.format(role, sql.Literal(password), most))
         if not has_database(cursor, name):
             statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
             cursor.execute(statement.format(role, sql.Identifier(os.environ["TEMPLATE"])))

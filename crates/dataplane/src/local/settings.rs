@@ -1,16 +1,18 @@
 //! What an environment's processes are told, all of it by environment variables: none of it shows on a command line,
 //! and none of it is kept in a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
+use podium_domain::deployments::variables;
 use serde_json::Value;
 
 use super::code;
 use super::layout::Place;
 use super::runtimes::Runtime;
+use super::server_url;
 use super::tasks::Tasks;
 use crate::{Environment, Hidden, Setting};
 
@@ -72,8 +74,6 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
     let Known { environment, place, runtime, web_port, .. } = known;
     let base_path = base_path(&environment.namespace);
     let local = format!("http://127.0.0.1:{web_port}{base_path}");
-    // Where it is reached on this machine is all that a web server has to know: a changed public URL is nothing to it.
-    // Whoever runs tasks makes links that people click: see `links`.
     let programs = runtime.programs();
     let mut all = Told::default();
     let (name, value) = mark(environment.id);
@@ -106,6 +106,13 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
     all.airflow("core", "dags_folder", text(&code::dags(place).join("current")));
     all.secret("database", "sql_alchemy_conn", known.database);
     all.airflow("database", "load_default_connections", "False");
+    // Few connections are held while nothing happens. Many may be opened: a request of the web server takes one and then
+    // another, so that as many requests as there are connections would wait for each other.
+    all.airflow("database", "sql_alchemy_pool_size", "3");
+    all.airflow("database", "sql_alchemy_max_overflow", "97");
+    if let Some(url) = server_url::asynchronous(known.database.reveal()) {
+        all.airflow("database", "sql_alchemy_conn_async", url);
+    }
     all.airflow("logging", "base_log_folder", text(&place.task_logs()));
     all.airflow("usage_data_collection", "enabled", "False");
     if let Some(celery) = &known.tasks.celery {
@@ -114,7 +121,6 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
         all.airflow("operators", "default_queue", "default");
     }
     if runtime.version.major() < 3 {
-        all.airflow("webserver", "base_url", base_path);
         all.airflow("webserver", "web_server_host", "127.0.0.1");
         all.airflow("webserver", "web_server_port", web_port.to_string());
         all.airflow("webserver", "workers", "1");
@@ -134,7 +140,6 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
             "classpath": "podium_bundle.VersionedBundle",
             "kwargs": { "folder": text(&code::dags(place)) },
         }]);
-        all.airflow("api", "base_url", base_path);
         all.airflow("api", "host", "127.0.0.1");
         all.airflow("api", "port", web_port.to_string());
         all.airflow("api", "workers", "1");
@@ -153,12 +158,20 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
     all.0
 }
 
+/// What a web server is told: where it answers. How people get there is nothing to it, and may change.
+pub(super) fn place(known: &Known<'_>) -> Variables {
+    base_url(known, base_path(&known.environment.namespace))
+}
+
 /// What whoever runs tasks is told: how people reach the environment, for the links that tasks make.
 pub(super) fn links(known: &Known<'_>) -> Variables {
+    base_url(known, format!("{}{}", known.public_url, base_path(&known.environment.namespace)))
+}
+
+fn base_url(known: &Known<'_>, url: String) -> Variables {
     let mut all = Told::default();
     let section = if known.runtime.version.major() < 3 { "webserver" } else { "api" };
-    let path = base_path(&known.environment.namespace);
-    all.airflow(section, "base_url", format!("{}{path}", known.public_url));
+    all.airflow(section, "base_url", url);
     all.0
 }
 
@@ -178,20 +191,50 @@ pub(super) fn web(known: &Known<'_>) -> Variables {
     all.0
 }
 
-/// What whoever runs or reads DAGs is told beside that: what the deployment and its environment objects set.
+/// What whoever runs or reads DAGs is told beside that: what the deployment and its environment objects set, and which
+/// of it is secret.
 pub(super) fn chosen(environment: &Environment) -> Variables {
     let objects = &environment.objects;
     let mut all = Variables::new();
-    for Setting { key, value } in objects.variables.iter().chain(&environment.variables) {
-        all.insert(key.clone(), value.clone());
+    let mut secret = BTreeSet::new();
+    let mut set = |name: String, setting: &Setting| {
+        if setting.is_secret {
+            secret.insert(name.clone())
+        } else {
+            secret.remove(&name)
+        };
+        all.insert(name, setting.value.clone());
+    };
+    for setting in objects.variables.iter().chain(&environment.variables) {
+        set(setting.key.clone(), setting);
     }
-    for Setting { key, value } in &objects.connections {
-        all.insert(format!("AIRFLOW_CONN_{}", key.to_uppercase()), value.clone());
+    for setting in &objects.connections {
+        set(format!("AIRFLOW_CONN_{}", setting.key.to_uppercase()), setting);
     }
-    for Setting { key, value } in &objects.airflow_variables {
-        all.insert(format!("AIRFLOW_VAR_{}", key.to_uppercase()), value.clone());
+    for setting in &objects.airflow_variables {
+        set(format!("AIRFLOW_VAR_{}", setting.key.to_uppercase()), setting);
+    }
+    if !secret.is_empty() {
+        let names: Vec<&str> = secret.iter().map(String::as_str).collect();
+        all.insert("PODIUM_SECRET_VARIABLES".into(), Hidden::new(names.join(",")));
     }
     all
+}
+
+/// What the platform tells, as far as people may not tell otherwise: what is accepted of them is honoured.
+pub(super) fn yielding(told: Variables, chosen: &Variables) -> Variables {
+    let heard = |(name, ours): (String, Hidden)| {
+        let theirs = chosen.get(&name).filter(|_| variables::refused(&name).is_none());
+        let value = match theirs {
+            Some(theirs) if name == "PYTHONPATH" => {
+                Hidden::new(format!("{}:{}", ours.reveal(), theirs.reveal()))
+            }
+            Some(theirs) => theirs.clone(),
+            None => ours,
+        };
+        (name, value)
+    };
+    told.into_iter().map(heard).collect()
 }
 
 /// Where metrics go; by the standard variables of OpenTelemetry, which Airflow follows.

@@ -26,6 +26,8 @@ pub(super) struct State {
     pub(super) is_removed: bool,
     /// The runtime that its database on a server was made with; none where the database is a file.
     pub(super) server_runtime: Option<String>,
+    /// Whether that server is the plane's own.
+    pub(super) is_private: bool,
     /// The runtime that its database was last migrated for.
     pub(super) migrated_for: Option<String>,
     /// What was last brought up.

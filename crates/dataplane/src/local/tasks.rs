@@ -1,7 +1,7 @@
 //! Who runs the tasks of an environment on this machine.
 //!
 //! Celery where there are several queues and a broker can be had; otherwise Airflow's own local executor, within the
-//! limits of the default queue. Tasks of all queues then run together, and a note says so.
+//! limits of the default queue. A note says so always, and why.
 
 use std::path::PathBuf;
 
@@ -59,13 +59,15 @@ impl Tasks {
         if major < 3 && is_sqlite {
             tasks.is_sequential = true;
             tasks.note = Some(
-                "Tasks run one after the other: this runtime allows no more with SQLite. Give the server \
-                 --airflow-database-url, or deploy a runtime of the 3.x line."
+                "Tasks run one after the other: this runtime allows no more with SQLite. Install PostgreSQL on this \
+                 machine, or give the server --airflow-database, and make the deployment anew; or deploy a runtime of \
+                 the 3.x line."
                     .into(),
             );
             return tasks;
         }
         if !wants_workers {
+            tasks.note = Some(local_note(environment.executor));
             let default =
                 queues.iter().find(|queue| queue.name == podium_domain::deployments::queues::DEFAULT);
             tasks.parallelism = default.map_or(in_all, limit);
@@ -99,6 +101,16 @@ impl Tasks {
             (None, false) => "LocalExecutor",
         }
     }
+}
+
+/// What is said where another executor was asked for than the one that runs.
+fn local_note(asked: Executor) -> String {
+    let why = match asked {
+        Executor::Celery => "it has one queue, which needs no workers of its own",
+        Executor::Kubernetes => "this server runs no pods",
+        Executor::Platform => "this server runs everything on this machine",
+    };
+    format!("Tasks run with Airflow's LocalExecutor on this machine instead of {asked}: {why}.")
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod moving;
 mod removing;
 mod replacing;
 mod returning;
-mod services;
+pub(super) mod services;
 mod waiting;
 
 pub(super) use self::bed::fresh_id;

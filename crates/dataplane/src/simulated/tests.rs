@@ -45,7 +45,7 @@ fn environment(number: u32, generation: i64) -> Environment {
         namespace: "calm-river-1234".into(),
         generation,
     };
-    let variables = vec![Setting { key: "TOKEN".into(), value: Hidden::new(SECRET.into()) }];
+    let variables = vec![Setting { key: "TOKEN".into(), value: Hidden::new(SECRET.into()), is_secret: true }];
     Environment::new(identity, &spec, false, variables, Objects::default())
 }
 

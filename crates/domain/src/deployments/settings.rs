@@ -181,7 +181,7 @@ pub fn update(
     facts: &Facts,
     means: &mut Means<'_>,
 ) -> Result<Wanted> {
-    if body.kind != stored.kind {
+    if body.kind.is_some_and(|kind| kind != stored.kind) {
         let message = format!("must be {}: the type of a deployment does not change", stored.kind);
         return Err(Refusal::field("type", "fixed", message));
     }

@@ -28,11 +28,6 @@ pub fn may_deploy(asker: Asker) -> Result<()> {
             `isCicdEnforced` off.";
         return Err(Refusal::Forbidden(message.into()));
     }
-    if asker.status == DeploymentStatus::Creating {
-        let message =
-            "The deployment is still being made and takes no deploys: try again once its status is HEALTHY.";
-        return Err(Refusal::invalid(message));
-    }
     if asker.is_hibernating || asker.status == DeploymentStatus::Hibernating {
         let message = "The deployment is hibernating: wake it first, with `{\"isHibernating\": false}` to its \
             `hibernation-override`, and deploy once it is HEALTHY.";
@@ -41,8 +36,8 @@ pub fn may_deploy(asker: Asker) -> Result<()> {
     Ok(())
 }
 
-/// Checks a new deploy.
-pub fn new(asked: &CreateDeployRequest, spec: &Spec) -> Result<Details> {
+/// Checks a new deploy, for a data plane that runs images or one that does not.
+pub fn new(asked: &CreateDeployRequest, spec: &Spec, runs_images: bool) -> Result<Details> {
     let mut fields = Fields::new();
     let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     if !spec.is_dag_deploy_enabled && matches!(asked.kind, DeployType::DagOnly | DeployType::ImageOnly) {
@@ -60,6 +55,9 @@ pub fn new(asked: &CreateDeployRequest, spec: &Spec) -> Result<Details> {
     {
         fields.push("platformRuntimeVersion", code, message);
     }
+    if !runs_images && has_image(asked.kind) {
+        check_without_images(&mut fields, asked.kind, asked_runtime.as_deref(), spec);
+    }
     let git = asked.git.as_ref().map(|asked| git::git(&mut fields, asked));
     fields.into_result()?;
     Ok(Details {
@@ -74,6 +72,29 @@ pub fn new(asked: &CreateDeployRequest, spec: &Spec) -> Result<Details> {
         finalized_with: None,
         outcome: None,
     })
+}
+
+/// Where no images are run, a deploy of one may only be what needs none: another runtime, with or without DAGs.
+fn check_without_images(fields: &mut Fields, kind: DeployType, runtime: Option<&str>, spec: &Spec) {
+    let changes_runtime = runtime.is_some_and(|runtime| runtime != spec.runtime_version);
+    let has_dags_in_image = kind == DeployType::ImageAndDag && !spec.is_dag_deploy_enabled;
+    if changes_runtime && !has_dags_in_image {
+        return;
+    }
+    let message = match has_dags_in_image {
+        true => {
+            "brings an image, and this server runs none: switch `isDagDeployEnabled` on and deploy the DAGs with \
+             DAG_ONLY"
+        }
+        false => {
+            "brings an image, and this server runs none: deploy DAGs with DAG_ONLY, and change the runtime with \
+             IMAGE_ONLY and a newer `platformRuntimeVersion`; packages of your own cannot be added yet"
+        }
+    };
+    // Where DAG deploys are off, IMAGE_ONLY is refused for that already.
+    if kind == DeployType::ImageAndDag || spec.is_dag_deploy_enabled {
+        fields.push("type", "notAllowed", message);
+    }
 }
 
 fn check_bundle(
@@ -146,7 +167,7 @@ mod tests {
             (Asker { status: DeploymentStatus::Deploying, ..open }, 200),
             (Asker { status: DeploymentStatus::Unhealthy, ..open }, 200),
             (Asker { status: DeploymentStatus::Unknown, ..open }, 200),
-            (Asker { status: DeploymentStatus::Creating, ..open }, 400),
+            (Asker { status: DeploymentStatus::Creating, ..open }, 200),
             (Asker { status: DeploymentStatus::Hibernating, ..open }, 400),
             (Asker { is_hibernating: true, ..open }, 400),
             (Asker { is_cicd_enforced: true, ..open }, 403),
@@ -182,7 +203,7 @@ mod tests {
         ];
         for (kind, bundle_type, bundle_mount_path, expected) in table {
             let asked = CreateDeployRequest { bundle_type, bundle_mount_path, ..request(kind) };
-            assert_eq!(wrong(new(&asked, &taken)), expected, "{asked:?}");
+            assert_eq!(wrong(new(&asked, &taken, true)), expected, "{asked:?}");
         }
     }
 
@@ -195,14 +216,14 @@ mod tests {
             (ImageOnly, vec!["type: notAllowed"]),
             (DagOnly, vec!["type: notAllowed"]),
         ] {
-            assert_eq!(wrong(new(&request(kind), &off)), expected, "{kind}");
+            assert_eq!(wrong(new(&request(kind), &off, true)), expected, "{kind}");
         }
         let bundle = CreateDeployRequest {
             bundle_type: Some("dbt".into()),
             bundle_mount_path: Some("dbt".into()),
             ..request(Bundle)
         };
-        assert!(!new(&bundle, &off).unwrap().is_dag_deploy_enabled);
+        assert!(!new(&bundle, &off, true).unwrap().is_dag_deploy_enabled);
     }
 
     #[test]
@@ -220,12 +241,48 @@ mod tests {
         for (kind, runtime, expected) in table {
             let platform_runtime_version = Some(runtime.to_owned());
             let asked = CreateDeployRequest { platform_runtime_version, ..request(kind) };
-            assert_eq!(wrong(new(&asked, &on)), expected, "{kind} {runtime}");
+            assert_eq!(wrong(new(&asked, &on, true)), expected, "{kind} {runtime}");
         }
         let none = CreateDeployRequest {
             platform_runtime_version: Some(String::new()),
             ..request(DeployType::DagOnly)
         };
-        assert_eq!(new(&none, &on).unwrap().asked_runtime, None);
+        assert_eq!(new(&none, &on, true).unwrap().asked_runtime, None);
+    }
+
+    #[test]
+    fn where_no_images_run_only_the_runtime_changes_by_one() {
+        use DeployType::{Bundle, DagOnly, ImageAndDag, ImageOnly};
+        const REFUSED: &[&str] = &["type: notAllowed"];
+        let (on, off) = (spec(), Spec { is_dag_deploy_enabled: false, ..spec() });
+        let newer = Some("3.3.2");
+        let same = Some("3.1.0");
+        let table: [(_, _, _, &[&str]); 12] = [
+            (&on, ImageOnly, None, REFUSED),
+            (&on, ImageOnly, same, REFUSED),
+            (&on, ImageOnly, newer, &[]),
+            (&on, ImageOnly, Some("3.0.0"), &["platformRuntimeVersion: downgrade"]),
+            (&on, ImageAndDag, None, REFUSED),
+            (&on, ImageAndDag, newer, &[]),
+            (&on, DagOnly, None, &[]),
+            (&on, Bundle, None, &[]),
+            (&off, ImageAndDag, None, REFUSED),
+            (&off, ImageAndDag, newer, REFUSED),
+            (&off, ImageOnly, newer, REFUSED),
+            (&off, Bundle, None, &[]),
+        ];
+        for (spec, kind, runtime, expected) in table {
+            let of_bundle = |text: &str| (kind == Bundle).then(|| text.to_owned());
+            let asked = CreateDeployRequest {
+                platform_runtime_version: runtime.map(str::to_owned),
+                bundle_type: of_bundle("dbt"),
+                bundle_mount_path: of_bundle("dbt"),
+                ..request(kind)
+            };
+            assert_eq!(wrong(new(&asked, spec, false)), expected, "{kind} {runtime:?}");
+        }
+        let Err(Refusal::Invalid { fields, .. }) = new(&request(ImageOnly), &on, false) else { panic!() };
+        assert!(fields[0].message.contains("DAG_ONLY"), "{}", fields[0].message);
+        assert!(fields[0].message.contains("platformRuntimeVersion"), "{}", fields[0].message);
     }
 }

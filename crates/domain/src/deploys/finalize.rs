@@ -21,6 +21,8 @@ pub struct Waiting<'a> {
     pub details: &'a Details,
     /// What was uploaded for it: kinds and versions.
     pub uploaded: &'a [(UploadKind, Id)],
+    /// Whether the data plane runs images: where it does not, nobody pushed one.
+    pub runs_images: bool,
 }
 
 /// Whether a deploy that was finalized is asked for the same again; refused if it is asked for something else.
@@ -59,7 +61,8 @@ pub fn outcome(
         return Err(Refusal::invalid(format!("The runtime {runtime} of the deploy {message}.")));
     }
     fields.into_result()?;
-    let image_tag = if has_image(waiting.kind) { waiting.image_tag } else { &release.image_tag };
+    let brings_image = has_image(waiting.kind) && waiting.runs_images;
+    let image_tag = if brings_image { waiting.image_tag } else { &release.image_tag };
     let outcome = Outcome {
         image_tag: image_tag.to_owned(),
         runtime_version: runtime.clone(),

@@ -38,9 +38,8 @@ pub fn key(object_type: EnvironmentObjectType, text: &str) -> Result<Key, FieldE
                     "must begin with a letter or `_` and go on with letters, digits, `_`, `.` and `-`";
                 return wrong("format", message.into());
             }
-            if variables::is_reserved(text) {
-                let message = "must be another key: the platform sets this variable itself";
-                return wrong("reserved", message.into());
+            if let Some(reason) = variables::refused(text) {
+                return wrong("reserved", reason.into());
             }
         }
         EnvironmentObjectType::Connection => {

@@ -6,7 +6,8 @@ use crate::sample::{Archive, checksummed, gzip, header, noise, record};
 
 mod properties;
 
-pub(super) const SMALL: Limits = Limits { bytes: 1 << 20, unpacked: 1 << 20, entries: 50, path: 200 };
+pub(super) const SMALL: Limits =
+    Limits { bytes: 1 << 20, unpacked: 1 << 20, ratio: 200, free: 1 << 20, entries: 50, path: 200 };
 
 /// Judges an archive that arrives in pieces of this size.
 pub(super) fn check_in(pieces: usize, bytes: &[u8], limits: Limits) -> Result<Contents, Refused> {
@@ -254,6 +255,26 @@ fn limits_hold() {
     let long = "d/".repeat(100) + "f";
     assert_eq!(flaw(Archive::new().pax(&[("path", &long)]).file("x", b"")).1, Flaw::LongPath(200));
     assert_eq!(flaw(Archive::new().pax(&[("linkpath", &long)]).symlink("x", "y")).1, Flaw::LongPath(200));
+}
+
+/// What was found: 1 MiB that became 1 GiB.
+#[test]
+fn an_archive_unpacks_to_no_more_than_its_size_allows() {
+    let limits = Limits { bytes: 64 << 20, unpacked: 64 << 20, ratio: 200, free: 4 << 20, ..SMALL };
+    let bomb = Archive::new().file("zeros", &vec![0; 8 << 20]).gz();
+    let (bytes, most) = (bomb.len() as u64, bomb.len() as u64 * 200 + (4 << 20));
+    assert!(bytes < 20_000);
+    for pieces in [1000, 4096, usize::MAX] {
+        assert_eq!(check_in(pieces, &bomb, limits), Err(Refused::UnpacksTooMuch { bytes, most }));
+    }
+    let small = Archive::new().file("zeros", &vec![0; 3 << 20]).gz();
+    assert!(check_in(4096, &small, limits).is_ok(), "a little may compress as well as it likes");
+    let mixed = Archive::new().file("zeros", &vec![0; 8 << 20]).file("noise", &noise(60_000)).gz();
+    for pieces in [1000, usize::MAX] {
+        assert!(check_in(pieces, &mixed, limits).is_ok(), "the whole counts, wherever its zeros are");
+    }
+    assert_eq!(Limits::default().unpacked_of(1 << 20), (200 << 20) + (32 << 20));
+    assert_eq!(Limits::default().unpacked_of(1 << 30), 4 << 30);
 }
 
 #[test]

@@ -95,7 +95,8 @@ fn an_archive_that_passes_is_kept() {
 
 #[test]
 fn a_bad_archive_leaves_nothing() {
-    let place = Place::new(Limits { bytes: 1 << 20, unpacked: 1 << 20, entries: 10, path: 100 });
+    let place =
+        Place::new(Limits { bytes: 1 << 20, unpacked: 1 << 20, entries: 10, path: 100, ..Limits::default() });
     let late = Archive::new().file("good", &[7; 700_000]).file("../bad", b"").gz();
     let bomb = Archive::new().file("zeros", &vec![0; 8 << 20]).gz();
     let cut = &honest()[..500_000];

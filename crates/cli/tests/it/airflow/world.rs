@@ -207,7 +207,7 @@ impl World {
         let deploy = self.of(environment, "POST", "/deploys", Some(&json!({ "type": "DAG_ONLY" }))).json();
         let url = deploy["dagsUploadUrl"].as_str().expect("DAGs can be uploaded");
         let path = url.strip_prefix(&self.url).expect("it is ours");
-        let bytes = archive(&[("hello.py", file.as_bytes())]);
+        let bytes = archive(&[("dags/hello.py", file.as_bytes())]);
         let head = format!(
             "PUT {path} HTTP/1.1\r\nHost: podium\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
             bytes.len()

@@ -102,7 +102,7 @@ fn what_was_there_before_is_not_opened_for_others() {
     let directory = tempfile::tempdir().unwrap();
     let above = (mode(directory.path()), mode(directory.path().parent().unwrap()));
     let folder = directory.path().join("code/dags");
-    switch(&folder, "v1", None).unwrap();
+    switch(&folder, "v1", None, Some(ROOT)).unwrap();
     assert_eq!((mode(directory.path()), mode(directory.path().parent().unwrap())), above);
     for made in ["code", "code/dags", "code/dags/versions", "code/dags/versions/v1"] {
         assert_eq!(mode(&directory.path().join(made)), 0o755, "{made}");
@@ -113,9 +113,82 @@ fn what_was_there_before_is_not_opened_for_others() {
 fn old_versions_are_forgotten_when_there_are_many() {
     let directory = tempfile::tempdir().unwrap();
     for number in 0..KEPT + 5 {
-        switch(directory.path(), &format!("v{number}"), None).unwrap();
+        switch(directory.path(), &format!("v{number}"), None, Some(ROOT)).unwrap();
     }
     let left = fs::read_dir(directory.path().join("versions")).unwrap().count();
     assert_eq!(left, KEPT + 1);
     assert!(directory.path().join("current").is_dir());
+}
+
+/// An archive that the machine's own tar has made of a directory.
+fn packed(directory: &Path, names: &[&str]) -> Vec<u8> {
+    let made =
+        std::process::Command::new("tar").args(["-cz", "-C"]).arg(directory).args(names).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    made.stdout
+}
+
+/// Makes a version of DAGs current; the folder that Airflow is shown.
+fn shown(folder: &Path, version: &str, bytes: Vec<u8>) -> PathBuf {
+    let archive: Archive = Box::new(io::Cursor::new(bytes));
+    switch(folder, version, Some(archive), Some(ROOT)).unwrap();
+    fs::canonicalize(folder.join("current")).unwrap()
+}
+
+#[test]
+fn a_folder_named_dags_is_the_root_of_the_dags() {
+    let (source, plane) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let write = |name: &str| {
+        let path = source.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, name).unwrap();
+    };
+    write("dags/hello.py");
+    write("dags/shared/names.py");
+    write("include/query.sql");
+    symlink("../include", source.path().join("dags/include")).unwrap();
+    let versions = fs::canonicalize(plane.path()).unwrap().join("versions");
+    let cases: [(&str, &Path, &[&str], &str); 5] = [
+        ("folder", source.path(), &["dags"], "folder/dags"),
+        ("dotted", source.path(), &["./dags"], "dotted/dags"),
+        ("project", source.path(), &["."], "project/dags"),
+        ("inside", &source.path().join("dags"), &["."], "inside"),
+        ("named", &source.path().join("dags"), &["hello.py", "shared"], "named"),
+    ];
+    for (version, directory, names, expected) in cases {
+        let root = shown(plane.path(), version, packed(directory, names));
+        assert_eq!(root, versions.join(expected), "{version}");
+        assert_eq!(fs::read_to_string(root.join("hello.py")).unwrap(), "dags/hello.py", "{version}");
+        assert!(root.join("shared/names.py").exists(), "{version}");
+    }
+    let root = shown(plane.path(), "project", Vec::new());
+    let query = fs::read_to_string(root.join("include/query.sql"));
+    assert_eq!(query.unwrap(), "include/query.sql", "what lies beside the folder stays in reach");
+    // A file or a link of that name is something else.
+    let other = tempfile::tempdir().unwrap();
+    fs::create_dir(other.path().join("real")).unwrap();
+    symlink("real", other.path().join("dags")).unwrap();
+    assert_eq!(shown(plane.path(), "link", packed(other.path(), &["."])), versions.join("link"));
+}
+
+/// What was found: the second member was checked and then not deployed.
+#[test]
+fn an_archive_in_several_members_is_unpacked_to_its_end() {
+    let gzip = |bytes: &[u8]| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        io::Write::write_all(&mut encoder, bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let mut tar = tar::Builder::new(Vec::new());
+    for name in ["first.py", "second.py"] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(4);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, name, &b"pass"[..]).unwrap();
+    }
+    let tar = tar.into_inner().unwrap();
+    let members = [gzip(&tar[..1024]), gzip(&tar[1024..])].concat();
+    let plane = tempfile::tempdir().unwrap();
+    let root = shown(plane.path(), "v1", members);
+    assert!(root.join("first.py").exists() && root.join("second.py").exists());
 }

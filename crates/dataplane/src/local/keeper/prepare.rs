@@ -10,7 +10,7 @@ use crate::Environment;
 use crate::local::cgroups::Bounds;
 use crate::local::code;
 use crate::local::components::programs;
-use crate::local::database::{Database, Databases, migration, run_within};
+use crate::local::database::{At, Database, Kind, migration, run_within};
 use crate::local::program::Program;
 use crate::local::runtimes::Runtime;
 use crate::local::settings::{self, EnvironmentKeys, Known};
@@ -54,7 +54,7 @@ impl Keeper {
             tracing::warn!(id = %self.id, %error, "processor time and memory are not bounded");
         }
         self.choose_database(&runtime);
-        let database = self.database(&environment.namespace).map_err(|why| ("database", why))?;
+        let database = self.database(&environment.namespace).await.map_err(|why| ("database", why))?;
         let url = database.url();
         if self.state.migrated_for.is_none() {
             database.make(&runtime, &self.isolation).await.map_err(|why| ("database", why))?;
@@ -63,7 +63,7 @@ impl Keeper {
         let tasks = Tasks::new(
             environment,
             runtime.version.major(),
-            matches!(database.databases, Databases::Files),
+            matches!(database.at, At::File),
             &self.plane.options.broker,
             self.state.broker_port,
             &password,
@@ -111,9 +111,9 @@ impl Keeper {
         EnvironmentKeys::new(|purpose| self.plane.key(self.id, purpose))
     }
 
-    fn database<'a>(&'a self, namespace: &'a str) -> Result<Database<'a>, String> {
+    async fn database<'a>(&'a self, namespace: &'a str) -> Result<Database<'a>, String> {
         Ok(Database {
-            databases: self.plane.databases.of(&self.state)?,
+            at: self.plane.databases.of(&self.state).await?,
             place: &self.place,
             namespace,
             password: self.plane.key(self.id, "database"),
@@ -123,18 +123,25 @@ impl Keeper {
 
     /// Remembers that a database will be on a server before it is, so that it is dropped whatever happens.
     fn choose_database(&mut self, runtime: &Runtime) {
-        let State { migrated_for, server_runtime, .. } = &mut self.state;
+        let State { migrated_for, server_runtime, is_private, .. } = &mut self.state;
         let is_new = migrated_for.is_none() && server_runtime.is_none();
-        if is_new && matches!(self.plane.databases, Databases::Server(_)) {
+        let kind = self.plane.databases.kind;
+        if is_new && kind != Kind::Files {
             *server_runtime = Some(runtime.version.to_string());
+            *is_private = kind == Kind::Private;
             self.remember();
         }
+    }
+
+    /// Why the server of its database does not work, where that is the plane's own.
+    pub(super) fn database_trouble(&self) -> Option<String> {
+        self.state.is_private.then(|| self.plane.databases.cluster.trouble()).flatten()
     }
 
     /// Drops the database of an environment that is not wanted any more.
     pub(super) async fn drop_database(&self) -> Result<(), String> {
         let Some(version) = &self.state.server_runtime else { return Ok(()) };
-        let database = self.database(&self.state.namespace)?;
+        let database = self.database(&self.state.namespace).await?;
         let runtime = self.plane.runtimes.ensure(self.plane.ground().await?, version, |_| {}).await?;
         database.drop(&runtime).await
     }

@@ -27,6 +27,7 @@ impl Keeper {
         match removed.await {
             Ok(Ok(())) => {
                 self.plane.forget(self.id);
+                self.plane.rest_database().await;
                 true
             }
             Ok(Err(why)) => self.still_there(why).await,

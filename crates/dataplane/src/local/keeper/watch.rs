@@ -195,8 +195,9 @@ impl Keeper {
             let failed = self.troubles.get(name).filter(|_| !kept.was_well).map(|trouble| &trouble.why);
             (program.name.clone(), health.map_err(|why| failed.cloned().unwrap_or(why)))
         };
+        let database = self.database_trouble().map(|why| ("database".to_owned(), Err(why)));
         Look {
-            healths: prepared.programs.iter().map(health).collect(),
+            healths: prepared.programs.iter().map(health).chain(database).collect(),
             answered: heard.is_ok() && web.is_some(),
             warmed: (heard.is_ok() && is_warm.is_ok()).then_some(web).flatten(),
         }

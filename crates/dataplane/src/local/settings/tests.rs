@@ -13,7 +13,9 @@ fn hidden(text: &str) -> Hidden {
 }
 
 fn settings(pairs: &[(&str, &str)]) -> Vec<Setting> {
-    pairs.iter().map(|(key, value)| Setting { key: (*key).into(), value: hidden(value) }).collect()
+    let setting =
+        |(key, value): &(&str, &str)| Setting { key: (*key).into(), value: hidden(value), is_secret: false };
+    pairs.iter().map(setting).collect()
 }
 
 fn environment() -> Environment {
@@ -33,9 +35,13 @@ fn environment() -> Environment {
 
 /// The programs of an environment with this runtime.
 fn told(environment: &Environment, version: &str) -> Vec<Program> {
+    told_by(environment, version, &Broker::None)
+}
+
+fn told_by(environment: &Environment, version: &str, broker: &Broker) -> Vec<Program> {
     let version = version.parse().unwrap();
     let runtime = Runtime::at(version, "/plane/runtimes/x".into());
-    let tasks = Tasks::new(environment, version.major(), false, &Broker::None, 0, &hidden(""));
+    let tasks = Tasks::new(environment, version.major(), false, broker, 0, &hidden(""));
     let known = Known {
         environment,
         place: &Place { root: "/plane/environments/e".into() },
@@ -72,6 +78,8 @@ const BOTH: &[&str] = &[
     "AIRFLOW__CORE__LOAD_EXAMPLES",
     "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS",
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN",
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_MAX_OVERFLOW",
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_POOL_SIZE",
     "AIRFLOW__LOGGING__BASE_LOG_FOLDER",
     "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED",
     "HOME",
@@ -187,23 +195,98 @@ fn connections_and_variables_reach_those_who_run_code_and_configuration_reaches_
     assert_eq!(value(web, "AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG"), Some("7"));
 }
 
+/// What people may set although the platform sets it, too.
+const HONOURED: &[&str] = &[
+    "AIRFLOW__CORE__LOAD_EXAMPLES",
+    "AIRFLOW__CORE__PARALLELISM",
+    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL",
+    "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL",
+    "AIRFLOW__METRICS__OTEL_ON",
+    "AIRFLOW__SCHEDULER__DAG_DIR_LIST_INTERVAL",
+    "AIRFLOW__SCHEDULER__MIN_FILE_PROCESS_INTERVAL",
+    "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED",
+    "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL",
+    "LANG",
+    "MALLOC_ARENA_MAX",
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+    "OTEL_RESOURCE_ATTRIBUTES",
+    "OTEL_SERVICE_NAME",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONPATH",
+    "PYTHONUNBUFFERED",
+];
+
+/// Walks everything that any process is told: nothing of it is accepted from people and then replaced.
 #[test]
-fn what_people_set_never_outranks_what_keeps_an_environment_together() {
+fn what_people_may_set_is_honoured_and_the_rest_is_refused() {
+    let mut wanted = environment();
+    wanted.worker_queues = ["default", "heavy"].map(|name| super::super::tasks::tests::queue(name, 1)).into();
+    wanted.objects.metrics_exports = settings(&[("metrics", r#"{"endpoint":"e","authType":"AUTH_TOKEN"}"#)]);
+    let mut honoured = BTreeSet::new();
     for version in ["3.3.2", "2.11.2"] {
-        let plain = told(&environment(), version);
-        let platform = program(&plain, "scheduler");
-        let theirs: Vec<(&str, &str)> = platform.keys().map(|name| (name.as_str(), "mine")).collect();
-        let mut wanted = environment();
-        wanted.variables = settings(&theirs);
-        wanted.objects.variables = settings(&theirs);
-        for Program { name, variables, .. } in &told(&wanted, version) {
-            assert_eq!(variables, program(&plain, name), "{name} of {version}");
+        let plain = told_by(&wanted, version, &Broker::Given(hidden("redis://broker/0")));
+        let names: BTreeSet<&str> = plain.iter().flat_map(|program| names(&program.variables)).collect();
+        let theirs: Vec<(&str, &str)> = names.iter().map(|name| (*name, "mine")).collect();
+        let chosen = Environment { variables: settings(&theirs), ..wanted.clone() };
+        let after = told_by(&chosen, version, &Broker::Given(hidden("redis://broker/0")));
+        for Program { name: component, variables: after, .. } in &after {
+            for (name, ours) in program(&plain, component) {
+                let expected = match (variables::refused(name), name.as_str()) {
+                    (Some(_), _) => ours.reveal().to_owned(),
+                    (None, "PYTHONPATH") if component == "apiserver" => ours.reveal().to_owned(),
+                    (None, "PYTHONPATH") => format!("{}:mine", ours.reveal()),
+                    // The web server of this line runs no code of DAGs: it hears of configuration only.
+                    (None, plain) if component == "apiserver" && !is_configuration(plain) => {
+                        ours.reveal().to_owned()
+                    }
+                    (None, _) => "mine".to_owned(),
+                };
+                assert_eq!(value(after, name), Some(expected.as_str()), "{name} of {component} in {version}");
+            }
         }
+        honoured
+            .extend(names.into_iter().filter(|name| variables::refused(name).is_none()).map(str::to_owned));
     }
+    assert_eq!(honoured.iter().map(String::as_str).collect::<Vec<_>>(), HONOURED);
     let mut wanted = environment();
     wanted.variables = settings(&[("PODIUM_DOOR_KEY", "mine")]);
     let two = told(&wanted, "2.11.2");
     assert_eq!(value(program(&two, "webserver"), "PODIUM_DOOR_KEY"), Some("key-door-1key-door-2"));
+}
+
+#[test]
+fn how_many_tasks_run_at_once_is_for_people_to_say() {
+    let mut wanted = environment();
+    wanted.variables = settings(&[("AIRFLOW__CORE__PARALLELISM", "9"), ("PYTHONPATH", "/a:/b")]);
+    let programs = told(&wanted, "3.3.2");
+    assert_eq!(value(program(&programs, "scheduler"), "AIRFLOW__CORE__PARALLELISM"), Some("9"));
+    assert_eq!(value(program(&programs, "triggerer"), "AIRFLOW__CORE__PARALLELISM"), None);
+    assert_eq!(value(program(&programs, "scheduler"), "PYTHONPATH"), Some("/plane/support:/a:/b"));
+}
+
+#[test]
+fn airflow_is_told_which_of_its_variables_are_secret() {
+    let mut wanted = environment();
+    let secret = |mut settings: Vec<Setting>| {
+        settings.iter_mut().for_each(|setting| setting.is_secret = true);
+        settings
+    };
+    let names = |wanted: &Environment| {
+        let programs = told(wanted, "3.3.2");
+        assert_eq!(value(program(&programs, "apiserver"), "PODIUM_SECRET_VARIABLES"), None);
+        value(program(&programs, "scheduler"), "PODIUM_SECRET_VARIABLES").map(str::to_owned)
+    };
+    wanted.variables = settings(&[("PLAIN", "1")]);
+    assert_eq!(names(&wanted), None);
+    wanted.objects.variables = secret(settings(&[("PLAIN", "2"), ("LINKED", "3")]));
+    wanted.objects.airflow_variables = secret(settings(&[("limit", "4")]));
+    assert_eq!(
+        names(&wanted).as_deref(),
+        Some("AIRFLOW_VAR_LIMIT,LINKED"),
+        "the deployment's own value counts"
+    );
 }
 
 #[test]

@@ -120,7 +120,7 @@ impl Scanner {
 
     fn walk(&self, directory: &Path, depth: u32, found: &mut Found) {
         for path in entries(directory, std::fs::FileType::is_file) {
-            if path.extension().is_some_and(|extension| extension == "log") {
+            if path.file_name().and_then(|name| name.to_str()).is_some_and(|name| attempt(name).is_some()) {
                 let _ = self.read(&path, Writer::Task(self.task(&path)), found);
             }
         }
@@ -132,7 +132,9 @@ impl Scanner {
 
     /// Which task a file belongs to: its directories are named so.
     fn task(&self, path: &Path) -> String {
-        let below = path.strip_prefix(&self.tasks).unwrap_or(path).with_extension("");
+        let mut below = path.strip_prefix(&self.tasks).unwrap_or(path).to_owned();
+        let name = path.file_name().and_then(|name| attempt(name.to_str()?)).unwrap_or_default().to_owned();
+        below.set_file_name(name);
         let parts = below.iter().filter_map(|part| part.to_str()).filter(|part| part.contains('='));
         let parts: Vec<String> = parts.map(|part| part.replacen("attempt=", "try_number=", 1)).collect();
         parts.join(" ")
@@ -156,6 +158,13 @@ impl Scanner {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let offset = if metadata.len() < offset { 0 } else { offset };
+        let written = next_written(&opened, offset, metadata.len());
+        if written > offset {
+            // Nothing was ever written there: a file can be as long as it likes without holding anything.
+            found.is_cut |= written < metadata.len();
+            found.chunks.push(Chunk { file, writer, bytes: Vec::new(), end: written });
+            return Ok(());
+        }
         let mut bytes = vec![0; CHUNK.min(usize::try_from(metadata.len() - offset).unwrap_or(CHUNK))];
         let length = opened.read_at(&mut bytes, offset)?;
         bytes.truncate(length);
@@ -169,6 +178,10 @@ impl Scanner {
         found.is_cut |= is_full;
         found.bytes += bytes.len();
         let end = offset + bytes.len() as u64;
+        // The rest of the last block that was written: what follows it never was.
+        if bytes.iter().all(|byte| *byte == 0) {
+            bytes.clear();
+        }
         found.chunks.push(Chunk { file, writer, bytes, end });
         if is_component && offset / RELEASED > 0 {
             release(&self.logs.join(name), offset)?;
@@ -177,11 +190,29 @@ impl Scanner {
     }
 }
 
+/// The attempt that a file of this name belongs to; none where it is no log. What waits for a task outside its process
+/// writes beside the task: `attempt=1.log.trigger.5.log`, or without the end.
+fn attempt(name: &str) -> Option<&str> {
+    let (attempt, rest) = name.split_once(".log")?;
+    let is_log = rest.is_empty() || rest == ".trigger" || rest.starts_with(".trigger.");
+    is_log.then_some(attempt)
+}
+
 #[derive(Default)]
 struct Found {
     chunks: Vec<Chunk>,
     bytes: usize,
     is_cut: bool,
+}
+
+/// Where the next part of a file is that was written; its end where there is none.
+fn next_written(file: &File, offset: u64, end: u64) -> u64 {
+    match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(offset)) {
+        Ok(next) => next,
+        Err(rustix::io::Errno::NXIO) => end,
+        // Not every file system can tell.
+        Err(_) => offset,
+    }
 }
 
 /// Opens a file below a directory without following a link anywhere on the way.

@@ -103,6 +103,21 @@ async fn logs_of_tasks_are_found_in_new_and_in_old_runs() {
 }
 
 #[tokio::test]
+async fn what_triggers_write_belongs_to_the_attempt_that_waits_for_them() {
+    let bed = Bed::new();
+    let of_task = |name: &str| TASK.replace("attempt=1.log", name);
+    bed.write(&of_task("attempt=1.log.trigger.5.log"), "waiting\n");
+    bed.write(&of_task("attempt=2.log.trigger"), "waiting still\n");
+    bed.write(&of_task("attempt=3.log.bak"), "something else\n");
+    bed.tail().step().await.unwrap();
+    let mut taken = bed.taken();
+    taken.sort();
+    let said = |text: &str| pair("worker", &format!("{text} dag_id=d run_id=r task_id=t try_number=1"));
+    let still = pair("worker", "waiting still dag_id=d run_id=r task_id=t try_number=2");
+    assert_eq!(taken, [said("waiting"), still]);
+}
+
+#[tokio::test]
 async fn what_the_store_did_not_take_is_offered_again() {
     let bed = Bed::new();
     bed.write("triggerer.log", "one\n");
@@ -143,4 +158,24 @@ async fn much_is_taken_in_parts_and_the_disk_gets_it_back() {
     let metadata = fs::metadata(bed.place.component_log("scheduler")).unwrap();
     let on_disk = std::os::unix::fs::MetadataExt::blocks(&metadata) * 512;
     assert!(on_disk < metadata.len() / 2, "{on_disk} of {} bytes are still there", metadata.len());
+}
+
+/// What was found: a file of a terabyte with nothing in it kept a processor busy.
+#[tokio::test]
+async fn what_was_never_written_is_passed_over() {
+    let bed = Bed::new();
+    bed.write(TASK, "first\n");
+    let path = bed.place.logs().join(TASK);
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(1 << 40).unwrap();
+    bed.write(TASK, "last\n");
+    let (mut tail, mut steps) = (bed.tail(), 0);
+    while bed.taken.lines.lock().unwrap().len() < 2 {
+        (tail, _) = tail.step().await.unwrap();
+        steps += 1;
+        assert!(steps < 10, "it looks at all of it");
+    }
+    let texts: Vec<String> =
+        bed.taken().into_iter().map(|(_, text)| text.chars().take(6).collect()).collect();
+    assert_eq!(texts, ["first ", "last d"]);
 }

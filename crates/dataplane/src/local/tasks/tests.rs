@@ -45,21 +45,33 @@ fn the_executor_follows_from_queues_runtime_database_and_broker() {
     let own = || Broker::Own("/usr/bin/redis-server".into());
     let given = || Broker::Given(Hidden::new("redis://broker/0".into()));
     let together = Some("no broker");
+    let instead_of_celery = Some("LocalExecutor on this machine instead of CELERY");
+    let instead_of_platform = Some("LocalExecutor on this machine instead of PLATFORM");
     let one_by_one = Some("one after the other");
     // Executor, queues, major version, SQLite, broker: Airflow's executor, tasks at once, workers, what is said.
     let cases = [
-        (Celery, ONE, 3, true, none(), "LocalExecutor", 2, 0, None),
-        (Celery, ONE, 3, true, own(), "LocalExecutor", 2, 0, None),
+        (Celery, ONE, 3, true, none(), "LocalExecutor", 2, 0, instead_of_celery),
+        (Celery, ONE, 3, true, own(), "LocalExecutor", 2, 0, instead_of_celery),
         (Celery, ONE, 3, false, given(), "CeleryExecutor", 2, 1, None),
         (Celery, TWO, 3, true, none(), "LocalExecutor", 3, 0, together),
         (Celery, TWO, 3, true, own(), "CeleryExecutor", 3, 2, None),
         (Celery, TWO, 3, false, given(), "CeleryExecutor", 3, 2, None),
-        (Kubernetes, &[], 3, true, own(), "LocalExecutor", 1, 0, None),
-        (Platform, TWO, 3, true, own(), "LocalExecutor", 1, 0, None),
-        (Platform, ONE, 3, true, given(), "LocalExecutor", 2, 0, None),
+        (
+            Kubernetes,
+            &[],
+            3,
+            true,
+            own(),
+            "LocalExecutor",
+            1,
+            0,
+            Some("LocalExecutor on this machine instead of KUBERNETES"),
+        ),
+        (Platform, TWO, 3, true, own(), "LocalExecutor", 1, 0, instead_of_platform),
+        (Platform, ONE, 3, true, given(), "LocalExecutor", 2, 0, instead_of_platform),
         (Celery, ONE, 2, true, none(), "SequentialExecutor", 2, 0, one_by_one),
         (Celery, TWO, 2, true, own(), "SequentialExecutor", 3, 0, one_by_one),
-        (Celery, ONE, 2, false, none(), "LocalExecutor", 2, 0, None),
+        (Celery, ONE, 2, false, none(), "LocalExecutor", 2, 0, instead_of_celery),
         (Celery, TWO, 2, false, own(), "CeleryExecutor", 3, 2, None),
     ];
     for (number, (executor, queues, major, is_sqlite, broker, name, parallelism, workers, note)) in

@@ -16,7 +16,7 @@ use crate::local::tasks::tests::queue;
 use crate::{DataPlane as _, Environment, Hidden, Line, Setting};
 
 fn setting(key: &str, value: &str) -> Setting {
-    Setting { key: key.into(), value: Hidden::new(value.into()) }
+    Setting { key: key.into(), value: Hidden::new(value.into()), is_secret: false }
 }
 
 /// The components that run in other processes than before.
@@ -37,7 +37,10 @@ async fn an_environment_comes_up_and_shows_the_way_to_its_web_server() {
     let names: Vec<&str> = seen.components.iter().map(|component| component.name.as_str()).collect();
     assert_eq!(names, ["apiserver", "scheduler", "dag-processor", "triggerer"]);
     assert_eq!(seen.running.runtime_version.as_deref(), Some("3.3.2"));
-    assert_eq!((seen.note, seen.is_hibernating), (None, false));
+    let note = "Tasks run with Airflow's LocalExecutor on this machine instead of CELERY: it has one queue, which needs \
+                no workers of its own.";
+    assert_eq!(seen.note.as_deref(), Some(note));
+    assert!(!seen.is_hibernating);
     let door = plane.door(bed.id).await.unwrap().unwrap();
     assert!(door.address.ip().is_loopback());
     assert_eq!(door.line, Line::Three);

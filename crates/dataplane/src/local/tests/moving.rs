@@ -5,10 +5,11 @@ use std::fs;
 use podium_domain::deployments::plan::Rollout;
 
 use super::bed::{Bed, eventually, trouble};
-use crate::local::database::Databases;
+use crate::local::database::{At, Databases, Kind};
 use crate::local::identity::Identity;
-use crate::local::options::Options;
+use crate::local::options::{AirflowDatabase, Options};
 use crate::local::pace::Pace;
+use crate::local::postgres::Cluster;
 use crate::local::state::State;
 use crate::{DataPlane as _, Environment, Hidden};
 
@@ -87,21 +88,35 @@ async fn a_database_stays_where_it_was_made() {
     let before = bed.processes();
     drop(plane);
     let server = |options: &mut Options, _: &mut Pace| {
-        options.database_url = Some(Hidden::new("postgres://admin@127.0.0.1:1/postgres".into()));
+        options.database =
+            AirflowDatabase::Server(Hidden::new("postgres://admin@127.0.0.1:1/postgres".into()));
     };
     let plane = bed.open_with(server);
     bed.bring_up(&plane, &bed.environment(1)).await;
     assert_eq!(bed.processes(), before, "its file is still its database");
 }
 
-#[test]
-fn a_database_on_a_server_is_not_looked_for_in_a_file() {
+#[tokio::test]
+async fn a_database_on_a_server_is_not_looked_for_in_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let databases = |choice: &AirflowDatabase| {
+        let cluster =
+            Cluster::new(directory.path().into(), None, Hidden::new("secret".into()), Pace::default());
+        Databases::new(choice, directory.path(), cluster)
+    };
     let made = State { server_runtime: Some("3.3.2".into()), ..State::default() };
-    let why = Databases::Files.of(&made).unwrap_err();
-    assert!(why.contains("--airflow-database-url"), "{why}");
-    let server = Databases::Server(Hidden::new("postgres://admin@127.0.0.1:1/postgres".into()));
-    assert!(matches!(server.of(&made), Ok(Databases::Server(_))));
-    assert!(matches!(server.of(&State::default()), Ok(Databases::Server(_))), "a new one");
+    let files = databases(&AirflowDatabase::Sqlite);
+    let why = files.of(&made).await.unwrap_err();
+    assert!(why.contains("--airflow-database"), "{why}");
+    let url = Hidden::new("postgres://admin@127.0.0.1:1/postgres".into());
+    let server = databases(&AirflowDatabase::Server(url));
+    assert!(matches!(server.of(&made).await, Ok(At::Server { connections: None, .. })));
+    assert!(matches!(server.of(&State::default()).await, Ok(At::Server { .. })), "a new one");
     let file = State { migrated_for: Some("3.3.2".into()), ..State::default() };
-    assert!(matches!(server.of(&file), Ok(Databases::Files)));
+    let private = State { is_private: true, ..made.clone() };
+    for databases in [&files, &server, &databases(&AirflowDatabase::Private)] {
+        assert_eq!(databases.kind_of(&file), Kind::Files);
+        assert_eq!(databases.kind_of(&made), Kind::Server);
+        assert_eq!(databases.kind_of(&private), Kind::Private);
+    }
 }

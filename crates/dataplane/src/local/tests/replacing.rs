@@ -15,7 +15,8 @@ use crate::{DataPlane as _, Environment, Hidden, Setting};
 
 fn with_variable(bed: &Bed, generation: i64, key: &str, value: &str) -> Environment {
     let mut environment = bed.environment(generation);
-    environment.variables = vec![Setting { key: key.into(), value: Hidden::new(value.into()) }];
+    environment.variables =
+        vec![Setting { key: key.into(), value: Hidden::new(value.into()), is_secret: false }];
     environment
 }
 

@@ -131,7 +131,8 @@ async fn what_changed_while_the_control_plane_was_away_is_applied() {
     drop(plane);
     let plane = bed.open();
     let mut changed = bed.environment(2);
-    changed.variables = vec![Setting { key: "CITY".into(), value: Hidden::new("Oslo".into()) }];
+    changed.variables =
+        vec![Setting { key: "CITY".into(), value: Hidden::new("Oslo".into()), is_secret: false }];
     bed.bring_up(&plane, &changed).await;
     let now = bed.processes();
     assert_ne!(now["scheduler"], before["scheduler"]);

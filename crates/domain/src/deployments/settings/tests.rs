@@ -55,6 +55,7 @@ fn a_name_is_enough_and_the_rest_has_defaults() {
         contact_emails: Vec::new(),
         workload_identity: None,
         dr_workload_identity: None,
+        drain_grace_seconds: None,
         remote_execution: None,
         hibernation: Hibernation::default(),
         release: Release {

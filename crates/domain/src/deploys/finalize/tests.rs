@@ -22,7 +22,7 @@ fn details(kind: DeployType, runtime: Option<&str>) -> Details {
         platform_runtime_version: runtime.map(str::to_owned),
         ..request(kind)
     };
-    create::new(&asked, &running()).unwrap()
+    create::new(&asked, &running(), true).unwrap()
 }
 
 fn asked(dags: Option<&str>, bundle: Option<&str>) -> FinalizeDeployRequest {
@@ -35,7 +35,14 @@ fn asked(dags: Option<&str>, bundle: Option<&str>) -> FinalizeDeployRequest {
 fn finalize(kind: DeployType, asked: &FinalizeDeployRequest, spec: &Spec) -> Result<Outcome> {
     let details = details(kind, None);
     let uploaded = [(UploadKind::Dags, id(1)), (UploadKind::Bundle, id(2))];
-    let waiting = Waiting { id: id(9), kind, image_tag: "new", details: &details, uploaded: &uploaded };
+    let waiting = Waiting {
+        id: id(9),
+        kind,
+        image_tag: "new",
+        details: &details,
+        uploaded: &uploaded,
+        runs_images: true,
+    };
     outcome(waiting, asked, spec).map(|(outcome, _)| outcome)
 }
 
@@ -131,8 +138,14 @@ fn each_type_changes_what_it_carries_and_keeps_the_rest() {
 fn a_runtime_is_compared_with_the_one_of_the_moment() {
     let finalize = |runtime: Option<&str>, now: &str| {
         let details = details(ImageOnly, runtime);
-        let waiting =
-            Waiting { id: id(9), kind: ImageOnly, image_tag: "new", details: &details, uploaded: &[] };
+        let waiting = Waiting {
+            id: id(9),
+            kind: ImageOnly,
+            image_tag: "new",
+            details: &details,
+            uploaded: &[],
+            runs_images: true,
+        };
         let spec = Spec { runtime_version: now.into(), ..running() };
         outcome(waiting, &asked(None, None), &spec).map(|(outcome, _)| outcome.runtime_version)
     };
@@ -218,4 +231,23 @@ fn a_rollback_brings_back_what_was_deployed_and_nothing_else() {
     expected.release.bundles = vec![bundle("then", "1")];
     expected.release.git = Some(git);
     assert_eq!(after, expected);
+}
+
+#[test]
+fn where_no_images_run_the_deployment_keeps_the_tag_that_it_has() {
+    let details = details(ImageOnly, Some("3.3.2"));
+    let finalize = |runs_images| {
+        let waiting = Waiting {
+            id: id(9),
+            kind: ImageOnly,
+            image_tag: "new",
+            details: &details,
+            uploaded: &[],
+            runs_images,
+        };
+        outcome(waiting, &asked(None, None), &running()).unwrap().0
+    };
+    assert_eq!(finalize(true).image_tag, "new");
+    let local = finalize(false);
+    assert_eq!((local.image_tag, local.runtime_version.as_str()), (running().release.image_tag, "3.3.2"));
 }

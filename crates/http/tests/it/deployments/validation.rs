@@ -5,14 +5,20 @@ use serde_json::{Value, json};
 
 use super::{change, create, dedicated, hybrid, made, path, queue, read, update, with};
 
+/// Where a deployment of a type is made.
+async fn of(app: &TestApp, kind: &str) -> Value {
+    match kind {
+        "DEDICATED" => json!({ "clusterId": dedicated(app, json!({})).await, "type": kind }),
+        "HYBRID" => json!({ "clusterId": hybrid(app).await.0, "type": kind }),
+        // Beside a cluster only where it says so.
+        _ => json!({ "type": kind, "cloudProvider": "AWS", "region": "us-east-1" }),
+    }
+}
+
 /// Checks that each of these is refused at creation and in an update, unless nothing is wrong with it.
 async fn holds(app: &TestApp, kind: &str, table: Vec<(Value, &[&str])>) {
     let workspace = app.workspace(&format!("For {kind} {}", app.world.id())).await;
-    let place = match kind {
-        "DEDICATED" => json!({ "clusterId": dedicated(app, json!({})).await, "type": kind }),
-        "HYBRID" => json!({ "clusterId": hybrid(app).await.0, "type": kind }),
-        _ => json!({ "type": kind }),
-    };
+    let place = of(app, kind).await;
     for (fields, wrong) in table {
         let answer = create(app, workspace, with(place.clone(), fields.clone())).await;
         let id = made(app, workspace, place.clone()).await;
@@ -206,10 +212,29 @@ on_both_engines! {
         assert_eq!(found, required);
         for kind in [Value::Null, json!("")] {
             let body = update(&read(&app, id).await, json!({ "type": kind }));
-            assert_eq!(app.post(&app.owner, &at, body).await.wrong_fields(), ["type: required"], "{kind}");
+            assert_eq!(app.post(&app.owner, &at, body).await.ok()["type"], "STANDARD", "{kind}: it keeps its type");
         }
         let other = change(&app, id, json!({ "type": "DEDICATED" })).await;
         assert_eq!(other.refused(400), "`type` must be STANDARD: the type of a deployment does not change");
+    }
+
+    async fn an_update_without_a_type_is_judged_as_the_type_that_there_is(app) {
+        let workspace = app.workspace("Analytics").await;
+        for kind in ["STANDARD", "DEDICATED", "HYBRID"] {
+            let named = json!({ "name": format!("Of {kind}") });
+            let id = made(&app, workspace, with(of(&app, kind).await, named)).await;
+            let mut body = update(&read(&app, id).await, json!({ "description": "changed" }));
+            body.as_object_mut().unwrap().remove("type");
+            let after = app.post(&app.owner, &path(&app, id), body.clone()).await.ok();
+            assert_eq!((&after["type"], &after["description"]), (&json!(kind), &json!("changed")));
+            // What another type has and requires is nothing to this one.
+            let foreign = match kind {
+                "HYBRID" => json!({ "schedulerSize": "SMALL", "isHighAvailability": true, "scheduler": null }),
+                _ => json!({ "scheduler": { "au": 5, "replicas": 1 }, "schedulerSize": null, "isHighAvailability": null }),
+            };
+            let answer = app.post(&app.owner, &path(&app, id), with(body, foreign)).await;
+            assert_eq!(answer.code(), 400, "{kind}: {}", answer.text());
+        }
     }
 
     async fn null_and_empty_are_as_absent(app) {

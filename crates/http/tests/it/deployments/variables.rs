@@ -49,6 +49,33 @@ on_both_engines! {
         assert_eq!(list["deployments"][0], read);
     }
 
+    async fn what_is_not_a_users_to_set_is_refused_with_the_reason(app) {
+        let workspace = app.workspace("Analytics").await;
+        for (key, reason) in [
+            ("AIRFLOW__CORE__AUTH_MANAGER", "people sign in to it"),
+            ("AIRFLOW__API__PORT", "it runs the web server"),
+            ("AIRFLOW__CORE__EXECUTOR", "`workerQueues`"),
+            ("LD_PRELOAD", "`LD_LIBRARY_PATH`"),
+            ("PYTHONSTARTUP", "`PYTHONPATH`"),
+            ("PODIUM_ENVIRONMENT", "`PODIUM_`"),
+        ] {
+            let variables = json!({ "environmentVariables": [plain(key, json!("x"))] });
+            let answer = create(&app, workspace, variables).await;
+            assert_eq!(answer.wrong_fields(), ["environmentVariables[0].key: reserved"], "{key}");
+            assert!(answer.text().contains(reason), "{}", answer.text());
+            let object = json!({
+                "objectKey": key, "objectType": "ENVIRONMENT_VARIABLE", "scope": "WORKSPACE",
+                "scopeEntityId": workspace, "environmentVariable": { "value": "x", "isSecret": false },
+            });
+            let answer = app.post(&app.owner, &app.path("/environment-objects"), object).await;
+            assert_eq!(answer.wrong_fields(), ["objectKey: reserved"], "{key}");
+            assert!(answer.text().contains(reason), "{}", answer.text());
+        }
+        let theirs = ["AIRFLOW__CORE__PARALLELISM", "PYTHONPATH", "LD_LIBRARY_PATH", "LD_SDK_KEY"];
+        let theirs = theirs.map(|key| plain(key, json!("1")));
+        create(&app, workspace, json!({ "environmentVariables": theirs })).await.ok();
+    }
+
     async fn variables_are_replaced_as_a_list(app) {
         let workspace = app.workspace("Analytics").await;
         let list = |variables: &[Value]| json!({ "environmentVariables": variables });

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use podium_api::enums::DeploymentStatus;
 use podium_domain::deployments::Bundle;
-use podium_testkit::on_both_engines;
+use podium_testkit::{Engine, TestApp, block_on, on_both_engines};
 use serde_json::{Value, json};
 
 use super::{Place, id};
@@ -186,11 +186,18 @@ on_both_engines! {
         );
     }
 
-    async fn a_deployment_that_is_being_made_takes_no_deploy(app) {
-        let place = Place::new(&app).await;
-        place.change(|row| row.status = DeploymentStatus::Creating).await;
-        let message = place.create_as(&app.owner, json!({ "type": "DAG_ONLY" })).await.refused(400);
-        assert!(message.contains("still being made"), "{message}");
+    async fn a_deploy_to_a_deployment_that_is_being_made_is_rolled_out_once_it_runs(app) {
+        let workspace = app.workspace("Analytics").await;
+        let body = json!({ "name": "New", "workspaceId": workspace });
+        let made = app.post(&app.owner, &app.path("/deployments"), body).await.ok();
+        let place = Place { app: &app, id: id(&made).parse().unwrap() };
+        let before = place.state().await;
+        let version = place.deploy("DAG_ONLY").await["dagTarballVersion"].clone();
+        let after = place.state().await;
+        assert_eq!((after.status, &after.status_reason), (DeploymentStatus::Creating, &before.status_reason));
+        app.settle().await;
+        let shown = app.get(&app.owner, &app.path(&format!("/deployments/{}", place.id))).await.ok();
+        assert_eq!((&shown["status"], &shown["dagTarballVersion"]), (&json!("HEALTHY"), &version));
     }
 
     async fn deploys_are_listed_newest_first(app) {
@@ -253,4 +260,46 @@ fn without_urls(deploy: &Value) -> Value {
     let fields = deploy.as_object_mut().expect("a deploy is an object");
     fields.retain(|name, _| !name.ends_with("UploadUrl"));
     deploy
+}
+
+/// What was found: such deploys ended DEPLOYED and HEALTHY, with an image that nobody had pushed.
+fn where_no_images_run_a_deploy_of_one_is_refused(engine: Engine) {
+    block_on(async {
+        let app = TestApp::start_with(engine, |config, _| config.runs_images = false).await;
+        let place = Place::new(&app).await;
+        place.change(|row| row.spec.runtime_version = "3.1.0".into()).await;
+        for body in [
+            json!({ "type": "IMAGE_ONLY" }),
+            json!({ "type": "IMAGE_AND_DAG" }),
+            json!({ "type": "IMAGE_ONLY", "platformRuntimeVersion": "3.1.0" }),
+        ] {
+            let answer = place.create_as(&app.owner, body.clone()).await;
+            assert_eq!(answer.wrong_fields(), ["type: notAllowed"], "{body}");
+            for word in ["DAG_ONLY", "platformRuntimeVersion"] {
+                assert!(answer.text().contains(word), "{}", answer.text());
+            }
+        }
+        assert_eq!(app.rows("deploys").await, 0);
+        place.deploy("DAG_ONLY").await;
+        let before = place.state().await.spec.release;
+        let upgrade = json!({ "type": "IMAGE_ONLY", "platformRuntimeVersion": "3.3.2" });
+        let upgrade = place.create_as(&app.owner, upgrade).await.ok();
+        place.finalize(&upgrade, json!({})).await.ok();
+        let spec = place.state().await.spec;
+        assert_eq!(spec.runtime_version, "3.3.2");
+        assert_eq!(
+            (spec.release.image_tag, spec.release.dag_version),
+            (before.image_tag, before.dag_version)
+        );
+    });
+}
+
+#[test]
+fn where_no_images_run_a_deploy_of_one_is_refused_on_sqlite() {
+    where_no_images_run_a_deploy_of_one_is_refused(Engine::Sqlite);
+}
+
+#[test]
+fn where_no_images_run_a_deploy_of_one_is_refused_on_postgres() {
+    where_no_images_run_a_deploy_of_one_is_refused(Engine::Postgres);
 }

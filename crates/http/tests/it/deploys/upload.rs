@@ -12,7 +12,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Body, Frame};
 use podium_app::secrets::sha256_hex;
 use podium_store::deploys;
-use podium_testkit::{Answer, Engine, TestApp, archive, block_on, gzip, on_both_engines};
+use podium_testkit::{Answer, Engine, TestApp, archive, block_on, gzip, on_both_engines, tar};
 use serde_json::json;
 use tokio::sync::oneshot;
 
@@ -107,6 +107,31 @@ on_both_engines! {
         assert_eq!(message, "The archive was refused: it has more than 100000 entries.");
         assert_eq!((files(&app), app.rows("uploads").await), (vec![], 0));
         place.upload(url(&deploy)).await;
+    }
+
+    async fn an_archive_is_bounded_by_its_size_and_read_to_its_end(app) {
+        let place = Place::new(&app).await;
+        let deploy = place.create("DAG_ONLY").await;
+        let bomb = archive(&[("dags/zeros", &vec![0; 64 << 20])]);
+        assert!(bomb.len() < 1 << 20);
+        let message = put(&app, url(&deploy), bomb.clone()).await.refused(400);
+        let most = bomb.len() * 200 + (32 << 20);
+        let size = bomb.len();
+        assert_eq!(
+            message,
+            format!(
+                "The archive was refused: it unpacks to more than {most} bytes, the most for an archive of {size} bytes."
+            )
+        );
+        assert_eq!(files(&app), Vec::<String>::new());
+        let tar = tar(&[("dags/a.py", b"a"), ("dags/b.py", b"b")]);
+        let members = [gzip(&tar[..1024]), gzip(&tar[1024..])].concat();
+        let answer = put(&app, url(&deploy), members).await;
+        assert_eq!(answer.code(), 201, "{}", answer.text());
+        // What comes after the end of the archive would be unpacked by some programs and not by others.
+        let two = [archive(&[("dags/a.py", b"a")]), archive(&[("dags/b.py", b"b")])].concat();
+        let message = put(&app, url(&deploy), two).await.refused(400);
+        assert!(message.contains("something follows its end mark"), "{message}");
     }
 
     async fn a_url_works_by_itself_and_as_it_is(app) {

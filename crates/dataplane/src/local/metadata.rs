@@ -1,0 +1,215 @@
+//! Metadata databases as files: to be taken along in a backup, and to be brought back from one.
+//!
+//! Both work beside a server that runs, and without one: whatever is needed of the plane's own database server is
+//! started, and stopped again by [`Metadata::close`] if nobody else keeps it.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::path::Path;
+use std::process::Stdio;
+
+use podium_api::Id;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+
+use super::database::{At, Databases, Kind, name_of};
+use super::layout::{Layout, Place};
+use super::options::Options;
+use super::pace::Pace;
+use super::plane::databases;
+use super::postgres::Programs;
+use super::runtimes::run;
+use super::server_url;
+use super::services::Services;
+use super::state::State;
+use crate::Hidden;
+
+/// Copies a SQLite database while somebody may be writing to it.
+const COPY: &str = "import sqlite3, sys\n\
+                    source, target = sqlite3.connect(sys.argv[1]), sqlite3.connect(sys.argv[2])\n\
+                    source.backup(target)\n\
+                    target.close()";
+
+/// The metadata databases of a plane.
+pub struct Metadata {
+    layout: Layout,
+    services: Services,
+    databases: Databases,
+    /// Whether the plane's own server ran before.
+    was_up: bool,
+}
+
+impl Metadata {
+    /// Those of the plane that these options describe; nothing is started.
+    pub fn open(options: &Options, services: Services) -> Result<Self, String> {
+        let layout = Layout::make(&options.directory).map_err(|error| error.to_string())?;
+        let databases = databases(options, &services, &layout, Pace::default());
+        let was_up = databases.cluster.is_running();
+        Ok(Self { layout, services, databases, was_up })
+    }
+
+    /// The environments that there are.
+    pub fn environments(&self) -> Result<Vec<Id>, String> {
+        self.layout.known().map_err(|error| error.to_string())
+    }
+
+    /// Writes the database of an environment to a file that is not there yet, as it is at one moment; tells whether
+    /// there is one. The environment may run.
+    pub async fn dump(&self, id: Id, into: &Path) -> Result<bool, String> {
+        let (place, state) = self.find(id)?;
+        let fail = |why: String| format!("the metadata database of {id} cannot be saved: {why}");
+        if state.migrated_for.is_none() {
+            return Ok(false);
+        }
+        match self.databases.of(&state).await? {
+            At::File => {
+                let mut copy = Command::new(self.python(&state));
+                copy.arg("-c").arg(COPY).arg(place.database_file()).arg(into).env_clear().kill_on_drop(true);
+                run(copy, |_| {}).await.map_err(fail)?;
+            }
+            At::Server { admin, .. } => {
+                let mut dump = self.client(&state, "pg_dump").map_err(fail)?;
+                dump.args(["--format", "custom", "--no-owner", "--no-acl", "--file"]).arg(into);
+                connect(&mut dump, &admin, &name_of(&state.namespace));
+                run(dump, |_| {}).await.map_err(fail)?;
+            }
+        }
+        fs::set_permissions(into, fs::Permissions::from_mode(0o600))
+            .map_err(|error| fail(error.to_string()))?;
+        Ok(true)
+    }
+
+    /// Makes the database of an environment anew from such a file. Nothing of the environment may run, and what the
+    /// plane remembers of it (`state.json`) has to be there.
+    pub async fn restore(&self, id: Id, from: &Path) -> Result<(), String> {
+        let (place, state) = self.find(id)?;
+        let fail = |why: String| format!("the metadata database of {id} cannot be brought back: {why}");
+        match self.databases.of(&state).await? {
+            At::File => put(from, &place).map_err(|error| fail(error.to_string())),
+            At::Server { admin, connections } => {
+                let name = name_of(&state.namespace);
+                let password = (self.services.keys)(id, "database");
+                self.make_empty(&state, &admin, &name, &password, connections).await.map_err(fail)?;
+                let mut restore = self.client(&state, "pg_restore").map_err(fail)?;
+                restore.args([
+                    "--no-owner",
+                    "--no-acl",
+                    "--exit-on-error",
+                    "--single-transaction",
+                    "--role",
+                    &name,
+                ]);
+                connect(&mut restore, &admin, &name);
+                restore.arg(from);
+                run(restore, |_| {}).await.map_err(fail)
+            }
+        }
+    }
+
+    /// Stops the plane's own server again, where it was started for this alone.
+    pub async fn close(self) {
+        if self.was_up {
+            self.databases.cluster.leave();
+        } else {
+            self.databases.cluster.stop_unless(|| false).await;
+        }
+    }
+
+    fn find(&self, id: Id) -> Result<(Place, State), String> {
+        let place = self.layout.environment(id);
+        let state = State::read(&place.state()).map_err(|error| error.to_string())?;
+        Ok((place, state.ok_or_else(|| format!("nothing is known of the environment {id}"))?))
+    }
+
+    /// The interpreter that knows the database of an environment.
+    fn python(&self, state: &State) -> std::path::PathBuf {
+        let version = state.migrated_for.clone().unwrap_or_default();
+        self.layout.runtimes().join(version).join("bin/python")
+    }
+
+    /// A client program of PostgreSQL: of the cluster's own version, or the newest.
+    fn client(&self, state: &State, name: &str) -> Result<Command, String> {
+        let program = match self.databases.kind_of(state) {
+            Kind::Private => self.databases.cluster.programs()?.program(name),
+            _ => Programs::find().first().map_or_else(|| name.into(), |programs| programs.program(name)),
+        };
+        let mut command = Command::new(program);
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        Ok(command)
+    }
+
+    /// Makes an empty database and its role; what was there before is gone.
+    async fn make_empty(
+        &self,
+        state: &State,
+        admin: &Hidden,
+        name: &str,
+        password: &Hidden,
+        connections: Option<u32>,
+    ) -> Result<(), String> {
+        let is_plain =
+            |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-=".contains(&byte));
+        let password = password.reveal();
+        if !is_plain(name) || !is_plain(password) {
+            return Err("its name or its password cannot be used".into());
+        }
+        let most = connections.map_or(-1, u32::cast_signed);
+        let script = format!(
+            "DROP DATABASE IF EXISTS \"{name}\" WITH (FORCE);\n\
+             SELECT 'CREATE ROLE \"{name}\"' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{name}') \\gexec\n\
+             ALTER ROLE \"{name}\" LOGIN PASSWORD '{password}' CONNECTION LIMIT {most};\n\
+             CREATE DATABASE \"{name}\" OWNER \"{name}\" TEMPLATE template0 ENCODING 'UTF8';\n\
+             REVOKE ALL ON DATABASE \"{name}\" FROM PUBLIC;\n"
+        );
+        self.tell(state, admin, "postgres", &script).await?;
+        let script = format!("ALTER SCHEMA public OWNER TO \"{name}\";\n");
+        self.tell(state, admin, name, &script).await
+    }
+
+    /// Runs statements, which are on no command line.
+    async fn tell(&self, state: &State, admin: &Hidden, name: &str, script: &str) -> Result<(), String> {
+        let mut psql = self.client(state, "psql")?;
+        psql.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]);
+        connect(&mut psql, admin, name);
+        psql.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = psql.spawn().map_err(|error| error.to_string())?;
+        if let Some(mut input) = child.stdin.take() {
+            input.write_all(script.as_bytes()).await.map_err(|error| error.to_string())?;
+        }
+        let output = child.wait_with_output().await.map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() { Ok(()) } else { Err(said.trim().chars().take(300).collect()) }
+    }
+}
+
+/// Where a client connects to. A password is not on the command line.
+fn connect(command: &mut Command, admin: &Hidden, name: &str) {
+    let (url, password) = server_url::without_password(&server_url::of_database(admin, name));
+    command.arg("--dbname").arg(url);
+    if let Some(password) = password {
+        command.env("PGPASSWORD", password.reveal());
+    }
+}
+
+/// Puts the file of a SQLite database in its place, as a whole.
+fn put(from: &Path, place: &Place) -> std::io::Result<()> {
+    let file = place.database_file();
+    fs::create_dir_all(place.database())?;
+    let draft = file.with_extension("draft");
+    fs::copy(from, &draft)?;
+    fs::set_permissions(&draft, fs::Permissions::from_mode(0o600))?;
+    let owner = fs::metadata(place.database())?;
+    chown(&draft, Some(owner.uid()), Some(owner.gid()))?;
+    // What was written to the old one and not merged into it yet belongs to nothing any more.
+    for left in ["airflow.db-wal", "airflow.db-shm", "airflow.db-journal"] {
+        match fs::remove_file(place.database().join(left)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    fs::rename(&draft, &file)
+}
+
+#[cfg(test)]
+mod tests;

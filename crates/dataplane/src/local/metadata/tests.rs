@@ -1,0 +1,129 @@
+//! Databases go to files and come back from them, elsewhere, too.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use podium_api::Timestamp;
+
+use super::*;
+use crate::local::AirflowDatabase;
+use crate::local::postgres::tests::ground;
+use crate::local::tests::fresh_id;
+use crate::local::tests::services::{Kept, Shelf};
+
+fn services() -> Services {
+    Services {
+        archives: Arc::new(Shelf),
+        logs: Arc::<Kept>::default(),
+        keys: Arc::new(|id, purpose| Hidden::new(format!("key-{purpose}-{id}"))),
+        clock: Arc::new(|| Timestamp::from_millis(0)),
+    }
+}
+
+fn options(at: &Path) -> Options {
+    let data = at.join("data");
+    fs::create_dir_all(&data).unwrap();
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o711)).unwrap();
+    Options { directory: data.join("local"), database: AirflowDatabase::Private, ..Options::default() }
+}
+
+fn remember(metadata: &Metadata, id: Id, state: &State) -> PathBuf {
+    let place = metadata.layout.environment(id);
+    fs::create_dir_all(&place.root).unwrap();
+    state.write(&place.state()).unwrap();
+    place.root
+}
+
+#[tokio::test]
+async fn a_database_on_the_planes_own_server_is_saved_and_brought_back_elsewhere() {
+    let ((here, _), (there, _)) = (ground(), ground());
+    let id = fresh_id();
+    let state = State {
+        namespace: "calm-river-1234".into(),
+        server_runtime: Some("3.3.2".into()),
+        migrated_for: Some("3.3.2".into()),
+        is_private: true,
+        ..State::default()
+    };
+    let metadata = Metadata::open(&options(here.path()), services()).unwrap();
+    remember(&metadata, id, &state);
+    assert_eq!(metadata.environments().unwrap(), [id]);
+    let At::Server { admin, connections } = metadata.databases.of(&state).await.unwrap() else { panic!() };
+    let name = name_of(&state.namespace);
+    let password = (metadata.services.keys)(id, "database");
+    metadata.make_empty(&state, &admin, &name, &password, connections).await.unwrap();
+    let made = "CREATE TABLE run (id int); INSERT INTO run VALUES (42);";
+    metadata.tell(&state, &admin, &name, made).await.unwrap();
+    let dump = here.path().join("dump");
+    assert_eq!(metadata.dump(id, &dump).await, Ok(true));
+    assert_eq!(fs::metadata(&dump).unwrap().permissions().mode() & 0o777, 0o600);
+    metadata.close().await;
+
+    let metadata = Metadata::open(&options(there.path()), services()).unwrap();
+    assert!(!metadata.was_up);
+    remember(&metadata, id, &state);
+    // Twice: whatever is there is replaced.
+    for _ in 0..2 {
+        metadata.restore(id, &dump).await.unwrap();
+    }
+    let At::Server { admin, .. } = metadata.databases.of(&state).await.unwrap() else { panic!() };
+    // As the environment itself, which owns what came back.
+    let socket = admin.reveal().rsplit_once("host=").unwrap().1.to_owned();
+    let ask = |statement: &str| {
+        let asked =
+            std::process::Command::new(metadata.databases.cluster.programs().unwrap().program("psql"))
+                .args(["--no-psqlrc", "-qtA", "-U", &name, "-d", &name, "-h", &socket, "-c", statement])
+                .env("PGPASSWORD", password.reveal())
+                .output()
+                .unwrap();
+        String::from_utf8_lossy(&[asked.stdout, asked.stderr].concat()).trim().to_owned()
+    };
+    assert_eq!(ask("SELECT id FROM run"), "42");
+    assert_eq!(ask("ALTER TABLE run ADD COLUMN more int"), "", "it owns the table");
+    assert_eq!(ask("SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user"), "150");
+    metadata.close().await;
+    for plane in [&here, &there] {
+        let data = fs::canonicalize(plane.path().join("data/local")).unwrap();
+        let metadata = Metadata::open(&options(plane.path()), services()).unwrap();
+        assert!(!metadata.was_up, "{}: it was stopped again", data.display());
+        metadata.databases.cluster.forget_socket();
+    }
+}
+
+#[tokio::test]
+async fn a_database_in_a_file_is_saved_and_brought_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = options(directory.path());
+    options.database = AirflowDatabase::Sqlite;
+    let metadata = Metadata::open(&options, services()).unwrap();
+    let (id, python) = (fresh_id(), || {
+        let told =
+            std::process::Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+        String::from_utf8(told.expect("these tests need python3").stdout).unwrap().trim().to_owned()
+    });
+    let state = State { migrated_for: Some("3.3.2".into()), ..State::default() };
+    remember(&metadata, id, &State::default());
+    let dump = directory.path().join("dump");
+    assert_eq!(metadata.dump(id, &dump).await, Ok(false), "there is none yet");
+    remember(&metadata, id, &state);
+    let bin = metadata.layout.runtimes().join("3.3.2/bin");
+    fs::create_dir_all(&bin).unwrap();
+    std::os::unix::fs::symlink(python(), bin.join("python")).unwrap();
+    let file = metadata.layout.environment(id).database_file();
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let sqlite = |script: &str| {
+        let ran = std::process::Command::new(python())
+            .args(["-c", &format!("import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); {script}")])
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    sqlite("c.execute('CREATE TABLE run (id int)'); c.execute('INSERT INTO run VALUES (42)'); c.commit()");
+    assert_eq!(metadata.dump(id, &dump).await, Ok(true));
+    sqlite("c.execute('DELETE FROM run'); c.commit()");
+    metadata.restore(id, &dump).await.unwrap();
+    assert_eq!(sqlite("print(c.execute('SELECT id FROM run').fetchone()[0])"), "42\n");
+    metadata.close().await;
+}

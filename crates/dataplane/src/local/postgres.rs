@@ -1,0 +1,419 @@
+//! A PostgreSQL server of the plane's own, for the metadata databases of environments.
+//!
+//! It is there where a server program is installed. Its cluster is below the plane's directory, it runs under a user of
+//! its own where the control plane is root, and it listens on a socket in the file system only. Like the environments it
+//! outlives the control plane; the next start takes it over.
+
+mod programs;
+mod socket;
+#[cfg(test)]
+pub(super) mod tests;
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, lchown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+pub(super) use self::programs::Programs;
+use super::identity::Identity;
+use super::pace::Pace;
+use super::process::Process;
+use super::runtimes::run;
+use crate::Hidden;
+
+/// The role that everything of the cluster belongs to.
+const ADMIN: &str = "podium";
+/// Connections that the server takes: an idle environment has about five, a busy one some tens.
+const CONNECTIONS: u32 = 800;
+/// How long a start may take: after a crash the log is replayed.
+const STARTING: Duration = Duration::from_secs(120);
+/// How often it is looked whether the server is ready.
+const LOOK: Duration = Duration::from_millis(100);
+/// A longer log begins anew.
+const LONGEST_LOG: u64 = 16 << 20;
+
+/// How the server does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Seen {
+    Starting,
+    Up,
+    Down(String),
+}
+
+/// The server and its cluster.
+pub(super) struct Cluster {
+    /// The cluster, and what is kept beside it.
+    directory: PathBuf,
+    /// The user that it runs under, where that is another.
+    user: Option<u32>,
+    password: Hidden,
+    pace: Pace,
+    seen: watch::Sender<Seen>,
+    supervisor: Mutex<Option<AbortHandle>>,
+    /// Held by whoever starts or stops it.
+    turn: AsyncMutex<()>,
+}
+
+impl Cluster {
+    /// The cluster in a directory, started by nobody yet.
+    pub(super) fn new(directory: PathBuf, user: Option<u32>, password: Hidden, pace: Pace) -> Arc<Self> {
+        Arc::new(Self {
+            directory,
+            user,
+            password,
+            pace,
+            seen: watch::Sender::new(Seen::Starting),
+            supervisor: Mutex::default(),
+            turn: AsyncMutex::default(),
+        })
+    }
+
+    /// Why this machine can have none; nothing where it can.
+    pub(super) fn why_not(plane: &Path) -> Option<String> {
+        if Programs::find().is_empty() {
+            return Some("no PostgreSQL server is installed".into());
+        }
+        if !rustix::process::geteuid().is_root() {
+            return None;
+        }
+        // It never runs as root, so another user has to reach the cluster. The data directory itself is opened for
+        // passing by whoever makes it.
+        let above = plane.parent().and_then(Path::parent).unwrap_or(plane);
+        let above = fs::canonicalize(above).unwrap_or_else(|_| above.to_owned());
+        let is_closed = |path: &&Path| fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o1 == 0);
+        let closed = above.ancestors().find(is_closed)?;
+        Some(format!("PostgreSQL does not run as root, and other users cannot enter {}", closed.display()))
+    }
+
+    /// The URL of its administrator, once it is up; an error says why it is not.
+    pub(super) async fn ensure(self: &Arc<Self>) -> Result<Hidden, String> {
+        let mut seen = self.seen.subscribe();
+        {
+            let _turn = self.turn.lock().await;
+            let mut supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
+            if supervisor.as_ref().is_none_or(AbortHandle::is_finished) {
+                self.seen.send_replace(Seen::Starting);
+                *supervisor = Some(tokio::spawn(supervise(Arc::clone(self))).abort_handle());
+            }
+        }
+        let settled = seen.wait_for(|seen| *seen != Seen::Starting);
+        match tokio::time::timeout(STARTING, settled).await {
+            Ok(Ok(seen)) => match &*seen {
+                Seen::Down(why) => Err(why.clone()),
+                _ => self.url().map_err(|error| error.to_string()),
+            },
+            _ => Err("the database server does not come up".into()),
+        }
+    }
+
+    /// Why it does not work; nothing while it does, or while nobody needs it.
+    pub(super) fn trouble(&self) -> Option<String> {
+        match &*self.seen.borrow() {
+            Seen::Down(why) => Some(why.clone()),
+            Seen::Starting | Seen::Up => None,
+        }
+    }
+
+    /// Stops it if nobody needs it; asked while nobody starts it.
+    pub(super) async fn stop_unless(&self, is_needed: impl FnOnce() -> bool) {
+        let _turn = self.turn.lock().await;
+        if is_needed() {
+            return;
+        }
+        self.leave();
+        if let Some(process) = self.running() {
+            process.stop(self.pace.grace).await;
+        }
+    }
+
+    /// Whether a server runs on the cluster, whoever started it.
+    pub(super) fn is_running(&self) -> bool {
+        self.running().is_some()
+    }
+
+    /// Clears away the directory of the socket.
+    #[cfg(test)]
+    pub(super) fn forget_socket(&self) {
+        let socket = socket::directory(&self.directory, self.user).unwrap();
+        fs::remove_dir_all(socket).unwrap();
+    }
+
+    /// Ends supervision, and nothing else.
+    pub(super) fn leave(&self) {
+        if let Some(supervisor) = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            supervisor.abort();
+        }
+        self.seen.send_replace(Seen::Starting);
+    }
+
+    /// Programs of the version that the cluster was made with, or of the newest for a new one.
+    pub(super) fn programs(&self) -> Result<Programs, String> {
+        let found = Programs::find();
+        match fs::read_to_string(self.data().join("PG_VERSION")) {
+            Ok(version) => {
+                let wrong = |_| format!("{}/PG_VERSION holds no version", self.data().display());
+                Programs::of(version.trim().parse().map_err(wrong)?, &found)
+            }
+            Err(_) => found.first().cloned().ok_or_else(|| {
+                "no PostgreSQL server is installed: install postgresql, or start with --airflow-database sqlite".into()
+            }),
+        }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.directory.join("log")
+    }
+
+    fn url(&self) -> io::Result<Hidden> {
+        let socket = socket::directory(&self.directory, self.user)?;
+        let password = self.password.reveal();
+        Ok(Hidden::new(format!("postgresql://{ADMIN}:{password}@/postgres?host={}", socket.display())))
+    }
+
+    /// Makes the cluster where there is none: there as a whole or not at all.
+    async fn make(&self, programs: &Programs) -> Result<(), String> {
+        let fail =
+            |error: io::Error| format!("the cluster of the metadata databases cannot be made: {error}");
+        let (data, draft) = (self.data(), self.directory.join("draft"));
+        fs::create_dir_all(&self.directory).map_err(fail)?;
+        fs::set_permissions(&self.directory, fs::Permissions::from_mode(0o711)).map_err(fail)?;
+        self.give(&self.directory).map_err(fail)?;
+        if data.join("PG_VERSION").exists() {
+            return self.give_all(&data).map_err(fail);
+        }
+        if draft.exists() {
+            fs::remove_dir_all(&draft).map_err(fail)?;
+        }
+        let maker = self.user.map(|_| named_user()).transpose()?;
+        fs::create_dir(&draft).map_err(fail)?;
+        fs::set_permissions(&draft, fs::Permissions::from_mode(0o700)).map_err(fail)?;
+        let secret = self.directory.join("password");
+        super::layout::write_whole(&secret, self.password.reveal().as_bytes(), 0o600).map_err(fail)?;
+        for path in [&draft, &secret] {
+            maker.map_or(Ok(()), |maker| lchown(path, Some(maker), Some(maker))).map_err(fail)?;
+        }
+        let mut initdb = self.command(&programs.program("initdb"), maker);
+        initdb.args(["--username", ADMIN, "--auth", "scram-sha-256", "--encoding", "UTF8"]);
+        initdb.args(["--locale", "C", "--pwfile"]).arg(&secret).arg("--pgdata").arg(&draft);
+        let mut initdb = Command::from(initdb);
+        initdb.kill_on_drop(true);
+        let made = run(initdb, |_| {}).await;
+        let removed = fs::remove_file(&secret);
+        made.map_err(|why| format!("the cluster of the metadata databases cannot be made: {why}"))?;
+        let settled = removed.and_then(|()| self.give_all(&draft)).and_then(|()| fs::rename(&draft, &data));
+        settled.map_err(fail)
+    }
+
+    /// The server that runs on the cluster, whoever started it.
+    fn running(&self) -> Option<Process> {
+        let data = fs::canonicalize(self.data()).ok()?;
+        let file = fs::read_to_string(data.join("postmaster.pid")).ok()?;
+        let pid: i32 = file.lines().next()?.trim().parse().ok()?;
+        let identity = Identity::of(pid).ok()?;
+        // A server works in the directory of its cluster. The number alone may be anybody's by now.
+        let works_there = |pid: i32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|at| at == data);
+        let process = Process::adopt(identity).ok()?;
+        works_there(pid).then_some(process)
+    }
+
+    /// Whether the server says that it takes connections.
+    fn is_ready(&self) -> bool {
+        let file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+        file.lines().nth(7).is_some_and(|status| status.trim() == "ready")
+    }
+
+    /// Takes over the server that runs, or starts one; returns once it takes connections.
+    async fn bring_up(&self) -> Result<Process, String> {
+        let programs = self.programs()?;
+        let _turn = self.turn.lock().await;
+        self.make(&programs).await?;
+        let socket = socket::directory(&self.directory, self.user)
+            .map_err(|error| format!("there is no place for the socket of the database server: {error}"))?;
+        let fail = |error: io::Error| format!("the database server cannot be started: {error}");
+        let process = match self.running() {
+            Some(process) if has_socket(&socket) || !self.is_ready() => process,
+            other => {
+                if let Some(deaf) = other {
+                    deaf.stop(self.pace.short_grace).await;
+                }
+                self.start(&programs, &socket).map_err(fail)?
+            }
+        };
+        let ready = async {
+            while !(self.is_ready() && has_socket(&socket)) {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::select! {
+            () = process.ended() => Err(self.last_words()),
+            ready = tokio::time::timeout(STARTING, ready) => match ready {
+                Ok(()) => Ok(process),
+                Err(_) => Err("the database server does not come up".into()),
+            },
+        }
+    }
+
+    fn start(&self, programs: &Programs, socket: &Path) -> io::Result<Process> {
+        // What an earlier server left: none runs any more, and its number may be somebody else's by now.
+        match fs::remove_file(self.data().join("postmaster.pid")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let log = self.open_log()?;
+        let mut command = self.command(&programs.program("postgres"), self.user);
+        command.arg("-D").arg(self.data());
+        for setting in settings(socket) {
+            command.arg("-c").arg(setting);
+        }
+        command.stdout(log.try_clone()?).stderr(log).process_group(0);
+        let mut child = Command::from(command).spawn()?;
+        let pid = child.id().ok_or(io::ErrorKind::NotFound)?.cast_signed();
+        let held = Identity::of(pid).and_then(Process::adopt);
+        // Whoever is the parent must take note of the end, or the process table fills up.
+        tokio::spawn(async move { child.wait().await });
+        held
+    }
+
+    /// A command that runs under a user, with nothing of this process's environment.
+    fn command(&self, program: &Path, user: Option<u32>) -> std::process::Command {
+        let mut command = std::process::Command::new(program);
+        command.env_clear().envs([("PATH", "/usr/bin:/bin"), ("LC_ALL", "C"), ("TZ", "UTC")]);
+        command.current_dir(&self.directory).stdin(Stdio::null());
+        if let Some(user) = user {
+            command.gid(user).uid(user);
+        }
+        command
+    }
+
+    fn open_log(&self) -> io::Result<File> {
+        OpenOptions::new().append(true).create(true).mode(0o600).open(self.log())
+    }
+
+    /// Begins the log anew where it is long: its writer appends, wherever the end is.
+    fn bound_log(&self) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(self.log())?;
+        if file.metadata()?.len() > LONGEST_LOG { file.set_len(0) } else { Ok(()) }
+    }
+
+    fn last_words(&self) -> String {
+        let words = super::process::last_words(&self.log(), 0);
+        format!("the database server ended: {}", words.as_deref().unwrap_or("it did not say why"))
+    }
+
+    fn give(&self, path: &Path) -> io::Result<()> {
+        self.user.map_or(Ok(()), |user| lchown(path, Some(user), Some(user)))
+    }
+
+    /// Gives a cluster that came from elsewhere to the user that it runs under here.
+    fn give_all(&self, path: &Path) -> io::Result<()> {
+        let Some(user) = self.user.filter(|user| fs::metadata(path).is_ok_and(|found| found.uid() != *user))
+        else {
+            return Ok(());
+        };
+        let mut left = vec![path.to_owned()];
+        let mut all = Vec::new();
+        while let Some(next) = left.pop() {
+            if fs::symlink_metadata(&next)?.is_dir() {
+                for entry in fs::read_dir(&next)? {
+                    left.push(entry?.path());
+                }
+            }
+            all.push(next);
+        }
+        // The directory itself last: it tells whether all of it was given.
+        all.iter().rev().try_for_each(|path| lchown(path, Some(user), Some(user)))
+    }
+}
+
+/// A user that the machine knows by name: whoever makes a cluster has to be one, whoever serves it need not.
+fn named_user() -> Result<u32, String> {
+    let known = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let user = |name: &str| {
+        let line = known.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split(':').nth(1)?.parse().ok().filter(|user| *user != 0)
+    };
+    ["postgres", "nobody"].into_iter().find_map(user).ok_or_else(|| {
+        "the cluster of the metadata databases cannot be made: this machine has no user `postgres` or `nobody`".into()
+    })
+}
+
+fn has_socket(directory: &Path) -> bool {
+    directory.join(".s.PGSQL.5432").exists()
+}
+
+/// How the server runs: small, safe on disk, and reached by nobody but this machine's processes.
+fn settings(socket: &Path) -> Vec<OsString> {
+    let mut at = OsString::from("unix_socket_directories=");
+    at.push(socket);
+    let connections = format!("max_connections={CONNECTIONS}");
+    let others = [
+        "listen_addresses=",
+        "port=5432",
+        "unix_socket_permissions=0777",
+        "fsync=on",
+        "shared_buffers=64MB",
+        "max_wal_size=256MB",
+        "jit=off",
+        "password_encryption=scram-sha-256",
+        "logging_collector=off",
+        "log_checkpoints=off",
+        "log_destination=stderr",
+        connections.as_str(),
+    ];
+    others.iter().map(OsString::from).chain([at]).collect()
+}
+
+/// Keeps the server up: starts it again whenever it ends, later each time.
+async fn supervise(cluster: Arc<Cluster>) {
+    let mut times = 0;
+    loop {
+        let why = match cluster.bring_up().await {
+            Ok(process) => {
+                let since = Instant::now();
+                cluster.seen.send_replace(Seen::Up);
+                let why = watch_over(&cluster, &process).await;
+                if since.elapsed() > cluster.pace.steady {
+                    times = 0;
+                }
+                why
+            }
+            Err(why) => why,
+        };
+        let pause = cluster.pace.pause(times);
+        times += 1;
+        tracing::warn!(why, "the database server of the environments does not run and is started again");
+        cluster
+            .seen
+            .send_replace(Seen::Down(format!("{why}; it starts again {} s later", pause.as_secs_f32())));
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Returns once the server has ended or cannot be reached any more, and says so.
+async fn watch_over(cluster: &Cluster, process: &Process) -> String {
+    loop {
+        tokio::select! {
+            () = process.ended() => return cluster.last_words(),
+            () = tokio::time::sleep(cluster.pace.calm) => {}
+        }
+        let _ = cluster.bound_log();
+        let is_there = socket::directory(&cluster.directory, cluster.user).is_ok_and(|at| has_socket(&at));
+        if !is_there {
+            return "the socket of the database server was removed".into();
+        }
+    }
+}

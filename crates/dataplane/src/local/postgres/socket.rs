@@ -1,0 +1,82 @@
+//! The directory of a cluster's socket: short, passable for everybody, and nobody else's.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+
+use aws_lc_rs::digest::{SHA256, digest};
+
+/// How many names are tried where somebody else has taken the first.
+const NAMES: u8 = 16;
+
+/// The directory for the socket of a cluster. It is named after the cluster's own directory, so that a start after this
+/// one finds it again, and made where it is missing: the machine clears such places away.
+pub(super) fn directory(cluster: &Path, user: Option<u32>) -> io::Result<PathBuf> {
+    let hash = digest(&SHA256, cluster.as_os_str().as_encoded_bytes());
+    let hash: String = hash.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let is_root = rustix::process::geteuid().is_root();
+    let above = if is_root && Path::new("/run").is_dir() { "/run" } else { "/tmp" };
+    let owner = user.unwrap_or_else(|| rustix::process::geteuid().as_raw());
+    for number in 0..NAMES {
+        let name = if number == 0 { format!("podium-{hash}") } else { format!("podium-{hash}-{number}") };
+        let path = Path::new(above).join(name);
+        if is_ours(&path, owner)? {
+            return Ok(path);
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{above}/podium-{hash} is somebody else's")))
+}
+
+/// Makes the directory; whether it is the owner's alone to write to.
+fn is_ours(path: &Path, owner: u32) -> io::Result<bool> {
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => chown(path, Some(owner), Some(owner))?,
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Err(_) => {}
+    }
+    let metadata = fs::symlink_metadata(path)?;
+    let is_owners = metadata.is_dir() && metadata.uid() == owner;
+    // One that was made by root and not given away yet: an end in that moment.
+    if metadata.is_dir() && metadata.uid() == 0 && owner != 0 && rustix::process::geteuid().is_root() {
+        chown(path, Some(owner), Some(owner))?;
+    } else if !is_owners {
+        return Ok(false);
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(0o711))?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_is_the_same_again_and_short_and_comes_back() {
+        let me = rustix::process::geteuid().as_raw();
+        let cluster = tempfile::tempdir().unwrap();
+        let first = directory(cluster.path(), None).unwrap();
+        assert!(
+            first.as_os_str().len() < 40,
+            "a path of a socket has at most 107 bytes: {}",
+            first.display()
+        );
+        assert_eq!(fs::metadata(&first).unwrap().permissions().mode() & 0o777, 0o711);
+        assert_eq!(fs::metadata(&first).unwrap().uid(), me);
+        fs::remove_dir(&first).unwrap();
+        assert_eq!(directory(cluster.path(), None).unwrap(), first);
+        fs::remove_dir(&first).unwrap();
+    }
+
+    #[test]
+    fn what_is_somebody_elses_is_not_used() {
+        let cluster = tempfile::tempdir().unwrap();
+        let first = directory(cluster.path(), None).unwrap();
+        fs::remove_dir(&first).unwrap();
+        std::os::unix::fs::symlink("/etc", &first).unwrap();
+        let other = directory(cluster.path(), None).unwrap();
+        assert_ne!(other, first);
+        fs::remove_file(&first).unwrap();
+        fs::remove_dir(&other).unwrap();
+    }
+}

@@ -1,0 +1,136 @@
+//! A real server, started, killed, taken over and stopped.
+
+use std::time::Duration;
+
+use super::*;
+use crate::local::pace::Pace;
+
+/// In more of a hurry than people.
+pub(crate) fn hurried() -> Pace {
+    let millis = Duration::from_millis;
+    Pace { calm: millis(200), first_pause: millis(50), longest_pause: millis(200), ..Pace::default() }
+}
+
+/// A directory that a server under another user can reach, and that user.
+pub(crate) fn ground() -> (tempfile::TempDir, Option<u32>) {
+    assert!(!Programs::find().is_empty(), "these tests need a PostgreSQL server");
+    let directory = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o711)).unwrap();
+    (directory, rustix::process::geteuid().is_root().then_some(2_900_000_001))
+}
+
+fn cluster(directory: &Path, user: Option<u32>) -> Arc<Cluster> {
+    Cluster::new(directory.join("postgres"), user, Hidden::new("secret-of-the-admin".into()), hurried())
+}
+
+/// What a statement answers, with a password.
+fn ask(cluster: &Cluster, password: &str, statement: &str) -> Result<String, String> {
+    let url = cluster.url().unwrap();
+    let socket = url.reveal().rsplit_once("host=").unwrap().1.to_owned();
+    let asked = std::process::Command::new(cluster.programs().unwrap().program("psql"))
+        .args(["--no-psqlrc", "-qtA", "-U", ADMIN, "-d", "postgres", "-h", &socket, "-c", statement])
+        .env("PGPASSWORD", password)
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if asked.status.success() { Ok(text(&asked.stdout)) } else { Err(text(&asked.stderr)) }
+}
+
+fn pid(cluster: &Cluster) -> i32 {
+    cluster.running().expect("it runs").identity.pid
+}
+
+async fn eventually(what: impl Fn() -> bool) {
+    let waited = async {
+        while !what() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), waited).await.expect("it comes true");
+}
+
+/// Stops the server and clears its socket away.
+async fn end(cluster: &Cluster) {
+    let socket = socket::directory(&cluster.directory, cluster.user).unwrap();
+    cluster.stop_unless(|| false).await;
+    assert!(cluster.running().is_none());
+    fs::remove_dir_all(socket).unwrap();
+}
+
+#[tokio::test]
+async fn a_server_of_ones_own_is_private_and_is_taken_over_by_the_next_start() {
+    let (directory, user) = ground();
+    let first = cluster(directory.path(), user);
+    assert_eq!(first.trouble(), None);
+    first.ensure().await.unwrap();
+    let before = pid(&first);
+    let owner = fs::metadata(format!("/proc/{before}")).unwrap().uid();
+    assert_ne!(owner, 0, "it never runs as root");
+    assert_eq!(owner, user.unwrap_or_else(|| rustix::process::geteuid().as_raw()));
+    let ask_it = |statement: &str| ask(&first, "secret-of-the-admin", statement);
+    assert_eq!(ask_it("SHOW listen_addresses").as_deref(), Ok(""));
+    assert_eq!(ask_it("SHOW fsync").as_deref(), Ok("on"));
+    assert_eq!(ask_it("SHOW max_connections").as_deref(), Ok("800"));
+    let wrong = ask(&first, "a guess", "SELECT 1").unwrap_err();
+    assert!(wrong.contains("password authentication failed"), "{wrong}");
+    ask_it("CREATE TABLE kept (name text); INSERT INTO kept VALUES ('here')").unwrap();
+    let mode = fs::metadata(first.data()).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o700);
+    assert!(!first.directory.join("password").exists(), "the password is in no file");
+
+    first.leave();
+    let second = cluster(directory.path(), user);
+    second.ensure().await.unwrap();
+    assert_eq!(pid(&second), before, "nothing was interrupted");
+    assert_eq!(ask(&second, "secret-of-the-admin", "SELECT name FROM kept").as_deref(), Ok("here"));
+    second.stop_unless(|| true).await;
+    assert_eq!(pid(&second), before, "somebody needs it");
+    end(&second).await;
+}
+
+#[tokio::test]
+async fn a_server_that_ends_is_started_again_and_so_is_one_without_its_socket() {
+    let (directory, user) = ground();
+    let cluster = cluster(directory.path(), user);
+    cluster.ensure().await.unwrap();
+    let before = pid(&cluster);
+    cluster.running().unwrap().kill().await;
+    eventually(|| cluster.running().is_some_and(|now| now.identity.pid != before) && cluster.is_ready())
+        .await;
+    cluster.ensure().await.unwrap();
+    let before = pid(&cluster);
+    let socket = socket::directory(&cluster.directory, cluster.user).unwrap();
+    fs::remove_dir_all(&socket).unwrap();
+    eventually(|| cluster.running().is_some_and(|now| now.identity.pid != before) && has_socket(&socket))
+        .await;
+    eventually(|| ask(&cluster, "secret-of-the-admin", "SELECT 1").is_ok()).await;
+    end(&cluster).await;
+}
+
+#[tokio::test]
+async fn what_keeps_a_server_from_starting_is_said() {
+    let (directory, user) = ground();
+    let cluster = cluster(directory.path(), user);
+    fs::create_dir_all(cluster.data()).unwrap();
+    fs::write(cluster.data().join("PG_VERSION"), "9\n").unwrap();
+    let why = cluster.ensure().await.unwrap_err();
+    assert!(why.contains("install postgresql-9"), "{why}");
+    assert_eq!(cluster.trouble(), Some(why));
+    cluster.leave();
+}
+
+#[tokio::test]
+async fn a_number_that_is_somebody_elses_by_now_does_not_keep_it_from_starting() {
+    let (directory, user) = ground();
+    let cluster = cluster(directory.path(), user);
+    cluster.ensure().await.unwrap();
+    cluster.stop_unless(|| false).await;
+    // As after a reboot: the file is there, and its number is another process's.
+    let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    fs::write(cluster.data().join("postmaster.pid"), format!("{}\n", other.id())).unwrap();
+    cluster.ensure().await.unwrap();
+    assert_eq!(other.try_wait().unwrap(), None, "it is let be");
+    other.kill().unwrap();
+    other.wait().unwrap();
+    end(&cluster).await;
+}
