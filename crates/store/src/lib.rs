@@ -28,6 +28,7 @@ pub mod organizations;
 pub mod roles;
 pub mod settings;
 pub mod signing_keys;
+pub mod statuses;
 pub mod subjects;
 pub mod team_members;
 pub mod teams;
@@ -88,6 +89,7 @@ pub fn statements() -> Vec<&'static Sql> {
         roles::STATEMENTS,
         settings::STATEMENTS,
         signing_keys::STATEMENTS,
+        statuses::STATEMENTS,
         subjects::STATEMENTS,
         team_members::STATEMENTS,
         teams::STATEMENTS,
