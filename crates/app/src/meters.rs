@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use podium_api::Id;
 use podium_domain::DeploymentReach;
-use podium_store::deployments;
-pub use podium_store::deployments::Status;
+use podium_store::statuses;
+pub use podium_store::statuses::Status;
 
 use crate::error::Result;
 use crate::{App, work};
@@ -76,7 +76,7 @@ impl App {
             Audience::Nobody => return Ok(Vec::new()),
         };
         let mut found: Vec<Status> =
-            self.db.scan(None, move |conn| deployments::statuses(conn, organization_id, MOST_SHOWN)).await?;
+            self.db.scan(None, move |conn| statuses::some(conn, organization_id, MOST_SHOWN)).await?;
         if let Audience::Caller(_, DeploymentReach::Only { workspaces, deployments }) = audience {
             found.retain(|row| workspaces.contains(&row.workspace_id) || deployments.contains(&row.id));
         }

@@ -1,5 +1,6 @@
 //! From a request to its answer, whatever the request is.
 
+mod numbers;
 mod people;
 
 use std::net::{IpAddr, SocketAddr};

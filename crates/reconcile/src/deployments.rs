@@ -194,7 +194,7 @@ fn log_change(row: &DeploymentRow, status: DeploymentStatus, reason: &str) {
     match status {
         (status, true) => tracing::warn!(%id, namespace, was, status, reason, "a deployment is not well"),
         (status, false) => {
-            tracing::info!(%id, namespace, was, status, reason, "a deployment has another status")
+            tracing::info!(%id, namespace, was, status, reason, "a deployment has another status");
         }
     }
 }

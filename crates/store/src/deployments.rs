@@ -80,9 +80,6 @@ statements! {
         status_reason = CASE WHEN status = 'CREATING' THEN status_reason ELSE $3 END \
         WHERE id IN ($1[]) AND organization_id = $2 RETURNING id, workspace_id, version";
     OVERTAKE = "UPDATE deployments SET generation = $2 + 1 WHERE id = $1 AND generation <= $2";
-    STATUSES = "SELECT id, workspace_id, namespace, status FROM deployments ORDER BY id LIMIT $1";
-    STATUSES_OF = "SELECT id, workspace_id, namespace, status FROM deployments WHERE organization_id = $2 \
-        ORDER BY created_at, id LIMIT $1";
     IN_WORKSPACE = "SELECT id FROM deployments WHERE workspace_id = $1 AND organization_id = $2";
     DELETE = "DELETE FROM deployments WHERE id = $1 AND organization_id = $2 AND version = $3";
 }
@@ -313,30 +310,6 @@ pub fn change((id, workspace_id, organization_id): (Id, Id, Id), version: i64) -
 pub fn moved(tx: &Tx, id: Id, from: Id, to: Id) -> Result<()> {
     counters::add(tx, from, KIND, id, -1, 0)?;
     counters::add(tx, to, KIND, id, 1, 0)
-}
-
-/// What the operator's numbers say of a deployment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
-    /// The deployment.
-    pub id: Id,
-    /// Its workspace.
-    pub workspace_id: Id,
-    /// Its name in the data plane.
-    pub namespace: String,
-    /// What it is doing.
-    pub status: DeploymentStatus,
-}
-
-/// What some deployments are doing: of all organizations, or of one.
-pub fn statuses(conn: &Conn, organization_id: Option<Id>, limit: u32) -> Result<Vec<Status>> {
-    let read = |row: &Row<'_>| {
-        Ok(Status { id: row.id(0)?, workspace_id: row.id(1)?, namespace: row.get(2)?, status: row.word(3)? })
-    };
-    match organization_id {
-        Some(id) => conn.query(&STATUSES_OF, params![limit, id.as_str()], read),
-        None => conn.query(&STATUSES, params![limit], read),
-    }
 }
 
 /// What a loop saw of a deployment.

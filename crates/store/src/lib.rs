@@ -29,6 +29,7 @@ pub mod roles;
 pub mod sessions;
 pub mod settings;
 pub mod signing_keys;
+pub mod statuses;
 pub mod subjects;
 pub mod team_members;
 pub mod teams;
@@ -91,6 +92,7 @@ pub fn statements() -> Vec<&'static Sql> {
         sessions::STATEMENTS,
         settings::STATEMENTS,
         signing_keys::STATEMENTS,
+        statuses::STATEMENTS,
         subjects::STATEMENTS,
         team_members::STATEMENTS,
         teams::STATEMENTS,

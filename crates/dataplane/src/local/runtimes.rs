@@ -160,13 +160,10 @@ impl Runtimes {
             let Ok(_turn) = known.turn.try_lock() else { continue };
             if unused::for_how_long(&directory).is_some_and(|idle| idle > kept_for) {
                 let removed = tokio::task::spawn_blocking(move || unused::remove(&directory)).await;
-                match removed {
-                    Ok(Ok(())) => tracing::info!(%version, "a runtime that nothing uses was removed"),
-                    Ok(Err(error)) => {
-                        tracing::warn!(%version, %error, "a runtime that nothing uses cannot be removed")
-                    }
+                match removed.map_err(io::Error::other).flatten() {
+                    Ok(()) => tracing::info!(%version, "a runtime that nothing uses was removed"),
                     Err(error) => {
-                        tracing::warn!(%version, %error, "a runtime that nothing uses cannot be removed")
+                        tracing::warn!(%version, %error, "a runtime that nothing uses cannot be removed");
                     }
                 }
             }

@@ -1,0 +1,66 @@
+//! The operator's numbers, and who may read them.
+
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
+
+use http::Response;
+use http::request::Parts;
+use podium_app::front_door;
+use podium_app::meters::Audience;
+
+use super::Server;
+use crate::body::{self, Body};
+use crate::errors::Failure;
+use crate::incoming::Incoming;
+use crate::{metrics, pages};
+
+impl Server {
+    /// The page of numbers.
+    pub(super) async fn numbers(&self, parts: &Parts, address: IpAddr, request_id: &str) -> Response<Body> {
+        let shared = &self.0;
+        let audience = match self.may_read_numbers(parts, address).await {
+            Ok(audience) => audience,
+            Err(failure) => return failure.into_response(request_id),
+        };
+        let meters = shared.routes.iter().map(|route| (route.spec.id, &route.meter));
+        let others = [(podium_api::uploads::ID, &shared.uploads), (front_door::OPERATION, &shared.passages)];
+        let meters = meters.chain(others);
+        let requests = metrics::render(meters, shared.open_connections.load(Ordering::Relaxed));
+        let others = async {
+            let shown = shared.app.deployments_shown(&audience).await?;
+            let vitals = if shown.is_empty() { Vec::new() } else { shared.front_door.vitals().await };
+            let deployments = metrics::deployments(&shown, &vitals, shared.app.world.now());
+            Ok::<_, podium_app::Error>(shared.app.meter_page().await? + &deployments)
+        };
+        match others.await {
+            Ok(others) => pages::text(requests + &others),
+            Err(error) => {
+                // Numbers are wanted most when the database is away.
+                tracing::warn!(%error, "some numbers cannot be read");
+                pages::text(requests)
+            }
+        }
+    }
+
+    /// Numbers are for this machine, and for those with a token. With one, those of deployments that it may see.
+    async fn may_read_numbers(&self, parts: &Parts, address: IpAddr) -> Result<Audience, Failure> {
+        if address.to_canonical().is_loopback() {
+            return Ok(Audience::Machine);
+        }
+        let app = self.0.app.clone();
+        let incoming =
+            Incoming::new(app.clone(), parts.clone(), Vec::new(), address, String::new(), body::nothing());
+        let bearer = incoming.bearer()?;
+        let authority = app.authority(bearer, None, incoming.now).await?;
+        let Some(organization_id) = authority.credential.organization_id.or(authority.home) else {
+            return Ok(Audience::Nobody);
+        };
+        let authority = app.authority(bearer, Some(organization_id), incoming.now).await?;
+        Ok(match &authority.member {
+            Some(member) if member.admit_address(address).is_ok() => {
+                Audience::Caller(organization_id, member.grants.visible_deployments())
+            }
+            _ => Audience::Nobody,
+        })
+    }
+}
