@@ -8,9 +8,12 @@ mod tree;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
+use podium_api::Id;
 use podium_app::world::World;
+use podium_dataplane::local::{AirflowDatabase, Carried, Metadata, Options, Services};
 
 use self::archive::{Checksums, MANIFEST, Manifest, Writer};
 use self::tree::Tree;
@@ -37,7 +40,7 @@ pub(crate) struct Backup {
 }
 
 impl Backup {
-    pub(crate) fn run(self) -> Result<(), String> {
+    pub(crate) async fn run(self) -> Result<(), String> {
         if !self.installation.is_embedded() {
             return Err(
                 "this installation is on PostgreSQL: save the database with its own tools (pg_dump), keep \
@@ -52,7 +55,11 @@ impl Backup {
         // Whatever is made here holds secrets.
         rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
         let partial = self.file.with_added_extension("partial");
-        let written = self.write(&partial).and_then(|told| {
+        let carried = carried(&self.installation.data_dir.join(LOCAL))?;
+        let dumps: Vec<Dump> = carried.dumps.iter().map(|(id, to)| Dump::of(&self.file, *id, to)).collect();
+        let written = self.dump(&dumps).await.and_then(|()| self.write(&partial, &carried, &dumps));
+        dumps.iter().for_each(|dump| _ = fs::remove_file(&dump.draft));
+        let written = written.and_then(|told| {
             let renamed = fs::rename(&partial, &self.file);
             renamed.map_err(|error| format!("{} cannot be written: {error}", self.file.display()))?;
             Ok(told)
@@ -73,7 +80,32 @@ impl Backup {
         }
     }
 
-    fn write(&self, path: &Path) -> Result<Checksums, String> {
+    /// Writes the metadata databases that are on the installation's own server to files.
+    async fn dump(&self, dumps: &[Dump]) -> Result<(), String> {
+        if dumps.is_empty() {
+            return Ok(());
+        }
+        let (keys, world) = (podium_reconcile::keys(self.installation.secrets()?), World::machine());
+        let services = Services::of_keys(keys, Arc::new(move || world.now()));
+        let options = Options {
+            directory: self.installation.data_dir.join(LOCAL),
+            database: AirflowDatabase::Private,
+            ..Options::default()
+        };
+        let metadata = Metadata::open(&options, services)?;
+        let mut dumped = Ok(());
+        for dump in dumps {
+            let _ = fs::remove_file(&dump.draft);
+            dumped = metadata.dump(dump.id, &dump.draft).await.map(drop);
+            if dumped.is_err() {
+                break;
+            }
+        }
+        metadata.close().await;
+        dumped
+    }
+
+    fn write(&self, path: &Path, carried: &Carried, dumps: &[Dump]) -> Result<Checksums, String> {
         let data_dir = &self.installation.data_dir;
         let fail = |what: &str| {
             let what = what.to_owned();
@@ -83,7 +115,6 @@ impl Backup {
         let manifest = Manifest::new(World::machine().now());
         writer.bytes(MANIFEST, &manifest.to_json(), 0o600).map_err(fail(MANIFEST))?;
         let local = data_dir.join(LOCAL);
-        let carried = carried(&local)?;
         let mut offsets = Vec::new();
         for path in &carried.offsets {
             if let Ok(bytes) = fs::read(path) {
@@ -117,8 +148,11 @@ impl Backup {
         for database in &carried.databases {
             self.copy_database(&mut writer, database, &inside(database)?)?;
         }
-        // Metadata databases of other kinds are dumped here, each to a file below `local/`.
-        for id in carried.on_a_server {
+        // One that was made and never migrated has nothing to be dumped.
+        for dump in dumps.iter().filter(|dump| dump.draft.exists()) {
+            writer.file(&dump.draft, &inside(&dump.to)?).map_err(fail("a metadata database"))?;
+        }
+        for id in &carried.on_a_server {
             eprintln!(
                 "The metadata of deployment {id} is on the server of --airflow-database-url: save it with that \
                  server's tools."
@@ -159,12 +193,27 @@ impl Backup {
     }
 }
 
+/// A metadata database on the installation's own server.
+struct Dump {
+    id: Id,
+    /// Where it is written at first, beside the backup.
+    draft: PathBuf,
+    /// Where it is to be found in the restored installation.
+    to: PathBuf,
+}
+
+impl Dump {
+    fn of(file: &Path, id: Id, to: &Path) -> Self {
+        Self { id, draft: tempfile_beside(file, Path::new(id.as_str())), to: to.to_owned() }
+    }
+}
+
 /// A name beside the backup for a copy that goes into it.
 fn tempfile_beside(file: &Path, name: &Path) -> PathBuf {
     let plain: String = name.to_string_lossy().replace('/', "-");
     file.with_added_extension(format!("{plain}.draft"))
 }
 
-fn carried(local: &Path) -> Result<podium_dataplane::local::Carried, String> {
+fn carried(local: &Path) -> Result<Carried, String> {
     podium_dataplane::local::carried(local).map_err(|error| format!("the environments: {error}"))
 }

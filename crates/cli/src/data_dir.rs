@@ -95,6 +95,13 @@ impl DataDir {
     }
 }
 
+/// The key of an installation that is there already.
+pub(crate) fn existing_key(data_dir: &Path) -> Result<String, String> {
+    let path = data_dir.join(SECRET_KEY);
+    fs::read_to_string(&path)
+        .map_err(|error| format!("the key file {} cannot be read: {error}", path.display()))
+}
+
 /// Keeps everything in the directory to its owner. Others may pass through it, because environments on this machine run
 /// under users of their own, and see no more than their own.
 fn close(path: &Path) -> std::io::Result<()> {

@@ -88,7 +88,7 @@ async fn run(command: Command) -> Result<(), String> {
     match command {
         Command::Serve(serve) => serve.run().await,
         #[cfg(target_os = "linux")]
-        Command::Backup(command) => command.run(),
+        Command::Backup(command) => command.run().await,
         #[cfg(target_os = "linux")]
         Command::Restore(command) => command.run(),
         Command::IpRange(command) => command.run().await,

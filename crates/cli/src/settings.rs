@@ -81,6 +81,15 @@ impl Installation {
         Ok(())
     }
 
+    /// The secrets of an installation that is there already.
+    pub(crate) fn secrets(&self) -> Result<Secrets, String> {
+        let key = match &self.secret_key {
+            Some(key) => key.clone(),
+            None => crate::data_dir::existing_key(&self.data_dir)?,
+        };
+        Secrets::from_text(&key)
+    }
+
     /// Opens an installation for a command that is of no use where there is none. The logs are left to the server.
     pub(crate) async fn open_existing(&self, config: Config) -> Result<App, String> {
         self.must_exist()?;

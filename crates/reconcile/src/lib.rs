@@ -34,7 +34,7 @@ pub use loops::Loops;
 pub use options::Options;
 pub use reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};
 #[cfg(target_os = "linux")]
-pub use services::services;
+pub use services::{keys, services};
 
 /// Every reconciler: one line for each kind of work.
 fn all(app: &App, plane: &Arc<dyn DataPlane>) -> Vec<Box<dyn Reconciler>> {

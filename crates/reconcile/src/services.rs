@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use podium_api::Id;
 use podium_app::App;
-use podium_dataplane::local::{Archive, Archives, Logs, Services};
+use podium_app::secrets::Secrets;
+use podium_dataplane::local::{Archive, Archives, Keys, Logs, Services};
 use podium_dataplane::{Answer, Fault, Hidden, LogLine};
 
 use crate::keep_lines;
@@ -18,11 +19,18 @@ pub fn services(app: &App) -> Services {
     Services {
         archives: Arc::new(OfApp(app.clone())),
         logs: Arc::new(OfApp(app.clone())),
-        keys: Arc::new(move |id, purpose| {
-            Hidden::new(secrets.secrets.sign(PURPOSE, &format!("{id}\n{purpose}")))
-        }),
+        keys: Arc::new(move |id, purpose| key(&secrets.secrets, id, purpose)),
         clock: Arc::new(move || clock.now()),
     }
+}
+
+/// The keys of environments, as an installation with these secrets makes them.
+pub fn keys(secrets: Secrets) -> Keys {
+    Arc::new(move |id, purpose| key(&secrets, id, purpose))
+}
+
+fn key(secrets: &Secrets, id: Id, purpose: &str) -> Hidden {
+    Hidden::new(secrets.sign(PURPOSE, &format!("{id}\n{purpose}")))
 }
 
 struct OfApp(App);

@@ -27,7 +27,9 @@ pub struct Carried {
     pub offsets: Vec<PathBuf>,
     /// What is left out, beside the files that belong to the databases.
     pub left_out: Vec<PathBuf>,
-    /// Environments whose metadata is on a server, which is somebody else's to save.
+    /// Environments whose metadata is on the plane's own server, and the files that each is dumped to.
+    pub dumps: Vec<(Id, PathBuf)>,
+    /// Environments whose metadata is on another server, which is somebody else's to save.
     pub on_a_server: Vec<Id>,
 }
 
@@ -35,7 +37,8 @@ pub struct Carried {
 pub fn carried(directory: &Path) -> io::Result<Carried> {
     let mut carried = Carried::default();
     let layout = Layout::at(directory);
-    carried.left_out = vec![layout.runtimes(), layout.tools(), layout.support(), layout.aside()];
+    carried.left_out =
+        vec![layout.runtimes(), layout.tools(), layout.support(), layout.aside(), layout.postgres()];
     let known = match layout.known() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         known => known?,
@@ -45,8 +48,10 @@ pub fn carried(directory: &Path) -> io::Result<Carried> {
         carried.left_out.push(place.temporary());
         carried.offsets.push(place.offsets());
         let state = State::read(&place.state())?;
-        if state.is_some_and(|state| state.server_runtime.is_some()) {
-            carried.on_a_server.push(id);
+        match state {
+            Some(state) if state.is_private => carried.dumps.push((id, place.saved_metadata())),
+            Some(state) if state.server_runtime.is_some() => carried.on_a_server.push(id),
+            _ => {}
         }
         if place.database_file().exists() {
             carried.databases.push(place.database_file());

@@ -27,6 +27,7 @@ static TEMPLATES: Mutex<()> = Mutex::const_new(());
 pub(super) const CONNECTIONS_OF_ONE: u32 = 150;
 
 /// Where the metadata databases are.
+#[derive(Clone)]
 pub(super) struct Databases {
     /// Where new ones are made.
     pub(super) kind: Kind,

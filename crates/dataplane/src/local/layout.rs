@@ -229,6 +229,11 @@ impl Place {
         self.logs().join("dag-processor")
     }
 
+    /// Its metadata database as a backup had it, until it is brought back to the server.
+    pub(super) fn saved_metadata(&self) -> PathBuf {
+        self.root.join("metadata.dump")
+    }
+
     /// The directory of its metadata database.
     pub(super) fn database(&self) -> PathBuf {
         self.root.join("database")

@@ -16,7 +16,7 @@ use super::database::{At, Databases, Kind, name_of};
 use super::layout::{Layout, Place};
 use super::options::Options;
 use super::pace::Pace;
-use super::plane::databases;
+use super::plane::{Plane, databases};
 use super::postgres::Programs;
 use super::runtimes::run;
 use super::server_url;
@@ -46,6 +46,16 @@ impl Metadata {
         let databases = databases(options, &services, &layout, Pace::default());
         let was_up = databases.cluster.is_running();
         Ok(Self { layout, services, databases, was_up })
+    }
+
+    /// Those of a plane that is open.
+    pub(super) fn of_plane(plane: &Plane) -> Self {
+        Self {
+            layout: plane.layout.clone(),
+            services: plane.services.clone(),
+            databases: plane.databases.clone(),
+            was_up: true,
+        }
     }
 
     /// The environments that there are.

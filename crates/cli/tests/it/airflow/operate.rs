@@ -63,7 +63,7 @@ pub(super) fn an_environment_runs_on_one_of_several_nodes() {
     beta.serve_with(&["--node-name", "beta"]);
     let environment = beta.create("placed", &json!({}));
     alpha.wait_for_status(&environment, "HEALTHY");
-    assert_eq!(alpha.places(), [environment.id.clone()], "the first by name");
+    assert_eq!(alpha.places(), std::slice::from_ref(&environment.id), "the first by name");
     assert_eq!(beta.places(), Vec::<String>::new());
     alpha.deploy(&environment, &dag("one", &[]));
     alpha.run_to_the_end(&environment);

@@ -11,6 +11,7 @@ use crate::local::cgroups::Bounds;
 use crate::local::code;
 use crate::local::components::programs;
 use crate::local::database::{At, Database, Kind, migration, run_within};
+use crate::local::metadata::Metadata;
 use crate::local::program::Program;
 use crate::local::runtimes::Runtime;
 use crate::local::settings::{self, EnvironmentKeys, Known};
@@ -56,6 +57,7 @@ impl Keeper {
         self.choose_database(&runtime);
         let database = self.database(&environment.namespace).await.map_err(|why| ("database", why))?;
         let url = database.url();
+        self.bring_metadata_back().await.map_err(|why| ("database", why))?;
         if self.state.migrated_for.is_none() {
             database.make(&runtime, &self.isolation).await.map_err(|why| ("database", why))?;
         }
@@ -89,6 +91,17 @@ impl Keeper {
             runtime,
             variables,
         })
+    }
+
+    /// Puts what a backup had of its metadata onto the server again, once.
+    async fn bring_metadata_back(&self) -> Result<(), String> {
+        let saved = self.place.saved_metadata();
+        if !saved.exists() {
+            return Ok(());
+        }
+        self.view.wait_for("database", "what the backup had is brought back".into());
+        Metadata::of_plane(&self.plane).restore(self.id, &saved).await?;
+        std::fs::remove_file(&saved).map_err(|error| error.to_string())
     }
 
     /// Learns what keeps this environment apart from the others.
