@@ -127,6 +127,9 @@ pub(super) fn a_person_works_in_a_browser(world: &World, environment: &Environme
     browser.wait_for_text("Dags");
 
     world.say("whoever logs out of Airflow is signed out");
+    // Somewhere to come back to: the page that logs out takes the place of the one before it.
+    browser.click("//a[normalize-space(.)='Dags']");
+    browser.wait("the list of DAGs", |browser| browser.url().ends_with("/dags"));
     browser.click("//button[normalize-space(.)='User']");
     browser.click("//*[@role='menuitem'][contains(., 'Logout')]");
     browser.click("//button[@data-testid='confirmation-confirm-button']");

@@ -1,5 +1,6 @@
 //! A browser, driven as WebDriver says: a few JSON documents over HTTP.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -8,10 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::program::exchange;
-
-/// How long a page may take, on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// So long that only a hang reaches it, on a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_mins(5);
 const PAUSE: Duration = Duration::from_millis(250);
 const BROWSER: &str = "chromium";
 const DRIVER: &str = "chromedriver";
@@ -81,15 +80,9 @@ impl Browser {
             self.address,
             body.len()
         );
-        let stream = TcpStream::connect(self.address).map_err(|error| error.to_string())?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(|error| error.to_string())?;
-        let reply = exchange(stream, head.as_bytes());
-        let answer: Value = serde_json::from_slice(&reply.body).map_err(|error| error.to_string())?;
-        if reply.status == 200 {
-            Ok(answer["value"].clone())
-        } else {
-            Err(answer["value"]["message"].to_string())
-        }
+        let (status, body) = talk(self.address, head.as_bytes()).map_err(|error| error.to_string())?;
+        let answer: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        if status == 200 { Ok(answer["value"].clone()) } else { Err(answer["value"]["message"].to_string()) }
     }
 
     pub(super) fn open(&self, url: &str) {
@@ -164,6 +157,30 @@ impl Browser {
             typed.is_ok()
         });
     }
+}
+
+/// Sends a request, and reads an answer of the length that it names: the driver does not close its connections.
+fn talk(address: SocketAddr, request: &[u8]) -> std::io::Result<(u16, Vec<u8>)> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(request)?;
+    let mut answer = BufReader::new(stream);
+    let (mut line, mut status, mut length) = (String::new(), 0, 0);
+    while line != "\r\n" {
+        line.clear();
+        if answer.read_line(&mut line)? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(code) = line.strip_prefix("HTTP/1.1 ") {
+            status = code.split(' ').next().and_then(|code| code.parse().ok()).unwrap_or_default();
+        }
+        if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = text.trim().parse().unwrap_or_default();
+        }
+    }
+    let mut body = vec![0; length];
+    answer.read_exact(&mut body)?;
+    Ok((status, body))
 }
 
 impl Drop for Browser {
