@@ -187,7 +187,8 @@ impl Server {
                 (None, None) => self.dispatch(parts, body, address, &request_id, started).await,
             }
         };
-        let ((operation, mut response), caller) = caller::noting(answering).await;
+        // On the heap: what answers a request is large, and is moved into what notes the caller.
+        let ((operation, mut response), caller) = caller::noting(Box::pin(answering)).await;
         if let Ok(id) = HeaderValue::from_str(&request_id) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
