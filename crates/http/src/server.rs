@@ -191,7 +191,8 @@ impl Server {
                 (None, None) => self.dispatch(parts, body, (address, peer), &request_id, started).await,
             }
         };
-        let ((operation, mut response), caller) = caller::noting(answering).await;
+        // On the heap: what answers a request is large, and is moved into what notes the caller.
+        let ((operation, mut response), caller) = caller::noting(Box::pin(answering)).await;
         if method == Method::HEAD {
             response = respond::head_of(response);
         }

@@ -10,7 +10,7 @@ use podium_api::Id;
 
 use super::process::Process;
 use super::state::State;
-use super::strays::{LOOK_AGAIN, Strays, VANISHING};
+use super::strays::Strays;
 use super::{Local, on_disk};
 use crate::Fault;
 
@@ -34,15 +34,9 @@ impl Local {
             Ok(ground) => ground.mode.user_of(state.slot),
             Err(_) => None,
         };
-        Strays::of(id, user, &self.plane.cgroups).end().await;
-        let bounds = async {
-            while !self.plane.cgroups.forget(id) {
-                tokio::time::sleep(LOOK_AGAIN).await;
-            }
-        };
-        if tokio::time::timeout(VANISHING, bounds).await.is_err() {
-            tracing::warn!(%id, "the control groups of an environment cannot be removed");
-        }
+        Strays::of(id, user, &self.plane.cgroups).end_within(place.root.clone()).await;
+        // Where another plane of this machine runs the environment by now they are that one's.
+        let _ = self.plane.cgroups.forget(id);
         let aside = self.plane.layout.aside();
         let to = on_disk(move || {
             fs::create_dir_all(&aside)?;

@@ -4,6 +4,7 @@
 //! by a descriptor of the kernel before it is looked at, so that a number that was given to somebody else is never hit.
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use podium_api::Id;
@@ -47,6 +48,17 @@ impl Strays {
         if !groups.is_empty() {
             self.end_those(move |pid| group_of(pid).is_some_and(|group| groups.contains(&group))).await;
         }
+    }
+
+    /// Ends those that run under the environment's user or within a directory. Others carry the same mark where the
+    /// same environment runs on this machine for another plane.
+    pub(super) async fn end_within(self, directory: PathBuf) {
+        let user = Self { cgroups: Cgroups::None, ..self.clone() };
+        self.end_those(move |pid| {
+            let directory_of = fs::read_link(format!("/proc/{pid}/cwd"));
+            user.runs(pid) || directory_of.is_ok_and(|at| at.starts_with(&directory))
+        })
+        .await;
     }
 
     /// Ends those of a component, unless they are of these process groups.

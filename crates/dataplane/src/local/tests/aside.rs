@@ -17,8 +17,14 @@ async fn what_another_machine_runs_is_ended_here_and_kept_aside() {
     let plane = bed.open();
     assert_eq!(plane.kept(), [bed.id], "also after a restart");
     let root = bed.place().root;
+    // The same environment, which another plane of this machine runs.
+    let (name, value) = crate::local::settings::mark(bed.id);
+    let mut other = std::process::Command::new("sleep").arg("1000").env(name, value).spawn().unwrap();
     plane.set_aside(bed.id).await.unwrap();
     assert!(processes.values().all(|identity| !identity.is_alive()));
+    assert_eq!(other.try_wait().unwrap(), None, "what another plane runs is let be");
+    other.kill().unwrap();
+    other.wait().unwrap();
     assert_eq!((plane.kept(), plane.observe(bed.id).await), (vec![], Ok(None)));
     assert!(!root.exists());
     let aside = bed.plane().join("set-aside").join(format!("{}.1", bed.id));
