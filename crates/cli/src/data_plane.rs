@@ -58,6 +58,8 @@ enum Kind {
 impl Choice {
     /// Refuses a data plane that is not there yet, or cannot work as it was asked for, before anything is made.
     pub(crate) async fn check(&self) -> Result<(), String> {
+        #[cfg(target_os = "linux")]
+        self.database()?;
         match self.kind {
             #[cfg(target_os = "linux")]
             Kind::Local => match &self.python {
@@ -95,6 +97,16 @@ impl Choice {
         Ok(Arc::new(Local::open(self.options(app, data_dir)?, podium_reconcile::services(app))?))
     }
 
+    /// Where metadata databases of new environments are made.
+    #[cfg(target_os = "linux")]
+    fn database(&self) -> Result<podium_dataplane::local::AirflowDatabase, String> {
+        use podium_dataplane::local::AirflowDatabase;
+
+        let asked = self.airflow_database.as_ref().or(self.airflow_database_url.as_ref());
+        let database = asked.map_or(Ok(AirflowDatabase::Best), |asked| asked.parse());
+        database.map_err(|why| format!("--airflow-database: {why}"))
+    }
+
     /// How environments run on this machine.
     #[cfg(target_os = "linux")]
     pub(crate) fn options(
@@ -103,15 +115,13 @@ impl Choice {
         data_dir: &Path,
     ) -> Result<podium_dataplane::local::Options, String> {
         use podium_dataplane::Hidden;
-        use podium_dataplane::local::{AirflowDatabase, Broker, Options};
+        use podium_dataplane::local::{Broker, Options};
 
-        let asked = self.airflow_database.as_ref().or(self.airflow_database_url.as_ref());
-        let database = asked.map_or(Ok(AirflowDatabase::Best), |asked| asked.parse());
         Ok(Options {
             directory: data_dir.join(crate::data_dir::LOCAL),
             public_url: app.config.public_url.clone(),
             python: self.python.clone(),
-            database: database.map_err(|why| format!("--airflow-database: {why}"))?,
+            database: self.database()?,
             broker: Broker::find(self.broker_url.clone().map(Hidden::new)),
             launcher: std::env::current_exe().ok(),
             disk_reserve: app.config.reserve.bytes,

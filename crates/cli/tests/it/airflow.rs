@@ -63,6 +63,7 @@ fn deployments_really_run() {
         world.create("second", &json!({ "isDevelopmentMode": true, "environmentVariables": lisbon }));
     world.wait_for_status(&second, "HEALTHY");
     assert_eq!(world.installed("3."), installed, "the runtime is the one that the guide installed");
+    assert!(world.has_database_server(), "PostgreSQL is installed wherever these tests run");
 
     world.say("the control plane is killed in the middle of a run, and the run does not notice");
     let first_deploy = world.deploy(&second, &dag("one", &world.secrets()));
@@ -112,6 +113,7 @@ fn deployments_really_run() {
     world.say("nothing is left of a deleted deployment");
     world.remember_traces(&mut second);
     world.delete(&second);
+    world.wait_until("the database server has stopped", || !world.has_database_server());
     world.stop();
     operate::what_was_saved_runs_elsewhere(saved, &second);
 }

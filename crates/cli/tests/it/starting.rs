@@ -134,6 +134,14 @@ fn wrong_settings_are_explained() {
         (&["--log", "loud=very"], "--log: "),
         (&["--data-plane", "kubernetes"], "podium: the data plane `kubernetes` is not available yet"),
         (&["--data-plane", "cloud"], "[possible values: local, simulated, kubernetes]"),
+        (
+            &["--airflow-database", "mysql://db/x"],
+            "podium: --airflow-database: it is `sqlite`, `private` or a URL",
+        ),
+        (
+            &["--airflow-database", "sqlite", "--airflow-database-url", "postgres://db/x"],
+            "the argument '--airflow-database <sqlite|private|URL>' cannot be used with '--airflow-database-url",
+        ),
         (&["--lease", "2"], "2 is not in 3..=3600"),
         (&["--database-url", "postgres://podium@127.0.0.1:1/podium"], "PODIUM_SECRET_KEY"),
     ] {

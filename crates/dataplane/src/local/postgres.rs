@@ -4,6 +4,7 @@
 //! its own where the control plane is root, and it listens on a socket in the file system only. Like the environments it
 //! outlives the control plane; the next start takes it over.
 
+mod making;
 mod programs;
 mod socket;
 #[cfg(test)]
@@ -12,7 +13,7 @@ pub(super) mod tests;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, lchown};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -28,7 +29,6 @@ pub(super) use self::programs::Programs;
 use super::identity::Identity;
 use super::pace::Pace;
 use super::process::Process;
-use super::runtimes::run;
 use crate::Hidden;
 
 /// The role that everything of the cluster belongs to.
@@ -184,40 +184,6 @@ impl Cluster {
         Ok(Hidden::new(format!("postgresql://{ADMIN}:{password}@/postgres?host={}", socket.display())))
     }
 
-    /// Makes the cluster where there is none: there as a whole or not at all.
-    async fn make(&self, programs: &Programs) -> Result<(), String> {
-        let fail =
-            |error: io::Error| format!("the cluster of the metadata databases cannot be made: {error}");
-        let (data, draft) = (self.data(), self.directory.join("draft"));
-        fs::create_dir_all(&self.directory).map_err(fail)?;
-        fs::set_permissions(&self.directory, fs::Permissions::from_mode(0o711)).map_err(fail)?;
-        self.give(&self.directory).map_err(fail)?;
-        if data.join("PG_VERSION").exists() {
-            return self.give_all(&data).map_err(fail);
-        }
-        if draft.exists() {
-            fs::remove_dir_all(&draft).map_err(fail)?;
-        }
-        let maker = self.user.map(|_| named_user()).transpose()?;
-        fs::create_dir(&draft).map_err(fail)?;
-        fs::set_permissions(&draft, fs::Permissions::from_mode(0o700)).map_err(fail)?;
-        let secret = self.directory.join("password");
-        super::layout::write_whole(&secret, self.password.reveal().as_bytes(), 0o600).map_err(fail)?;
-        for path in [&draft, &secret] {
-            maker.map_or(Ok(()), |maker| lchown(path, Some(maker), Some(maker))).map_err(fail)?;
-        }
-        let mut initdb = self.command(&programs.program("initdb"), maker);
-        initdb.args(["--username", ADMIN, "--auth", "scram-sha-256", "--encoding", "UTF8"]);
-        initdb.args(["--locale", "C", "--pwfile"]).arg(&secret).arg("--pgdata").arg(&draft);
-        let mut initdb = Command::from(initdb);
-        initdb.kill_on_drop(true);
-        let made = run(initdb, |_| {}).await;
-        let removed = fs::remove_file(&secret);
-        made.map_err(|why| format!("the cluster of the metadata databases cannot be made: {why}"))?;
-        let settled = removed.and_then(|()| self.give_all(&draft)).and_then(|()| fs::rename(&draft, &data));
-        settled.map_err(fail)
-    }
-
     /// The server that runs on the cluster, whoever started it.
     fn running(&self) -> Option<Process> {
         let data = fs::canonicalize(self.data()).ok()?;
@@ -313,42 +279,6 @@ impl Cluster {
         let words = super::process::last_words(&self.log(), 0);
         format!("the database server ended: {}", words.as_deref().unwrap_or("it did not say why"))
     }
-
-    fn give(&self, path: &Path) -> io::Result<()> {
-        self.user.map_or(Ok(()), |user| lchown(path, Some(user), Some(user)))
-    }
-
-    /// Gives a cluster that came from elsewhere to the user that it runs under here.
-    fn give_all(&self, path: &Path) -> io::Result<()> {
-        let Some(user) = self.user.filter(|user| fs::metadata(path).is_ok_and(|found| found.uid() != *user))
-        else {
-            return Ok(());
-        };
-        let mut left = vec![path.to_owned()];
-        let mut all = Vec::new();
-        while let Some(next) = left.pop() {
-            if fs::symlink_metadata(&next)?.is_dir() {
-                for entry in fs::read_dir(&next)? {
-                    left.push(entry?.path());
-                }
-            }
-            all.push(next);
-        }
-        // The directory itself last: it tells whether all of it was given.
-        all.iter().rev().try_for_each(|path| lchown(path, Some(user), Some(user)))
-    }
-}
-
-/// A user that the machine knows by name: whoever makes a cluster has to be one, whoever serves it need not.
-fn named_user() -> Result<u32, String> {
-    let known = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let user = |name: &str| {
-        let line = known.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        line.split(':').nth(1)?.parse().ok().filter(|user| *user != 0)
-    };
-    ["postgres", "nobody"].into_iter().find_map(user).ok_or_else(|| {
-        "the cluster of the metadata databases cannot be made: this machine has no user `postgres` or `nobody`".into()
-    })
 }
 
 fn has_socket(directory: &Path) -> bool {

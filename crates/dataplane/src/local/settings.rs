@@ -106,10 +106,12 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
     all.airflow("core", "dags_folder", text(&code::dags(place).join("current")));
     all.secret("database", "sql_alchemy_conn", known.database);
     all.airflow("database", "load_default_connections", "False");
-    // Few connections are held while nothing happens. Many may be opened: a request of the web server takes one and then
-    // another, so that as many requests as there are connections would wait for each other.
-    all.airflow("database", "sql_alchemy_pool_size", "3");
-    all.airflow("database", "sql_alchemy_max_overflow", "97");
+    if known.database.reveal().starts_with("postgresql") {
+        // Few connections are held while nothing happens. Many may be opened: a request of the web server takes one and
+        // then another, so that as many requests as there are connections would wait for each other.
+        all.airflow("database", "sql_alchemy_pool_size", "3");
+        all.airflow("database", "sql_alchemy_max_overflow", "97");
+    }
     if let Some(url) = server_url::asynchronous(known.database.reveal()) {
         all.airflow("database", "sql_alchemy_conn_async", url);
     }

@@ -368,6 +368,16 @@ impl World {
         self.remember_traces(environment);
     }
 
+    /// Whether the installation's own database server runs.
+    pub(super) fn has_database_server(&self) -> bool {
+        let cluster =
+            fs::canonicalize(self.installation.data_dir()).expect("it is there").join("local/postgres");
+        let numbers = fs::read_dir("/proc").expect("Linux").flatten();
+        numbers
+            .filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok())
+            .any(|directory| directory.starts_with(&cluster))
+    }
+
     /// Takes note of what must be gone with the environment.
     pub(super) fn remember_traces(&self, environment: &mut Environment) {
         assert_ne!(self.descendants(environment), Vec::<i32>::new());

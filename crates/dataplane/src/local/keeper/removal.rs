@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::sync::Arc;
 
 use super::Keeper;
 use crate::local::strays::{LOOK_AGAIN, VANISHING};
@@ -27,7 +28,9 @@ impl Keeper {
         match removed.await {
             Ok(Ok(())) => {
                 self.plane.forget(self.id);
-                self.plane.rest_database().await;
+                // By somebody else: nobody keeps this environment any more.
+                let plane = Arc::clone(&self.plane);
+                tokio::spawn(async move { plane.rest_database().await });
                 true
             }
             Ok(Err(why)) => self.still_there(why).await,

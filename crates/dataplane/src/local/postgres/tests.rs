@@ -1,5 +1,6 @@
 //! A real server, started, killed, taken over and stopped.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use super::*;
@@ -82,7 +83,7 @@ async fn a_server_of_ones_own_is_private_and_is_taken_over_by_the_next_start() {
     let second = cluster(directory.path(), user);
     second.ensure().await.unwrap();
     assert_eq!(pid(&second), before, "nothing was interrupted");
-    assert_eq!(ask(&second, "secret-of-the-admin", "SELECT name FROM kept").as_deref(), Ok("here"));
+    assert_eq!(ask(&second, "secret-of-the-admin", "TABLE kept").as_deref(), Ok("here"));
     second.stop_unless(|| true).await;
     assert_eq!(pid(&second), before, "somebody needs it");
     end(&second).await;

@@ -48,7 +48,7 @@ fn told_by(environment: &Environment, version: &str, broker: &Broker) -> Vec<Pro
         runtime: &runtime,
         support: Path::new("/plane/support"),
         public_url: "https://podium.example",
-        database: &hidden("sqlite:////plane/db"),
+        database: &hidden("postgresql+psycopg2://x:pw@/x?host=/run/pg"),
         tasks: &tasks,
         web_port: 4001,
         keys: EnvironmentKeys::new(|purpose| hidden(&format!("key-{purpose}"))),
