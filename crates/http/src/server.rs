@@ -271,7 +271,7 @@ impl Server {
         };
         let indices = match found.value {
             Target::Operations(indices) => indices,
-            Target::Page(page) => return ("", self.page(*page, &parts, address, request_id).await),
+            Target::Page(page) => return ("", self.page(*page, &parts, (address, &peer), request_id).await),
             Target::Uploads => {
                 let deploy_id = found.params.get("deployId").unwrap_or_default();
                 let response = self.upload(&parts, deploy_id, body, request_id).await;

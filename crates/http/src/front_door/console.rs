@@ -12,6 +12,7 @@ use super::{Answer, FrontDoor, Knock, cookies, headers, isolation, notice, redir
 use crate::body::Body;
 use crate::errors::Failure;
 use crate::pages;
+use crate::peer::Peer;
 
 /// Where deployments are shown: `uiUrl` leads there.
 pub(crate) const DEPLOYMENTS: &str = "/deployments/";
@@ -32,19 +33,23 @@ impl FrontDoor {
         cookies::find(&knock.parts.headers, name)
     }
 
+    /// Whether a connection comes from a process of an environment, where those can be told apart.
+    pub(crate) async fn is_of_an_environment(&self, peer: &Peer) -> bool {
+        let Some(users) = self.plane.environment_users() else { return false };
+        match peer.user().await {
+            Some(user) => users.contains(&user),
+            // Whose it is cannot be told, and it can only be somebody's of this machine.
+            None => peer.is_here(),
+        }
+    }
+
     /// Refuses cookies where they are not to be used: where others could read along, and to processes of environments,
     /// which have nothing but what they found or were sent.
     pub(super) async fn check_cookies(&self, knock: &Knock) -> Result<(), Failure> {
         if !self.app.lets_browsers_sign_in() {
             return Err(Failure::new(StatusCode::FORBIDDEN, sign_in::NOT_PRIVATE));
         }
-        let Some(users) = self.plane.environment_users() else { return Ok(()) };
-        let is_theirs = match knock.peer.user().await {
-            Some(user) => users.contains(&user),
-            // Whose it is cannot be told, and it can only be somebody's of this machine.
-            None => knock.peer.is_here(),
-        };
-        if !is_theirs {
+        if !self.is_of_an_environment(&knock.peer).await {
             return Ok(());
         }
         let peer: SocketAddr = knock.peer.address;

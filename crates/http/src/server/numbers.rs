@@ -12,13 +12,19 @@ use super::Server;
 use crate::body::{self, Body};
 use crate::errors::Failure;
 use crate::incoming::Incoming;
+use crate::peer::Peer;
 use crate::{metrics, pages};
 
 impl Server {
     /// The page of numbers.
-    pub(super) async fn numbers(&self, parts: &Parts, address: IpAddr, request_id: &str) -> Response<Body> {
+    pub(super) async fn numbers(
+        &self,
+        parts: &Parts,
+        (address, peer): (IpAddr, &Peer),
+        request_id: &str,
+    ) -> Response<Body> {
         let shared = &self.0;
-        let audience = match self.may_read_numbers(parts, address).await {
+        let audience = match self.may_read_numbers(parts, address, peer).await {
             Ok(audience) => audience,
             Err(failure) => return failure.into_response(request_id),
         };
@@ -42,9 +48,16 @@ impl Server {
         }
     }
 
-    /// Numbers are for this machine, and for those with a token. With one, those of deployments that it may see.
-    async fn may_read_numbers(&self, parts: &Parts, address: IpAddr) -> Result<Audience, Failure> {
-        if address.to_canonical().is_loopback() {
+    /// Numbers are for this machine, but for the environments that run on it, and for those with a token. With one,
+    /// those of deployments that it may see.
+    async fn may_read_numbers(
+        &self,
+        parts: &Parts,
+        address: IpAddr,
+        peer: &Peer,
+    ) -> Result<Audience, Failure> {
+        let is_here = address.to_canonical().is_loopback();
+        if is_here && !self.0.front_door.is_of_an_environment(peer).await {
             return Ok(Audience::Machine);
         }
         let app = self.0.app.clone();

@@ -9,13 +9,14 @@ use super::{Server, method_not_allowed};
 use crate::body::Body;
 use crate::errors::Failure;
 use crate::pages::{self, Page};
+use crate::peer::Peer;
 
 impl Server {
     pub(super) async fn page(
         &self,
         page: Page,
         parts: &Parts,
-        address: IpAddr,
+        (address, peer): (IpAddr, &Peer),
         request_id: &str,
     ) -> Response<Body> {
         if parts.method != Method::GET {
@@ -30,7 +31,7 @@ impl Server {
                 Ok(()) => pages::json(r#"{"status":"ready"}"#),
                 Err(error) => Failure::from(error).into_response(request_id),
             },
-            Page::Metrics => self.numbers(parts, address, request_id).await,
+            Page::Metrics => self.numbers(parts, (address, peer), request_id).await,
             Page::Docs => pages::docs(),
             Page::DocsScript => pages::docs_script(),
             Page::AcceptInvite => pages::accept_invite(),
