@@ -260,7 +260,7 @@ impl Server {
             }
             _ => {}
         }
-        let address = from.0;
+        let (address, peer) = from;
         // Who asks for the head of an answer gets that of the same answer.
         if parts.method == Method::HEAD {
             parts.method = Method::GET;

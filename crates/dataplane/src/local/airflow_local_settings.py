@@ -38,6 +38,7 @@ def _mask(values):
             # Not in this release.
             continue
         for masker in maskers:
+            _keep_over_resets(masker, values)
             try:
                 for value in values:
                     masker.mask_secret(value)
@@ -45,6 +46,22 @@ def _mask(values):
                 # Not yet: older ones make their masker when they set up logging.
                 pass
         return
+
+
+def _keep_over_resets(masker, values):
+    """Masks again whenever a masker is emptied, as newer releases do before every task."""
+    kind = getattr(masker, "SecretsMasker", None)
+    reset = getattr(kind, "reset_masker", None)
+    if reset is None or getattr(reset, "keeps_secrets", False):
+        return
+
+    def reset_masker(self):
+        reset(self)
+        for value in values:
+            self.add_mask(value)
+
+    reset_masker.keeps_secrets = True
+    kind.reset_masker = reset_masker
 
 
 def _mask_later(values):
