@@ -3,10 +3,13 @@
 //! While a file asks for it the executor takes no further task, and says when none runs any more. The file outlives the
 //! control plane, so a drain that was begun goes on whatever happens.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::Path;
 use std::time::Duration;
 
 use podium_api::Timestamp;
+use rustix::fs::{Mode, OFlags};
 use tokio::time::Instant;
 
 use super::Keeper;
@@ -53,13 +56,8 @@ impl Keeper {
     /// Whether nothing is left to wait for.
     pub(super) fn is_drained(&self) -> bool {
         let Some(drain) = &self.drain else { return false };
-        // Of a length that the executor writes: the file belongs to code that nobody trusts.
-        let path = self.place.status().join("drained");
-        let said = fs::symlink_metadata(&path)
-            .ok()
-            .filter(|metadata| metadata.is_file() && metadata.len() == drain.request.len() as u64)
-            .and_then(|_| fs::read_to_string(&path).ok());
-        said.as_deref() == Some(&drain.request) || Instant::now() >= drain.deadline
+        let said = read_untrusted(&self.place.status().join("drained"), drain.request.len());
+        said.as_deref() == Some(drain.request.as_bytes()) || Instant::now() >= drain.deadline
     }
 
     /// Lets the executor take tasks again.
@@ -95,7 +93,42 @@ impl Keeper {
     }
 }
 
+/// Reads the beginning of a file that belongs to code that nobody trusts: not through a link, and without waiting for
+/// whoever may be at the other end of it.
+fn read_untrusted(path: &Path, length: usize) -> Option<Vec<u8>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, OFlags::RDONLY | flags, Mode::empty()).ok()?);
+    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    let mut bytes = Vec::new();
+    file.take(length as u64 + 1).read_to_end(&mut bytes).ok().filter(|_| is_file)?;
+    Some(bytes)
+}
+
 /// What is waited for, for people.
 pub(super) fn waiting(what: &str, until: Timestamp) -> String {
     format!("running tasks end before {what}, by {until} at the latest")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_environment_left_is_read_without_waiting_and_without_following() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("file"), "1234567").unwrap();
+        assert_eq!(read_untrusted(&at("file"), 7).as_deref(), Some(&b"1234567"[..]));
+        assert_eq!(
+            read_untrusted(&at("file"), 3).map(|bytes| bytes.len()),
+            Some(4),
+            "no more than is needed"
+        );
+        std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
+        assert_eq!(read_untrusted(&at("link"), 7), None);
+        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
+        assert!(made.success());
+        assert_eq!(read_untrusted(&at("pipe"), 7), None);
+        assert_eq!(read_untrusted(&at("nothing"), 7), None);
+    }
 }
