@@ -154,7 +154,7 @@ impl Backup {
         }
         for id in &carried.on_a_server {
             eprintln!(
-                "The metadata of deployment {id} is on the server of --airflow-database-url: save it with that \
+                "The metadata of deployment {id} is on a server that --airflow-database names: save it with that \
                  server's tools."
             );
         }

@@ -182,10 +182,11 @@ impl Serve {
             tokio::spawn(disk::run(app.clone())),
         ];
         let server = Server::new(app.clone(), plane, settings);
-        eprintln!("Podium is ready at {}", app.config.public_url);
         let mut is_forgotten = false;
         let (staying, forgotten) = (app.clone(), &mut is_forgotten);
         let stopped = async move {
+            // Asked for only once the server waits for requests and for signals.
+            eprintln!("Podium is ready at {}", staying.config.public_url);
             tokio::select! {
                 _ = stop.recv() => {}
                 _ = interrupt.recv() => {}

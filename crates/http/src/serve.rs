@@ -54,7 +54,9 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> Result<Serving, String> {
     let certificate = server.settings().tls.as_ref().map(Certificate::load).transpose()?;
-    let _following = AbortOnDrop(tokio::spawn(tls::follow(certificate.clone())));
+    // Listened for before anybody is told that this serves: a SIGHUP that nobody listens for ends a process.
+    let asked = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
+    let _following = AbortOnDrop(tokio::spawn(tls::follow(asked, certificate.clone())));
     let permits = Arc::new(Semaphore::new(server.settings().connections));
     let graceful = GracefulShutdown::new();
     let address = listener.local_addr().map_err(|error| error.to_string())?.ip();

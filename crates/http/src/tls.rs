@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::Signal;
 use tokio_rustls::TlsAcceptor;
 
 use crate::settings::Tls;
@@ -60,10 +60,7 @@ impl Certificate {
 }
 
 /// Reads certificates again when their files change, and on SIGHUP. Without TLS a SIGHUP does nothing.
-pub(crate) async fn follow(certificate: Option<Certificate>) {
-    let Ok(mut asked) = signal(SignalKind::hangup()) else {
-        return tracing::warn!("SIGHUP cannot be listened for");
-    };
+pub(crate) async fn follow(mut asked: Signal, certificate: Option<Certificate>) {
     let Some(certificate) = certificate else {
         while asked.recv().await.is_some() {
             tracing::info!("nothing is read again on SIGHUP: there is no TLS certificate");
