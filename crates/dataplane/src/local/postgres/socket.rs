@@ -16,7 +16,9 @@ pub(super) fn directory(cluster: &Path, user: Option<u32>) -> io::Result<PathBuf
     let hash = digest(&SHA256, cluster.as_os_str().as_encoded_bytes());
     let hash: String = hash.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let is_root = rustix::process::geteuid().is_root();
-    let above = if is_root && Path::new("/run").is_dir() { "/run" } else { "/tmp" };
+    // Not /tmp: confined environments have one of their own.
+    let places = if is_root { ["/run", "/var/tmp"] } else { ["/var/tmp", "/dev/shm"] };
+    let above = places.into_iter().find(|place| Path::new(place).is_dir()).unwrap_or("/tmp");
     let owner = user.unwrap_or_else(|| rustix::process::geteuid().as_raw());
     for number in 0..NAMES {
         let name = if number == 0 { format!("podium-{hash}") } else { format!("podium-{hash}-{number}") };
