@@ -138,12 +138,16 @@ impl Backup {
             left_out.extend(["db-wal", "db-shm", "db-journal"].map(|ending| database.with_extension(ending)));
             left_out.push(beside("lock"));
         }
-        let tree = Tree::new(&local).without(&left_out);
+        left_out.extend(later(&local, carried));
+        let tree = Tree::new(&local).without(&left_out).of_others();
         tree.write(&mut writer, Path::new(LOCAL)).map_err(fail("the environments"))?;
         let inside =
             |path: &Path| path.strip_prefix(data_dir).map(Path::to_owned).map_err(|error| error.to_string());
         for (path, bytes) in offsets {
             writer.bytes(&inside(&path)?, &bytes, 0o600).map_err(fail("how far logs were read"))?;
+        }
+        for (path, bytes) in &carried.states {
+            writer.bytes(&inside(path)?, bytes, 0o600).map_err(fail("what is known of an environment"))?;
         }
         for database in &carried.databases {
             self.copy_database(&mut writer, database, &inside(database)?)?;
@@ -191,6 +195,13 @@ impl Backup {
         }
         Ok(())
     }
+}
+
+/// Environments that were made since it was found out what is carried.
+fn later(local: &Path, carried: &Carried) -> Vec<PathBuf> {
+    let known: Vec<&Path> = carried.states.iter().filter_map(|(path, _)| path.parent()).collect();
+    let now = fs::read_dir(local.join("environments")).into_iter().flatten().flatten();
+    now.map(|entry| entry.path()).filter(|path| !known.contains(&path.as_path())).collect()
 }
 
 /// A metadata database on the installation's own server.

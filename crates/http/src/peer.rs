@@ -9,8 +9,9 @@ use tokio::sync::OnceCell;
 
 /// Where the kernel lists sockets; one of the second kind can carry connections of the first.
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
-/// The state of a connection that no process has any more.
-const TIME_WAIT: &str = "06";
+/// The state of a connection whose both ends are open. Of one that its process has begun to close the kernel does not
+/// tell any more whose it was.
+const ESTABLISHED: &str = "01";
 
 /// The other end of a connection.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ fn owner_in(table: &str, address: SocketAddr, remote: Option<SocketAddr>) -> Opt
         let (Some(own), Some(other), Some(state)) = (fields.next(), fields.next(), fields.next()) else {
             return false;
         };
-        state != TIME_WAIT
+        state == ESTABLISHED
             && socket_address(own) == Some(plain(address))
             && remote.is_none_or(|remote| socket_address(other) == Some(plain(remote)))
     };
@@ -115,5 +116,7 @@ mod tests {
         );
         assert_eq!(owner_in(TCP6, at("[::1]:40002"), Some(at("[::1]:8080"))), Some(2003));
         assert_eq!(owner_in("", at("[::1]:40002"), None), None);
+        let closing = TCP.replace(" 01 ", " 05 ");
+        assert_eq!(owner_in(&closing, at("127.0.0.1:40000"), console), None, "nobody's, so it is refused");
     }
 }

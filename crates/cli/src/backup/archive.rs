@@ -147,7 +147,15 @@ impl Writer {
         header.set_entry_type(EntryType::Symlink);
         header.set_size(0);
         header.set_mode(0o777);
-        self.tar.append_link(&mut header, path, target)?;
+        // The archive's own way of writing targets changes some: `a//b` becomes `a/b`. A short one is written as it is.
+        let normal: std::path::PathBuf = Path::new(target).components().collect();
+        let target = if header.set_link_name_literal(target.as_bytes()).is_ok() {
+            self.tar.append_data(&mut header, path, io::empty())?;
+            target
+        } else {
+            self.tar.append_link(&mut header, path, &normal)?;
+            normal.as_os_str()
+        };
         self.checksums.add(path, format!("link {}", target.as_bytes().escape_ascii()), 0);
         Ok(())
     }

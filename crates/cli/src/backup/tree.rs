@@ -25,11 +25,19 @@ const ROUNDS: usize = 20;
 pub(super) struct Tree {
     root: PathBuf,
     left_out: BTreeSet<PathBuf>,
+    /// Whether what cannot be read is left out, and said: others write here, and must not stop a backup.
+    is_others: bool,
 }
 
 impl Tree {
     pub(super) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), left_out: BTreeSet::new() }
+        Self { root: root.to_owned(), left_out: BTreeSet::new(), is_others: false }
+    }
+
+    /// The same directory, in which code writes that is not trusted.
+    pub(super) fn of_others(mut self) -> Self {
+        self.is_others = true;
+        self
     }
 
     /// The same directory without some of its files and directories.
@@ -114,16 +122,26 @@ impl Tree {
         vanished: &mut usize,
     ) -> io::Result<()> {
         let seen = statat(directory, entry, AtFlags::SYMLINK_NOFOLLOW)?;
+        let open = |flags: OFlags| match openat(directory, entry, flags, Mode::empty()) {
+            Err(error) if self.is_others && error != Errno::NOENT && error != Errno::LOOP => {
+                eprintln!("Left out, because it cannot be read ({error}): {}", at.display());
+                Ok(None)
+            }
+            opened => opened.map(Some),
+        };
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         match FileType::from_raw_mode(seen.st_mode) {
             FileType::Directory => {
-                let below = openat(directory, entry, flags | OFlags::DIRECTORY, Mode::empty())?;
+                let Some(below) = open(flags | OFlags::DIRECTORY)? else { return Ok(()) };
                 self.directory(writer, &below, at, name, depth + 1, vanished)
             }
             _ if writer.has(name) => Ok(()),
             FileType::RegularFile => {
-                let file = openat(directory, entry, flags, Mode::empty())?;
-                if FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::RegularFile {
+                let Some(file) = open(flags)? else { return Ok(()) };
+                let found = fstat(&file)?;
+                if self.is_others && is_mostly_holes(found.st_size, found.st_blocks) {
+                    eprintln!("Left out, because it is mostly empty: {}", at.display());
+                } else if FileType::from_raw_mode(found.st_mode) == FileType::RegularFile {
                     writer.open_file(File::from(file), name)?;
                 }
                 Ok(())
@@ -135,5 +153,22 @@ impl Tree {
             // Sockets and pipes are made again by whoever needs them.
             _ => Ok(()),
         }
+    }
+}
+
+/// Whether a file claims to be far larger than what is stored of it: reading it would take as long as it claims.
+fn is_mostly_holes(size: i64, blocks: i64) -> bool {
+    const SMALL: i64 = 64 << 20;
+    size > SMALL && blocks.saturating_mul(512) < size / 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_holes_are_told_from_files() {
+        assert!(is_mostly_holes(16 << 40, 0) && is_mostly_holes(1 << 30, 8));
+        assert!(!is_mostly_holes(1 << 30, 1 << 21) && !is_mostly_holes(1 << 20, 0));
     }
 }

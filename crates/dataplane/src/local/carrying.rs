@@ -27,6 +27,8 @@ pub struct Carried {
     pub offsets: Vec<PathBuf>,
     /// What is left out, beside the files that belong to the databases.
     pub left_out: Vec<PathBuf>,
+    /// What is remembered of each environment, of the moment when this was asked for: what comes later is not carried.
+    pub states: Vec<(PathBuf, Vec<u8>)>,
     /// Environments whose metadata is on the plane's own server, and the files that each is dumped to.
     pub dumps: Vec<(Id, PathBuf)>,
     /// Environments whose metadata is on another server, which is somebody else's to save.
@@ -47,14 +49,22 @@ pub fn carried(directory: &Path) -> io::Result<Carried> {
         let place = layout.environment(id);
         carried.left_out.push(place.temporary());
         carried.offsets.push(place.offsets());
+        let Ok(bytes) = fs::read(place.state()) else { continue };
         let state = State::read(&place.state())?;
+        carried.left_out.push(place.state());
+        carried.states.push((place.state(), bytes));
+        let is_file = state.as_ref().is_some_and(|state| !state.is_private && state.server_runtime.is_none());
         match state {
             Some(state) if state.is_private => carried.dumps.push((id, place.saved_metadata())),
             Some(state) if state.server_runtime.is_some() => carried.on_a_server.push(id),
             _ => {}
         }
-        if place.database_file().exists() {
-            carried.databases.push(place.database_file());
+        // The directory is the environment's own: whatever else is put there is not opened.
+        let file = place.database_file();
+        if is_file && fs::symlink_metadata(&file).is_ok_and(|metadata| metadata.is_file()) {
+            carried.databases.push(file);
+        } else {
+            carried.left_out.push(file);
         }
     }
     Ok(carried)

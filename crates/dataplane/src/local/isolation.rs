@@ -218,7 +218,8 @@ pub fn confine(
     temporary: Option<&Path>,
     arguments: &[OsString],
 ) -> String {
-    if let Some(temporary) = temporary {
+    let needs_tmp = write.iter().chain(read).any(|path| path.starts_with("/tmp"));
+    if let Some(temporary) = temporary.filter(|_| !needs_tmp) {
         // A convenience where the kernel allows it: TMPDIR names the same directory in any case.
         let _ = put_in_place_of_tmp(temporary);
     }

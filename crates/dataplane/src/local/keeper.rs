@@ -214,7 +214,14 @@ impl Keeper {
             if !self.drain_before("it goes to sleep", environment).await {
                 return;
             }
-            self.stop_all(self.drain_grace(environment)).await;
+            // Workers finish their tasks by themselves; a scheduler has been waited for already.
+            let has_workers = self.kept.values().any(|kept| kept.manner == Manner::Finish);
+            let grace = if has_workers { self.drain_grace(environment) } else { self.pace().grace };
+            let mut orders = self.orders.clone();
+            tokio::select! {
+                () = self.stop_all(grace) => {}
+                _ = orders.changed() => return,
+            }
             self.state.running = environment.running();
             self.remember();
             let running = self.state.running.clone();
@@ -235,7 +242,7 @@ impl Keeper {
             // A database is not left halfway, whatever is wanted meanwhile.
             let prepared = match prepared {
                 Ok(prepared) => match self.make_way(environment, &prepared).await {
-                    true => self.migrate(&prepared).await.map(|()| prepared),
+                    true => self.migrate(environment, &prepared).await.map(|()| prepared),
                     false => return,
                 },
                 Err(trouble) => Err(trouble),
@@ -247,6 +254,8 @@ impl Keeper {
                 }
                 Err((what, why)) => {
                     tracing::warn!(id = %self.id, what, why, "an environment cannot be brought up yet");
+                    // What runs goes on taking tasks until there is something to replace it with.
+                    self.end_drain();
                     self.view.wait_for(what, why);
                     let _ = tokio::time::timeout(self.pace().again, orders.changed()).await;
                 }

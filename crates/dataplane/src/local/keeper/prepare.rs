@@ -171,7 +171,11 @@ impl Keeper {
     }
 
     /// Brings the database to the runtime, with nobody using it.
-    pub(super) async fn migrate(&mut self, prepared: &Prepared) -> Result<(), Trouble> {
+    pub(super) async fn migrate(
+        &mut self,
+        environment: &Environment,
+        prepared: &Prepared,
+    ) -> Result<(), Trouble> {
         let Prepared { runtime, variables, .. } = prepared;
         let version = runtime.version.to_string();
         let Some(before) = self.state.migrated_for.clone().filter(|before| *before != version) else {
@@ -183,7 +187,7 @@ impl Keeper {
         // Only the newer of the two knows the way.
         let is_newer = before.parse().is_ok_and(|before: Version| before > runtime.version);
         let newer = if is_newer { self.runtime(&before).await? } else { runtime.clone() };
-        self.stop_all(self.pace().grace).await;
+        self.stop_all(self.drain_grace(environment)).await;
         let arguments = migration(&newer, runtime);
         let migrated = run_within(&self.isolation, &arguments, variables, &self.place.user_home()).await;
         migrated.map_err(|why| ("database", why))?;

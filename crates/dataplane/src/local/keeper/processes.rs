@@ -87,7 +87,11 @@ impl Keeper {
     pub(super) fn begin(&mut self, program: &Program) -> io::Result<()> {
         let started_at = (self.plane.services.clock)();
         self.state.starting = Some(program.name.clone());
-        self.remember();
+        // Nothing starts that could not be found again.
+        if let Err(error) = self.memory.write(&self.state) {
+            self.state.starting = None;
+            return Err(error);
+        }
         let socket = match &self.socket {
             Some(socket) if is_web(&program.name) => Some(socket.lend()?),
             _ => None,

@@ -28,7 +28,20 @@ impl Keeper {
         prepared: &Prepared,
     ) -> Outdated {
         let mut waits = Outdated::new();
-        for name in self.outdated(&prepared.programs) {
+        let outdated = self.outdated(&prepared.programs);
+        let is_wanted = |name: &String| prepared.programs.iter().any(|program| program.name == *name);
+        // Workers of an executor that is given up: nobody else may take their tasks before they have ended.
+        let gives_up_workers = outdated.iter().any(|name| name.starts_with("worker-") && !is_wanted(name));
+        for name in outdated {
+            let must_wait = match name.as_str() {
+                "scheduler" => gives_up_workers,
+                "broker" => self.kept.keys().any(|name| name.starts_with("worker-")),
+                _ => false,
+            };
+            if must_wait {
+                waits.insert(name, "workers finish their tasks first".into());
+                continue;
+            }
             let Some(kept) = self.kept.get(&name) else { continue };
             if let Some(by) = kept.ends_by {
                 if Instant::now() >= by {

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import threading
 import time
 
 # Written by the component, below a directory of its own.
@@ -9,6 +10,7 @@ _STATUS = pathlib.Path(os.environ.get("PODIUM_STATUS", os.devnull))
 # Written by the supervisor, where the component only reads.
 _DRAIN = pathlib.Path(os.environ.get("PODIUM_DRAIN", os.devnull))
 _PROGRESS_INTERVAL = 1.0
+_READY_INTERVAL = 5.0
 
 _last_progress = 0.0
 
@@ -23,10 +25,18 @@ def progress(component: str) -> None:
 
 
 def ready() -> None:
-    """Says that this very process serves now."""
+    """Says that this very process serves now, again and again: the sign may get lost."""
+    name = f"{os.getpid()}.ready"
     for earlier in _STATUS.glob("*.ready"):
         earlier.unlink(missing_ok=True)
-    _write(f"{os.getpid()}.ready", "")
+
+    def repeat():
+        while True:
+            if not (_STATUS / name).exists():
+                _write(name, "")
+            time.sleep(_READY_INTERVAL)
+
+    threading.Thread(target=repeat, name="podium-ready", daemon=True).start()
 
 
 def drain_request() -> str | None:

@@ -18,16 +18,23 @@ pub(super) fn directory(cluster: &Path, user: Option<u32>) -> io::Result<PathBuf
     let is_root = rustix::process::geteuid().is_root();
     // Not /tmp: confined environments have one of their own.
     let places = if is_root { ["/run", "/var/tmp"] } else { ["/var/tmp", "/dev/shm"] };
-    let above = places.into_iter().find(|place| Path::new(place).is_dir()).unwrap_or("/tmp");
+    // A service manager gives a directory that outlives this process, and may have closed the others.
+    let given =
+        std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from).filter(|given| is_root && given.is_dir());
+    let place = places.into_iter().map(PathBuf::from).find(|place| place.is_dir());
+    let above = given.or(place).unwrap_or_else(|| "/tmp".into());
     let owner = user.unwrap_or_else(|| rustix::process::geteuid().as_raw());
     for number in 0..NAMES {
         let name = if number == 0 { format!("podium-{hash}") } else { format!("podium-{hash}-{number}") };
-        let path = Path::new(above).join(name);
+        let path = above.join(name);
         if is_ours(&path, owner)? {
             return Ok(path);
         }
     }
-    Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{above}/podium-{hash} is somebody else's")))
+    Err(io::Error::new(
+        io::ErrorKind::AlreadyExists,
+        format!("{}/podium-{hash} is somebody else's", above.display()),
+    ))
 }
 
 /// Makes the directory; whether it is the owner's alone to write to.
