@@ -10,8 +10,9 @@ use crate::postgres::{Postgres, VARIABLE};
 use crate::system;
 use crate::workspace::{cargo, must, scratch, works};
 
-const TEST: &str = "airflow::deployments_really_run";
-const ALL_RUNTIMES: &str = "airflow::runtimes::";
+const TESTS: &[&str] =
+    &["airflow::deployments_really_run", "airflow::an_environment_runs_on_one_of_several_nodes"];
+const ALL_RUNTIMES: &[&str] = &["airflow::runtimes::"];
 
 /// What became of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,15 +27,15 @@ pub(crate) enum Ran {
 
 /// Runs the test, or says why it cannot be run.
 pub(crate) fn run() -> Outcome<Ran> {
-    run_test(TEST, &[])
+    run_tests(TESTS, &[])
 }
 
 /// Proves every runtime that is offered, or only these.
 pub(crate) fn all_runtimes(only: &[&str]) -> Outcome<Ran> {
-    run_test(ALL_RUNTIMES, only)
+    run_tests(ALL_RUNTIMES, only)
 }
 
-fn run_test(test: &str, runtimes: &[&str]) -> Outcome<Ran> {
+fn run_tests(tests: &[&str], runtimes: &[&str]) -> Outcome<Ran> {
     if !cfg!(target_os = "linux") {
         println!("SKIPPED: deployments run on this machine only where that is Linux");
         return Ok(Ran::Skipped);
@@ -54,9 +55,19 @@ fn run_test(test: &str, runtimes: &[&str]) -> Outcome<Ran> {
     }
     // All of the workspace, as for the other tests: what is compiled is then what they have compiled.
     let mut command = if works(&mut cargo(&["nextest", "--version"])) {
-        cargo(&["nextest", "run", "--workspace", "--run-ignored", "only", "--no-capture", test])
+        cargo(&["nextest", "run", "--workspace", "--run-ignored", "only", "--no-capture"])
     } else {
-        cargo(&["test", "--workspace", "--test", "it", test, "--", "--ignored", "--nocapture"])
+        cargo(&[
+            "test",
+            "--workspace",
+            "--test",
+            "it",
+            "--",
+            "--ignored",
+            "--nocapture",
+            "--test-threads",
+            "1",
+        ])
     };
     // Several nodes share a database.
     let _postgres = match std::env::var_os(VARIABLE) {
@@ -67,6 +78,7 @@ fn run_test(test: &str, runtimes: &[&str]) -> Outcome<Ran> {
             Some(postgres)
         }
     };
+    command.args(tests);
     must(command.env("PODIUM_TEST_RUNTIMES", runtimes.join(",")))?;
     Ok(if browser.is_ok() { Ran::Passed } else { Ran::WithoutBrowser })
 }
