@@ -5,8 +5,10 @@ import http.server
 import json
 import os
 import pathlib
+import signal
 import socket
 import sys
+import threading
 import time
 
 TOLD = pathlib.Path(sys.argv[1])
@@ -37,4 +39,8 @@ class Answers(http.server.BaseHTTPRequestHandler):
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers, bind_and_activate=False)
 server.socket = socket.socket(fileno=SOCKET)
 (pathlib.Path(os.environ["PODIUM_STATUS"]) / f"{os.getpid()}.ready").touch()
-server.serve_forever()
+# Being told to end it finishes what it has begun, as the real one does.
+server.daemon_threads = False
+signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
+server.serve_forever(poll_interval=0.02)
+server.server_close()

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use podium_api::enums::Executor;
 use podium_domain::deployments::plan::Rollout;
 
 use super::bed::{Bed, eventually, trouble};
-use crate::local::Local;
+use crate::local::tasks::tests::queue;
+use crate::local::{Broker, Local};
 use crate::{DataPlane as _, Environment, Hidden, Setting};
 
 fn with_variable(bed: &Bed, generation: i64, key: &str, value: &str) -> Environment {
@@ -91,6 +93,50 @@ async fn a_drain_goes_on_after_a_restart_of_the_control_plane() {
     assert!(before["scheduler"].is_alive());
     bed.untell("busy");
     bed.bring_up(&plane, &with_variable(&bed, 2, "CITY", "Oslo")).await;
+    assert_eq!(bed.starts("scheduler").len(), 2);
+}
+
+#[tokio::test]
+async fn tasks_are_taken_again_while_what_is_wanted_next_cannot_be_made() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    fs::write(bed.path("told").join("busy"), "").unwrap();
+    plane.apply(&with_variable(&bed, 2, "CITY", "Oslo")).await.unwrap();
+    until_it_drains(&bed, &plane).await;
+    let mut unknown = with_variable(&bed, 3, "CITY", "Oslo");
+    unknown.runtime_version = "9.9.9".into();
+    plane.apply(&unknown).await.unwrap();
+    bed.until(&plane, |seen| trouble(seen, "runtime").is_some()).await;
+    eventually(|| !bed.place().drain().exists()).await;
+}
+
+#[tokio::test]
+async fn workers_that_are_given_up_finish_before_another_executor_takes_their_tasks() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open_with(|options, _| {
+        options.broker = Broker::Given(Hidden::new("redis://127.0.0.1:1/0".into()));
+    });
+    let mut environment = bed.environment(1);
+    environment.worker_queues = vec![queue("default", 1), queue("heavy", 1)];
+    fs::write(bed.path("told").join("working"), "").unwrap();
+    bed.tell(
+        "celery",
+        "touch \"$PODIUM_STATUS/$PODIUM_COMPONENT.progress\"; trap '' TERM; \
+         while [ -e \"$told/working\" ]; do sleep 0.02; done; exit 0",
+    );
+    bed.bring_up(&plane, &environment).await;
+    let before = bed.processes();
+    assert!(before.contains_key("worker-heavy"), "{before:?}");
+    let mut changed = bed.environment(2);
+    changed.executor = Executor::Kubernetes;
+    plane.apply(&changed).await.unwrap();
+    bed.until(&plane, |seen| trouble(seen, "scheduler").is_some_and(|why| why.contains("workers finish")))
+        .await;
+    assert!(before["scheduler"].is_alive() && before["worker-heavy"].is_alive());
+    bed.untell("working");
+    bed.bring_up(&plane, &changed).await;
+    assert!(!before["scheduler"].is_alive() && !before["worker-heavy"].is_alive());
     assert_eq!(bed.starts("scheduler").len(), 2);
 }
 
