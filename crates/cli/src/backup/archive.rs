@@ -212,3 +212,35 @@ impl<R: Read> Read for Hashing<R> {
         Ok(read)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_come_back_as_their_checksums_say_whatever_they_lead_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("backup");
+        let long = format!("{}//end", "a/".repeat(80));
+        let mut writer = Writer::create(&path).unwrap();
+        for (number, target) in ["/", "a//b", "./a", "a/./b", "../x", long.as_str()].iter().enumerate() {
+            writer.link(Path::new(&format!("link-{number}")), OsStr::new(target)).unwrap();
+        }
+        let checksums = writer.finish().unwrap();
+        let mut archive = tar::Archive::new(zstd::Decoder::new(File::open(&path).unwrap()).unwrap());
+        let mut links = 0;
+        for entry in archive.entries().unwrap().map(Result::unwrap) {
+            let name = entry.path().unwrap().to_string_lossy().into_owned();
+            let Some(target) = entry.link_name().unwrap() else { continue };
+            let found = format!("link {}", target.as_os_str().as_bytes().escape_ascii());
+            assert!(
+                serde_json::to_string(&checksums.files[&name])
+                    .unwrap()
+                    .contains(&*serde_json::to_string(&found).unwrap()),
+                "{name}: {found}"
+            );
+            links += 1;
+        }
+        assert_eq!(links, 6);
+    }
+}
