@@ -86,6 +86,14 @@ pub(crate) fn changed(
     Ok(role_updates::update(kind, current, change, cx.grants(), &facts)?)
 }
 
+/// Whether the caller could still give everything that a change gives.
+pub(crate) fn may_give(
+    kind: SubjectKind,
+    change: Change,
+) -> impl FnMut(&Cx<Scope>, &Tx) -> Result<()> + Send + 'static {
+    move |cx, tx| changed(cx, tx, kind, &[], &change).map(drop)
+}
+
 /// Whether a change leaves everything as it was: such a change is no write, and everybody may ask for it.
 pub(crate) fn are_same(before: &[Grant], after: &[Grant]) -> bool {
     before.len() == after.len() && before.iter().all(|grant| after.contains(grant))

@@ -55,7 +55,7 @@ pub async fn create(
     let members = body.member_ids.unwrap_or_default();
     let id = cx.new_id();
     let stamp = Stamp::new(cx.profile(), cx.now());
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         if is_scim_enabled(tx, cx.scope())? {
             let message = "SCIM is on, so teams are made by the identity provider: make the group there.";
@@ -122,7 +122,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<OfTeam, Nothing, UpdateTeamRequest
 /// Deletes a team, with its roles.
 pub async fn delete(cx: Cx<Scope>, call: Call<OfTeam, Nothing, Nothing>) -> Result<Nothing> {
     let id = call.path.team_id;
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let One { version, .. } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;
@@ -157,7 +157,7 @@ pub async fn add_members(
     call: Call<OfTeam, Nothing, AddTeamMembersRequest>,
 ) -> Result<Nothing> {
     let members = call.body.member_ids;
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let team = find(tx, cx.scope(), call.path.team_id)?;
         cx.expect_version(team.version)?;
@@ -180,7 +180,7 @@ pub async fn add_members(
 /// Removes a member from a team.
 pub async fn remove_member(cx: Cx<Scope>, call: Call<OfTeamMember, Nothing, Nothing>) -> Result<Nothing> {
     let OfTeamMember { team_id, member_id, .. } = call.path;
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let team = find(tx, cx.scope(), team_id)?;
         if !team_members::remove(tx, cx.scope(), team_id, member_id)? {
@@ -202,7 +202,7 @@ pub async fn update_roles(
 ) -> Result<One<SubjectRoles>> {
     let id = call.path.team_id;
     let change = Change::from(call.body);
-    cx.mutate(move |cx, tx| {
+    cx.change_rights_where(role_holders::may_give(SubjectKind::Team, change.clone()), move |cx, tx| {
         cx.rights_change(tx)?;
         let team = find(tx, cx.scope(), id)?;
         cx.expect_version(team.version)?;

@@ -15,7 +15,7 @@ use podium_store::{allowed_ip_address_ranges as stored_ranges, changes, grants, 
 
 use super::attempt::of_address;
 use super::new_session;
-use crate::authority::{Authority, rights_change};
+use crate::authority::{Authority, rights_change, rights_of};
 use crate::cx::{Call, Request};
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::sha256_hex;
@@ -46,7 +46,13 @@ pub async fn accept_invite(
     let session = guest.session();
     let (organization_id, user_id) = (invited.invite.organization_id, invited.account.id);
     let audit_id = app.world.id();
+    let signed_in = caller.as_ref().map(|caller| caller.guard());
     let accept = move |tx: &Tx| {
+        if let Some(guard) = &signed_in
+            && !tx.holds(guard)?
+        {
+            return Err(Error::STALE);
+        }
         rights_change(tx, organization_id, request.now)?;
         // Everything is judged again: another link, or the same one, may have been used meanwhile.
         let invited = Invited::find(tx, &request, &secret_hash)?;
@@ -56,7 +62,9 @@ pub async fn accept_invite(
         audit::write(tx, &request, Some(organization_id), &profile, audit_id, status)
     };
     let guard = caller.as_ref().map(|caller| caller.guard());
-    app.db.write(guard, accept).await.map_err(|error| {
+    let mut holds = vec![rights_of(organization_id, true)];
+    holds.extend(caller.iter().flat_map(|caller| caller.holds(false)));
+    app.db.write_holding(guard, holds, accept).await.map_err(|error| {
         // The guard of a caller without an organization says only that its token is alive.
         if error.is_stale() { Error::Unauthenticated(Unauthenticated::Revoked) } else { error }
     })?;

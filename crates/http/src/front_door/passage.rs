@@ -157,7 +157,8 @@ impl FrontDoor {
         introduce(&mut sent, &door, visitor.name(), visitor.rights().airflow_role(), knock.now)?;
         let method = knock.parts.method.clone();
         let mut record = passed(&knock, StatusCode::OK, false);
-        let outgoing = Outgoing { method, target, headers: sent, body };
+        let watch = self.app.watch(&visitor.authority);
+        let outgoing = Outgoing { method, target, headers: sent, body, watch };
         let (app, upstream) = (self.app.clone(), self.upstream.clone());
         let work = async move {
             let answer = upstream.send(visitor.deployment.id, &door, outgoing).await;

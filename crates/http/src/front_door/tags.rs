@@ -86,7 +86,8 @@ impl FrontDoor {
             headers.insert(HOST, host);
         }
         introduce(&mut headers, door, NAME, AirflowRole::Viewer, knock.now)?;
-        let outgoing = Outgoing { method: Method::GET, target, headers, body: body::nothing() };
+        let (body, watch) = (body::nothing(), self.app.watch(&visitor.authority));
+        let outgoing = Outgoing { method: Method::GET, target, headers, body, watch };
         let response = self.upstream.send(visitor.deployment.id, door, outgoing).await?;
         match response.status() {
             StatusCode::NOT_FOUND => return Ok(Vec::new()),
