@@ -13,7 +13,6 @@ use podium_store::invites::{self, InviteRow};
 use podium_store::users::{self, Account};
 use podium_store::{allowed_ip_address_ranges as stored_ranges, changes, grants, subjects};
 
-use super::attempt::of_address;
 use super::new_session;
 use crate::authority::{Authority, rights_change, rights_of};
 use crate::cx::{Call, Request};
@@ -33,7 +32,7 @@ pub async fn accept_invite(
     let Visit { app, request, bearer } = visit;
     let (request, body) = (Arc::new(request), call.body);
     let secret_hash = sha256_hex(body.token.as_bytes());
-    app.sign_in_throttle.check(&[of_address(request.address)], request.now)?;
+    app.sign_in_throttle.check(None, request.address.into(), request.now)?;
     let caller = match &bearer {
         Some(token) => Some(app.authority(token, None, request.now).await?),
         None => None,
@@ -76,7 +75,7 @@ async fn look_up(app: &App, request: &Arc<Request>, secret_hash: String) -> Resu
     let asked = Arc::clone(request);
     let found = app.db.read(None, move |conn| Invited::find(conn, &asked, &secret_hash)).await;
     if let Err(Error::Refused(Refusal::NotFound(_))) = found {
-        app.sign_in_throttle.failed(&[of_address(request.address)], request.now);
+        app.sign_in_throttle.failed(None, request.address.into(), request.now);
     }
     found
 }

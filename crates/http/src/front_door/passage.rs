@@ -154,7 +154,7 @@ impl FrontDoor {
             target.push_str(&query);
         }
         let mut sent = headers::for_environment(&knock, &authority, public.scheme);
-        introduce(&mut sent, &door, visitor.name(), visitor.rights().airflow_role(), knock.now)?;
+        introduce(&mut sent, &door, &visitor.name(), visitor.rights().airflow_role(), knock.now)?;
         let method = knock.parts.method.clone();
         let mut record = passed(&knock, StatusCode::OK, false);
         let watch = self.app.watch(&visitor.authority);
