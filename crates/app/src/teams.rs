@@ -15,7 +15,7 @@ use podium_store::{Paging, Stamp, grants, organizations, team_members, teams, us
 
 use crate::cx::{Call, Cx};
 use crate::error::{Result, Taken};
-use crate::role_holders::{self, Holder as _, show_roles};
+use crate::role_holders::{self, show_roles};
 
 const MAX_NAME: usize = 128;
 
@@ -29,14 +29,18 @@ pub async fn list(
     let (limit, offset) = (paging.limit, paging.offset);
     let name_keys: Vec<String> = query.names.iter().map(|name| names::fold(name)).collect();
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
+        let to = (query.workspace_id.as_deref(), query.deployment_id.as_deref());
+        let Some(narrowed) = role_holders::narrowed(cx, conn, to, (None, &[]))? else {
+            return Ok((Vec::new(), 0));
+        };
         let listed = teams::Listed {
             name_keys: &name_keys,
-            workspace_id: query.workspace_id.as_deref().filter(|id| !id.is_empty()),
-            deployment_id: query.deployment_id.as_deref().filter(|id| !id.is_empty()),
+            workspace_id: narrowed.workspace_id.as_deref(),
+            deployment_id: narrowed.deployment_id.as_deref(),
             user_id: None,
         };
         let (mut teams, total) = teams::list(conn, cx.scope(), &listed, &paging)?;
-        show_roles(conn, cx.scope(), &mut teams)?;
+        show_roles(cx, conn, &mut teams)?;
         Ok((teams, total))
     };
     let (teams, total_count) = cx.scan(page).await?;
@@ -87,7 +91,7 @@ pub async fn create(
             team_members::add(tx, cx.scope(), id, *user_id, cx.now())?;
         }
         cx.changed(tx, teams::KIND, id, stamp.version)?;
-        team.show(std::slice::from_ref(&grant));
+        role_holders::show_to(cx, &mut team, std::slice::from_ref(&grant));
         Ok(One { version: stamp.version, body: team })
     })
     .await
@@ -97,7 +101,7 @@ pub async fn create(
 pub async fn get(cx: Cx<Scope>, call: Call<OfTeam, Nothing, Nothing>) -> Result<One<Team>> {
     cx.read(move |cx, conn| {
         let mut team = find(conn, cx.scope(), call.path.team_id)?;
-        show_roles(conn, cx.scope(), std::slice::from_mut(&mut team.body))?;
+        show_roles(cx, conn, std::slice::from_mut(&mut team.body))?;
         Ok(team)
     })
     .await
@@ -113,7 +117,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<OfTeam, Nothing, UpdateTeamRequest
         let description = body.description.clone().or(stored.description);
         let team = Team { name: name.text.clone(), description, ..stored };
         let mut team = advance(cx, tx, One { version, body: team })?;
-        show_roles(tx, cx.scope(), std::slice::from_mut(&mut team.body))?;
+        show_roles(cx, tx, std::slice::from_mut(&mut team.body))?;
         Ok(team)
     })
     .await
