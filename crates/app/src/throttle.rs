@@ -141,37 +141,39 @@ mod tests {
         }
     }
 
-    const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+    fn now() -> Timestamp {
+        Timestamp::from_millis(1_800_000_000_000)
+    }
 
     #[test]
     fn waits_double_after_some_failures_and_end_with_success() {
         let (throttle, ada) = (Throttle::default(), Account::named("ada"));
         let (here, there) = ("192.0.2.1", "192.0.2.2");
         for _ in 0..FREE_FAILURES {
-            throttle.failed(Some(ada), place(here), NOW);
-            assert_eq!(wait(&throttle, Some(ada), here, NOW), 0);
+            throttle.failed(Some(ada), place(here), now());
+            assert_eq!(wait(&throttle, Some(ada), here, now()), 0);
         }
         let mut waits = Vec::new();
         for _ in 0..12 {
-            throttle.failed(Some(ada), place(here), NOW);
-            waits.push(wait(&throttle, Some(ada), here, NOW));
-            assert_eq!(wait(&throttle, Some(ada), there, NOW), 0, "nobody else waits");
+            throttle.failed(Some(ada), place(here), now());
+            waits.push(wait(&throttle, Some(ada), here, now()));
+            assert_eq!(wait(&throttle, Some(ada), there, now()), 0, "nobody else waits");
         }
         assert_eq!(waits, [2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900]);
-        assert_eq!(wait(&throttle, Some(Account::named("bob")), here, NOW), 0, "nor at another account");
-        assert_eq!(wait(&throttle, Some(ada), here, NOW + Duration::from_secs(900)), 0);
+        assert_eq!(wait(&throttle, Some(Account::named("bob")), here, now()), 0, "nor at another account");
+        assert_eq!(wait(&throttle, Some(ada), here, now() + Duration::from_secs(900)), 0);
         throttle.succeeded(ada, place(here));
-        assert_eq!(wait(&throttle, Some(ada), here, NOW), 0);
+        assert_eq!(wait(&throttle, Some(ada), here, now()), 0);
     }
 
     #[test]
     fn an_address_that_guesses_at_many_accounts_waits_and_not_for_long() {
         let throttle = Throttle::default();
         for number in 0..FREE_FAILURES_OF_AN_ADDRESS + 20 {
-            throttle.failed(Some(Account::named(&number.to_string())), place("192.0.2.1"), NOW);
+            throttle.failed(Some(Account::named(&number.to_string())), place("192.0.2.1"), now());
         }
-        assert_eq!(wait(&throttle, None, "192.0.2.1", NOW), LONGEST_WAIT_OF_AN_ADDRESS);
-        assert_eq!(wait(&throttle, None, "192.0.2.2", NOW), 0);
+        assert_eq!(wait(&throttle, None, "192.0.2.1", now()), LONGEST_WAIT_OF_AN_ADDRESS);
+        assert_eq!(wait(&throttle, None, "192.0.2.2", now()), 0);
     }
 
     #[test]
@@ -179,14 +181,14 @@ mod tests {
         let (throttle, ada) = (Throttle::default(), Account::named("ada"));
         for number in 0..1000u32 {
             let at = IpAddr::from(number.to_be_bytes());
-            assert!(throttle.check(Some(ada), at.into(), NOW).is_ok(), "{at} has one attempt");
-            throttle.failed(Some(ada), at.into(), NOW);
+            assert!(throttle.check(Some(ada), at.into(), now()).is_ok(), "{at} has one attempt");
+            throttle.failed(Some(ada), at.into(), now());
         }
         let late = "192.0.2.1";
-        throttle.failed(Some(ada), place(late), NOW);
-        assert_eq!(wait(&throttle, Some(ada), late, NOW), 0, "one is free");
-        throttle.failed(Some(ada), place(late), NOW);
-        assert_eq!(wait(&throttle, Some(ada), late, NOW), 2);
+        throttle.failed(Some(ada), place(late), now());
+        assert_eq!(wait(&throttle, Some(ada), late, now()), 0, "one is free");
+        throttle.failed(Some(ada), place(late), now());
+        assert_eq!(wait(&throttle, Some(ada), late, now()), 2);
     }
 
     #[test]

@@ -150,6 +150,14 @@ impl Db {
         }
     }
 
+    /// How many units wait for a thread that runs them; on SQLite for the writer.
+    pub fn waiting(&self) -> usize {
+        match &self.0 {
+            Pool::Sqlite(pool) => pool.waiting(),
+            Pool::Postgres(pool) => pool.waiting(),
+        }
+    }
+
     /// Finishes what waits, refuses what comes, and ends every thread.
     pub async fn close(&self) {
         match &self.0 {

@@ -98,6 +98,11 @@ impl Pool {
         unit::answer(answer).await
     }
 
+    /// How many units wait for a thread.
+    pub(crate) fn waiting(&self) -> usize {
+        self.jobs.len()
+    }
+
     /// Finishes what waits and ends the threads.
     pub(crate) async fn close(&self) {
         let threads =
