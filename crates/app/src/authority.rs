@@ -255,6 +255,11 @@ impl App {
 
 fn read_authority(conn: &Conn, key: Key, generation: u64) -> Result<Option<Authority>> {
     let (hash, organization_id) = (hex(&key.0), key.1);
+    // The epoch is read before all that it vouches for: what changes in between is noticed by the guard.
+    let epoch = match organization_id {
+        Some(id) => organizations::epoch(conn, id)?,
+        None => None,
+    };
     let Some(credential) = credentials::by_hash(conn, &hash)? else { return Ok(None) };
     if credential.kind == CredentialKind::AgentToken {
         let message =
@@ -272,8 +277,8 @@ fn read_authority(conn: &Conn, key: Key, generation: u64) -> Result<Option<Autho
             (memberships.first().map(|(id, _)| *id), belongs)
         }
     };
-    let member = match organization_id.filter(|_| belongs) {
-        Some(organization_id) => read_member(conn, &credential, &hash, organization_id)?,
+    let member = match organization_id.filter(|_| belongs).zip(epoch) {
+        Some((organization_id, epoch)) => read_member(conn, &credential, &hash, (organization_id, epoch))?,
         None => None,
     };
     let (member, guard) =
@@ -282,14 +287,12 @@ fn read_authority(conn: &Conn, key: Key, generation: u64) -> Result<Option<Autho
     Ok(Some(Authority { credential, profile, home, member, key, guard, generation, used_minute }))
 }
 
-/// The epoch is read before what it vouches for: what changes in between is noticed by the guard.
 fn read_member(
     conn: &Conn,
     credential: &Credential,
     hash: &str,
-    organization_id: Id,
+    (organization_id, epoch): (Id, i64),
 ) -> Result<Option<(Member, Guard)>> {
-    let Some(epoch) = organizations::epoch(conn, organization_id)? else { return Ok(None) };
     let grants = grants::effective(conn, organization_id, credential.subject_id)?;
     let grants = match credential.kind {
         CredentialKind::ApiToken => Grants::for_token(grants),

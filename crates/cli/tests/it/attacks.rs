@@ -2,6 +2,7 @@
 //! `cargo xtask attack` runs them at full strength. Every attack is bounded, stays on loopback and ends by itself.
 
 mod forgeries;
+mod rights;
 mod smuggling;
 
 /// How often to repeat an attack: `quick` in the tests, `full` in `cargo xtask attack`.

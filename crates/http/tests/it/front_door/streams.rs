@@ -126,7 +126,8 @@ fn a_body_for_an_environment_is_not_passed_on_once_its_caller_has_lost_its_right
         assert_eq!(behind.environment.seen().len(), 1);
         let refused = call().send_late(remove(&app, &author)).await;
         assert!(refused.refused(403).contains("rights have changed"));
-        assert_eq!(behind.environment.seen(), [] as [serde_json::Value; 0]);
+        // The environment may have seen a head, of a request that broke off.
+        assert!(behind.environment.seen().iter().all(|request| request["body"] == ""));
     });
 }
 
