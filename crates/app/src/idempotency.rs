@@ -85,9 +85,8 @@ impl Entered {
         }
     }
 
-    /// Ends the call with the kept answer, if there is one and the caller may still have it. `may` asks for the rights
-    /// that the effect would ask for: what it says is missing or not to be seen ends the call too; whatever else it
-    /// finds wrong is only so because the effect was had.
+    /// Ends the call with the kept answer, if there is one and the caller may still have it: `may` asks for the rights
+    /// that the effect would ask for.
     pub fn replay<P: Clone + Send + Sync + 'static>(
         &self,
         cx: &Cx<P>,
@@ -104,13 +103,7 @@ impl Entered {
                 "This Idempotency-Key was used for another request: use a new key for a new request.";
             return Err(Refusal::Conflict(message.into()).into());
         }
-        match may() {
-            Ok(())
-            | Err(Error::Refused(
-                Refusal::Invalid { .. } | Refusal::Conflict(_) | Refusal::Precondition(_),
-            )) => {}
-            Err(error) => return Err(error),
-        }
+        may()?;
         let body = if answer.is_sealed { self.open(cx, conn, key, &answer)? } else { answer.body };
         Err(Error::Replay(Box::new(Replay { version: answer.version, body })))
     }

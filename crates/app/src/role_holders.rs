@@ -153,12 +153,17 @@ pub(crate) fn changed(
     Ok(role_updates::update(kind, current, change, cx.grants(), &facts)?)
 }
 
-/// Whether the caller could still give everything that a change gives.
+/// Whether the caller could still give a subject everything that a change gives.
 pub(crate) fn may_give(
     kind: SubjectKind,
+    id: Id,
     change: Change,
 ) -> impl FnMut(&Cx<Scope>, &Tx) -> Result<()> + Send + 'static {
-    move |cx, tx| changed(cx, tx, kind, &[], &change).map(drop)
+    move |cx, tx| {
+        let role = organization_role(&grants::of(tx, cx.scope(), id)?).unwrap_or(OrganizationRole::Member);
+        let bare = Grant { on: On::Organization, held: Held::Organization(role) };
+        changed(cx, tx, kind, &[bare], &change).map(drop)
+    }
 }
 
 /// Whether a change leaves everything as it was: such a change is no write, and everybody may ask for it.

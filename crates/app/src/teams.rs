@@ -206,7 +206,7 @@ pub async fn update_roles(
 ) -> Result<One<SubjectRoles>> {
     let id = call.path.team_id;
     let change = Change::from(call.body);
-    cx.change_rights_where(role_holders::may_give(SubjectKind::Team, change.clone()), move |cx, tx| {
+    cx.change_rights_where(role_holders::may_give(SubjectKind::Team, id, change.clone()), move |cx, tx| {
         cx.rights_change(tx)?;
         let team = find(tx, cx.scope(), id)?;
         cx.expect_version(team.version)?;
