@@ -6,12 +6,14 @@ use podium_api::Timestamp;
 
 use crate::App;
 use crate::error::Result;
+use crate::passwords::Payer;
 use crate::throttle::Who;
 
 /// Somebody who says that it knows a password.
 pub(super) struct Attempt<'a> {
     app: &'a App,
     keys: [Who; 2],
+    payers: [Payer; 2],
     now: Timestamp,
 }
 
@@ -20,13 +22,14 @@ impl<'a> Attempt<'a> {
     pub(super) fn begin(app: &'a App, username_key: &str, address: IpAddr, now: Timestamp) -> Result<Self> {
         let keys = [Who::Account(username_key.to_owned()), of_address(address)];
         app.sign_in_throttle.check(&keys, now)?;
-        Ok(Self { app, keys, now })
+        let payers = [Payer::at(address), Payer::User(username_key.to_owned())];
+        Ok(Self { app, keys, payers, now })
     }
 
     /// Whether the password fits.
     pub(super) async fn fits(&self, password: String, hash: Option<String>) -> Result<bool> {
         let throttle = &self.app.sign_in_throttle;
-        let fits = self.app.passwords.fits(password, hash).await?;
+        let fits = self.app.passwords.fits(password, hash, &self.payers).await?;
         // Guesses that were made at the same time count: many at once learn no more than one after the other.
         throttle.check(&self.keys, self.now)?;
         if fits {
