@@ -7,10 +7,10 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{HeaderName, Response, StatusCode};
-use hyper::body::{Frame, SizeHint};
+use hyper::body::{Body as _, Frame, SizeHint};
 
 use crate::body::{Body, Broken};
-use crate::connections::{Connection, Held, Running, Stalled, Too, holding};
+use crate::connections::{Begun, Connection, Held, Stalled, Too, holding};
 use crate::errors::Failure;
 use crate::respond::Kept;
 
@@ -24,7 +24,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) struct Outgoing {
     body: Body,
     watched: Watch,
-    _running: Option<Running>,
+    begun: Begun,
 }
 
 /// What is held while any byte of a streamed answer is in memory.
@@ -42,7 +42,7 @@ pub(crate) struct Asked {
 /// Sends an answer on its way; one for which too much waits already is replaced by a refusal.
 pub(crate) fn send(
     connection: &Arc<Connection>,
-    running: Option<Running>,
+    mut begun: Begun,
     response: Response<Body>,
     asked: Asked,
 ) -> Response<Outgoing> {
@@ -61,7 +61,7 @@ pub(crate) fn send(
             let refused = refusal(id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default());
             let (mut parts, body) = refused.into_parts();
             parts.headers.extend(id.map(|id| (REQUEST_ID, id)));
-            return Response::from_parts(parts, Outgoing { body, watched: None, _running: running });
+            return Response::from_parts(parts, Outgoing { body, watched: None, begun });
         }
     };
     let stalled = asked.is_multiplexed.then(|| connection.watch());
@@ -73,7 +73,10 @@ pub(crate) fn send(
         }
         (body, _) => body,
     };
-    Response::from_parts(parts, Outgoing { body, watched, _running: running })
+    if body.is_end_stream() {
+        begun.answered();
+    }
+    Response::from_parts(parts, Outgoing { body, watched, begun })
 }
 
 fn refusal(request_id: &str) -> Response<Body> {
@@ -97,10 +100,18 @@ impl hyper::body::Body for Outgoing {
                     frame.map_data(|bytes| holding(bytes, Arc::clone(watched)))
                 }
                 (Some(Ok(frame)), None) => frame,
-                (end, _) => return Poll::Ready(end),
+                (end, _) => {
+                    if end.is_none() {
+                        this.begun.answered();
+                    }
+                    return Poll::Ready(end);
+                }
             },
         };
         stalled.inspect(|stalled| stalled.waits());
+        if this.body.is_end_stream() {
+            this.begun.answered();
+        }
         Poll::Ready(Some(Ok(frame)))
     }
 

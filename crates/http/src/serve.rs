@@ -190,17 +190,16 @@ async fn answer(
     entrance: Entrance,
     peer: Arc<Peer>,
     connection: Arc<Connection>,
-    request: Request<Incoming>,
+    (request, begun): (Request<Incoming>, Begun),
     is_multiplexed: bool,
 ) -> Result<Response<Outgoing>, Infallible> {
-    let begun = Begun::new(connection.begin());
     let accepted = Accepted::of(request.headers());
     let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
     let mut response = server.answer(entrance, request, peer).await;
     if let Some(accepted) = accepted {
         response = compress(response, accepted, server.compressing()).await;
     }
-    Ok(send(&connection, begun.answered(), response, Asked { is_read, is_multiplexed }))
+    Ok(send(&connection, begun, response, Asked { is_read, is_multiplexed }))
 }
 
 macro_rules! service {
@@ -208,12 +207,14 @@ macro_rules! service {
         let ((server, entrance), peer, connection) = ($server, $peer, Arc::clone($connection));
         let server = server.clone();
         service_fn(move |request: Request<Incoming>| {
+            // At once: whoever looks for idle connections must not find this one before it is answered.
+            let begun = Begun::new(connection.begin());
             answer(
                 server.clone(),
                 entrance,
                 Arc::clone(&peer),
                 Arc::clone(&connection),
-                request,
+                (request, begun),
                 $is_multiplexed,
             )
         })

@@ -71,7 +71,7 @@ impl Connection {
     }
 
     /// Notes whether a request was answered, or taken back before.
-    pub(crate) fn ended(&self, is_answered: bool) {
+    fn ended(&self, is_answered: bool) {
         let change =
             |count: u32| if is_answered { count.checked_sub(1) } else { Some(count.saturating_add(1)) };
         let before = self.abandoned.try_update(Ordering::Relaxed, Ordering::Relaxed, change);
@@ -99,27 +99,30 @@ impl Drop for Stalled {
     }
 }
 
-/// A request that was begun: taken back, unless it is answered.
-pub(crate) struct Begun(Option<Running>);
+/// A request that was begun: taken back, unless all of its answer was handed over.
+pub(crate) struct Begun {
+    running: Running,
+    is_answered: bool,
+}
 
 impl Begun {
     pub(crate) fn new(running: Running) -> Self {
-        Self(Some(running))
+        Self { running, is_answered: false }
     }
 
-    pub(crate) fn answered(mut self) -> Option<Running> {
-        let running = self.0.take();
-        if let Some(running) = &running {
-            running.0.ended(true);
+    /// All of its answer was handed over.
+    pub(crate) fn answered(&mut self) {
+        if !self.is_answered {
+            self.is_answered = true;
+            self.running.0.ended(true);
         }
-        running
     }
 }
 
 impl Drop for Begun {
     fn drop(&mut self) {
-        if let Some(running) = &self.0 {
-            running.0.ended(false);
+        if !self.is_answered {
+            self.running.0.ended(false);
         }
     }
 }

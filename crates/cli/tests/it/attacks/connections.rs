@@ -4,7 +4,6 @@
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use podium_testkit::block_on;
 use rustls::pki_types::ServerName;
@@ -12,6 +11,7 @@ use rustls::{ClientConnection, StreamOwned};
 use serde_json::json;
 
 use super::strength;
+use crate::loops::wait_until;
 use crate::program::{Caller, Installation, Program, read_reply};
 use crate::tls::{client_config, file};
 
@@ -154,7 +154,9 @@ impl Frames {
         config.alpn_protocols = vec![b"h2".to_vec()];
         let name = ServerName::from(IpAddr::from(Ipv4Addr::LOCALHOST));
         let connection = ClientConnection::new(Arc::new(config), name).unwrap();
-        let mut frames = Self(StreamOwned::new(connection, program.connect()));
+        let stream = program.connect();
+        stream.set_nodelay(true).unwrap();
+        let mut frames = Self(StreamOwned::new(connection, stream));
         frames.0.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
         // SETTINGS_INITIAL_WINDOW_SIZE is 0.
         frames.send(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
@@ -266,27 +268,21 @@ fn sign_ins_of_one_address_do_not_hold_up_another() {
         .into_bytes()
     };
     let attackers = strength(60, 300);
-    let answered = Arc::new(AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        let mut held = Vec::new();
-        for number in 0..attackers {
-            held.push(send(&program, &request(&format!("nobody-{number}@example.com"), "wrong wrong wrong")));
-        }
-        for mut stream in held {
-            let answered = Arc::clone(&answered);
-            scope.spawn(move || {
-                stream.read_exact(&mut [0]).expect("an answer");
-                answered.fetch_add(1, Ordering::SeqCst);
-            });
-        }
-        let mut honest = from_elsewhere(&program);
-        honest.write_all(&request("owner@localhost", password)).unwrap();
-        let reply = read_reply(honest);
-        // Some were refused at once because too many of them wait, and some were hashed before.
-        let left = attackers - answered.load(Ordering::SeqCst);
-        assert_eq!(reply.status, 200, "{reply:?}");
-        assert!(left > attackers / 10, "{left} of {attackers} were still waiting");
-    });
+    let held: Vec<_> = (0..attackers)
+        .map(|number| send(&program, &request(&format!("nobody-{number}@example.com"), "wrong wrong wrong")))
+        .collect();
+    let waiting = || {
+        let page = String::from_utf8(program.get("/metrics", "").body).expect("text");
+        let line = page.lines().find_map(|line| line.strip_prefix("podium_passwords_waiting "));
+        line.expect("it is counted").parse::<usize>().expect("a number")
+    };
+    wait_until("they wait for each other", waiting, |waiting| *waiting >= 40);
+    let mut honest = from_elsewhere(&program);
+    honest.write_all(&request("owner@localhost", password)).unwrap();
+    let reply = read_reply(honest);
+    let left = held.iter().filter(|stream| is_held(stream)).count();
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert!(left >= 5, "one who came after all of them was not the last: {left} were still waiting");
     drop(installation);
 }
 
