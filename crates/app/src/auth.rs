@@ -20,6 +20,7 @@ use podium_store::{credentials, sessions, subjects};
 use crate::authority::sessions_change;
 use crate::cx::{Call, Cx, Request};
 use crate::error::{Error, Result, Unauthenticated};
+use crate::passwords::Payer;
 use crate::start::Issued;
 use crate::visit::Visit;
 use crate::{App, audit};
@@ -158,7 +159,8 @@ pub async fn change_password(cx: Cx<()>, call: Call<(), Nothing, ChangePasswordR
         fields.push("currentPassword", "wrong", WRONG_PASSWORD);
     }
     fields.into_result()?;
-    let hash = cx.app().passwords.hash(new_password).await?;
+    let payers = [Payer::at(cx.request().address), Payer::User(names::fold(&account.username))];
+    let hash = cx.app().passwords.hash(new_password, &payers).await?;
     cx.change_rights(move |cx, tx| {
         let before = account.password_hash.as_deref();
         if !users::set_password(tx, account.id, before, &hash, cx.now())? {

@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use shown::Place;
 
 pub use expiry::{Fate, expire};
+pub(crate) use uploads::measure_uploads;
 pub use uploads::{Part, Receiving, Ticket};
 
 const CREATE: Permission = Permission::known("deployment.deploys.create");

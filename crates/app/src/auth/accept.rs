@@ -17,6 +17,7 @@ use super::new_session;
 use crate::authority::{Authority, rights_change, rights_of};
 use crate::cx::{Call, Request};
 use crate::error::{Error, Result, Unauthenticated};
+use crate::passwords::Payer;
 use crate::secrets::sha256_hex;
 use crate::start::Issued;
 use crate::visit::Visit;
@@ -132,7 +133,7 @@ impl Invited {
         let name = fields.take(name);
         fields.take(passwords::password("password", &password, &self.account.username));
         let name = fields.finish(name)?;
-        let password_hash = app.passwords.hash(password).await?;
+        let password_hash = app.passwords.hash(password, &[Payer::at(request.address)]).await?;
         let (issued, session) = new_session(app, self.account.id, request.now);
         Ok(Newcomer { name, password_hash, issued, session })
     }

@@ -8,6 +8,7 @@ use podium_store::{credentials, grants, organizations, sessions};
 use crate::App;
 use crate::authority::{rights_of, sessions_change};
 use crate::error::{Error, Result};
+use crate::passwords::Payer;
 
 impl App {
     /// The account of an e-mail address; of the oldest owner of the first organization where none is given.
@@ -36,7 +37,7 @@ impl App {
     /// Sets an account's password and ends every session of it; tokens without an end stay.
     pub async fn reset_password(&self, account: Account, password: String) -> Result<()> {
         passwords::password("password", &password, &account.username)?;
-        let hash = self.passwords.hash(password).await?;
+        let hash = self.passwords.hash(password, &[Payer::Operator]).await?;
         let (now, none_kept) = (self.world.now(), self.world.id());
         let sessions = rights_of(account.id, true);
         let set = move |tx: &Tx| {

@@ -161,7 +161,8 @@ impl FrontDoor {
         let outgoing = Outgoing { method, target, headers: sent, body, watch };
         let (app, upstream) = (self.app.clone(), self.upstream.clone());
         let work = async move {
-            let answer = upstream.send(visitor.deployment.id, &door, outgoing).await;
+            let who = (visitor.deployment.id, visitor.authority.credential.subject_id);
+            let answer = upstream.send(who, &door, outgoing).await;
             if is_write {
                 record.status =
                     answer.as_ref().map_or_else(|failure| failure.status, Response::status).as_u16();

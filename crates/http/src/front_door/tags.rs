@@ -87,8 +87,9 @@ impl FrontDoor {
         }
         introduce(&mut headers, door, NAME, AirflowRole::Viewer, knock.now)?;
         let (body, watch) = (body::nothing(), self.app.watch(&visitor.authority));
+        let who = (visitor.deployment.id, visitor.authority.credential.subject_id);
         let outgoing = Outgoing { method: Method::GET, target, headers, body, watch };
-        let response = self.upstream.send(visitor.deployment.id, door, outgoing).await?;
+        let response = self.upstream.send(who, door, outgoing).await?;
         match response.status() {
             StatusCode::NOT_FOUND => return Ok(Vec::new()),
             StatusCode::OK => {}

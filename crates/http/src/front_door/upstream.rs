@@ -1,7 +1,8 @@
-//! The connection to environments: pooled, streaming both ways, bounded in size, time and number.
+//! The connection to environments: pooled, streaming both ways, bounded in size, time and number, and shared out among
+//! those who use it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,10 +15,10 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use podium_api::Id;
 use podium_app::authority::Watch;
+use podium_app::shares::{Share, Shares};
 use podium_dataplane::Door;
 use podium_domain::Refusal;
 use quick_cache::sync::Cache;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::body::{self, Body, Broken, Unread, whole};
 use crate::errors::Failure;
@@ -25,7 +26,7 @@ use crate::respond::PassedOn;
 
 /// The largest body that is passed on to an environment.
 pub(super) const BODY_LIMIT: u64 = 64 * 1024 * 1024;
-/// How many requests of one environment run at once.
+/// How many requests of one environment run at once; nobody has more of them than are left for others.
 const AT_ONCE: usize = 64;
 const CONNECT: Duration = Duration::from_secs(3);
 /// How long an environment may take until it begins to answer.
@@ -35,13 +36,18 @@ const STILL: Duration = Duration::from_secs(300);
 /// Shorter than Airflow keeps an idle connection open: otherwise requests would be sent into closed ones.
 const IDLE: Duration = Duration::from_millis(1500);
 const ENVIRONMENTS: usize = 10_000;
+const LARGEST_PIECE: usize = 64 * 1024;
 
 /// The connection to environments; clones share it.
 #[derive(Clone)]
 pub(super) struct Upstream {
     client: Client<HttpConnector, Unread>,
-    running: Arc<Cache<Id, Arc<Semaphore>>>,
+    running: Arc<Cache<Id, Arc<Shares<Id>>>>,
+    refused: Arc<AtomicU64>,
 }
+
+/// A request to an environment that runs.
+type Running = Share<Id>;
 
 /// A request to an environment.
 pub(super) struct Outgoing {
@@ -69,18 +75,20 @@ impl Upstream {
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(AT_ONCE)
             .pool_timer(TokioTimer::new())
+            // What an answer's reader does not take stays in the environment.
+            .http1_max_buf_size(LARGEST_PIECE)
             .build(connector);
-        Self { client, running: Arc::new(Cache::new(ENVIRONMENTS)) }
+        Self { client, running: Arc::new(Cache::new(ENVIRONMENTS)), refused: Arc::default() }
     }
 
     /// Sends a request, and answers as soon as the environment begins to.
     pub(super) async fn send(
         &self,
-        id: Id,
+        (id, subject_id): (Id, Id),
         door: &Door,
         outgoing: Outgoing,
     ) -> Result<Response<Body>, Failure> {
-        let permit = self.permit(id)?;
+        let running = self.run(id, subject_id)?;
         let uri =
             Uri::builder().scheme("http").authority(door.address.to_string()).path_and_query(outgoing.target);
         let uri = uri
@@ -121,18 +129,24 @@ impl Upstream {
         let (mut parts, incoming) = response.into_parts();
         parts.extensions.clear();
         parts.extensions.insert(PassedOn);
-        let body = if incoming.is_end_stream() { whole("") } else { held(incoming, permit, watch) };
+        let body = if incoming.is_end_stream() { whole("") } else { held(incoming, running, watch) };
         Ok(Response::from_parts(parts, body))
     }
 
-    fn permit(&self, id: Id) -> Result<OwnedSemaphorePermit, Failure> {
-        let new = || Ok::<_, Failure>(Arc::new(Semaphore::new(AT_ONCE)));
-        let permits = self.running.get_or_insert_with(&id, new)?;
-        permits.try_acquire_owned().map_err(|_| {
-            let message =
-                format!("{AT_ONCE} requests to this environment are running: try again in a second.");
+    fn run(&self, id: Id, subject_id: Id) -> Result<Running, Failure> {
+        let new = || Ok::<_, Failure>(Arc::new(Shares::new(AT_ONCE)));
+        let shares = self.running.get_or_insert_with(&id, new)?;
+        shares.take(&[subject_id]).ok_or_else(|| {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            let message = "As many of your requests to this environment are running as are left for others: read their \
+                           answers, or try again in a second.";
             Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, 1)
         })
+    }
+
+    /// How many requests there was no room for.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 }
 
@@ -158,10 +172,10 @@ fn bounded(body: Unread, watch: Watch, ended: Arc<Ended>) -> Unread {
 }
 
 /// An answer's body, which counts as running until it ends.
-fn held(body: Incoming, permit: OwnedSemaphorePermit, watch: Watch) -> Body {
-    body::stream(stream::try_unfold((body, watch, permit), |(mut body, mut watch, permit)| async move {
+fn held(body: Incoming, running: Running, watch: Watch) -> Body {
+    body::stream(stream::try_unfold((body, watch, running), |(mut body, mut watch, running)| async move {
         let next = watched(&mut body, &mut watch).await.ok_or_else(lost_rights)?;
-        Ok(next?.map(|bytes| (bytes, (body, watch, permit))))
+        Ok(next?.map(|bytes| (bytes, (body, watch, running))))
     }))
 }
 

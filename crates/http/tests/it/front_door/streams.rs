@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
+use podium_api::enums::OrganizationRole;
 use podium_app::front_door::Environments;
 use podium_domain::On;
 use podium_http::Body;
@@ -14,7 +15,11 @@ use tokio::net::{TcpListener, TcpStream};
 use super::{Behind, port_and_target};
 
 async fn ask(app: &TestApp, path: &str) -> http::Response<Body> {
-    let request = Request::get(path).header("authorization", format!("Bearer {}", app.owner.token));
+    ask_as(app, &app.owner, path).await
+}
+
+async fn ask_as(app: &TestApp, actor: &Actor, path: &str) -> http::Response<Body> {
+    let request = Request::get(path).header("authorization", format!("Bearer {}", actor.token));
     app.server.call(request.body(Full::<Bytes>::default()).unwrap(), ([127, 0, 0, 1], 1).into()).await
 }
 
@@ -39,20 +44,28 @@ fn so_many_requests_of_one_environment_run_at_once() {
         let (behind, other) = (Behind::new(&app).await, Behind::new(&app).await);
         behind.environment.stream();
         let mut running = Vec::new();
-        for _ in 0..64 {
+        for _ in 0..32 {
             let answer = ask(&app, &behind.at("/api/v2/dags")).await;
             assert_eq!(answer.status(), 200);
             running.push(answer);
         }
         let more = app.get(&app.owner, &behind.at("/api/v2/dags")).await;
-        assert!(more.refused(503).contains("64 requests"));
+        assert!(more.refused(503).contains("left for others"));
         assert_eq!(more.header("retry-after"), "1");
+        let colleague = app.member_as("colleague", OrganizationRole::Owner).await;
+        for _ in 0..16 {
+            let answer = ask_as(&app, &colleague, &behind.at("/api/v2/dags")).await;
+            assert_eq!(answer.status(), 200, "another user has a share of its own");
+            running.push(answer);
+        }
+        let more = app.get(&colleague, &behind.at("/api/v2/dags")).await;
+        assert!(more.refused(503).contains("left for others"));
         assert_eq!(
             app.get(&app.owner, &other.at("/api/v2/dags")).await.code(),
             200,
             "others are not concerned"
         );
-        running.pop();
+        running.drain(..16);
         assert_eq!(ask(&app, &behind.at("/api/v2/dags")).await.status(), 200);
     });
 }
