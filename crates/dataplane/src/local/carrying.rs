@@ -9,11 +9,13 @@ use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
 
 use podium_api::Id;
+use rustix::fs::{AtFlags, Gid, Uid, chownat};
 
 use super::layout::{Layout, write_whole};
 use super::numbers;
 use super::state::State;
 use super::strays::carries_mark;
+use super::trees::{Seen, Walk};
 
 /// A file that says that this plane came out of a backup and has not been started since.
 const RESTORED: &str = "restored";
@@ -124,15 +126,10 @@ pub(super) fn first_start(directory: &Path, layout: &Layout) -> Result<(), Strin
 
 /// Gives a directory and everything in it to a user; links are given, not followed.
 fn give_all(directory: &Path, user: u32) -> io::Result<()> {
-    let mut waiting = vec![directory.to_owned()];
-    while let Some(path) = waiting.pop() {
-        lchown(&path, Some(user), Some(user))?;
-        if fs::symlink_metadata(&path)?.is_dir() {
-            for entry in fs::read_dir(&path)? {
-                waiting.push(entry?.path());
-            }
-        }
-    }
+    lchown(directory, Some(user), Some(user))?;
+    let (owner, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(user)));
+    let give = |seen: &Seen<'_>| chownat(seen.above, seen.name, owner, group, AtFlags::SYMLINK_NOFOLLOW);
+    Walk::new(directory)?.go_on(usize::MAX, give)?;
     Ok(())
 }
 

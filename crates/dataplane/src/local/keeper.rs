@@ -159,6 +159,8 @@ impl Keeper {
 
     fn strays(&self) -> Strays {
         Strays::of(self.id, self.isolation.user(), &self.plane.cgroups)
+            .using(self.place.root.clone())
+            .beside(self.kept.values().map(|kept| kept.process.identity.pid))
     }
 
     async fn keep(mut self) {

@@ -169,6 +169,12 @@ impl Place {
         vec![self.home(), self.code(), self.control()]
     }
 
+    /// The slot that its files tell, where nothing else does: that of the user whose they are.
+    pub(super) fn slot_by_owner(&self, users: &std::ops::Range<u32>) -> Option<u32> {
+        let owner = std::os::unix::fs::MetadataExt::uid(&fs::symlink_metadata(self.user_home()).ok()?);
+        users.contains(&owner).then(|| owner - users.start)
+    }
+
     /// What the plane remembers of it.
     pub(super) fn state(&self) -> PathBuf {
         self.root.join("state.json")

@@ -8,7 +8,7 @@ use podium_api::Timestamp;
 use podium_domain::deployments::plan::Health;
 
 use super::health::Heard;
-use super::plane::Plane;
+use super::plane::{Plane, UNREADABLE};
 use super::process::{group_of, numbers};
 use super::state::State;
 use crate::{Vital, Vitals};
@@ -59,7 +59,12 @@ pub(super) fn of(plane: &Plane) -> Vec<Vitals> {
         };
         Vitals { id, components: components.into_iter().map(component).collect() }
     });
-    let mut vitals: Vec<Vitals> = vitals.collect();
+    let unreadable = plane.unreadable_ids().into_iter().map(|id| {
+        let down =
+            Vital { name: UNREADABLE.into(), is_up: false, restarts: None, memory: None, heartbeat_at: None };
+        Vitals { id, components: vec![down] }
+    });
+    let mut vitals: Vec<Vitals> = vitals.chain(unreadable).collect();
     vitals.sort_by_key(|vitals| vitals.id);
     vitals
 }

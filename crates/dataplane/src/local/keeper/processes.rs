@@ -127,8 +127,10 @@ impl Keeper {
     /// Ends everything that runs, also what has run away.
     pub(super) async fn stop_all(&mut self, grace: Duration) {
         let names = self.kept.keys().cloned().collect();
+        // Before those end whom others are known by.
+        let strays = self.strays();
         self.stop(names, grace).await;
-        self.strays().end().await;
+        strays.end().await;
     }
 
     /// Ends processes side by side: first those that run tasks, then those that tasks need, and those that feed others
