@@ -27,6 +27,7 @@ mod postgres;
 mod process;
 mod program;
 mod python;
+mod quota;
 mod runtimes;
 mod server_url;
 mod services;
@@ -116,6 +117,7 @@ impl Local {
         let local = Self { plane, clusters };
         local.take_over().map_err(|error| format!("environments cannot be taken over: {error}"))?;
         tokio::spawn(unused::sweep(Arc::downgrade(&local.plane)));
+        tokio::spawn(quota::watch(Arc::downgrade(&local.plane)));
         let plane = Arc::clone(&local.plane);
         tokio::spawn(async move {
             if let Err(lacking) = plane.ground().await {

@@ -7,10 +7,11 @@ mod prepare;
 mod processes;
 mod removal;
 mod replace;
+mod stopping;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use podium_api::{Id, Timestamp};
 use podium_domain::deployments::plan::{Component, Health, Rollout};
@@ -52,6 +53,8 @@ pub(super) struct Handle {
     pub(super) memory: Arc<Memory>,
     /// The generation that was known when it began.
     pub(super) generation: i64,
+    /// Why it must not run, where that is so.
+    stopped_for: Arc<Mutex<Option<String>>>,
     task: AbortHandle,
 }
 
@@ -59,6 +62,18 @@ impl Handle {
     /// Whether its environment is to vanish.
     pub(super) fn is_removing(&self) -> bool {
         matches!(*self.orders.borrow(), Order::Remove)
+    }
+
+    /// Why its environment must not run, where that is so.
+    pub(super) fn stopped_for(&self) -> Option<String> {
+        self.stopped_for.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has its environment stop for a reason, or run again.
+    pub(super) fn stop_for(&self, why: Option<String>) {
+        *self.stopped_for.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        // The same order, looked at again.
+        self.orders.send_modify(|_| {});
     }
 }
 
@@ -103,6 +118,8 @@ pub(super) struct Keeper {
     troubles: HashMap<String, Trouble>,
     /// Where its web server listens, whichever process that is.
     socket: Option<Socket>,
+    /// Why it must not run, where that is so.
+    stopped_for: Arc<Mutex<Option<String>>>,
     /// The drain that is under way.
     drain: Option<Drain>,
     /// Whether a web server has answered.
@@ -130,6 +147,7 @@ impl Keeper {
         let place = plane.layout.environment(id);
         let memory = Arc::new(Memory::new(place.state(), state.is_removed));
         let generation = state.generation;
+        let stopped_for = Arc::default();
         let mut keeper = Self {
             plane: Arc::clone(plane),
             id,
@@ -142,6 +160,7 @@ impl Keeper {
             leaderless: Vec::new(),
             troubles: HashMap::new(),
             socket: None,
+            stopped_for: Arc::clone(&stopped_for),
             drain: None,
             answered: false,
             warmed: None,
@@ -150,7 +169,7 @@ impl Keeper {
         };
         keeper.adopt();
         let task = tokio::spawn(keeper.keep()).abort_handle();
-        Handle { orders, view, memory, generation, task }
+        Handle { orders, view, memory, generation, stopped_for, task }
     }
 
     fn pace(&self) -> Pace {
@@ -233,6 +252,9 @@ impl Keeper {
                 shown.running = running;
                 shown.note = None;
             });
+        }
+        if let Some(why) = self.must_not_run() {
+            return self.stay_stopped(environment, why).await;
         }
         let mut orders = self.orders.clone();
         while !self.has_changed() {

@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,9 +63,17 @@ impl Strays {
         self
     }
 
-    /// Ends all of them, and waits until they are gone.
+    /// Ends all of them, and waits until they are gone, however fast they start others.
     pub(super) async fn end(self) {
-        self.end_those(|_| true).await;
+        let (id, cgroups) = (self.id, self.cgroups.clone());
+        cgroups
+            .with_no_starts(id, async {
+                if let Some(user) = self.user {
+                    end_all_of(user).await;
+                }
+                self.end_those(|_| true).await;
+            })
+            .await;
     }
 
     /// Ends those of some process groups, whose leaders are gone.
@@ -152,6 +161,16 @@ impl Strays {
     }
 }
 
+/// Ends everything of a user at one moment, as only that user can.
+async fn end_all_of(user: u32) {
+    let mut command = tokio::process::Command::new("/bin/sh");
+    command.args(["-c", "kill -9 -1"]).current_dir("/").env_clear().uid(user).gid(user);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Err(error) = command.status().await {
+        tracing::debug!(%error, user, "the processes of a user are ended one by one");
+    }
+}
+
 /// Whether a process stands in a directory, has it for its root, runs a program of it or has a file of it open.
 fn uses(pid: i32, directory: &Path) -> bool {
     let leads_there = |link: PathBuf| fs::read_link(link).is_ok_and(|to| to.starts_with(directory));
@@ -192,7 +211,7 @@ fn carries(pid: i32, mark: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::CommandExt as _;
-    use std::process::{Child, Command, Stdio};
+    use std::process::{Child, Command};
 
     use super::*;
     use crate::local::tests::fresh_id;

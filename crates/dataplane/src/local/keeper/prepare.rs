@@ -20,7 +20,7 @@ use crate::local::state::State;
 use crate::local::tasks::Tasks;
 
 /// Processor time and memory of a web server, in thousandths and bytes.
-const WEB_SERVER: Bounds = Bounds { millicores: 1000, memory: 2 << 30 };
+const WEB_SERVER: Bounds = Bounds { millicores: 1000, memory: 2 << 30, processes: None };
 
 /// What is to run.
 pub(super) struct Prepared {
@@ -51,8 +51,9 @@ impl Keeper {
             code::bring_bundles(archives, self.id, &self.place, &release.bundles).await
         };
         placed.await.map_err(|why| ("code", why))?;
-        if let Err(error) = self.plane.cgroups.bound(self.id, bounds(environment)) {
-            tracing::warn!(id = %self.id, %error, "processor time and memory are not bounded");
+        let bounds = Bounds { processes: self.plane.options.environment_processes, ..bounds(environment) };
+        if let Err(error) = self.plane.cgroups.bound(self.id, bounds) {
+            tracing::warn!(id = %self.id, %error, "processor time, memory and processes are not bounded");
         }
         self.choose_database(&runtime);
         let database = self.database(&environment.namespace).await.map_err(|why| ("database", why))?;
@@ -226,5 +227,6 @@ fn bounds(environment: &Environment) -> Bounds {
     sizes.fold(WEB_SERVER, |all, size| Bounds {
         millicores: all.millicores + size.cpu.thousandths(),
         memory: all.memory + size.memory.thousandths() * (1 << 30) / 1000,
+        ..all
     })
 }

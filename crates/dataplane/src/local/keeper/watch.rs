@@ -196,8 +196,14 @@ impl Keeper {
             (program.name.clone(), health.map_err(|why| failed.cloned().unwrap_or(why)))
         };
         let database = self.database_trouble().map(|why| ("database".to_owned(), Err(why)));
+        let crowd = self.plane.cgroups.is_crowded(self.id).map(|most| {
+            let why = format!(
+                "it has all the {most} processes and threads that it may have, and can start no others"
+            );
+            ("processes".to_owned(), Err(why))
+        });
         Look {
-            healths: prepared.programs.iter().map(health).chain(database).collect(),
+            healths: prepared.programs.iter().map(health).chain(database).chain(crowd).collect(),
             answered: heard.is_ok() && web.is_some(),
             warmed: (heard.is_ok() && is_warm.is_ok()).then_some(web).flatten(),
         }
