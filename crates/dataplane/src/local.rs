@@ -28,6 +28,7 @@ mod process;
 mod program;
 mod python;
 mod quota;
+mod room;
 mod runtimes;
 mod server_url;
 mod services;

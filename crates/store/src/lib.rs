@@ -29,6 +29,7 @@ pub mod roles;
 pub mod sessions;
 pub mod settings;
 pub mod signing_keys;
+pub mod staged_blocks;
 pub mod statuses;
 pub mod subjects;
 pub mod team_members;
@@ -65,6 +66,12 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(7, "row_estimates"),
     migration!(8, "sessions"),
     migration!(9, "nodes"),
+    Migration {
+        version: 12,
+        name: "staged_blocks",
+        sqlite: include_str!("../../../migrations/sqlite/0012_staged_blocks.sql"),
+        postgres: include_str!("../../../migrations/postgres/0012_staged_blocks.sql"),
+    },
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all.
@@ -92,6 +99,7 @@ pub fn statements() -> Vec<&'static Sql> {
         sessions::STATEMENTS,
         settings::STATEMENTS,
         signing_keys::STATEMENTS,
+        staged_blocks::STATEMENTS,
         statuses::STATEMENTS,
         subjects::STATEMENTS,
         team_members::STATEMENTS,

@@ -93,6 +93,10 @@ pub fn settle_in(directory: &Path, home: &Path) -> io::Result<()> {
         state.processes.clear();
         state.starting = None;
         (state.web_port, state.broker_port) = (0, 0);
+        // Its metadata was on the plane's own server, and the backup had nothing of it: it is made anew.
+        if state.is_private && !place.saved_metadata().exists() {
+            state.migrated_for = None;
+        }
         state.write(&place.state())?;
         for own in place.own() {
             fs::create_dir_all(&own)?;
@@ -157,6 +161,18 @@ mod tests {
         let settled = State::read(&place.state()).unwrap().unwrap();
         assert_eq!((settled.slot, settled.generation), (3, 7));
         assert_eq!((settled.web_port, settled.broker_port), (0, 0));
+        let private = State { is_private: true, migrated_for: Some("3.3.2".into()), ..state };
+        let migrated_for = |is_saved: bool| {
+            private.write(&place.state()).unwrap();
+            let _ = fs::remove_file(place.saved_metadata());
+            if is_saved {
+                fs::write(place.saved_metadata(), "").unwrap();
+            }
+            settle_in(&local, Path::new("/somewhere/else/local")).unwrap();
+            State::read(&place.state()).unwrap().unwrap().migrated_for
+        };
+        assert_eq!(migrated_for(true), private.migrated_for);
+        assert_eq!(migrated_for(false), None, "there is nothing to bring back: it has to be made");
         let layout = Layout::make(&local).unwrap();
         assert_ne!(layout.first_user(), users, "its users are its own");
         let (name, value) = crate::local::settings::mark(id);

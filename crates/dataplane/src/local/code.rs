@@ -80,7 +80,13 @@ async fn bring(
     let placed = tokio::task::spawn_blocking(move || switch(&folder, &name, archive, root)).await;
     placed
         .map_err(|error| error.to_string())?
-        .map_err(|error| format!("the code cannot be unpacked: {error}"))
+        .map_err(|error| format!("the code cannot be unpacked: {}", with_causes(&error)))
+}
+
+/// An error with what caused it, which is where the reason is.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Unpacks a version beside the others and makes it the current one. Where it has a folder of the name `root`, that

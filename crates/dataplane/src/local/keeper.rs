@@ -26,7 +26,7 @@ use super::layout::Place;
 use super::pace::Pace;
 use super::plane::Plane;
 use super::process::Process;
-use super::program::Manner;
+use super::program::{Manner, Program};
 use super::services::Services;
 use super::socket::Socket;
 use super::state::{Memory, State};
@@ -118,6 +118,8 @@ pub(super) struct Keeper {
     troubles: HashMap<String, Trouble>,
     /// Where its web server listens, whichever process that is.
     socket: Option<Socket>,
+    /// What ran last, and is started again when it ends although something else is wanted that cannot be made yet.
+    held_up: Vec<Program>,
     /// Why it must not run, where that is so.
     stopped_for: Arc<Mutex<Option<String>>>,
     /// The drain that is under way.
@@ -160,6 +162,7 @@ impl Keeper {
             leaderless: Vec::new(),
             troubles: HashMap::new(),
             socket: None,
+            held_up: Vec::new(),
             stopped_for: Arc::clone(&stopped_for),
             drain: None,
             answered: false,
@@ -269,22 +272,31 @@ impl Keeper {
                     true => self.migrate(environment, &prepared).await.map(|()| prepared),
                     false => return,
                 },
-                Err(trouble) => Err(trouble),
+                Err((what, why)) => {
+                    self.cannot_come_up(what, why);
+                    self.hold_up(self.pace().again).await;
+                    continue;
+                }
             };
             match prepared {
                 Ok(prepared) => {
                     self.follow_logs();
+                    self.held_up.clone_from(&prepared.programs);
                     self.watch(environment, &prepared).await;
                 }
                 Err((what, why)) => {
-                    tracing::warn!(id = %self.id, what, why, "an environment cannot be brought up yet");
-                    // What runs goes on taking tasks until there is something to replace it with.
-                    self.end_drain();
-                    self.view.wait_for(what, why);
+                    self.cannot_come_up(what, why);
                     let _ = tokio::time::timeout(self.pace().again, orders.changed()).await;
                 }
             }
         }
+    }
+
+    fn cannot_come_up(&mut self, what: &str, why: String) {
+        tracing::warn!(id = %self.id, what, why, "an environment cannot be brought up yet");
+        // What runs goes on taking tasks until there is something to replace it with.
+        self.end_drain();
+        self.view.wait_for(what, why);
     }
 
     fn remember(&self) {

@@ -13,6 +13,7 @@ use crate::local::components::programs;
 use crate::local::database::{At, Database, Kind, migration, run_within};
 use crate::local::metadata::Metadata;
 use crate::local::program::Program;
+use crate::local::room::Roomy;
 use crate::local::runtimes::Runtime;
 use crate::local::settings::{self, EnvironmentKeys, Known};
 use crate::local::socket::Socket;
@@ -44,7 +45,11 @@ impl Keeper {
         let runtime = self.runtime(&environment.runtime_version).await?;
         self.place.make(&self.isolation).map_err(|error| ("directories", error.to_string()))?;
         self.ports().map_err(|error| ("ports", error.to_string()))?;
-        let archives = &*self.plane.services.archives;
+        let archives = &Roomy {
+            archives: &*self.plane.services.archives,
+            directory: &self.place.code(),
+            reserve: self.plane.options.disk_reserve,
+        };
         let release = &environment.release;
         let placed = async {
             code::bring_dags(archives, self.id, &self.place, release.dag_version.as_deref()).await?;

@@ -142,6 +142,7 @@ impl Keeper {
     /// Ends everything that runs, also what has run away.
     pub(super) async fn stop_all(&mut self, grace: Duration) {
         let names = self.kept.keys().cloned().collect();
+        self.held_up.clear();
         // Before those end whom others are known by.
         let strays = self.strays();
         self.stop(names, grace).await;

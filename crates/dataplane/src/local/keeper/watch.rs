@@ -1,5 +1,7 @@
 //! Watches an environment that was brought up: what ends is started again, later each time.
 
+use std::time::Duration;
+
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
 use podium_domain::deployments::plan::{Component, Health, Rollout};
@@ -92,6 +94,25 @@ impl Keeper {
             };
             if let Some(name) = ended {
                 self.note_end(&name, &prepared.programs).await;
+            }
+        }
+    }
+
+    /// Keeps what ran last running for a while, or until something else is wanted.
+    pub(super) async fn hold_up(&mut self, length: Duration) {
+        let until = Instant::now() + length;
+        let programs = self.held_up.clone();
+        let mut orders = self.orders.clone();
+        loop {
+            self.start_missing(&programs);
+            let ended = tokio::select! {
+                name = self.any_end() => Some(name),
+                () = self.next_start(), if !programs.is_empty() => None,
+                () = tokio::time::sleep_until(until) => return,
+                _ = orders.changed() => return,
+            };
+            if let Some(name) = ended {
+                self.note_end(&name, &programs).await;
             }
         }
     }

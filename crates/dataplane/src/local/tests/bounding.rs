@@ -116,3 +116,16 @@ async fn who_goes_on_writing_to_a_full_disk_is_stopped() {
         changes.next().await;
     }
 }
+
+#[tokio::test]
+async fn code_is_not_unpacked_onto_a_full_disk() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open_with(|options, _| options.disk_reserve = u64::MAX);
+    let mut environment = bed.environment(1);
+    environment.release.dag_version = Some("first".into());
+    plane.apply(&environment).await.unwrap();
+    let seen = bed.until(&plane, |seen| trouble(seen, "code").is_some()).await;
+    let why = trouble(&seen, "code").unwrap();
+    assert!(why.contains("the disk is full"), "{why}");
+    assert!(!bed.place().code().join("dags/versions/first").exists());
+}

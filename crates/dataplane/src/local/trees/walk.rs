@@ -98,7 +98,7 @@ impl Walk {
                         }
                     }
                 }
-                Ok(Pause::End) => self.go_up(directory),
+                Ok(Pause::End) => self.go_up(&directory),
                 Err(error) => {
                     level.held = Some(directory);
                     return Err(error);
@@ -108,17 +108,17 @@ impl Walk {
     }
 
     /// Goes back to the directory above, or to the nearest one that is still known.
-    fn go_up(&mut self, from: OwnedFd) {
+    fn go_up(&mut self, from: &OwnedFd) {
         self.levels.pop();
         let Some(level) = self.levels.last_mut() else { return };
         if level.held.is_some() {
             return;
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let above = openat(&from, "..", flags, Mode::empty()).and_then(Level::new);
+        let above = openat(from, "..", flags, Mode::empty()).and_then(Level::new);
         match above {
             Ok(above) if (above.device, above.inode) == (level.device, level.inode) => {
-                level.held = above.held
+                level.held = above.held;
             }
             _ => {
                 self.lost += 1;
