@@ -211,7 +211,7 @@ fn what_an_author_left_on_disk_keeps_nobody_from_a_backup_or_from_restoring_it()
     fs::write(own.join("ordinary/file"), "kept").unwrap();
     fs::File::create(own.join("holes")).unwrap().set_len(1 << 40).unwrap();
     fs::write(own.join("closed"), "closed").unwrap();
-    fs::set_permissions(own.join("closed"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(own.join("closed"), fs::Permissions::from_mode(0o0)).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(own.join("pipe")).status().unwrap().success());
     std::os::unix::fs::symlink("/etc/passwd", own.join("link")).unwrap();
     // Deeper than anybody can name, by levels and by length.

@@ -102,7 +102,7 @@ fn links_are_removed_and_not_followed_and_closed_directories_are_opened() {
     rustix::fs::mkfifoat(CWD, tree.join("pipe"), Mode::from_raw_mode(0o600)).unwrap();
     fs::write(tree.join("closed/within/file"), "").unwrap();
     for closed in ["closed/within/further", "closed/within", "closed"] {
-        fs::set_permissions(tree.join(closed), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(tree.join(closed), fs::Permissions::from_mode(0o0)).unwrap();
     }
     let whole = ["closed", "file", "further", "link", "pipe", "within"].map(str::to_owned);
     assert_eq!(names(&tree, 1), (BTreeSet::from(whole), 0));
