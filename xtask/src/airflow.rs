@@ -1,6 +1,6 @@
 //! `cargo xtask airflow`: the test that runs Apache Airflow for real, from an empty data directory until nothing is left.
 //!
-//! It needs the machine for itself, so it runs after the other tests; and Python, which is installed by its package name
+//! It needs a good part of the machine, so it runs after the other tests; and Python, which is installed by its package name
 //! where that is possible. Without any it is skipped, and counted as skipped. So is the part of it that uses a browser.
 
 use std::process::Command;
@@ -53,34 +53,34 @@ fn run_tests(tests: &[&str], runtimes: &[&str]) -> Outcome<Ran> {
     if let Err(failure) = &browser {
         println!("SKIPPED: the part of the test that uses a browser: {failure}");
     }
-    // All of the workspace, as for the other tests: what is compiled is then what they have compiled.
-    let mut command = if works(&mut cargo(&["nextest", "--version"])) {
-        cargo(&["nextest", "run", "--workspace", "--run-ignored", "only", "--no-capture"])
-    } else {
-        cargo(&[
-            "test",
-            "--workspace",
-            "--test",
-            "it",
-            "--",
-            "--ignored",
-            "--nocapture",
-            "--test-threads",
-            "1",
-        ])
-    };
     // Several nodes share a database.
-    let _postgres = match std::env::var_os(VARIABLE) {
+    let postgres = match std::env::var_os(VARIABLE) {
         Some(_) => None,
-        None => {
-            let postgres = Postgres::start(&scratch()?)?;
-            command.env(VARIABLE, &postgres.url);
-            Some(postgres)
-        }
+        None => Some(Postgres::start(&scratch()?)?),
     };
-    command.args(tests);
-    must(command.env("PODIUM_TEST_RUNTIMES", runtimes.join(",")))?;
+    let run = |test: &str| {
+        let mut command = one_test(test);
+        if let Some(postgres) = &postgres {
+            command.env(VARIABLE, &postgres.url);
+        }
+        must(command.env("PODIUM_TEST_RUNTIMES", runtimes.join(",")))
+    };
+    // Most of their time they wait, so they wait beside each other.
+    std::thread::scope(|scope| {
+        let running: Vec<_> = tests.iter().map(|test| scope.spawn(|| run(test))).collect();
+        running.into_iter().try_for_each(|test| test.join().expect("it does not panic"))
+    })?;
     Ok(if browser.is_ok() { Ran::Passed } else { Ran::WithoutBrowser })
+}
+
+/// The command that runs one test and shows how far it is. It names all of the workspace, as for the other tests: what
+/// is compiled is then what they have compiled.
+fn one_test(test: &str) -> Command {
+    if works(&mut cargo(&["nextest", "--version"])) {
+        cargo(&["nextest", "run", "--workspace", "--run-ignored", "only", "--no-capture", test])
+    } else {
+        cargo(&["test", "--workspace", "--test", "it", test, "--", "--ignored", "--nocapture"])
+    }
 }
 
 /// Chromium and its driver; installs them if they are not there.

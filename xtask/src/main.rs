@@ -1,4 +1,4 @@
-//! The developer's commands: `cargo xtask test`, `contract`, `tidy`, `bench`, `crash` and `mutate`.
+//! The developer's commands: `cargo xtask test`, `contract`, `tidy`, `bench`, `crash`, `attack` and `mutate`.
 //!
 //! They are a program of the workspace, so that a machine with Rust can run them with nothing else prepared. It is
 //! the first thing built, so it depends on almost nothing.
@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "a command line program talks to a person")]
 
 mod airflow;
+mod attack;
 mod bench;
 mod contract;
 mod crash;
@@ -47,6 +48,8 @@ Usage: cargo xtask <command>
   crash [--rounds 50] [--callers 500]
                              kill the served program at random moments while callers create, deploy to and delete
                              deployments, on both engines, and check what is left
+  attack                     what attackers tried, at full strength: forged tokens, smuggled requests, floods of
+                             connections, hostile authors. On loopback only; the tests run each in small
   mutate                     break ten rules on purpose, one at a time: the tests must notice each
   help                       this text
 ";
@@ -75,6 +78,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["bench", "--logs", options @ ..] => bench::logs::run(options),
         ["bench", "--million"] => bench::run(bench::What::Million),
         ["crash", options @ ..] => crash::run(options),
+        ["attack"] => attack::run(),
         ["mutate"] => mutate::run(),
         ["schemathesis"] => schemathesis::alone(),
         ["airflow"] => airflow::run().map(drop),

@@ -3,7 +3,7 @@
 //! It must find no server error, and no status, content type or body that the document does not declare. The server
 //! runs on the embedded default, on a free port, with a data directory of its own.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(crate) fn alone() -> Outcome {
     let scratch = scratch()?;
     let tools = python::tools(&scratch)?;
     validate(&tools)?;
-    run(&tools, &scratch)
+    run(&tools, &scratch, None)
 }
 
 /// Checks that the committed document is valid OpenAPI.
@@ -36,8 +36,8 @@ pub(crate) fn validate(tools: &Path) -> Outcome {
     must(Command::new(tools.join("openapi-spec-validator")).arg(document))
 }
 
-/// Serves the debug program and lets Schemathesis loose on it.
-pub(crate) fn run(tools: &Path, scratch: &Path) -> Outcome {
+/// Serves the debug program and lets Schemathesis loose on it; what it says goes to a file where one is given.
+pub(crate) fn run(tools: &Path, scratch: &Path, log: Option<&Path>) -> Outcome {
     let program = target()?.join("debug/podium").display().to_string();
     let directory = keeper::directory("serve", None)?;
     let data = directory.join("data").display().to_string();
@@ -53,8 +53,12 @@ pub(crate) fn run(tools: &Path, scratch: &Path) -> Outcome {
         fs::read_to_string(Path::new(&data).join("owner-token")).doing("reading the owner's token")?;
 
     fs::write(scratch.join("schemathesis.toml"), CONFIGURATION).doing("configuring Schemathesis")?;
-    must(&mut calls(tools, scratch, port, token.trim()))
-        .map_err(|e| format!("{e}\n{}", server.last_words()))?;
+    let mut calls = calls(tools, scratch, port, token.trim());
+    if let Some(log) = log {
+        let file = File::create(log).doing(&format!("making {}", log.display()))?;
+        calls.stderr(file.try_clone().doing("sharing a file")?).stdout(file);
+    }
+    must(&mut calls).map_err(|e| format!("{e}\n{}", server.last_words()))?;
     match status(port, "/v1/users/self", token.trim()) {
         Ok(200) => {}
         other => {

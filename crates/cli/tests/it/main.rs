@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 mod airflow;
+mod attacks;
 #[cfg(target_os = "linux")]
 mod backups;
 mod commands;
