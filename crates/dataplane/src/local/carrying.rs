@@ -52,10 +52,11 @@ pub fn carried(directory: &Path) -> io::Result<Carried> {
         carried.left_out.push(place.temporary());
         carried.offsets.push(place.offsets());
         let Ok(bytes) = fs::read(place.state()) else { continue };
-        let state = State::read(&place.state())?;
+        // One that is broken is carried as it is, and keeps nobody from saving the others.
+        let state = State::read(&place.state()).ok().flatten();
         carried.left_out.push(place.state());
         carried.states.push((place.state(), bytes));
-        let is_file = state.as_ref().is_some_and(|state| !state.is_private && state.server_runtime.is_none());
+        let is_file = state.as_ref().is_none_or(|state| !state.is_private && state.server_runtime.is_none());
         match state {
             Some(state) if state.is_private => carried.dumps.push((id, place.saved_metadata())),
             Some(state) if state.server_runtime.is_some() => carried.on_a_server.push(id),
@@ -88,7 +89,7 @@ pub fn settle_in(directory: &Path, home: &Path) -> io::Result<()> {
     let is_root = rustix::process::geteuid().is_root();
     for id in known {
         let place = layout.environment(id);
-        let Some(mut state) = State::read(&place.state())? else { continue };
+        let Ok(Some(mut state)) = State::read(&place.state()) else { continue };
         // They are another machine's, or another installation's of this one.
         state.processes.clear();
         state.starting = None;
@@ -161,6 +162,11 @@ mod tests {
         let settled = State::read(&place.state()).unwrap().unwrap();
         assert_eq!((settled.slot, settled.generation), (3, 7));
         assert_eq!((settled.web_port, settled.broker_port), (0, 0));
+        let broken = layout.environment(fresh_id());
+        fs::create_dir_all(broken.database()).unwrap();
+        fs::write(broken.database_file(), "").unwrap();
+        fs::write(broken.state(), "{").unwrap();
+        assert!(carried(&local).unwrap().databases.contains(&broken.database_file()));
         let private = State { is_private: true, migrated_for: Some("3.3.2".into()), ..state };
         let migrated_for = |is_saved: bool| {
             private.write(&place.state()).unwrap();
