@@ -12,7 +12,7 @@ pub const ID: &str = "UploadArchive";
 /// The header that tells the version of what was uploaded.
 pub const VERSION_HEADER: &str = "x-ms-version-id";
 /// Every status that it can answer other than success.
-pub const STATUSES: &[u16] = &[400, 403, 408, 429, 431, 500, 503];
+pub const STATUSES: &[u16] = &[400, 403, 408, 413, 429, 431, 500, 503];
 
 /// The operation in the document; `failure` describes a status.
 pub(crate) fn document(failure: impl Fn(u16) -> Value) -> Value {
@@ -38,7 +38,8 @@ pub(crate) fn document(failure: impl Fn(u16) -> Value) -> Value {
         "summary": "Upload an archive",
         "description": "Takes a tar archive compressed with gzip, at the URL that creating a deploy was answered with. \
             Larger ones can be sent in blocks, as to Azure Blob Storage: `comp=block` with a `blockid` for each, then \
-            `comp=blocklist` with their order.",
+            `comp=blocklist` with their order. What is uploaded and not finalized is bounded for each deploy, deployment \
+            and organization (413). While the disk of the server is full nothing is taken (503).",
         "security": [],
         "parameters": [
             { "name": "deployId", "in": "path", "required": true, "schema": { "type": "string", "minLength": 1 } },

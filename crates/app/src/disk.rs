@@ -12,6 +12,8 @@ use crate::error::{Error, Result};
 
 /// How often the disk is looked at.
 const EVERY: Duration = Duration::from_secs(5);
+/// A disk that can take fewer files than this is as full as one without room.
+const FILES: u64 = 2_000;
 
 /// What is known of the disk.
 #[derive(Default)]
@@ -29,14 +31,35 @@ pub struct Reserve {
 impl Reserve {
     /// Says where less is left than the reserve.
     pub fn lacking(&self) -> Option<String> {
+        self.lacking_for(0)
+    }
+
+    /// Says where less would be left than the reserve once so many bytes more are written.
+    pub fn lacking_for(&self, more: u64) -> Option<String> {
         self.directories.iter().find_map(|directory| {
-            let free = free_bytes(directory)?;
-            (free < self.bytes).then(|| {
-                format!(
+            let Free { bytes, files } = free(directory)?;
+            if bytes < self.bytes {
+                return Some(format!(
                     "The disk is full: {} are free at {}, and {} are kept in reserve.",
-                    size(free),
+                    size(bytes),
                     directory.display(),
                     size(self.bytes)
+                ));
+            }
+            if bytes - self.bytes < more {
+                return Some(format!(
+                    "The disk is too full for {}: {} are free at {}, and {} are kept in reserve.",
+                    size(more),
+                    size(bytes),
+                    directory.display(),
+                    size(self.bytes)
+                ));
+            }
+            let has_no_files = self.bytes > 0 && files.is_some_and(|files| files < FILES);
+            has_no_files.then(|| {
+                format!(
+                    "The disk is full: it can take less than {FILES} files more at {}.",
+                    directory.display()
                 )
             })
         })
@@ -51,7 +74,12 @@ impl App {
 
     /// Refuses what would fill the disk.
     pub(crate) fn must_have_room(&self) -> Result<()> {
-        match self.config.reserve.lacking() {
+        self.must_have_room_for(0)
+    }
+
+    /// Refuses to write so many bytes where that would fill the disk.
+    pub(crate) fn must_have_room_for(&self, bytes: u64) -> Result<()> {
+        match self.config.reserve.lacking_for(bytes) {
             Some(why) => Err(Error::DiskFull(why)),
             None => Ok(()),
         }
@@ -88,11 +116,19 @@ pub async fn run(app: App) {
     }
 }
 
-/// The bytes that are free for this process at a directory; nothing where that cannot be told.
-fn free_bytes(directory: &Path) -> Option<u64> {
+/// What is free at a directory.
+struct Free {
+    bytes: u64,
+    /// How many files more there can be, where they are counted.
+    files: Option<u64>,
+}
+
+/// What is free for this process at a directory; nothing where that cannot be told.
+fn free(directory: &Path) -> Option<Free> {
     let found = directory.ancestors().find(|path| path.exists())?;
     let disk = rustix::fs::statvfs(found).ok()?;
-    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+    let files = (disk.f_files > 0).then_some(disk.f_favail);
+    Some(Free { bytes: disk.f_bavail.saturating_mul(disk.f_frsize), files })
 }
 
 fn size(bytes: u64) -> String {
@@ -112,5 +148,7 @@ mod tests {
         let lacking = at(u64::MAX).lacking().unwrap();
         assert!(lacking.starts_with("The disk is full: "), "{lacking}");
         assert_eq!(Reserve::default().lacking(), None);
+        let lacking = at(1).lacking_for(u64::MAX).unwrap();
+        assert!(lacking.starts_with("The disk is too full for "), "{lacking}");
     }
 }

@@ -35,6 +35,9 @@ pub enum Error {
     /// The disk is full; the text says where.
     #[error("{0}")]
     DiskFull(String),
+    /// More was sent than may wait; the text says what.
+    #[error("{0}")]
+    TooMuch(String),
     /// The database.
     #[error(transparent)]
     Db(#[from] podium_db::Error),

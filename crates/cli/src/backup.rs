@@ -228,3 +228,45 @@ fn tempfile_beside(file: &Path, name: &Path) -> PathBuf {
 fn carried(local: &Path) -> Result<Carried, String> {
     podium_dataplane::local::carried(local).map_err(|error| format!("the environments: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn an_environment_is_carried_as_it_was_known_when_the_backup_began() {
+        let directory = tempfile::tempdir().unwrap();
+        let data_dir = directory.path().join("data");
+        let at = |name: &str| data_dir.join(LOCAL).join("environments").join(name);
+        let (known, later) = (at("cknown0000000000000000001"), at("clater0000000000000000001"));
+        let remember = |environment: &Path, generation: u32| {
+            fs::create_dir_all(environment.join("user")).unwrap();
+            fs::write(environment.join("state.json"), format!("{{\"generation\":{generation}}}")).unwrap();
+        };
+        remember(&known, 1);
+        fs::write(data_dir.join(DATABASE), "").unwrap();
+        let found = carried(&data_dir.join(LOCAL)).unwrap();
+        // Everything goes on while a backup is written.
+        remember(&known, 2);
+        remember(&later, 1);
+        fs::write(known.join("user/written"), "meanwhile").unwrap();
+        let secret_key = Some("a key of this test".into());
+        let installation = Installation { data_dir, objects_dir: None, database_url: None, secret_key };
+        let backup = Backup { file: directory.path().join("file"), installation };
+        backup.write(&backup.file, &found, &[]).unwrap();
+        let file = zstd::Decoder::new(fs::File::open(&backup.file).unwrap()).unwrap();
+        let mut held = std::collections::BTreeMap::new();
+        for entry in tar::Archive::new(file).entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let (name, mut text) = (entry.path().unwrap().display().to_string(), Vec::new());
+            entry.read_to_end(&mut text).unwrap();
+            held.insert(name, text);
+        }
+        let below = "local/environments/cknown0000000000000000001";
+        assert_eq!(held[&format!("{below}/state.json")], b"{\"generation\":1}");
+        assert_eq!(held[&format!("{below}/user/written")], b"meanwhile");
+        assert!(!held.keys().any(|name| name.contains("clater")), "{:?}", held.keys());
+    }
+}

@@ -39,6 +39,12 @@ pub(crate) struct Choice {
     /// Days for which a runtime is kept on this machine that no deployment uses.
     #[arg(long, env = "PODIUM_RUNTIME_RETENTION_DAYS", default_value = "7", value_parser = clap::value_parser!(u32).range(1..))]
     runtime_retention_days: u32,
+    /// Processes and threads that a local environment may have at the most; 0 for as many as it likes.
+    #[arg(long, env = "PODIUM_ENVIRONMENT_PROCESSES", default_value_t = 4096)]
+    environment_processes: u64,
+    /// Gibibytes that a local environment may have on disk before it is stopped; 0 for as many as there are.
+    #[arg(long = "environment-disk-gib", env = "PODIUM_ENVIRONMENT_DISK_GIB", default_value = "32", value_parser = clap::value_parser!(u64).range(..1 << 30))]
+    environment_disk: u64,
     /// Let the simulated data plane pretend that its environments run on this machine, for tests of several nodes.
     #[arg(long, env = "PODIUM_SIMULATED_IS_BOUND", hide = true, value_parser = clap::builder::BoolishValueParser::new())]
     simulated_is_bound: bool,
@@ -126,6 +132,8 @@ impl Choice {
             launcher: std::env::current_exe().ok(),
             disk_reserve: app.config.reserve.bytes,
             runtime_retention_days: Some(self.runtime_retention_days),
+            environment_processes: Some(self.environment_processes).filter(|most| *most > 0),
+            environment_disk: Some(self.environment_disk << 30).filter(|most| *most > 0),
         })
     }
 

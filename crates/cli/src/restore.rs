@@ -70,7 +70,7 @@ impl Restore {
                 Ok(())
             }
             Err(why) => {
-                let _ = fs::remove_dir_all(&draft);
+                let _ = podium_dataplane::local::remove_tree(&draft);
                 if is_new {
                     let _ = fs::remove_dir(target);
                 }

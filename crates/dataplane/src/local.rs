@@ -27,6 +27,8 @@ mod postgres;
 mod process;
 mod program;
 mod python;
+mod quota;
+mod room;
 mod runtimes;
 mod server_url;
 mod services;
@@ -38,6 +40,7 @@ mod tail;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod trees;
 mod unused;
 mod view;
 mod vitals;
@@ -62,6 +65,7 @@ pub use self::python::check_python;
 pub use self::services::{Archive, Archives, Keys, Logs, Services};
 use self::settings::EnvironmentKeys;
 use self::state::State;
+pub use self::trees::remove as remove_tree;
 use crate::simulated::Simulated;
 use crate::{
     Answer, Changes, Cluster, DataPlane, Door, Environment, Fault, Line, Observed, ObservedCluster, Vitals,
@@ -114,6 +118,7 @@ impl Local {
         let local = Self { plane, clusters };
         local.take_over().map_err(|error| format!("environments cannot be taken over: {error}"))?;
         tokio::spawn(unused::sweep(Arc::downgrade(&local.plane)));
+        tokio::spawn(quota::watch(Arc::downgrade(&local.plane)));
         let plane = Arc::clone(&local.plane);
         tokio::spawn(async move {
             if let Err(lacking) = plane.ground().await {
@@ -123,20 +128,30 @@ impl Local {
         Ok(local)
     }
 
-    /// Finds the environments that were here before.
+    /// Finds the environments that were here before. One that is broken does not keep the others from running.
     fn take_over(&self) -> std::io::Result<()> {
         for id in self.plane.layout.known()? {
-            let place = self.plane.layout.environment(id);
-            let Some(state) = State::read(&place.state())? else {
-                // Made, and cut off before anything was remembered.
-                fs::remove_dir_all(&place.root)?;
-                continue;
-            };
-            let order = if state.is_removed { Order::Remove } else { Order::Hold };
-            let handle = Keeper::start(&self.plane, id, state, order);
-            self.plane.keepers().insert(id, handle);
+            match State::read(&self.plane.layout.environment(id).state()) {
+                Ok(Some(state)) => {
+                    let order = if state.is_removed { Order::Remove } else { Order::Hold };
+                    let handle = Keeper::start(&self.plane, id, state, order);
+                    self.plane.keepers().insert(id, handle);
+                }
+                // Made, and cut off before anything was remembered; or all but removed.
+                Ok(None) => self.remove_unknown(id),
+                Err(error) => self.plane.note_unreadable(id, &error),
+            }
         }
         Ok(())
+    }
+
+    /// Clears away an environment of which nothing is remembered but what its files tell.
+    fn remove_unknown(&self, id: Id) {
+        let place = self.plane.layout.environment(id);
+        let slot = place.slot_by_owner(&self.plane.layout.users()).unwrap_or_default();
+        let state = State { slot, is_removed: true, ..State::default() };
+        let handle = Keeper::start(&self.plane, id, state, Order::Remove);
+        self.plane.keepers().insert(id, handle);
     }
 
     async fn put(&self, environment: &Environment) -> Result<(), Fault> {
@@ -153,13 +168,19 @@ impl Local {
             (Arc::clone(&self.plane), environment.namespace.clone(), environment.generation);
         let state = on_disk(move || {
             let place = plane.layout.environment(id);
+            // One that could not be read before is taken over late.
+            if let Some(state) = State::read(&place.state())? {
+                return Ok(state);
+            }
             let state = State { slot: free_slot(&plane)?, namespace, generation, ..State::default() };
             fs::create_dir_all(&place.root)?;
             state.write(&place.state())?;
             Ok(state)
         });
-        let order = Order::Run(Arc::new(environment.clone()));
-        let handle = Keeper::start(&self.plane, id, state.await?, order);
+        let state = state.await?;
+        self.plane.note_readable(id);
+        let order = if state.is_removed { Order::Remove } else { Order::Run(Arc::new(environment.clone())) };
+        let handle = Keeper::start(&self.plane, id, state, order);
         handle.view.change(|shown| {
             shown.generation = Some(environment.generation);
             shown.is_hibernating = environment.is_hibernating;
@@ -185,6 +206,11 @@ impl Local {
     }
 
     async fn take(&self, id: Id) -> Result<(), Fault> {
+        if self.plane.note_readable(id) {
+            tracing::warn!(%id, "an environment is removed of which nothing is known: a database of it on a server stays");
+            self.remove_unknown(id);
+            return Ok(());
+        }
         let memory = match self.plane.keepers().get(&id) {
             Some(handle) if !handle.is_removing() => Arc::clone(&handle.memory),
             _ => return Ok(()),
@@ -230,7 +256,9 @@ async fn on_disk<T: Send + 'static>(
 fn free_slot(plane: &Plane) -> std::io::Result<u32> {
     let mut taken = Vec::new();
     for id in plane.layout.known()? {
-        taken.extend(State::read(&plane.layout.environment(id).state())?.map(|state| state.slot));
+        let place = plane.layout.environment(id);
+        let known = State::read(&place.state()).ok().flatten().map(|state| state.slot);
+        taken.extend(known.or_else(|| place.slot_by_owner(&plane.layout.users())));
     }
     let free = (1..layout::DATABASE_SLOT).find(|slot| !taken.contains(slot));
     free.ok_or_else(|| std::io::Error::other("this machine has as many environments as it has users for"))
@@ -242,7 +270,10 @@ impl DataPlane for Local {
     }
 
     fn observe(&self, id: Id) -> Answer<'_, Option<Observed>> {
-        Box::pin(async move { Ok(self.plane.keepers().get(&id).map(|handle| handle.view.observed())) })
+        Box::pin(async move {
+            let kept = self.plane.keepers().get(&id).map(|handle| handle.view.observed());
+            Ok(kept.or_else(|| self.plane.unreadable(id)))
+        })
     }
 
     fn remove(&self, id: Id) -> Answer<'_, ()> {
@@ -283,6 +314,7 @@ impl DataPlane for Local {
 
     fn kept(&self) -> Vec<Id> {
         let mut ids: Vec<Id> = self.plane.keepers().keys().copied().collect();
+        ids.extend(self.plane.unreadable_ids());
         ids.sort_unstable();
         ids
     }

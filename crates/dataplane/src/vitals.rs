@@ -9,6 +9,8 @@ pub struct Vitals {
     pub id: Id,
     /// Its components, by name.
     pub components: Vec<Vital>,
+    /// The bytes that it has on disk, as they were last measured.
+    pub disk: Option<u64>,
 }
 
 /// A component.

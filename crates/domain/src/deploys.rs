@@ -122,6 +122,49 @@ pub fn may_upload(status: Option<DeployStatus>, uploads: usize) -> Result<()> {
     }
 }
 
+/// Bytes that were sent and wait to be finalized, as a multiple of the largest archive: for a deploy, a deployment and an
+/// organization.
+const MOST_PENDING: [u64; 3] = [2, 4, 16];
+/// How many blocks and archives of an organization wait at the most.
+const MOST_PENDING_OBJECTS: u64 = 20_000;
+
+/// What was sent and waits to be finalized, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pending {
+    /// Of the deploy.
+    pub deploy: u64,
+    /// Of its deployment.
+    pub deployment: u64,
+    /// Of its organization.
+    pub organization: u64,
+    /// How many blocks and archives of the organization that is.
+    pub objects: u64,
+}
+
+impl Pending {
+    /// Says what is too much, where an archive has at most so many bytes.
+    pub fn too_much(&self, archive: u64) -> Option<String> {
+        let found = [self.deploy, self.deployment, self.organization];
+        let named = ["this deploy", "deploys of this deployment", "deploys of this organization"];
+        let mut parts = found.into_iter().zip(MOST_PENDING).zip(named);
+        let over = parts.find(|((found, times), _)| *found > archive.saturating_mul(*times));
+        let what = match over {
+            Some(((_, times), of)) => {
+                format!("more than {} bytes of {of}", archive.saturating_mul(times))
+            }
+            None if self.objects > MOST_PENDING_OBJECTS => {
+                format!("more than {MOST_PENDING_OBJECTS} blocks and archives of this organization")
+            }
+            None => return None,
+        };
+        Some(format!(
+            "Too much was uploaded that nobody has finalized: {what} would wait. Finalize deploys that wait; the others \
+             end {} hours after they were created.",
+            LIFETIME.as_secs() / 3600
+        ))
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod cast;
 
@@ -161,6 +204,21 @@ mod tests {
         ];
         for (stored, after, expected) in table {
             assert_eq!(status(stored, created, created + after), expected, "{stored} after {after:?}");
+        }
+    }
+
+    #[test]
+    fn what_waits_to_be_finalized_is_bounded_for_deploys_deployments_and_organizations() {
+        let most = Pending { deploy: 200, deployment: 400, organization: 1600, objects: 20_000 };
+        assert_eq!(most.too_much(100), None);
+        for (pending, what) in [
+            (Pending { deploy: 201, ..most }, "more than 200 bytes of this deploy would wait"),
+            (Pending { deployment: 401, ..most }, "more than 400 bytes of deploys of this deployment would"),
+            (Pending { organization: 1601, ..most }, "more than 1600 bytes of deploys of this organization"),
+            (Pending { objects: 20_001, ..most }, "more than 20000 blocks and archives of this organization"),
+        ] {
+            let said = pending.too_much(100).unwrap();
+            assert!(said.contains(what) && said.ends_with("24 hours after they were created."), "{said}");
         }
     }
 

@@ -91,6 +91,7 @@ impl From<Error> for Failure {
                     "The first request with this Idempotency-Key is still running: try again in a second.";
                 Self::later(StatusCode::CONFLICT, message, 1)
             }
+            Error::TooMuch(why) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, why),
             Error::DiskFull(why) => Self::later(StatusCode::SERVICE_UNAVAILABLE, why, 60),
             Error::Elsewhere(node) => {
                 let message = format!("The deployment runs on node {node}: send the request to that node.");

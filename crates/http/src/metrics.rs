@@ -139,6 +139,13 @@ pub(crate) fn deployments(shown: &[Status], vitals: &[Vitals], now: Timestamp) -
         };
         vitals.iter().filter_map(of).flatten().collect()
     };
+    let disk = |vitals: &Vitals| Some(format!("{{{}}} {}", labels(rows.get(&vitals.id)?), vitals.disk?));
+    begin(
+        "podium_deployment_disk_bytes",
+        "What a deployment has on the disk of its machine, as it was last measured.",
+        "gauge",
+        vitals.iter().filter_map(disk).collect(),
+    );
     let up = each(&|vital| Some(f64::from(u8::from(vital.is_up))));
     begin("podium_component_up", "Whether a component works.", "gauge", up);
     let restarts = each(&|vital| vital.restarts.map(|count| count as f64));
@@ -189,7 +196,7 @@ mod tests {
             memory: Some(1024),
             heartbeat_at: Some(Timestamp::from_millis(1_000)),
         };
-        let of = |number| Vitals { id: id(number), components: vec![vital.clone()] };
+        let of = |number| Vitals { id: id(number), components: vec![vital.clone()], disk: Some(4096) };
         let text = deployments(&shown, &[of(1), of(2)], Timestamp::from_millis(3_500));
         let labels = format!("deployment=\"{}\",namespace=\"calm-river-1234\"", id(1));
         for line in [

@@ -50,7 +50,8 @@ impl BlockId {
         STANDARD.encode(&self.0)
     }
 
-    fn word(&self) -> String {
+    /// As one word.
+    pub fn word(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }

@@ -93,6 +93,12 @@ impl Uploads {
         upload.finish().await
     }
 
+    /// Whether any block is staged for an archive.
+    pub async fn is_staged(&self, staging: &Staging) -> Result<bool> {
+        let (store, prefix) = (Arc::clone(&self.store), staging.key().clone());
+        blocking(move || Ok(!store.list(&prefix)?.is_empty())).await
+    }
+
     /// Removes the blocks that are staged for an archive.
     pub async fn discard(&self, staging: &Staging) -> Result<()> {
         self.delete_under(staging.key().clone()).await

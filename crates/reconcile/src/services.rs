@@ -46,6 +46,10 @@ impl Archives for OfApp {
 impl Logs for OfApp {
     fn append(&self, batch: Vec<LogLine>) -> Answer<'_, ()> {
         Box::pin(async move {
+            // Nothing is lost: lines stay where they were written until there is room for them.
+            if let Some(why) = self.0.disk_is_full() {
+                return Err(Fault::Failed(why));
+            }
             let kept = keep_lines(&self.0, batch).await;
             kept.map_err(|why| Fault::Failed(format!("the log store: {why}")))
         })

@@ -9,7 +9,7 @@ use podium_domain::deploys::{Details, expires_at};
 use crate::columns::{Columns, document};
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
-use crate::work;
+use crate::{staged_blocks, work};
 
 /// The kind of their changes and their work: to fail where nobody finalizes them.
 pub const KIND: &str = "deploys";
@@ -186,6 +186,7 @@ pub fn update(tx: &Tx, row: &DeployRow) -> Result<()> {
     }
     if row.status != DeployStatus::Initialized {
         work::forget(tx, KIND, row.id)?;
+        staged_blocks::forget_deploy(tx, row.id)?;
     }
     Ok(())
 }
@@ -196,6 +197,7 @@ pub fn fail(tx: &Tx, id: Id) -> Result<bool> {
         return Ok(false);
     }
     tx.execute(&DELETE_UPLOADS, params![id.as_str()])?;
+    staged_blocks::forget_deploy(tx, id)?;
     Ok(true)
 }
 
@@ -206,6 +208,7 @@ pub fn delete_of_deployment(tx: &Tx, deployment_id: Id) -> Result<()> {
         Ok((row.id(0)?, row.word::<DeployStatus>(1)?))
     })?;
     tx.execute(&DELETE_UPLOADS_OF_DEPLOYMENT, params![deployment_id.as_str()])?;
+    staged_blocks::forget_deployment(tx, deployment_id)?;
     let waiting = deleted.iter().filter(|(_, status)| *status != DeployStatus::Deployed);
     waiting.into_iter().try_for_each(|(id, _)| work::forget(tx, KIND, *id).map(drop))
 }

@@ -29,6 +29,7 @@ pub mod roles;
 pub mod sessions;
 pub mod settings;
 pub mod signing_keys;
+pub mod staged_blocks;
 pub mod statuses;
 pub mod subjects;
 pub mod team_members;
@@ -64,6 +65,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0007_row_estimates"),
     migration!("0008_sessions"),
     migration!("0009_nodes"),
+    migration!("0012_staged_blocks"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all.
@@ -91,6 +93,7 @@ pub fn statements() -> Vec<&'static Sql> {
         sessions::STATEMENTS,
         settings::STATEMENTS,
         signing_keys::STATEMENTS,
+        staged_blocks::STATEMENTS,
         statuses::STATEMENTS,
         subjects::STATEMENTS,
         team_members::STATEMENTS,

@@ -9,9 +9,11 @@ use podium_api::enums::UploadKind;
 use podium_api::openapi::PREFIX;
 use podium_api::uploads::PATH;
 use podium_api::{Id, Timestamp};
+use podium_db::Tx;
 use podium_domain::{Refusal, deploys as rules};
 use podium_objects::{BlockId, BlockList, Kept, Key, Refused, Staging, Upload};
 use podium_store::deploys::{self, DeployRow, NewUpload};
+use podium_store::staged_blocks;
 
 use crate::App;
 use crate::error::{Error, Result};
@@ -21,6 +23,8 @@ use crate::shares::Share;
 const PURPOSE: &str = "upload";
 /// The largest list of blocks that is read: more than the most blocks with the longest ids.
 const LONGEST_LIST: usize = 512 * 1024;
+/// After so many bytes it is looked again whether there is room for more.
+const LOOK_EVERY: u64 = 1 << 20;
 
 /// What an upload URL says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,12 +102,14 @@ pub struct Receiving {
     kind: UploadKind,
     limit: u64,
     sink: Sink,
+    /// Bytes that came since somebody looked whether there is room for them.
+    unseen: u64,
     _share: Share<Id>,
 }
 
 enum Sink {
     Archive { upload: Upload, version: Id },
-    Block(Upload),
+    Block { upload: Upload, block: BlockId },
     List(Vec<u8>),
 }
 
@@ -111,7 +117,7 @@ impl App {
     /// Begins to receive what a ticket admits; `announced` is how many bytes its sender says that there are.
     pub async fn receive(&self, ticket: &Ticket, part: Part, announced: Option<u64>) -> Result<Receiving> {
         ticket.check(self, self.world.now())?;
-        self.must_have_room()?;
+        self.must_have_room_for(announced.unwrap_or(0).min(ticket.limit))?;
         let deploy = waiting(self, ticket.deploy_id).await?;
         // Whoever has the URL acts for the one that made the deploy.
         let keys = [deploy.organization_id, deploy.stamp.created_by.id, deploy.id];
@@ -132,19 +138,26 @@ impl App {
             }
             Part::Block(block) => {
                 let block = BlockId::parse(&block).map_err(|error| refused(error.into()))?;
-                Sink::Block(self.objects.receive_block(&staging, &block, limit))
+                Sink::Block { upload: self.objects.receive_block(&staging, &block, limit), block }
             }
             Part::List => Sink::List(Vec::new()),
         };
-        Ok(Receiving { app: self.clone(), deploy, kind, limit, sink, _share: share })
+        Ok(Receiving { app: self.clone(), deploy, kind, limit, sink, unseen: 0, _share: share })
     }
 }
 
 impl Receiving {
     /// Takes the next bytes.
     pub async fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        self.unseen += bytes.len() as u64;
+        if self.unseen >= LOOK_EVERY {
+            self.unseen = 0;
+            self.app.must_have_room()?;
+        }
         match &mut self.sink {
-            Sink::Archive { upload, .. } | Sink::Block(upload) => upload.push(bytes).await.map_err(refused),
+            Sink::Archive { upload, .. } | Sink::Block { upload, .. } => {
+                upload.push(bytes).await.map_err(refused)
+            }
             Sink::List(list) if list.len() + bytes.len() > LONGEST_LIST => {
                 Err(refused(Refused::BlockList.into()))
             }
@@ -157,16 +170,11 @@ impl Receiving {
 
     /// Keeps what was sent; the version of an archive, nothing for a block.
     pub async fn finish(self) -> Result<Option<Id>> {
-        let Self { app, deploy, kind, limit, sink, _share } = self;
+        let Self { app, deploy, kind, limit, sink, .. } = self;
         let (kept, version) = match sink {
-            Sink::Block(upload) => {
+            Sink::Block { upload, block } => {
                 let kept = upload.finish().await.map_err(refused)?;
-                let still = waiting(&app, deploy.id).await;
-                match &still {
-                    Ok(_) => kept.settle(),
-                    Err(_) => kept.discard().await.map_err(refused)?,
-                }
-                return still.map(|_| None);
+                return stage(&app, deploy.id, kind, &block, limit, kept).await.map(|()| None);
             }
             Sink::Archive { upload, version } => (upload.finish().await.map_err(refused)?, version),
             Sink::List(list) => {
@@ -174,11 +182,18 @@ impl Receiving {
                 let list = list.and_then(BlockList::parse).map_err(|error| refused(error.into()))?;
                 let version = app.world.id();
                 let key = Key::of_upload(deploy.deployment_id, deploy.id, version);
-                let assembled = app.objects.assemble(&staging(&deploy, kind), &list, key, limit).await;
+                let staging = staging(&deploy, kind);
+                let assembled = app.objects.assemble(&staging, &list, key, limit).await;
+                if !app.objects.is_staged(&staging).await.map_err(refused)? {
+                    let id = deploy.id;
+                    let forgotten =
+                        app.db.write(None, move |tx| staged_blocks::forget_archive(tx, id, kind)).await;
+                    forgotten.map_err(Error::from)?;
+                }
                 (assembled.map_err(refused)?, version)
             }
         };
-        record(&app, deploy.id, kind, version, kept).await?;
+        record(&app, deploy.id, kind, version, limit, kept).await?;
         Ok(Some(version))
     }
 }
@@ -193,8 +208,47 @@ pub(crate) fn measure_uploads(app: &App, page: &mut Page) {
     page.line(name, &[], app.uploads_refused.load(Ordering::Relaxed));
 }
 
+/// Records a block that was kept, unless its deploy takes none any more or too much waits; then it is removed again.
+async fn stage(
+    app: &App,
+    deploy_id: Id,
+    kind: UploadKind,
+    block: &BlockId,
+    limit: u64,
+    kept: Kept,
+) -> Result<()> {
+    let (now, block, bytes) = (app.world.now(), block.word(), kept.contents.bytes);
+    let staged = app.db.write(None, move |tx| {
+        let row = still_waits(deploys::hold(tx, deploy_id)?, 0, now)?;
+        staged_blocks::put(tx, &row, kind, &block, bytes)?;
+        may_wait(tx, &row, limit)
+    });
+    settle(staged.await, kept).await
+}
+
+/// Refuses what would make too much wait to be finalized.
+fn may_wait(tx: &Tx, row: &DeployRow, limit: u64) -> Result<()> {
+    staged_blocks::pending(tx, row)?.too_much(limit).map_or(Ok(()), |why| Err(Error::TooMuch(why)))
+}
+
+/// Keeps an object that is known by now, and removes one that is not.
+async fn settle(known: Result<()>, kept: Kept) -> Result<()> {
+    match &known {
+        Ok(()) => kept.settle(),
+        Err(_) => kept.discard().await.map_err(refused)?,
+    }
+    known
+}
+
 /// Records what was kept, unless its deploy takes no uploads any more; then it is removed again.
-async fn record(app: &App, deploy_id: Id, kind: UploadKind, version: Id, kept: Kept) -> Result<()> {
+async fn record(
+    app: &App,
+    deploy_id: Id,
+    kind: UploadKind,
+    version: Id,
+    limit: u64,
+    kept: Kept,
+) -> Result<()> {
     let now = app.world.now();
     let contents = kept.contents;
     let upload = NewUpload {
@@ -208,14 +262,10 @@ async fn record(app: &App, deploy_id: Id, kind: UploadKind, version: Id, kept: K
     let recorded = app.db.write(None, move |tx| {
         let row = deploys::hold(tx, deploy_id)?;
         let row = still_waits(row, deploys::uploads(tx, deploy_id)?.len(), now)?;
-        Ok::<_, Error>(deploys::insert_upload(tx, &row, &upload)?)
+        deploys::insert_upload(tx, &row, &upload)?;
+        may_wait(tx, &row, limit)
     });
-    let recorded = recorded.await;
-    match &recorded {
-        Ok(()) => kept.settle(),
-        Err(_) => kept.discard().await.map_err(refused)?,
-    }
-    recorded
+    settle(recorded.await, kept).await
 }
 
 /// A deploy that takes uploads now.

@@ -18,6 +18,8 @@ use super::archive::Writer;
 
 /// Deeper directories are left out; nothing of ours is so deep.
 const DEEPEST: usize = 100;
+/// What has a longer path is left out: it could not be restored below another directory.
+const LONGEST: usize = 2048;
 /// How often a tree is read again in which files come and go.
 const ROUNDS: usize = 20;
 
@@ -103,6 +105,10 @@ impl Tree {
             if self.left_out.contains(&at) {
                 continue;
             }
+            if self.is_others && name.as_os_str().len() > LONGEST {
+                eprintln!("Left out, because its path is too long: {}", shortened(&at));
+                continue;
+            }
             match self.entry(writer, directory, (&entry, &at, &name), depth, vanished) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => *vanished += 1,
                 // It was swapped for a link: nobody of ours does that.
@@ -123,6 +129,8 @@ impl Tree {
     ) -> io::Result<()> {
         let seen = statat(directory, entry, AtFlags::SYMLINK_NOFOLLOW)?;
         let open = |flags: OFlags| match openat(directory, entry, flags, Mode::empty()) {
+            // That is no fault of the file: without it the backup would not be whole.
+            Err(error @ (Errno::MFILE | Errno::NFILE)) => Err(error),
             Err(error) if self.is_others && error != Errno::NOENT && error != Errno::LOOP => {
                 eprintln!("Left out, because it cannot be read ({error}): {}", at.display());
                 Ok(None)
@@ -154,6 +162,12 @@ impl Tree {
             _ => Ok(()),
         }
     }
+}
+
+/// The beginning of a path that is longer than anybody reads.
+fn shortened(path: &Path) -> String {
+    let text = path.display().to_string();
+    format!("{}…", text.chars().take(200).collect::<String>())
 }
 
 /// Whether a file claims to be far larger than what is stored of it: reading it would take as long as it claims.

@@ -200,6 +200,51 @@ fn a_first_start_that_was_cut_off_is_begun_again() {
     installation.serve(&[]).stop();
 }
 
+#[test]
+fn what_an_author_left_on_disk_keeps_nobody_from_a_backup_or_from_restoring_it() {
+    let installation = Installation::new();
+    installation.serve(&[]).stop();
+    let environment = installation.data_dir().join("local/environments/cm00000000000000000000001");
+    let own = environment.join("user");
+    fs::create_dir_all(own.join("ordinary")).unwrap();
+    fs::write(environment.join("state.json"), "{\"slot\":1}").unwrap();
+    fs::write(own.join("ordinary/file"), "kept").unwrap();
+    fs::File::create(own.join("holes")).unwrap().set_len(1 << 40).unwrap();
+    fs::write(own.join("closed"), "closed").unwrap();
+    fs::set_permissions(own.join("closed"), fs::Permissions::from_mode(0o0)).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(own.join("pipe")).status().unwrap().success());
+    std::os::unix::fs::symlink("/etc/passwd", own.join("link")).unwrap();
+    // Deeper than anybody can name, by levels and by length.
+    for (name, levels) in [("n".to_owned(), 300), ("l".repeat(250), 60)] {
+        let made = std::process::Command::new("sh")
+            .args([
+                "-c",
+                "i=0; while [ $i -lt $1 ]; do mkdir $0 && cd -P $0 || exit 1; i=$((i+1)); done; echo >file",
+            ])
+            .args([&name, &levels.to_string()])
+            .current_dir(&own)
+            .status();
+        assert!(made.unwrap().success());
+    }
+    let file = installation.data_dir().with_file_name("hostile.backup").to_str().unwrap().to_owned();
+    let made = installation.run(&["backup", &file]);
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    for said in ["too deep", "path is too long", "mostly empty"] {
+        assert!(made.stderr.contains(said), "{said}: {}", made.stderr);
+    }
+    assert!(made.stderr.len() < 10_000, "what is left out is said once");
+    let is_root = rustix::process::geteuid().is_root();
+    assert_eq!(made.stderr.contains("it cannot be read"), !is_root, "{}", made.stderr);
+    let other = Installation::new();
+    let restored = other.run(&["restore", &file]);
+    assert_eq!(restored.code, Some(0), "{}", restored.stderr);
+    let own = other.data_dir().join("local/environments/cm00000000000000000000001/user");
+    assert_eq!(fs::read_to_string(own.join("ordinary/file")).unwrap(), "kept");
+    assert_eq!(fs::read_link(own.join("link")).unwrap(), Path::new("/etc/passwd"));
+    assert_eq!((own.join("closed").exists(), own.join("holes").exists()), (is_root, false));
+    assert!(own.join("n/n/n/n").is_dir() && !own.join("pipe").exists());
+}
+
 fn compressed(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).unwrap()
 }

@@ -9,11 +9,13 @@ use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
 
 use podium_api::Id;
+use rustix::fs::{AtFlags, Gid, Uid, chownat};
 
 use super::layout::{Layout, write_whole};
 use super::numbers;
 use super::state::State;
 use super::strays::carries_mark;
+use super::trees::{Seen, Walk};
 
 /// A file that says that this plane came out of a backup and has not been started since.
 const RESTORED: &str = "restored";
@@ -50,10 +52,11 @@ pub fn carried(directory: &Path) -> io::Result<Carried> {
         carried.left_out.push(place.temporary());
         carried.offsets.push(place.offsets());
         let Ok(bytes) = fs::read(place.state()) else { continue };
-        let state = State::read(&place.state())?;
+        // One that is broken is carried as it is, and keeps nobody from saving the others.
+        let state = State::read(&place.state()).ok().flatten();
         carried.left_out.push(place.state());
         carried.states.push((place.state(), bytes));
-        let is_file = state.as_ref().is_some_and(|state| !state.is_private && state.server_runtime.is_none());
+        let is_file = state.as_ref().is_none_or(|state| !state.is_private && state.server_runtime.is_none());
         match state {
             Some(state) if state.is_private => carried.dumps.push((id, place.saved_metadata())),
             Some(state) if state.server_runtime.is_some() => carried.on_a_server.push(id),
@@ -86,11 +89,15 @@ pub fn settle_in(directory: &Path, home: &Path) -> io::Result<()> {
     let is_root = rustix::process::geteuid().is_root();
     for id in known {
         let place = layout.environment(id);
-        let Some(mut state) = State::read(&place.state())? else { continue };
+        let Ok(Some(mut state)) = State::read(&place.state()) else { continue };
         // They are another machine's, or another installation's of this one.
         state.processes.clear();
         state.starting = None;
         (state.web_port, state.broker_port) = (0, 0);
+        // Its metadata was on the plane's own server, and the backup had nothing of it: it is made anew.
+        if state.is_private && !place.saved_metadata().exists() {
+            state.migrated_for = None;
+        }
         state.write(&place.state())?;
         for own in place.own() {
             fs::create_dir_all(&own)?;
@@ -124,15 +131,10 @@ pub(super) fn first_start(directory: &Path, layout: &Layout) -> Result<(), Strin
 
 /// Gives a directory and everything in it to a user; links are given, not followed.
 fn give_all(directory: &Path, user: u32) -> io::Result<()> {
-    let mut waiting = vec![directory.to_owned()];
-    while let Some(path) = waiting.pop() {
-        lchown(&path, Some(user), Some(user))?;
-        if fs::symlink_metadata(&path)?.is_dir() {
-            for entry in fs::read_dir(&path)? {
-                waiting.push(entry?.path());
-            }
-        }
-    }
+    lchown(directory, Some(user), Some(user))?;
+    let (owner, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(user)));
+    let give = |seen: &Seen<'_>| chownat(seen.above, seen.name, owner, group, AtFlags::SYMLINK_NOFOLLOW);
+    Walk::new(directory)?.go_on(usize::MAX, give)?;
     Ok(())
 }
 
@@ -160,6 +162,23 @@ mod tests {
         let settled = State::read(&place.state()).unwrap().unwrap();
         assert_eq!((settled.slot, settled.generation), (3, 7));
         assert_eq!((settled.web_port, settled.broker_port), (0, 0));
+        let broken = layout.environment(fresh_id());
+        fs::create_dir_all(broken.database()).unwrap();
+        fs::write(broken.database_file(), "").unwrap();
+        fs::write(broken.state(), "{").unwrap();
+        assert!(carried(&local).unwrap().databases.contains(&broken.database_file()));
+        let private = State { is_private: true, migrated_for: Some("3.3.2".into()), ..state };
+        let migrated_for = |is_saved: bool| {
+            private.write(&place.state()).unwrap();
+            let _ = fs::remove_file(place.saved_metadata());
+            if is_saved {
+                fs::write(place.saved_metadata(), "").unwrap();
+            }
+            settle_in(&local, Path::new("/somewhere/else/local")).unwrap();
+            State::read(&place.state()).unwrap().unwrap().migrated_for
+        };
+        assert_eq!(migrated_for(true), private.migrated_for);
+        assert_eq!(migrated_for(false), None, "there is nothing to bring back: it has to be made");
         let layout = Layout::make(&local).unwrap();
         assert_ne!(layout.first_user(), users, "its users are its own");
         let (name, value) = crate::local::settings::mark(id);

@@ -1,4 +1,4 @@
-//! Bounds on processor time and memory, where the kernel's control groups can be written here.
+//! Bounds on processor time, memory and processes, where the kernel's control groups can be written here.
 
 use std::fs;
 use std::io;
@@ -10,6 +10,9 @@ const ROOT: &str = "/sys/fs/cgroup";
 /// The period that quotas of processor time are counted in, in microseconds.
 const PERIOD: u64 = 100_000;
 
+/// The file that says how many processes there may be.
+const MOST: &str = "pids.max";
+
 /// What an environment may use at the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
@@ -17,6 +20,8 @@ pub(super) struct Bounds {
     pub(super) millicores: u64,
     /// Bytes of memory.
     pub(super) memory: u64,
+    /// Processes and threads; as many as it likes where nobody says.
+    pub(super) processes: Option<u64>,
 }
 
 /// How this machine keeps to bounds.
@@ -25,7 +30,7 @@ pub(super) enum Cgroups {
     /// One hierarchy for everything.
     Unified(PathBuf),
     /// One hierarchy each.
-    Split { cpu: PathBuf, memory: PathBuf },
+    Split { cpu: PathBuf, memory: PathBuf, pids: Option<PathBuf> },
     /// Not at all.
     None,
 }
@@ -44,12 +49,18 @@ impl Cgroups {
                 .try_for_each(|at| fs::write(at.join("cgroup.subtree_control"), "+cpu +memory"))
         };
         if has("cpu") && has("memory") && delegated().is_ok() {
+            let counted = [root, &unified].map(|at| fs::write(at.join("cgroup.subtree_control"), "+pids"));
+            if counted.iter().any(Result::is_err) {
+                tracing::debug!("processes of environments are not counted by control groups");
+            }
             return Self::Unified(unified);
         }
         let (cpu, memory) = (root.join("cpu/podium"), root.join("memory/podium"));
         let are_there = root.join("cpu/cgroup.procs").exists() && root.join("memory/cgroup.procs").exists();
         if are_there && fs::create_dir_all(&cpu).and_then(|()| fs::create_dir_all(&memory)).is_ok() {
-            return Self::Split { cpu, memory };
+            let pids = root.join("pids/podium");
+            let is_counted = root.join("pids/cgroup.procs").exists() && fs::create_dir_all(&pids).is_ok();
+            return Self::Split { cpu, memory, pids: is_counted.then_some(pids) };
         }
         Self::None
     }
@@ -65,14 +76,55 @@ impl Cgroups {
             Self::Unified(root) => set(
                 root.join(id.as_str()),
                 &[("cpu.max", format!("{quota} {PERIOD}")), ("memory.max", bounds.memory.to_string())],
-            ),
-            Self::Split { cpu, memory } => {
+            )?,
+            Self::Split { cpu, memory, .. } => {
                 let period = ("cpu.cfs_period_us", PERIOD.to_string());
                 set(cpu.join(id.as_str()), &[period, ("cpu.cfs_quota_us", quota.to_string())])?;
-                set(memory.join(id.as_str()), &[("memory.limit_in_bytes", bounds.memory.to_string())])
+                set(memory.join(id.as_str()), &[("memory.limit_in_bytes", bounds.memory.to_string())])?;
             }
-            Self::None => Ok(()),
+            Self::None => {}
         }
+        if let Self::Split { pids: Some(pids), .. } = self {
+            fs::create_dir_all(pids.join(id.as_str()))?;
+        }
+        let most = bounds.processes.map_or_else(|| "max".to_owned(), |most| most.to_string());
+        self.counter(id).map_or(Ok(()), |counter| fs::write(counter.join(MOST), most))
+    }
+
+    /// Where the processes of an environment are counted, if they are.
+    fn counter(&self, id: Id) -> Option<PathBuf> {
+        let counter = match self {
+            Self::Unified(root) => root.join(id.as_str()),
+            Self::Split { pids, .. } => pids.as_ref()?.join(id.as_str()),
+            Self::None => return None,
+        };
+        counter.join(MOST).exists().then_some(counter)
+    }
+
+    /// Whether control groups bound how many processes an environment has.
+    pub(super) fn counts_processes(&self, id: Id) -> bool {
+        self.counter(id).is_some()
+    }
+
+    /// How many processes an environment may have, where it has all of them.
+    pub(super) fn is_crowded(&self, id: Id) -> Option<u64> {
+        let counter = self.counter(id)?;
+        let number = |name: &str| fs::read_to_string(counter.join(name)).ok()?.trim().parse::<u64>().ok();
+        number(MOST).filter(|most| number("pids.current").is_some_and(|current| current >= *most))
+    }
+
+    /// Lets an environment start no process while somebody works: else it could start them faster than they are ended.
+    pub(super) async fn with_no_starts<T>(&self, id: Id, work: impl Future<Output = T>) -> T {
+        let most = self.counter(id).map(|counter| counter.join(MOST));
+        let before = most.as_ref().and_then(|most| fs::read_to_string(most).ok());
+        if let (Some(most), Some(_)) = (&most, &before) {
+            let _ = fs::write(most, "0");
+        }
+        let done = work.await;
+        if let (Some(most), Some(before)) = (most, before) {
+            let _ = fs::write(most, before.trim());
+        }
+        done
     }
 
     /// Puts a process, and all that it starts from now on, within the bounds of its environment.
@@ -103,7 +155,10 @@ impl Cgroups {
     pub(super) fn groups(&self, id: Id) -> Vec<PathBuf> {
         match self {
             Self::Unified(root) => vec![root.join(id.as_str())],
-            Self::Split { cpu, memory } => vec![cpu.join(id.as_str()), memory.join(id.as_str())],
+            Self::Split { cpu, memory, pids } => {
+                let all = [cpu, memory].into_iter().chain(pids);
+                all.map(|controller| controller.join(id.as_str())).collect()
+            }
             Self::None => Vec::new(),
         }
     }

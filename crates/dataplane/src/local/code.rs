@@ -11,6 +11,7 @@ use podium_domain::deployments::Bundle;
 
 use super::layout::Place;
 use super::services::{Archive, Archives};
+use super::trees::{self, Seen, Walk};
 
 /// The version of a deployment that has no DAGs yet.
 const EMPTY: &str = "none";
@@ -55,7 +56,7 @@ pub(super) async fn bring_bundles(
     for entry in there.filter(|entry| !wanted.iter().any(|name| entry.file_name() == name.as_str())) {
         let mount_path = decoded(&entry.file_name().to_string_lossy());
         unmount(&place.home().join(mount_path)).map_err(|error| error.to_string())?;
-        fs::remove_dir_all(entry.path()).map_err(|error| error.to_string())?;
+        trees::remove(&entry.path()).map_err(|error| error.to_string())?;
     }
     Ok(())
 }
@@ -79,7 +80,13 @@ async fn bring(
     let placed = tokio::task::spawn_blocking(move || switch(&folder, &name, archive, root)).await;
     placed
         .map_err(|error| error.to_string())?
-        .map_err(|error| format!("the code cannot be unpacked: {error}"))
+        .map_err(|error| format!("the code cannot be unpacked: {}", with_causes(&error)))
+}
+
+/// An error with what caused it, which is where the reason is.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Unpacks a version beside the others and makes it the current one. Where it has a folder of the name `root`, that
@@ -90,10 +97,7 @@ fn switch(folder: &Path, version: &str, archive: Option<Archive>, root: Option<&
     make_readable(&versions)?;
     if !target.exists() {
         let draft = versions.join(format!(".{version}"));
-        match fs::remove_dir_all(&draft) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        trees::remove(&draft)?;
         make_readable(&draft)?;
         if let Some(archive) = archive {
             unpack(archive, &draft)?;
@@ -119,21 +123,20 @@ fn unpack(archive: Archive, into: &Path) -> io::Result<()> {
     open_up(into)
 }
 
-/// Lets everybody who reaches it read all of it.
-fn open_up(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let metadata = fs::symlink_metadata(path)?;
-    if metadata.is_symlink() {
-        return Ok(());
-    }
-    let mode = metadata.permissions().mode();
-    let is_program = metadata.is_dir() || mode & 0o100 != 0;
-    fs::set_permissions(path, fs::Permissions::from_mode(if is_program { 0o755 } else { 0o644 }))?;
-    if metadata.is_dir() {
-        for entry in fs::read_dir(path)? {
-            open_up(&entry?.path())?;
-        }
-    }
+/// Lets everybody who reaches it read all that is in a directory.
+fn open_up(directory: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, FileType, Mode, chmodat};
+    let open = |seen: &Seen<'_>| {
+        let mode = seen.stat.st_mode;
+        let is_program = match FileType::from_raw_mode(mode) {
+            FileType::Symlink => return Ok(()),
+            FileType::Directory => true,
+            _ => mode & 0o100 != 0,
+        };
+        let mode = Mode::from_raw_mode(if is_program { 0o755 } else { 0o644 });
+        chmodat(seen.above, seen.name, mode, AtFlags::empty())
+    };
+    Walk::new(directory)?.go_on(usize::MAX, open)?;
     Ok(())
 }
 
@@ -173,7 +176,7 @@ fn forget_old(versions: &Path, current: &str) -> io::Result<()> {
     }
     all.sort();
     let over = all.len().saturating_sub(KEPT);
-    all.iter().take(over).try_for_each(|(_, path)| fs::remove_dir_all(path))
+    all.iter().take(over).try_for_each(|(_, path)| trees::remove(path))
 }
 
 /// Puts a bundle at its mount path. What the environment itself has put there stays, and is said.

@@ -7,10 +7,11 @@ mod prepare;
 mod processes;
 mod removal;
 mod replace;
+mod stopping;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use podium_api::{Id, Timestamp};
 use podium_domain::deployments::plan::{Component, Health, Rollout};
@@ -25,7 +26,7 @@ use super::layout::Place;
 use super::pace::Pace;
 use super::plane::Plane;
 use super::process::Process;
-use super::program::Manner;
+use super::program::{Manner, Program};
 use super::services::Services;
 use super::socket::Socket;
 use super::state::{Memory, State};
@@ -52,6 +53,8 @@ pub(super) struct Handle {
     pub(super) memory: Arc<Memory>,
     /// The generation that was known when it began.
     pub(super) generation: i64,
+    /// Why it must not run, where that is so.
+    stopped_for: Arc<Mutex<Option<String>>>,
     task: AbortHandle,
 }
 
@@ -59,6 +62,18 @@ impl Handle {
     /// Whether its environment is to vanish.
     pub(super) fn is_removing(&self) -> bool {
         matches!(*self.orders.borrow(), Order::Remove)
+    }
+
+    /// Why its environment must not run, where that is so.
+    pub(super) fn stopped_for(&self) -> Option<String> {
+        self.stopped_for.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has its environment stop for a reason, or run again.
+    pub(super) fn stop_for(&self, why: Option<String>) {
+        *self.stopped_for.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        // The same order, looked at again.
+        self.orders.send_modify(|_| {});
     }
 }
 
@@ -103,6 +118,10 @@ pub(super) struct Keeper {
     troubles: HashMap<String, Trouble>,
     /// Where its web server listens, whichever process that is.
     socket: Option<Socket>,
+    /// What ran last, and is started again when it ends although something else is wanted that cannot be made yet.
+    held_up: Vec<Program>,
+    /// Why it must not run, where that is so.
+    stopped_for: Arc<Mutex<Option<String>>>,
     /// The drain that is under way.
     drain: Option<Drain>,
     /// Whether a web server has answered.
@@ -130,6 +149,7 @@ impl Keeper {
         let place = plane.layout.environment(id);
         let memory = Arc::new(Memory::new(place.state(), state.is_removed));
         let generation = state.generation;
+        let stopped_for = Arc::default();
         let mut keeper = Self {
             plane: Arc::clone(plane),
             id,
@@ -142,6 +162,8 @@ impl Keeper {
             leaderless: Vec::new(),
             troubles: HashMap::new(),
             socket: None,
+            held_up: Vec::new(),
+            stopped_for: Arc::clone(&stopped_for),
             drain: None,
             answered: false,
             warmed: None,
@@ -150,7 +172,7 @@ impl Keeper {
         };
         keeper.adopt();
         let task = tokio::spawn(keeper.keep()).abort_handle();
-        Handle { orders, view, memory, generation, task }
+        Handle { orders, view, memory, generation, stopped_for, task }
     }
 
     fn pace(&self) -> Pace {
@@ -159,6 +181,8 @@ impl Keeper {
 
     fn strays(&self) -> Strays {
         Strays::of(self.id, self.isolation.user(), &self.plane.cgroups)
+            .using(self.place.root.clone())
+            .beside(self.kept.values().map(|kept| kept.process.identity.pid))
     }
 
     async fn keep(mut self) {
@@ -228,6 +252,9 @@ impl Keeper {
                 shown.note = None;
             });
         }
+        if let Some(why) = self.must_not_run() {
+            return self.stay_stopped(environment, why).await;
+        }
         let mut orders = self.orders.clone();
         while !self.has_changed() {
             self.remember();
@@ -241,22 +268,31 @@ impl Keeper {
                     true => self.migrate(environment, &prepared).await.map(|()| prepared),
                     false => return,
                 },
-                Err(trouble) => Err(trouble),
+                Err((what, why)) => {
+                    self.cannot_come_up(what, why);
+                    self.hold_up(self.pace().again).await;
+                    continue;
+                }
             };
             match prepared {
                 Ok(prepared) => {
                     self.follow_logs();
+                    self.held_up.clone_from(&prepared.programs);
                     self.watch(environment, &prepared).await;
                 }
                 Err((what, why)) => {
-                    tracing::warn!(id = %self.id, what, why, "an environment cannot be brought up yet");
-                    // What runs goes on taking tasks until there is something to replace it with.
-                    self.end_drain();
-                    self.view.wait_for(what, why);
+                    self.cannot_come_up(what, why);
                     let _ = tokio::time::timeout(self.pace().again, orders.changed()).await;
                 }
             }
         }
+    }
+
+    fn cannot_come_up(&mut self, what: &str, why: String) {
+        tracing::warn!(id = %self.id, what, why, "an environment cannot be brought up yet");
+        // What runs goes on taking tasks until there is something to replace it with.
+        self.end_drain();
+        self.view.wait_for(what, why);
     }
 
     fn remember(&self) {

@@ -114,7 +114,8 @@ impl Layout {
         self.root.join("postgres")
     }
 
-    fn environments(&self) -> PathBuf {
+    /// Where environments are.
+    pub(super) fn environments(&self) -> PathBuf {
         self.root.join("environments")
     }
 
@@ -167,6 +168,28 @@ impl Place {
     /// What the environment only reads.
     pub(super) fn read(&self) -> Vec<PathBuf> {
         vec![self.home(), self.code(), self.control()]
+    }
+
+    /// What of it is measured, by name: all that grows with what its authors and tasks do.
+    pub(super) fn measured(&self) -> Vec<(String, PathBuf)> {
+        let all = [
+            self.code(),
+            self.home(),
+            self.logs(),
+            self.user_home(),
+            self.database(),
+            self.temporary(),
+            self.status(),
+        ];
+        let named =
+            |path: PathBuf| (path.file_name().unwrap_or_default().to_string_lossy().into_owned(), path);
+        all.into_iter().map(named).collect()
+    }
+
+    /// The slot that its files tell, where nothing else does: that of the user whose they are.
+    pub(super) fn slot_by_owner(&self, users: &std::ops::Range<u32>) -> Option<u32> {
+        let owner = std::os::unix::fs::MetadataExt::uid(&fs::symlink_metadata(self.user_home()).ok()?);
+        users.contains(&owner).then(|| owner - users.start)
     }
 
     /// What the plane remembers of it.

@@ -19,6 +19,10 @@ pub struct Options {
     pub broker: Broker,
     /// How many bytes stay free on the disk; nothing is installed that would leave less.
     pub disk_reserve: u64,
+    /// How many processes and threads an environment may have; as many as it likes where nobody says.
+    pub environment_processes: Option<u64>,
+    /// How many bytes an environment may have on disk; as many as there are where nobody says.
+    pub environment_disk: Option<u64>,
     /// For how many days a runtime is kept that no environment uses; for ever where nobody says.
     pub runtime_retention_days: Option<u32>,
     /// This program, which can confine itself before it becomes another.

@@ -29,6 +29,10 @@ pub(super) struct Pace {
     pub(super) first_pause: Duration,
     /// The longest that it waits.
     pub(super) longest_pause: Duration,
+    /// How often somebody looks whether it is time to measure what environments have on disk.
+    pub(super) measure: Duration,
+    /// The pause after some files were measured.
+    pub(super) slice: Duration,
 }
 
 impl Default for Pace {
@@ -47,6 +51,8 @@ impl Default for Pace {
             steady: seconds(60),
             first_pause: seconds(1),
             longest_pause: seconds(60),
+            measure: seconds(2),
+            slice: Duration::from_millis(50),
         }
     }
 }

@@ -1,10 +1,12 @@
 //! What all keepers share.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use podium_api::Id;
+use podium_domain::deployments::Running;
+use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 
 use super::cgroups::Cgroups;
@@ -22,6 +24,9 @@ use super::services::Services;
 use super::state::State;
 use crate::{Changed, Hidden, News};
 
+/// What is down of an environment that cannot be taken over.
+pub(super) const UNREADABLE: &str = "state";
+
 /// What all keepers share.
 pub(super) struct Plane {
     pub(super) options: Options,
@@ -36,6 +41,8 @@ pub(super) struct Plane {
     pub(super) probes: Probes,
     pub(super) news: News,
     keepers: Mutex<HashMap<Id, Handle>>,
+    /// Environments that cannot be kept, because what is remembered of them cannot be read; and why.
+    unreadable: Mutex<BTreeMap<Id, String>>,
     /// Whose turn it is to begin with an environment.
     pub(super) turn: AsyncMutex<()>,
 }
@@ -64,6 +71,7 @@ impl Plane {
             probes,
             news: News::default(),
             keepers: Mutex::default(),
+            unreadable: Mutex::default(),
             turn: AsyncMutex::default(),
         })
     }
@@ -95,6 +103,41 @@ impl Plane {
     /// Who keeps what.
     pub(super) fn keepers(&self) -> MutexGuard<'_, HashMap<Id, Handle>> {
         self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes an environment that cannot be kept: it is tried again whenever somebody says what is wanted of it.
+    pub(super) fn note_unreadable(&self, id: Id, error: &std::io::Error) {
+        tracing::error!(%id, %error, "an environment cannot be taken over: it is tried again, and the others run");
+        self.unreadable_now().insert(id, error.to_string());
+    }
+
+    /// Notes that it can be kept; tells whether that was not so.
+    pub(super) fn note_readable(&self, id: Id) -> bool {
+        self.unreadable_now().remove(&id).is_some()
+    }
+
+    /// What is shown of an environment that cannot be kept.
+    pub(super) fn unreadable(&self, id: Id) -> Option<Observed> {
+        let why = self.unreadable_now().get(&id).cloned()?;
+        let health = Health::Down(format!("it cannot be taken over: {why}"));
+        Some(Observed {
+            // Whatever is wanted is tried again.
+            generation: -1,
+            is_hibernating: false,
+            rollout: Rollout::Underway,
+            components: vec![Component { name: UNREADABLE.into(), health }],
+            running: Running::default(),
+            note: None,
+            look_again_at: None,
+        })
+    }
+
+    pub(super) fn unreadable_ids(&self) -> Vec<Id> {
+        self.unreadable_now().keys().copied().collect()
+    }
+
+    fn unreadable_now(&self) -> MutexGuard<'_, BTreeMap<Id, String>> {
+        self.unreadable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stops the database server of the plane's own once nothing is on it any more.

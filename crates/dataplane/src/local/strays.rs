@@ -1,10 +1,16 @@
 //! Everything that an environment has running, whatever became of its parents.
 //!
-//! A process belongs to an environment if it carries its mark, is within its bounds or runs under its user. Each is held
-//! by a descriptor of the kernel before it is looked at, so that a number that was given to somebody else is never hit.
+//! A process belongs to an environment if it carries its mark, is within its bounds or runs under its user. One that has
+//! cleared its variables and shares the control plane's user is known by the files of the environment that it uses, or by
+//! the mounts that it shares with a component. Each is held by a descriptor of the kernel before it is looked at, so that a
+//! number that was given to somebody else is never hit.
 
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use podium_api::Id;
@@ -29,18 +35,45 @@ pub(super) struct Strays {
     mark: String,
     user: Option<u32>,
     cgroups: Cgroups,
+    /// The environment's own directory.
+    directory: Option<PathBuf>,
+    /// The mounts of its components, where they have their own; held, so that they stay what they are.
+    mounts: Arc<Vec<File>>,
 }
 
 impl Strays {
     /// Those of an environment, which may have a user of its own.
     pub(super) fn of(id: Id, user: Option<u32>, cgroups: &Cgroups) -> Self {
         let (name, value) = settings::mark(id);
-        Self { id, mark: format!("{name}={value}"), user, cgroups: cgroups.clone() }
+        let mark = format!("{name}={value}");
+        Self { id, mark, user, cgroups: cgroups.clone(), directory: None, mounts: Arc::default() }
     }
 
-    /// Ends all of them, and waits until they are gone.
+    /// Also those that use files below the environment's own directory.
+    pub(super) fn using(mut self, directory: PathBuf) -> Self {
+        self.directory = Some(directory);
+        self
+    }
+
+    /// Also those that share the mounts of some processes, which live.
+    pub(super) fn beside(mut self, pids: impl Iterator<Item = i32>) -> Self {
+        let own = mounts_of("self").ok().and_then(|mounts| identity(&mounts));
+        let others = pids.filter_map(|pid| mounts_of(&pid.to_string()).ok());
+        self.mounts = Arc::new(others.filter(|mounts| identity(mounts) != own).collect());
+        self
+    }
+
+    /// Ends all of them, and waits until they are gone, however fast they start others.
     pub(super) async fn end(self) {
-        self.end_those(|_| true).await;
+        let (id, cgroups) = (self.id, self.cgroups.clone());
+        cgroups
+            .with_no_starts(id, async {
+                if let Some(user) = self.user {
+                    end_all_of(user).await;
+                }
+                self.end_those(|_| true).await;
+            })
+            .await;
     }
 
     /// Ends those of some process groups, whose leaders are gone.
@@ -98,10 +131,24 @@ impl Strays {
             };
             // Remains that wait for their parent to notice are in no group.
             let is_theirs = group_of(*pid).is_some()
-                && (members.contains(pid) || carries(*pid, &self.mark) || self.runs(*pid));
+                && (members.contains(pid)
+                    || carries(*pid, &self.mark)
+                    || self.runs(*pid)
+                    || self.is_confined_here(*pid));
             is_theirs && are_meant(*pid) && pidfd_send_signal(&held, Signal::KILL).is_ok()
         };
         numbers().filter(is_killed).count()
+    }
+
+    /// Whether a process gave up its rights for good, as all that runs code of authors has, and has to do with this
+    /// environment. Others may look at the files of an environment: whoever operates it, or saves it.
+    fn is_confined_here(&self, pid: i32) -> bool {
+        let has_to_do = || {
+            let mounts = mounts_of(&pid.to_string()).ok().and_then(|mounts| identity(&mounts));
+            let is_beside = mounts.is_some() && self.mounts.iter().any(|known| identity(known) == mounts);
+            is_beside || self.directory.as_ref().is_some_and(|directory| uses(pid, directory))
+        };
+        pid != std::process::id().cast_signed() && has_given_up_rights(pid) && has_to_do()
     }
 
     fn runs(&self, pid: i32) -> bool {
@@ -112,6 +159,37 @@ impl Strays {
             uid.and_then(|uid| uid.parse().ok()) == Some(user)
         })
     }
+}
+
+/// Ends everything of a user at one moment, as only that user can.
+async fn end_all_of(user: u32) {
+    let mut command = tokio::process::Command::new("/bin/sh");
+    command.args(["-c", "kill -9 -1"]).current_dir("/").env_clear().uid(user).gid(user);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Err(error) = command.status().await {
+        tracing::debug!(%error, user, "the processes of a user are ended one by one");
+    }
+}
+
+/// Whether a process stands in a directory, has it for its root, runs a program of it or has a file of it open.
+fn uses(pid: i32, directory: &Path) -> bool {
+    let leads_there = |link: PathBuf| fs::read_link(link).is_ok_and(|to| to.starts_with(directory));
+    let of = |name: &str| PathBuf::from(format!("/proc/{pid}/{name}"));
+    let files = || fs::read_dir(of("fd")).into_iter().flatten().flatten().map(|entry| entry.path());
+    ["cwd", "root", "exe"].into_iter().map(of).chain(files()).any(leads_there)
+}
+
+fn has_given_up_rights(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().any(|line| line.strip_prefix("NoNewPrivs:").is_some_and(|value| value.trim() == "1"))
+}
+
+fn mounts_of(process: &str) -> io::Result<File> {
+    File::open(format!("/proc/{process}/ns/mnt"))
+}
+
+fn identity(mounts: &File) -> Option<(u64, u64)> {
+    mounts.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 /// The mark of everything that a component has started.
@@ -133,7 +211,7 @@ fn carries(pid: i32, mark: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::CommandExt as _;
-    use std::process::{Command, Stdio};
+    use std::process::{Child, Command};
 
     use super::*;
     use crate::local::tests::fresh_id;
@@ -156,5 +234,68 @@ mod tests {
         assert_eq!(stranger.try_wait().unwrap(), None);
         stranger.kill().unwrap();
         stranger.wait().unwrap();
+    }
+
+    /// A process that nothing names any more: no variables, a session of its own, no rights to gain.
+    fn nameless(directory: &Path, script: &str) -> Child {
+        let mut command = Command::new("setpriv");
+        command.args(["--no-new-privs", "env", "-i", "setsid", "/bin/sh", "-c", script]);
+        command.current_dir(directory).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
+    }
+
+    async fn until_it_says(path: &Path) -> i32 {
+        loop {
+            if let Some(pid) = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()) {
+                return pid;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_has_cleared_its_variables_is_known_by_the_files_that_it_uses() {
+        let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (own, said) = (directory.path().canonicalize().unwrap(), elsewhere.path().join("said"));
+        let holding = format!("exec 3>{}/held; echo $$ >{}; exec sleep 1000", own.display(), said.display());
+        let mut strays = [nameless(&own, "exec sleep 1000"), nameless(Path::new("/"), &holding)];
+        let stranger = nameless(elsewhere.path(), "exec sleep 1000");
+        let operator = Command::new("sleep").arg("1000").current_dir(&own).spawn().unwrap();
+        until_it_says(&said).await;
+        while !has_given_up_rights(strays[0].id().cast_signed()) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        Strays::of(fresh_id(), None, &Cgroups::None).using(own).end().await;
+        strays.iter_mut().for_each(|stray| assert!(!stray.wait().unwrap().success()));
+        for mut other in [stranger, operator] {
+            assert_eq!(other.try_wait().unwrap(), None);
+            other.kill().unwrap();
+            other.wait().unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn what_shares_the_mounts_of_a_component_belongs_to_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let said = directory.path().join("said");
+        let script = format!(
+            "cd /; setpriv --no-new-privs env -i setsid /bin/sh -c 'echo $$ >{}; exec sleep 1000' & exec sleep 1000",
+            said.display()
+        );
+        let mut component = Command::new("unshare");
+        component.args(["--user", "--map-current-user", "--mount", "/bin/sh", "-c", &script]);
+        let mut component = component.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let stray = tokio::select! {
+            pid = until_it_says(&said) => pid,
+            // Not every kernel lets everybody have mounts of its own.
+            () = async { while component.try_wait().unwrap().is_none() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            } } => return,
+        };
+        let strays = Strays::of(fresh_id(), None, &Cgroups::None);
+        let strays = strays.beside(std::iter::once(component.id().cast_signed()));
+        component.kill().unwrap();
+        component.wait().unwrap();
+        strays.end().await;
+        assert_eq!(group_of(stray), None);
     }
 }

@@ -3,6 +3,7 @@
 mod applying;
 mod aside;
 mod bed;
+mod bounding;
 mod counting;
 mod ending;
 mod hanging;

@@ -8,7 +8,7 @@ use podium_api::Timestamp;
 use podium_domain::deployments::plan::Health;
 
 use super::health::Heard;
-use super::plane::Plane;
+use super::plane::{Plane, UNREADABLE};
 use super::process::{group_of, numbers};
 use super::state::State;
 use crate::{Vital, Vitals};
@@ -20,6 +20,7 @@ pub(super) struct Pulse(Mutex<Counts>);
 #[derive(Clone, Default)]
 struct Counts {
     heartbeats: BTreeMap<String, Timestamp>,
+    disk: Option<u64>,
 }
 
 impl Pulse {
@@ -27,6 +28,11 @@ impl Pulse {
     pub(super) fn note_heartbeats(&self, heard: &Heard) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.heartbeats.extend(heard.heartbeats().map(|(name, at)| (name.to_owned(), at)));
+    }
+
+    /// It was measured what it has on disk.
+    pub(super) fn note_disk(&self, bytes: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).disk = Some(bytes);
     }
 
     fn get(&self) -> Counts {
@@ -57,9 +63,14 @@ pub(super) fn of(plane: &Plane) -> Vec<Vitals> {
             heartbeat_at: counts.heartbeats.get(&component.name).copied(),
             name: component.name,
         };
-        Vitals { id, components: components.into_iter().map(component).collect() }
+        Vitals { id, components: components.into_iter().map(component).collect(), disk: counts.disk }
     });
-    let mut vitals: Vec<Vitals> = vitals.collect();
+    let unreadable = plane.unreadable_ids().into_iter().map(|id| {
+        let down =
+            Vital { name: UNREADABLE.into(), is_up: false, restarts: None, memory: None, heartbeat_at: None };
+        Vitals { id, components: vec![down], disk: None }
+    });
+    let mut vitals: Vec<Vitals> = vitals.chain(unreadable).collect();
     vitals.sort_by_key(|vitals| vitals.id);
     vitals
 }

@@ -1,7 +1,8 @@
 //! `/organizations/{organizationId}/deployments/{deploymentId}/agents/logs`
 
 use podium_api::Id;
-use podium_testkit::{Actor, TestApp, on_both_engines};
+use podium_app::disk::Reserve;
+use podium_testkit::{Actor, Engine, TestApp, block_on, on_both_engines};
 use serde_json::{Value, json};
 
 use crate::agent_tokens::{all, bearer, remote};
@@ -25,6 +26,20 @@ fn batch(sequence: u64, texts: &[&str]) -> Value {
 async fn shown(app: &TestApp, deployment: Id) -> Vec<String> {
     let page = search(app, &app.owner, deployment, "sources=worker").await.ok();
     texts(&page).into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_full_disk_takes_no_lines_of_agents() {
+    fn full() -> Reserve {
+        Reserve { directories: vec![std::env::temp_dir()], bytes: u64::MAX }
+    }
+    block_on(async {
+        let app = TestApp::start_with(Engine::Sqlite, |config, _| config.reserve = full()).await;
+        let deployment = remote(&app, app.workspace("Analytics").await).await;
+        let agent = agent(&app, deployment).await;
+        let told = app.post(&agent, &logs(&app, deployment), batch(1, &["one"])).await.refused(503);
+        assert!(told.starts_with("The disk is full: "), "{told}");
+    });
 }
 
 on_both_engines! {

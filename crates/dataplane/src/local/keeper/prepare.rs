@@ -13,6 +13,7 @@ use crate::local::components::programs;
 use crate::local::database::{At, Database, Kind, migration, run_within};
 use crate::local::metadata::Metadata;
 use crate::local::program::Program;
+use crate::local::room::Roomy;
 use crate::local::runtimes::Runtime;
 use crate::local::settings::{self, EnvironmentKeys, Known};
 use crate::local::socket::Socket;
@@ -20,7 +21,7 @@ use crate::local::state::State;
 use crate::local::tasks::Tasks;
 
 /// Processor time and memory of a web server, in thousandths and bytes.
-const WEB_SERVER: Bounds = Bounds { millicores: 1000, memory: 2 << 30 };
+const WEB_SERVER: Bounds = Bounds { millicores: 1000, memory: 2 << 30, processes: None };
 
 /// What is to run.
 pub(super) struct Prepared {
@@ -44,15 +45,20 @@ impl Keeper {
         let runtime = self.runtime(&environment.runtime_version).await?;
         self.place.make(&self.isolation).map_err(|error| ("directories", error.to_string()))?;
         self.ports().map_err(|error| ("ports", error.to_string()))?;
-        let archives = &*self.plane.services.archives;
+        let archives = &Roomy {
+            archives: &*self.plane.services.archives,
+            directory: &self.place.code(),
+            reserve: self.plane.options.disk_reserve,
+        };
         let release = &environment.release;
         let placed = async {
             code::bring_dags(archives, self.id, &self.place, release.dag_version.as_deref()).await?;
             code::bring_bundles(archives, self.id, &self.place, &release.bundles).await
         };
         placed.await.map_err(|why| ("code", why))?;
-        if let Err(error) = self.plane.cgroups.bound(self.id, bounds(environment)) {
-            tracing::warn!(id = %self.id, %error, "processor time and memory are not bounded");
+        let bounds = Bounds { processes: self.plane.options.environment_processes, ..bounds(environment) };
+        if let Err(error) = self.plane.cgroups.bound(self.id, bounds) {
+            tracing::warn!(id = %self.id, %error, "processor time, memory and processes are not bounded");
         }
         self.choose_database(&runtime);
         let database = self.database(&environment.namespace).await.map_err(|why| ("database", why))?;
@@ -226,5 +232,6 @@ fn bounds(environment: &Environment) -> Bounds {
     sizes.fold(WEB_SERVER, |all, size| Bounds {
         millicores: all.millicores + size.cpu.thousandths(),
         memory: all.memory + size.memory.thousandths() * (1 << 30) / 1000,
+        ..all
     })
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use podium_api::Timestamp;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tokio::time::Instant;
 
 use super::{Keeper, Kept};
@@ -103,6 +104,7 @@ impl Keeper {
         if let Err(error) = self.plane.cgroups.join(self.id, process.identity.pid) {
             tracing::warn!(id = %self.id, component = program.name, %error, "a process is not within its bounds");
         }
+        self.count_for_user(process.identity.pid);
         let fingerprint = program.fingerprint(&self.plane.key(self.id, "fingerprint"));
         let started = Started {
             identity: process.identity.clone(),
@@ -116,6 +118,19 @@ impl Keeper {
         Ok(())
     }
 
+    /// Bounds how many processes the environment's user may have, where no control group does.
+    fn count_for_user(&self, pid: i32) {
+        let most = self.plane.options.environment_processes;
+        let (Some(most), Some(_)) = (most, self.isolation.user()) else { return };
+        if self.plane.cgroups.counts_processes(self.id) {
+            return;
+        }
+        let limit = Rlimit { current: Some(most), maximum: Some(most) };
+        if let Err(error) = prlimit(Pid::from_raw(pid), Resource::Nproc, limit) {
+            tracing::warn!(id = %self.id, %error, "the number of processes is not bounded");
+        }
+    }
+
     /// Takes a process that has ended off the list.
     pub(super) fn forget_process(&mut self, name: &str) {
         self.kept.remove(name);
@@ -127,8 +142,11 @@ impl Keeper {
     /// Ends everything that runs, also what has run away.
     pub(super) async fn stop_all(&mut self, grace: Duration) {
         let names = self.kept.keys().cloned().collect();
+        self.held_up.clear();
+        // Before those end whom others are known by.
+        let strays = self.strays();
         self.stop(names, grace).await;
-        self.strays().end().await;
+        strays.end().await;
     }
 
     /// Ends processes side by side: first those that run tasks, then those that tasks need, and those that feed others

@@ -1,11 +1,18 @@
 //! Clears an environment away, until nothing is left of it.
 
-use std::fs;
+use std::ffi::CStr;
 use std::io;
 use std::sync::Arc;
 
 use super::Keeper;
+use crate::local::layout::Place;
 use crate::local::strays::{LOOK_AGAIN, VANISHING};
+use crate::local::trees::{Left, clear, remove};
+
+/// What is remembered of an environment is removed last: until then its user is nobody else's.
+const REMEMBERED: &CStr = c"state.json";
+/// How much is removed before somebody looks whether anything of it runs again.
+const STEPS: u64 = 20_000;
 
 impl Keeper {
     /// Clears everything away; tells whether nothing is left.
@@ -20,22 +27,34 @@ impl Keeper {
             return self.still_there(why).await;
         }
         self.forget_bounds().await;
-        let root = self.place.root.clone();
-        let removed = tokio::task::spawn_blocking(move || match fs::remove_dir_all(root) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
-            _ => Ok(()),
-        });
-        match removed.await {
-            Ok(Ok(())) => {
-                self.plane.forget(self.id);
-                // By somebody else: nobody keeps this environment any more.
-                let plane = Arc::clone(&self.plane);
-                tokio::spawn(async move { plane.rest_database().await });
-                true
-            }
-            Ok(Err(why)) => self.still_there(why).await,
-            Err(error) => self.still_there(error.to_string()).await,
+        if let Err(why) = self.remove_files().await {
+            return self.still_there(format!("its files cannot be removed: {why}")).await;
         }
+        self.plane.forget(self.id);
+        // By somebody else: nobody keeps this environment any more.
+        let plane = Arc::clone(&self.plane);
+        tokio::spawn(async move { plane.rest_database().await });
+        true
+    }
+
+    /// Removes everything that it has on disk. What writes there meanwhile is ended.
+    async fn remove_files(&self) -> Result<(), String> {
+        let on_disk = |work: fn(&Place) -> io::Result<Left>| {
+            let place = self.place.clone();
+            async move {
+                let done = tokio::task::spawn_blocking(move || work(&place)).await;
+                done.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+            }
+        };
+        while on_disk(|place| clear(&place.root, Some(REMEMBERED), STEPS)).await? == Left::Something {
+            self.strays().end().await;
+        }
+        let gone = on_disk(|place| {
+            remove(&place.state())?;
+            remove(&place.root)?;
+            Ok(Left::Nothing)
+        });
+        gone.await.map(drop)
     }
 
     async fn forget_bounds(&self) {

@@ -1,5 +1,7 @@
 //! Watches an environment that was brought up: what ends is started again, later each time.
 
+use std::time::Duration;
+
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
 use podium_domain::deployments::plan::{Component, Health, Rollout};
@@ -92,6 +94,25 @@ impl Keeper {
             };
             if let Some(name) = ended {
                 self.note_end(&name, &prepared.programs).await;
+            }
+        }
+    }
+
+    /// Keeps what ran last running for a while, or until something else is wanted.
+    pub(super) async fn hold_up(&mut self, length: Duration) {
+        let until = Instant::now() + length;
+        let programs = self.held_up.clone();
+        let mut orders = self.orders.clone();
+        loop {
+            self.start_missing(&programs);
+            let ended = tokio::select! {
+                name = self.any_end() => Some(name),
+                () = self.next_start(), if !programs.is_empty() => None,
+                () = tokio::time::sleep_until(until) => return,
+                _ = orders.changed() => return,
+            };
+            if let Some(name) = ended {
+                self.note_end(&name, &programs).await;
             }
         }
     }
@@ -196,8 +217,14 @@ impl Keeper {
             (program.name.clone(), health.map_err(|why| failed.cloned().unwrap_or(why)))
         };
         let database = self.database_trouble().map(|why| ("database".to_owned(), Err(why)));
+        let crowd = self.plane.cgroups.is_crowded(self.id).map(|most| {
+            let why = format!(
+                "it has all the {most} processes and threads that it may have, and can start no others"
+            );
+            ("processes".to_owned(), Err(why))
+        });
         Look {
-            healths: prepared.programs.iter().map(health).chain(database).collect(),
+            healths: prepared.programs.iter().map(health).chain(database).chain(crowd).collect(),
             answered: heard.is_ok() && web.is_some(),
             warmed: (heard.is_ok() && is_warm.is_ok()).then_some(web).flatten(),
         }

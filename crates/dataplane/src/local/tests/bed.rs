@@ -145,6 +145,8 @@ impl Bed {
             steady: PATIENCE,
             first_pause: millis(10),
             longest_pause: millis(100),
+            measure: millis(20),
+            slice: Duration::ZERO,
         };
         change(&mut options, &mut pace);
         let services = Services {

@@ -5,7 +5,7 @@ use std::fs;
 use podium_domain::deployments::plan::{Health, Rollout};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::bed::{Bed, eventually, trouble};
+use super::bed::{Bed, eventually, kill, trouble};
 use crate::DataPlane as _;
 
 #[tokio::test]
@@ -79,4 +79,61 @@ async fn a_web_server_that_ended_has_no_door() {
     kill_process(Pid::from_raw(web.pid).unwrap(), Signal::TERM).unwrap();
     bed.until(&plane, |seen| trouble(seen, "apiserver").is_some()).await;
     assert_eq!(plane.door(bed.id).await, Ok(None));
+}
+
+#[tokio::test]
+async fn what_ends_is_started_again_also_while_something_else_cannot_be_made() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    // What is in the way of any other code.
+    let in_the_way = bed.place().code().join("dags/current.draft");
+    fs::create_dir(&in_the_way).unwrap();
+    let mut environment = bed.environment(2);
+    environment.release.dag_version = Some("second".into());
+    plane.apply(&environment).await.unwrap();
+    bed.until(&plane, |seen| trouble(seen, "code").is_some()).await;
+    for times in 2..4 {
+        kill(&bed.processes()["scheduler"]);
+        eventually(|| bed.starts("scheduler").len() == times).await;
+    }
+    let seen = plane.observe(bed.id).await.unwrap().unwrap();
+    assert_eq!((seen.generation, seen.rollout), (2, Rollout::Underway), "it still waits");
+    fs::remove_dir(in_the_way).unwrap();
+    bed.bring_up(&plane, &environment).await;
+}
+
+#[tokio::test]
+async fn nothing_starts_that_could_not_be_found_again() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    let in_the_way = bed.place().state().with_extension("draft");
+    fs::create_dir(&in_the_way).unwrap();
+    kill(&bed.processes()["scheduler"]);
+    let is_said = |why: String| why.starts_with("it cannot be started: Is a directory");
+    bed.until(&plane, |seen| trouble(seen, "scheduler").is_some_and(is_said)).await;
+    assert_eq!((bed.starts("scheduler").len(), bed.leaders("scheduler")), (1, 0));
+    fs::remove_dir(in_the_way).unwrap();
+    eventually(|| bed.starts("scheduler").len() == 2).await;
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    assert_eq!(bed.leaders("scheduler"), 1);
+}
+
+#[tokio::test]
+async fn who_is_wanted_again_while_it_goes_to_sleep_comes_back_whole() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    bed.tell("scheduler", "trap 'touch \"$told/asked\"' TERM");
+    let plane = bed.open();
+    bed.bring_up(&plane, &bed.environment(1)).await;
+    let scheduler = bed.processes()["scheduler"].clone();
+    let mut asleep = bed.environment(2);
+    asleep.is_hibernating = true;
+    plane.apply(&asleep).await.unwrap();
+    eventually(|| bed.path("told").join("asked").exists()).await;
+    let seen = bed.bring_up(&plane, &bed.environment(3)).await;
+    assert!(!seen.is_hibernating && !bed.state().is_hibernating);
+    assert_eq!(bed.processes()["scheduler"], scheduler, "it did not end, so it is not started again");
+    assert_eq!(bed.leaders("scheduler"), 1);
+    assert!(plane.door(bed.id).await.unwrap().is_some());
 }

@@ -1,8 +1,10 @@
 //! Uploads in blocks, as to Azure Blob Storage.
 
+use podium_app::disk::Reserve;
 use podium_testkit::{TestApp, archive, on_both_engines};
 use serde_json::{Value, json};
 
+use super::upload::on_each_engine;
 use super::{Place, files, id, put, url};
 
 async fn put_block(app: &TestApp, deploy: &Value, block_id: &str, bytes: &[u8]) -> podium_testkit::Answer {
@@ -79,4 +81,97 @@ on_both_engines! {
         assert_eq!(files(&app), [format!("deployments/{}/{}/{version}", place.id, id(&deploy))]);
         put_block(&app, &deploy, "YQ%3D%3D", b"late").await.refused(403);
     }
+}
+
+/// Noise of which an archive has at most 1000 bytes: so blocks of it can wait 2000, 4000 and 16000 bytes.
+const BLOCK: [u8; 900] = [7; 900];
+
+async fn put_many(app: &TestApp, deploy: &Value, bytes: &[u8], count: usize) -> Vec<u16> {
+    let mut codes = Vec::new();
+    for number in 0..count {
+        codes.push(
+            put_block(app, deploy, &format!("YWF{}", char::from(b'A' + number as u8)), bytes).await.code(),
+        );
+    }
+    codes
+}
+
+#[test]
+fn blocks_that_nobody_puts_together_are_bounded_and_expire() {
+    on_each_engine(
+        &async |app: &TestApp, place: &Place<'_>| {
+            // One deploy.
+            let deploy = place.create("DAG_ONLY").await;
+            assert_eq!(put_many(app, &deploy, &BLOCK, 1).await, [201]);
+            put_block(app, &deploy, "YWFB", &BLOCK).await.refused(400);
+            // One deployment, whatever the number of its deploys.
+            for _ in 0..3 {
+                assert_eq!(put_many(app, &place.create("DAG_ONLY").await, &BLOCK, 1).await, [201]);
+            }
+            let fifth = place.create("DAG_ONLY").await;
+            let message = put_block(app, &fifth, "YWFB", &BLOCK).await.refused(413);
+            assert_eq!(
+                message,
+                "Too much was uploaded that nobody has finalized: more than 4000 bytes of deploys of this deployment \
+                 would wait. Finalize deploys that wait; the others end 24 hours after they were created."
+            );
+            assert_eq!(
+                (files(app).len(), app.rows("staged_blocks").await),
+                (4, 4),
+                "what is refused is not kept"
+            );
+            // What is put together makes room, and so does what is finalized.
+            let bytes = archive(&[("dags/a.py", b"print()")]);
+            assert_eq!(put_block(app, &deploy, "YWFA", &bytes).await.code(), 201);
+            let listed = put_list(app, &deploy, &["YWFA"]).await;
+            assert_eq!(listed.code(), 201, "{}", listed.text());
+            assert_eq!(app.rows("staged_blocks").await, 3);
+            let version = listed.header("x-ms-version-id").to_owned();
+            place.finalize(&deploy, json!({ "dagTarballVersion": version })).await.ok();
+            assert_eq!(put_many(app, &fifth, &BLOCK, 1).await, [201]);
+            // One organization.
+            let mut codes = Vec::new();
+            for _ in 0..4 {
+                let workspace = app.workspace(app.world.id().as_str()).await;
+                let other = Place { app, id: app.deployment(workspace).await };
+                for _ in 0..4 {
+                    codes.extend(put_many(app, &other.create("DAG_ONLY").await, &BLOCK, 1).await);
+                }
+            }
+            assert_eq!(codes.iter().filter(|code| **code == 201).count(), 13, "{codes:?}");
+            assert_eq!(codes.last(), Some(&413));
+            // Those that nobody wants any more go by themselves.
+            app.advance(std::time::Duration::from_hours(25));
+            app.settle().await;
+            assert_eq!((files(app).len(), app.rows("staged_blocks").await), (1, 0));
+            assert_eq!(put_many(app, &place.create("DAG_ONLY").await, &BLOCK, 1).await, [201]);
+            app.delete(&app.owner, &app.path(&format!("/deployments/{}", place.id))).await.ok();
+            assert_eq!(app.rows("staged_blocks").await, 0);
+            app.settle().await;
+        },
+        |config, _| config.upload_limit = 1000,
+    );
+}
+
+#[test]
+fn a_full_disk_takes_no_blocks_and_people_can_still_clean_up() {
+    on_each_engine(
+        &async |app: &TestApp, place: &Place<'_>| {
+            let deploy = place.create("DAG_ONLY").await;
+            let full = put_block(app, &deploy, "YWFA", &BLOCK).await;
+            let message = full.refused(503);
+            assert!(message.starts_with("The disk is full: "), "{message}");
+            assert_eq!(full.header("retry-after"), "60");
+            put(app, url(&deploy), archive(&[("a", b"b")])).await.refused(503);
+            assert_eq!(files(app), [""; 0]);
+            let token = json!({ "name": "Leaked", "scope": "ORGANIZATION", "role": "ORGANIZATION_MEMBER" });
+            let token = app.post(&app.owner, &app.path("/tokens"), token).await.ok();
+            let token = token["id"].as_str().expect("an id");
+            app.delete(&app.owner, &app.path(&format!("/tokens/{token}"))).await.ok();
+            app.delete(&app.owner, &app.path(&format!("/deployments/{}", place.id))).await.ok();
+        },
+        |config, _| {
+            config.reserve = Reserve { directories: vec![std::env::temp_dir()], bytes: u64::MAX };
+        },
+    );
 }

@@ -243,7 +243,7 @@ on_both_engines! {
     }
 }
 
-fn on_each_engine(
+pub(super) fn on_each_engine(
     test: &impl AsyncFn(&TestApp, &Place<'_>),
     change: fn(&mut podium_app::Config, &mut podium_http::Settings),
 ) {

@@ -1,0 +1,179 @@
+//! Walks a tree a part at a time, with a bounded number of descriptors: the way back up from far below leads by `..`,
+//! and it is checked that it leads where it came from.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, SeekFrom, Stat, fstat, openat, seek, statat};
+use rustix::io::{Errno, Result};
+
+use super::{NAMES, is_directory, is_dots, open_directory};
+
+/// The descriptors of so many levels are kept open.
+const HELD: usize = 16;
+
+/// A tree that is being walked. Directories come before what is in them; nothing of another file system comes.
+pub(in super::super) struct Walk {
+    /// The directories from the top to where the walk is.
+    levels: Vec<Level>,
+    /// Directories whose rest was not seen, because somebody moved them away.
+    lost: u64,
+}
+
+/// What is seen of one entry.
+pub(in super::super) struct Seen<'a> {
+    /// The directory that it is in.
+    pub(in super::super) above: &'a OwnedFd,
+    pub(in super::super) name: &'a CStr,
+    pub(in super::super) stat: &'a Stat,
+}
+
+struct Level {
+    /// Nothing where the way back leads over `..`.
+    held: Option<OwnedFd>,
+    device: u64,
+    inode: u64,
+    /// Where to go on reading.
+    position: u64,
+}
+
+/// Why the reading of a directory stopped.
+enum Pause {
+    /// Something is to be walked first.
+    Below(CString),
+    /// Enough for now.
+    Enough,
+    /// That was all.
+    End,
+}
+
+impl Walk {
+    /// Begins at a directory; nothing comes where there is none.
+    pub(in super::super) fn new(directory: &Path) -> Result<Self> {
+        match open_directory(CWD, directory) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Self { levels: Vec::new(), lost: 0 }),
+            opened => Ok(Self { levels: vec![Level::new(opened?)?], lost: 0 }),
+        }
+    }
+
+    /// How many directories were not seen to their end.
+    pub(in super::super) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Walks on over at most so many entries; tells whether that was all.
+    pub(in super::super) fn go_on(
+        &mut self,
+        mut most: usize,
+        mut visit: impl FnMut(&Seen<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        loop {
+            let depth = self.levels.len();
+            let Some(level) = self.levels.last_mut() else { return Ok(true) };
+            let Some(directory) = level.held.take() else {
+                // Only what is walked is open below those that stay open.
+                return Err(Errno::BADF);
+            };
+            let device = level.device;
+            let pause = level.read(&directory, device, &mut most, &mut visit);
+            match pause {
+                Ok(Pause::Enough) => {
+                    level.held = Some(directory);
+                    return Ok(false);
+                }
+                Ok(Pause::Below(name)) => {
+                    match open_directory(&directory, name.as_c_str()).and_then(Level::new) {
+                        Ok(below) => {
+                            if depth <= HELD {
+                                level.held = Some(directory);
+                            }
+                            self.levels.push(below);
+                        }
+                        Err(error) => {
+                            level.held = Some(directory);
+                            if !is_gone(error) {
+                                self.lost += 1;
+                            }
+                        }
+                    }
+                }
+                Ok(Pause::End) => self.go_up(&directory),
+                Err(error) => {
+                    level.held = Some(directory);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Goes back to the directory above, or to the nearest one that is still known.
+    fn go_up(&mut self, from: &OwnedFd) {
+        self.levels.pop();
+        let Some(level) = self.levels.last_mut() else { return };
+        if level.held.is_some() {
+            return;
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let above = openat(from, "..", flags, Mode::empty()).and_then(Level::new);
+        match above {
+            Ok(above) if (above.device, above.inode) == (level.device, level.inode) => {
+                level.held = above.held;
+            }
+            _ => {
+                self.lost += 1;
+                while self.levels.last().is_some_and(|level| level.held.is_none()) {
+                    self.levels.pop();
+                }
+            }
+        }
+    }
+}
+
+impl Level {
+    fn new(directory: OwnedFd) -> Result<Self> {
+        let stat = fstat(&directory)?;
+        Ok(Self { held: Some(directory), device: stat.st_dev, inode: stat.st_ino, position: 0 })
+    }
+
+    fn read(
+        &mut self,
+        directory: &OwnedFd,
+        device: u64,
+        most: &mut usize,
+        visit: &mut impl FnMut(&Seen<'_>) -> Result<()>,
+    ) -> Result<Pause> {
+        seek(directory, SeekFrom::Start(self.position))?;
+        let mut buffer = Vec::with_capacity(NAMES);
+        let mut entries = RawDir::new(directory, buffer.spare_capacity_mut());
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            if *most == 0 {
+                return Ok(Pause::Enough);
+            }
+            self.position = entry.next_entry_cookie();
+            let name = entry.file_name();
+            if is_dots(name) {
+                continue;
+            }
+            *most -= 1;
+            let stat = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Err(error) if is_gone(error) => continue,
+                stat => stat?,
+            };
+            if stat.st_dev != device {
+                continue;
+            }
+            visit(&Seen { above: directory, name, stat: &stat })?;
+            if is_directory(stat.st_mode) {
+                return Ok(Pause::Below(name.to_owned()));
+            }
+        }
+        Ok(Pause::End)
+    }
+}
+
+/// Whether there is nothing any more, or something else.
+fn is_gone(error: Errno) -> bool {
+    matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
+}

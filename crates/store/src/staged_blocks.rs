@@ -1,0 +1,72 @@
+//! Blocks that were sent for archives which nobody has put together yet, and what waits with them.
+
+use podium_api::Id;
+use podium_api::enums::UploadKind;
+use podium_db::{Conn, Result, Tx, params, statements};
+use podium_domain::deploys::Pending;
+
+use crate::deploys::DeployRow;
+
+statements! {
+    PUT = "INSERT INTO staged_blocks (deploy_id, kind, block, deployment_id, organization_id, bytes) \
+        VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (deploy_id, kind, block) DO UPDATE SET bytes = excluded.bytes";
+    FORGET_ARCHIVE = "DELETE FROM staged_blocks WHERE deploy_id = $1 AND kind = $2";
+    FORGET_DEPLOY = "DELETE FROM staged_blocks WHERE deploy_id = $1";
+    FORGET_DEPLOYMENT = "DELETE FROM staged_blocks WHERE deployment_id = $1";
+    STAGED = "SELECT CAST(COALESCE(SUM(CASE WHEN deploy_id = $1 THEN bytes ELSE 0 END), 0) AS BIGINT), \
+        CAST(COALESCE(SUM(CASE WHEN deployment_id = $2 THEN bytes ELSE 0 END), 0) AS BIGINT), \
+        CAST(COALESCE(SUM(bytes), 0) AS BIGINT), COUNT(*) FROM staged_blocks WHERE organization_id = $3";
+    UPLOADED = "SELECT CAST(COALESCE(SUM(CASE WHEN u.deploy_id = $1 THEN u.bytes ELSE 0 END), 0) AS BIGINT), \
+        CAST(COALESCE(SUM(CASE WHEN u.deployment_id = $2 THEN u.bytes ELSE 0 END), 0) AS BIGINT), \
+        CAST(COALESCE(SUM(u.bytes), 0) AS BIGINT), COUNT(*) FROM deploys d JOIN uploads u ON u.deploy_id = d.id \
+        WHERE d.organization_id = $3 AND d.status = 'INITIALIZED'";
+}
+
+/// Adds a block of an archive, or replaces the one with the same id.
+pub fn put(tx: &Tx, deploy: &DeployRow, kind: UploadKind, block: &str, bytes: u64) -> Result<()> {
+    let DeployRow { id, deployment_id, organization_id, .. } = deploy;
+    tx.execute(
+        &PUT,
+        params![
+            id.as_str(),
+            kind.as_str(),
+            block,
+            deployment_id.as_str(),
+            organization_id.as_str(),
+            bytes.cast_signed(),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Forgets the blocks of an archive.
+pub fn forget_archive(tx: &Tx, deploy_id: Id, kind: UploadKind) -> Result<()> {
+    tx.execute(&FORGET_ARCHIVE, params![deploy_id.as_str(), kind.as_str()]).map(drop)
+}
+
+/// Forgets the blocks of a deploy.
+pub fn forget_deploy(tx: &Tx, deploy_id: Id) -> Result<()> {
+    tx.execute(&FORGET_DEPLOY, params![deploy_id.as_str()]).map(drop)
+}
+
+/// Forgets the blocks of a deployment.
+pub fn forget_deployment(tx: &Tx, deployment_id: Id) -> Result<()> {
+    tx.execute(&FORGET_DEPLOYMENT, params![deployment_id.as_str()]).map(drop)
+}
+
+/// What was sent and waits to be finalized: of a deploy, its deployment and its organization.
+pub fn pending(conn: &Conn, deploy: &DeployRow) -> Result<Pending> {
+    let of = [deploy.id, deploy.deployment_id, deploy.organization_id];
+    let mut sums = [0_u64; 4];
+    for statement in [&STAGED, &UPLOADED] {
+        let found =
+            conn.query_one(statement, params![of[0].as_str(), of[1].as_str(), of[2].as_str()], |row| {
+                Ok([row.get::<i64>(0)?, row.get::<i64>(1)?, row.get::<i64>(2)?, row.get::<i64>(3)?])
+            })?;
+        for (sum, found) in sums.iter_mut().zip(found) {
+            *sum = sum.saturating_add(u64::try_from(found).unwrap_or(0));
+        }
+    }
+    let [deploy, deployment, organization, objects] = sums;
+    Ok(Pending { deploy, deployment, organization, objects })
+}
