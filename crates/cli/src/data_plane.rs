@@ -1,5 +1,6 @@
 //! What a server runs its deployments on.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,6 +40,10 @@ pub(crate) struct Choice {
     /// Days for which a runtime is kept on this machine that no deployment uses.
     #[arg(long, env = "PODIUM_RUNTIME_RETENTION_DAYS", default_value = "7", value_parser = clap::value_parser!(u32).range(1..))]
     runtime_retention_days: u32,
+    /// Ports that tasks on this machine may listen on, such as 20000-20099, beside those that the kernel picks for them; the
+    /// default is none.
+    #[arg(long, env = "PODIUM_TASK_PORTS", value_parser = ports)]
+    task_ports: Option<RangeInclusive<u16>>,
     /// Let the simulated data plane pretend that its environments run on this machine, for tests of several nodes.
     #[arg(long, env = "PODIUM_SIMULATED_IS_BOUND", hide = true, value_parser = clap::builder::BoolishValueParser::new())]
     simulated_is_bound: bool,
@@ -82,19 +87,24 @@ impl Choice {
         self.kind != Kind::Local
     }
 
-    /// Opens the data plane.
-    pub(crate) fn open(&self, app: &App, data_dir: &Path) -> Result<Arc<dyn DataPlane>, String> {
+    /// Opens the data plane, with a file of the operator's that no environment may read.
+    pub(crate) fn open(
+        &self,
+        app: &App,
+        data_dir: &Path,
+        kept: Option<PathBuf>,
+    ) -> Result<Arc<dyn DataPlane>, String> {
         match self.kind {
-            Kind::Local => self.local(app, data_dir),
+            Kind::Local => self.local(app, data_dir, kept),
             Kind::Simulated | Kind::Kubernetes => simulated(app, data_dir, self.simulated_is_bound),
         }
     }
 
     #[cfg(target_os = "linux")]
-    fn local(&self, app: &App, data_dir: &Path) -> Result<Arc<dyn DataPlane>, String> {
+    fn local(&self, app: &App, data_dir: &Path, kept: Option<PathBuf>) -> Result<Arc<dyn DataPlane>, String> {
         use podium_dataplane::local::Local;
 
-        Ok(Arc::new(Local::open(self.options(app, data_dir)?, podium_reconcile::services(app))?))
+        Ok(Arc::new(Local::open(self.options(app, data_dir, kept)?, podium_reconcile::services(app))?))
     }
 
     /// Where metadata databases of new environments are made.
@@ -113,6 +123,7 @@ impl Choice {
         &self,
         app: &App,
         data_dir: &Path,
+        kept: Option<PathBuf>,
     ) -> Result<podium_dataplane::local::Options, String> {
         use podium_dataplane::Hidden;
         use podium_dataplane::local::{Broker, Options};
@@ -124,15 +135,26 @@ impl Choice {
             database: self.database()?,
             broker: Broker::find(self.broker_url.clone().map(Hidden::new)),
             launcher: std::env::current_exe().ok(),
+            kept: [data_dir.to_owned(), app.config.files.clone()].into_iter().chain(kept).collect(),
+            task_ports: self.task_ports.clone(),
             disk_reserve: app.config.reserve.bytes,
             runtime_retention_days: Some(self.runtime_retention_days),
         })
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn local(&self, _: &App, _: &Path) -> Result<Arc<dyn DataPlane>, String> {
+    fn local(&self, _: &App, _: &Path, _: Option<PathBuf>) -> Result<Arc<dyn DataPlane>, String> {
         Err("running deployments on this machine needs Linux: use --data-plane simulated, which runs nothing"
             .into())
+    }
+}
+
+/// A range of ports.
+pub(crate) fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.trim().parse::<u16>(), last.trim().parse::<u16>()) {
+        (Ok(first), Ok(last)) if first > 0 && first <= last => Ok(first..=last),
+        _ => Err("give two ports such as 18000-18999, the lower one first".into()),
     }
 }
 

@@ -5,6 +5,7 @@
 //! neither settings nor secrets are kept here. Code of DAGs is not trusted with anything but its own environment.
 
 mod aside;
+mod broker;
 mod carrying;
 mod cgroups;
 mod code;
@@ -23,6 +24,7 @@ mod offsets;
 mod options;
 mod pace;
 mod plane;
+mod ports;
 mod postgres;
 mod process;
 mod program;
@@ -31,6 +33,7 @@ mod runtimes;
 mod server_url;
 mod services;
 mod settings;
+mod short_directory;
 mod socket;
 mod state;
 mod strays;
@@ -39,6 +42,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod unused;
+mod users;
 mod view;
 mod vitals;
 
@@ -50,7 +54,7 @@ use podium_api::Id;
 
 pub use self::carrying::{Carried, carried, settle_in};
 use self::health::Probes;
-pub use self::isolation::confine;
+pub use self::isolation::Confinement;
 use self::keeper::{Keeper, Order};
 use self::layout::Layout;
 pub use self::metadata::Metadata;
@@ -226,14 +230,13 @@ async fn on_disk<T: Send + 'static>(
     done.map_err(|error| Fault::Failed(error.to_string()))?.map_err(|error| Fault::Failed(error.to_string()))
 }
 
-/// The lowest number that no environment has.
+/// A number that no environment has or had.
 fn free_slot(plane: &Plane) -> std::io::Result<u32> {
     let mut taken = Vec::new();
     for id in plane.layout.known()? {
         taken.extend(State::read(&plane.layout.environment(id).state())?.map(|state| state.slot));
     }
-    let free = (1..layout::DATABASE_SLOT).find(|slot| !taken.contains(slot));
-    free.ok_or_else(|| std::io::Error::other("this machine has as many environments as it has users for"))
+    plane.layout.take_slot(&taken)
 }
 
 impl DataPlane for Local {

@@ -14,6 +14,7 @@ use super::layout::{Layout, write_whole};
 use super::numbers;
 use super::state::State;
 use super::strays::carries_mark;
+use super::users;
 
 /// A file that says that this plane came out of a backup and has not been started since.
 const RESTORED: &str = "restored";
@@ -76,21 +77,23 @@ pub fn settle_in(directory: &Path, home: &Path) -> io::Result<()> {
         return Ok(());
     }
     let layout = Layout::at(directory);
-    let first_user = Layout::users_for(home);
-    write_whole(&directory.join("first-user"), format!("{first_user}\n").as_bytes(), 0o600)?;
+    // What they leave behind is another installation's business: its users are not these.
+    let first_user = users::choose(directory, home)?.start;
     write_whole(&directory.join(RESTORED), b"", 0o600)?;
     let known = match layout.known() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         known => known?,
     };
     let is_root = rustix::process::geteuid().is_root();
-    for id in known {
+    let slots = users::renumber(directory, known.len())?;
+    for (id, slot) in known.into_iter().zip(slots) {
         let place = layout.environment(id);
         let Some(mut state) = State::read(&place.state())? else { continue };
         // They are another machine's, or another installation's of this one.
         state.processes.clear();
         state.starting = None;
-        (state.web_port, state.broker_port) = (0, 0);
+        state.slot = slot;
+        state.web_port = 0;
         state.write(&place.state())?;
         for own in place.own() {
             fs::create_dir_all(&own)?;
@@ -150,7 +153,7 @@ mod tests {
         let place = layout.environment(id);
         fs::create_dir_all(place.database()).unwrap();
         fs::write(place.database_file(), "").unwrap();
-        let state = State { slot: 3, web_port: 4000, broker_port: 4001, generation: 7, ..State::default() };
+        let state = State { slot: 3, web_port: 4000, generation: 7, ..State::default() };
         state.write(&place.state()).unwrap();
         let found = carried(&local).unwrap();
         assert_eq!(found.databases.len(), 1);
@@ -158,8 +161,8 @@ mod tests {
         assert_eq!(found.on_a_server, []);
         settle_in(&local, Path::new("/somewhere/else/local")).unwrap();
         let settled = State::read(&place.state()).unwrap().unwrap();
-        assert_eq!((settled.slot, settled.generation), (3, 7));
-        assert_eq!((settled.web_port, settled.broker_port), (0, 0));
+        assert_eq!((settled.slot, settled.generation), (1, 7), "its users are others, from the first on");
+        assert_eq!(settled.web_port, 0);
         let layout = Layout::make(&local).unwrap();
         assert_ne!(layout.first_user(), users, "its users are its own");
         let (name, value) = crate::local::settings::mark(id);

@@ -6,6 +6,7 @@ mod bed;
 mod counting;
 mod ending;
 mod hanging;
+mod loopback;
 mod moving;
 mod removing;
 mod replacing;

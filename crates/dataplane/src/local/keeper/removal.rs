@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::Keeper;
+use crate::local::broker::OwnBroker;
 use crate::local::strays::{LOOK_AGAIN, VANISHING};
 
 impl Keeper {
@@ -20,6 +21,7 @@ impl Keeper {
             return self.still_there(why).await;
         }
         self.forget_bounds().await;
+        OwnBroker::forget(&self.place, self.isolation.user());
         let root = self.place.root.clone();
         let removed = tokio::task::spawn_blocking(move || match fs::remove_dir_all(root) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
