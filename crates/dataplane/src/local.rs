@@ -76,6 +76,7 @@ const SUPPORT: &[(&str, &str)] = &[
     ("airflow_local_settings.py", include_str!("local/airflow_local_settings.py")),
     ("podium_airflow/__init__.py", include_str!("local/podium_airflow/__init__.py")),
     ("podium_airflow/auth.py", include_str!("local/podium_airflow/auth.py")),
+    ("podium_airflow/broker.py", include_str!("local/podium_airflow/broker.py")),
     ("podium_airflow/executors.py", include_str!("local/podium_airflow/executors.py")),
     ("podium_airflow/signals.py", include_str!("local/podium_airflow/signals.py")),
     ("podium_bundle.py", include_str!("local/podium_bundle.py")),

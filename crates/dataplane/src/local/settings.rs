@@ -122,8 +122,8 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
         all.secret("celery", "result_backend", &celery.results);
         all.airflow("operators", "default_queue", "default");
         if celery.own_broker.is_some() {
-            // What Airflow chooses itself for brokers whose URL it knows: Celery's own hour would run longer tasks twice.
-            all.airflow("celery_broker_transport_options", "visibility_timeout", "86400");
+            // Airflow does not know the URL of a socket: without it Celery would run long tasks twice.
+            all.airflow("celery", "celery_config_options", "podium_airflow.broker.CONFIG");
         }
     }
     if runtime.version.major() < 3 {

@@ -74,7 +74,6 @@ impl Confinement {
 
     fn confine(&self) -> Result<(), String> {
         let text = |error: io::Error| error.to_string();
-        limit_capabilities();
         let mut is_user = false;
         if let Some(temporary) = &self.temporary {
             // A convenience where the kernel allows it, for files: TMPDIR names the same directory in any case.
@@ -87,6 +86,7 @@ impl Confinement {
                 let _ = self.mount_own(temporary);
             }
         }
+        limit_capabilities();
         set_no_new_privs(true).map_err(|error| error.to_string())?;
         self.apply_rules()?;
         filter::apply()?;
