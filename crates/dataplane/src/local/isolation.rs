@@ -92,11 +92,7 @@ impl Apart {
     pub(super) fn of_this_machine(python: &Path, reach: &Reach, options: &Options, first: u32) -> Self {
         let launcher = options.launcher.as_ref().map(|program| Launcher {
             program: program.clone(),
-            kept: options
-                .kept
-                .iter()
-                .map(|path| fs::canonicalize(path).unwrap_or_else(|_| path.clone()))
-                .collect(),
+            kept: options.kept.iter().map(|path| real(path)).collect(),
             ports: options.task_ports.clone(),
         });
         let mut apart = Self { mode: Mode::Landlock, launcher, proven: Proven::default() };
@@ -110,7 +106,14 @@ impl Apart {
         if apart.launcher.is_some() {
             match apart.prove(reach, &options.directory) {
                 Ok(proven) => apart.proven = proven,
-                Err(why) => apart.mode = Mode::Trusted(format!("processes cannot be confined: {why}")),
+                // Users keep environments apart also without a launcher.
+                Err(why) => {
+                    apart.launcher = None;
+                    if apart.mode == Mode::Landlock {
+                        apart.mode = Mode::Trusted(format!("processes cannot be confined: {why}"));
+                    }
+                    apart.proven.trouble = Some(why);
+                }
             }
             if let (Mode::Landlock, [first, ..]) = (&apart.mode, apart.proven.readable.as_slice()) {
                 apart.mode = Mode::Trusted(format!("a confined process can still read {}", first.display()));
@@ -177,6 +180,11 @@ impl Isolation {
         Self { user: Some(user), launch: None }
     }
 
+    /// What the launcher is told: a process that was started with something else is in other bounds.
+    pub(super) fn bounds(&self) -> &[OsString] {
+        self.launch.as_ref().map_or(&[], |(_, told)| told)
+    }
+
     /// The user that its processes run under, where that is another.
     pub(super) fn user(&self) -> Option<u32> {
         self.user
@@ -212,6 +220,16 @@ impl Isolation {
     /// Lets the environment read a directory that stays the control plane's.
     pub(super) fn admit(&self, path: &Path) -> io::Result<()> {
         self.user.map_or(Ok(()), |user| chown(path, Some(0), Some(user)))
+    }
+}
+
+/// Where a path leads, also where nothing is there yet.
+fn real(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    match (fs::canonicalize(&path), path.parent(), path.file_name()) {
+        (Ok(real), ..) => real,
+        (Err(_), Some(above), Some(name)) => real(above).join(name),
+        (Err(_), ..) => path,
     }
 }
 

@@ -25,11 +25,18 @@ pub(super) struct Proven {
     pub(super) keeps_ports: bool,
     /// What it can read although it is kept.
     pub(super) readable: Vec<PathBuf>,
+    /// Why nothing could be tried.
+    pub(super) trouble: Option<String>,
 }
 
 impl Proven {
     /// What is lacking, for people.
     pub(super) fn but(&self, is_landlock: bool) -> Vec<String> {
+        if let Some(why) = &self.trouble {
+            return vec![format!(
+                "programs can gain rights and take ports, because they cannot be confined: {why}"
+            )];
+        }
         let mut but = Vec::new();
         if !self.has_own_temporary {
             let shared = if is_landlock { "/dev/shm" } else { "/tmp, /var/tmp and /dev/shm" };
@@ -79,6 +86,7 @@ impl Apart {
         Ok(Proven {
             has_own_temporary: said.lines().any(|line| line == "own"),
             keeps_ports: confining::confines_ports(),
+            trouble: None,
             readable: said
                 .lines()
                 .filter_map(|line| line.strip_prefix("reads "))

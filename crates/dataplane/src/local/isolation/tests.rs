@@ -56,9 +56,19 @@ fn every_program_of_an_environment_is_started_by_the_launcher() {
 }
 
 #[test]
+fn what_is_kept_is_known_by_where_it_really_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(directory.path()).unwrap();
+    fs::create_dir(root.join("data")).unwrap();
+    std::os::unix::fs::symlink("data", root.join("link")).unwrap();
+    assert_eq!(real(&root.join("link")), root.join("data"));
+    assert_eq!(real(&root.join("link/objects/more")), root.join("data/objects/more"), "nothing is there yet");
+}
+
+#[test]
 fn what_is_said_at_the_start_names_what_is_lacking() {
     let says = |mode: Mode, proven: Proven| Apart { mode, launcher: None, proven }.describe();
-    let all = Proven { has_own_temporary: true, keeps_ports: true, readable: Vec::new() };
+    let all = Proven { has_own_temporary: true, keeps_ports: true, readable: Vec::new(), trouble: None };
     let users = Mode::Users { first: 1 };
     let plain = "environments are kept apart: each runs under a user of its own";
     assert_eq!(says(users.clone(), all.clone()), plain);
@@ -70,6 +80,8 @@ fn what_is_said_at_the_start_names_what_is_lacking() {
     );
     let shared = says(Mode::Landlock, Proven { has_own_temporary: false, ..all.clone() });
     assert!(shared.contains("they share /dev/shm"), "{shared}");
+    let unconfined = Proven { trouble: Some("no such program".into()), ..all.clone() };
+    assert!(says(Mode::Users { first: 1 }, unconfined).contains("cannot be confined: no such program"));
     assert!(says(Mode::Trusted("no".into()), all).contains("NOT kept apart"));
 }
 

@@ -104,7 +104,8 @@ impl Keeper {
         if let Err(error) = self.plane.cgroups.join(self.id, process.identity.pid) {
             tracing::warn!(id = %self.id, component = program.name, %error, "a process is not within its bounds");
         }
-        let fingerprint = program.fingerprint(&self.plane.key(self.id, "fingerprint"));
+        let fingerprint =
+            program.fingerprint(&self.plane.key(self.id, "fingerprint"), self.isolation.bounds());
         let started = Started {
             identity: process.identity.clone(),
             fingerprint: fingerprint.clone(),

@@ -319,3 +319,14 @@ fn keys_differ_by_purpose_and_are_long_enough() {
     assert!(keys.door.reveal().len() >= 64 && keys.session.reveal().len() >= 64);
     assert_ne!(keys.door, keys.session);
 }
+
+#[test]
+fn no_key_of_one_environment_is_of_any_use_at_another() {
+    let keys = |id: u32| {
+        let keys =
+            EnvironmentKeys::new(|purpose| hidden(&format!("{purpose} of {id}, which is long enough")));
+        [keys.fernet, keys.door, keys.session].map(|key| key.reveal().to_owned())
+    };
+    let all: BTreeSet<String> = keys(1).into_iter().chain(keys(2)).collect();
+    assert_eq!(all.len(), 6, "{all:?}");
+}
