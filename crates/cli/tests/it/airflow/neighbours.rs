@@ -68,7 +68,7 @@ pub(super) fn an_environment_keeps_to_itself(world: &World, neighbour: &Environm
     world.deploy(&attacker, &dag(&[world.program().address.port() + 1, 18_999], &doors));
     world.run_to_the_end(&attacker);
     for (said, times) in
-        [("own signed 200", 1), ("own bare 401", 1), ("other signed 401", 1), ("other bare 401", 1)]
+        [("own signed 200", 1), ("own bare 401", 1), ("other signed 403", 1), ("other bare 401", 1)]
     {
         world.wait_for_lines(&attacker, &format!("\"{said}\""), times);
     }
