@@ -3,7 +3,10 @@
 
 #[cfg(target_os = "linux")]
 mod authors;
+#[cfg(target_os = "linux")]
+mod connections;
 mod forgeries;
+mod rights;
 mod smuggling;
 
 /// How often to repeat an attack: `quick` in the tests, `full` in `cargo xtask attack`.
