@@ -61,7 +61,7 @@ pub(crate) struct Serve {
     environments_domain: Option<String>,
     /// Ports for environments without a host name, such as 18000-18999, on the listen address; for a console on a
     /// loopback address, on another one.
-    #[arg(long, env = "PODIUM_ENVIRONMENT_PORTS", default_value = "18000-18999", value_parser = ports)]
+    #[arg(long, env = "PODIUM_ENVIRONMENT_PORTS", default_value = "18000-18999", value_parser = data_plane::ports)]
     environment_ports: RangeInclusive<u16>,
     /// Let browsers sign in although the public URL is neither encrypted nor on this machine.
     #[arg(long, env = "PODIUM_ALLOW_INSECURE_SIGN_IN", value_parser = clap::builder::BoolishValueParser::new())]
@@ -159,14 +159,6 @@ fn domain(text: &str) -> Result<String, String> {
     }
 }
 
-fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    match (first.trim().parse::<u16>(), last.trim().parse::<u16>()) {
-        (Ok(first), Ok(last)) if first > 0 && first <= last => Ok(first..=last),
-        _ => Err("give two ports such as 18000-18999, the lower one first".into()),
-    }
-}
-
 impl Serve {
     pub(crate) async fn run(self) -> Result<(), String> {
         let log = Log::start(&self.log, self.log_format)?;
@@ -184,7 +176,7 @@ impl Serve {
         podium_http::check(&settings)?;
         self.data_plane.check().await?;
         let app = self.installation.open(self.config(address)?).await?;
-        let plane = self.data_plane.open(&app, &self.installation.data_dir)?;
+        let plane = self.data_plane.open(&app, &self.installation.data_dir, self.tls_key.clone())?;
         joining::join(&app, &plane, &self.installation, self.node_name.clone()).await?;
         let loops = Loops::new(&app, &plane, self.loops()).start();
         let background = [

@@ -2,6 +2,8 @@
 //! `cargo xtask attack` runs them at full strength. Every attack is bounded, stays on loopback and ends by itself.
 
 #[cfg(target_os = "linux")]
+mod authors;
+#[cfg(target_os = "linux")]
 mod bounds;
 #[cfg(target_os = "linux")]
 mod connections;

@@ -35,7 +35,7 @@ fn archive(version: &str) -> Vec<u8> {
 
 fn place(directory: &Path) -> Place {
     let place = Place { root: directory.to_owned() };
-    place.make(&super::super::isolation::Isolation::None).unwrap();
+    place.make(&super::super::isolation::Isolation::NONE).unwrap();
     place
 }
 
