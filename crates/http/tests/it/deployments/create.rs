@@ -198,7 +198,7 @@ on_both_engines! {
         let unknown = create(&app, workspace, json!({ "platformRuntimeVersion": "1.0" })).await;
         assert_eq!(
             unknown.refused(400),
-            "`platformRuntimeVersion` is not a runtime that there is; the newest stable one is 3.3.2"
+            "platformRuntimeVersion is not a runtime that there is; the newest stable one is 3.3.2"
         );
     }
 
