@@ -34,6 +34,7 @@ impl Server {
             Page::Metrics => self.numbers(parts, (address, peer), request_id).await,
             Page::Docs => pages::docs(),
             Page::DocsScript => pages::docs_script(),
+            Page::AuthTypes => pages::auth_types(),
             Page::AcceptInvite => pages::accept_invite(),
             Page::Home => pages::redirect("/docs"),
         }
