@@ -9,12 +9,12 @@ use podium_api::deployments::{
 use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize};
 use podium_api::{Id, Timestamp};
 
-use super::spec::{Hibernation, RemoteExecution, Spec};
+use super::spec::{Hibernation, Spec};
 use super::variables::Seals;
-use super::{hibernation, queues, resources, variables};
+use super::{elsewhere, hibernation, queues, resources, variables};
 use crate::names::{self, Name};
 use crate::refusal::{Fields, Refusal, Result};
-use crate::{allowed_ip_address_ranges, emails, options};
+use crate::{emails, options};
 
 const MAX_NAME: usize = 500;
 
@@ -350,7 +350,8 @@ fn remote_execution(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &
         }
         let stored = spec.remote_execution.take();
         let was_enabled = stored.is_some();
-        spec.remote_execution = remote.enabled.then(|| elsewhere(remote, stored.unwrap_or_default(), fields));
+        spec.remote_execution =
+            remote.enabled.then(|| elsewhere::check(remote, stored.unwrap_or_default(), fields));
         match (was_enabled, remote.enabled) {
             // Nothing of what runs tasks here is had any more, but for what the request says.
             (false, true) => {
@@ -363,30 +364,6 @@ fn remote_execution(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &
     }
     if spec.remote_execution.is_some() && spec.executor != Executor::Platform {
         fields.push("executor", "contradiction", "must be PLATFORM where `remoteExecution` is enabled");
-    }
-}
-
-/// Remote execution after a request; what it leaves out stays.
-fn elsewhere(
-    asked: &DeploymentRemoteExecutionRequest,
-    stored: RemoteExecution,
-    fields: &mut Fields,
-) -> RemoteExecution {
-    let allowed = asked.allowed_ip_address_ranges.as_ref().map(|ranges| {
-        let ranges = ranges.iter().enumerate().filter_map(|(index, range)| {
-            let path = format!("remoteExecution.allowedIpAddressRanges[{index}]");
-            fields.take(allowed_ip_address_ranges::range(&path, range))
-        });
-        ranges.map(|range| range.to_string()).collect()
-    });
-    let text = |asked: &Option<String>, stored: Option<String>| match asked {
-        Some(text) => Some(text.clone()).filter(|text| !text.is_empty()),
-        None => stored,
-    };
-    RemoteExecution {
-        allowed_ip_address_ranges: allowed.unwrap_or(stored.allowed_ip_address_ranges),
-        task_log_bucket: text(&asked.task_log_bucket, stored.task_log_bucket),
-        task_log_url_pattern: text(&asked.task_log_url_pattern, stored.task_log_url_pattern),
     }
 }
 

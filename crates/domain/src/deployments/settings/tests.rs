@@ -4,7 +4,7 @@ use podium_api::enums::{Executor, SchedulerSize};
 use serde_json::{Value, json};
 
 use super::super::cast::*;
-use super::super::spec::{Release, Spec};
+use super::super::spec::{Release, RemoteExecution, Spec};
 use super::*;
 use crate::cast::w1;
 
