@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::error::counted;
 use crate::{FieldError, Id, Timestamp};
 
 /// The largest integer that every JSON reader keeps exactly.
@@ -206,14 +207,12 @@ impl Check {
                     let message = if min == 1 {
                         "must not be empty".into()
                     } else {
-                        format!("must have at least {min} characters")
+                        format!("must have at least {}", counted(min, "character"))
                     };
                     wrong("minLength", message);
                 } else if max.is_some_and(|max| length > max) {
-                    wrong(
-                        "maxLength",
-                        format!("must have at most {} characters, has {length}", max.unwrap_or_default()),
-                    );
+                    let most = counted(max.unwrap_or_default(), "character");
+                    wrong("maxLength", format!("must have at most {most}, has {length}"));
                 } else if let (Format::Line, Some(c)) = (format, crate::text::hidden(text)) {
                     wrong("format", crate::text::complaint(c));
                 } else if *format == Format::Id && text.parse::<Id>().is_err() {
@@ -235,12 +234,11 @@ impl Check {
             (Self::List { items, min, max, may_be_empty }, Value::Array(list)) => {
                 let length = list.len() as u64;
                 if min.is_some_and(|min| length < min) && !(*may_be_empty && length == 0) {
-                    wrong("minItems", format!("must have at least {} items", min.unwrap_or_default()));
+                    let least = counted(min.unwrap_or_default(), "item");
+                    wrong("minItems", format!("must have at least {least}"));
                 } else if max.is_some_and(|max| length > max) {
-                    wrong(
-                        "maxItems",
-                        format!("must have at most {} items, has {length}", max.unwrap_or_default()),
-                    );
+                    let most = counted(max.unwrap_or_default(), "item");
+                    wrong("maxItems", format!("must have at most {most}, has {length}"));
                 } else {
                     for (index, item) in list.iter_mut().enumerate() {
                         items.visit(item, &format!("{path}[{index}]"), errors);

@@ -38,7 +38,7 @@ pub mod uploads;
 pub mod users;
 pub mod workspaces;
 
-pub use error::{ErrorBody, FieldError};
+pub use error::{ErrorBody, FieldError, counted};
 pub use id::{Id, NotAnId};
 pub use operation::{Access, Method, Nothing, Operation, Spec};
 pub use patch::Patch;

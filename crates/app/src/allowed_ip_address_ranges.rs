@@ -83,7 +83,7 @@ pub async fn bulk_delete(
         for (index, id) in ids.iter().enumerate() {
             let field = format!("allowedIpAddressRangeIds[{index}]");
             if !found.contains(id) {
-                fields.push(field, "notFound", "there is no such allowed address range");
+                fields.push(field, "notFound", "names no allowed address range");
             } else if ids[..index].contains(id) {
                 fields.push(field, "duplicate", "is listed twice");
             }

@@ -161,9 +161,10 @@ fn membership(team: Team) -> UserTeamMembership {
         description: team.description,
         is_idp_managed: team.is_idp_managed,
         organization_role: team.organization_role,
-        workspace_roles: team.workspace_roles,
-        deployment_roles: team.deployment_roles,
-        dag_roles: team.dag_roles,
+        // A team has no lists that are empty, and a membership has.
+        workspace_roles: Some(team.workspace_roles.unwrap_or_default()),
+        deployment_roles: Some(team.deployment_roles.unwrap_or_default()),
+        dag_roles: Some(team.dag_roles.unwrap_or_default()),
         roles_count: team.roles_count,
     }
 }

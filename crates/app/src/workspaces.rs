@@ -206,6 +206,6 @@ fn check_cluster(tx: &Tx, scope: &Scope, workspace: &Workspace) -> Result<()> {
         return Ok(());
     }
     // One answer for both, so that nobody learns of a cluster that it may not see.
-    let message = "there is no such cluster, or it does not take this workspace";
+    let message = "names no cluster, or one that does not take this workspace";
     Err(Refusal::field("defaultClusterId", "notFound", message).into())
 }

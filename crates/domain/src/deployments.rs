@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod cast;
+mod elsewhere;
 pub mod hibernation;
 pub mod namespaces;
 pub mod place;

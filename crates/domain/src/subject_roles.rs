@@ -81,10 +81,15 @@ fn shown(grants: &[Grant], is_shown: impl Fn(&On) -> bool) -> SubjectRoles {
     workspaces.sort_by_key(|entry| entry.workspace_id);
     SubjectRoles {
         organization_role,
-        workspace_roles: Some(workspaces),
-        deployment_roles: Some(deployments),
-        dag_roles: Some(dags),
+        workspace_roles: unless_empty(workspaces),
+        deployment_roles: unless_empty(deployments),
+        dag_roles: unless_empty(dags),
     }
+}
+
+/// Clients take the presence of a list of roles as a statement, and an empty one as another than none.
+fn unless_empty<T>(list: Vec<T>) -> Option<Vec<T>> {
+    Some(list).filter(|list| !list.is_empty())
 }
 
 #[cfg(test)]
@@ -159,18 +164,15 @@ mod tests {
             let roles = managed_by(&holder(viewer), SubjectKind::User, &held());
             assert_eq!(roles.organization_role.as_deref(), Some("ORGANIZATION_MEMBER"), "{viewer}");
             assert_eq!(workspaces(&roles), in_workspaces, "{viewer}");
-            assert_eq!(roles.deployment_roles.unwrap().len(), on_deployments, "{viewer}");
-            assert_eq!(roles.dag_roles.unwrap().len(), on_dags, "{viewer}");
+            assert_eq!(roles.deployment_roles.iter().flatten().count(), on_deployments, "{viewer}");
+            assert_eq!(roles.dag_roles.iter().flatten().count(), on_dags, "{viewer}");
         }
     }
 
     #[test]
-    fn lists_are_there_even_when_empty() {
+    fn lists_without_entries_are_absent() {
         let roles = all(&[]);
         assert_eq!(roles.organization_role, None);
-        assert_eq!(
-            (roles.workspace_roles, roles.deployment_roles, roles.dag_roles),
-            (Some(vec![]), Some(vec![]), Some(vec![]))
-        );
+        assert_eq!((roles.workspace_roles, roles.deployment_roles, roles.dag_roles), (None, None, None));
     }
 }

@@ -19,6 +19,7 @@ pub(crate) struct Assets {
     pub(crate) openapi: Asset,
     docs: OnceLock<Asset>,
     docs_script: OnceLock<Asset>,
+    auth_types: OnceLock<Asset>,
     accept_invite: OnceLock<Asset>,
 }
 
@@ -28,6 +29,7 @@ impl Assets {
             openapi: Asset::of(pages::json(openapi)),
             docs: OnceLock::new(),
             docs_script: OnceLock::new(),
+            auth_types: OnceLock::new(),
             accept_invite: OnceLock::new(),
         }
     }
@@ -40,6 +42,11 @@ impl Assets {
     /// Its script.
     pub(crate) fn docs_script(&self) -> &Asset {
         self.docs_script.get_or_init(|| Asset::of(pages::docs_script()))
+    }
+
+    /// The catalogue of auth types of connections.
+    pub(crate) fn auth_types(&self) -> &Asset {
+        self.auth_types.get_or_init(|| Asset::of(pages::auth_types()))
     }
 
     /// Where the link of an invite leads.

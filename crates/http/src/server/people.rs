@@ -34,6 +34,7 @@ impl Server {
             Page::Metrics => self.numbers(parts, (address, peer), request_id).await,
             Page::Docs => shared.assets.docs().answer(&parts.headers).await,
             Page::DocsScript => shared.assets.docs_script().answer(&parts.headers).await,
+            Page::AuthTypes => shared.assets.auth_types().answer(&parts.headers).await,
             Page::AcceptInvite => shared.assets.accept_invite().answer(&parts.headers).await,
             Page::Home => pages::redirect("/docs"),
         }

@@ -215,6 +215,7 @@ fn the_head_of_every_answer_can_be_asked_for() {
             "/openapi.json".into(),
             "/docs".into(),
             "/docs/reference.js".into(),
+            "/docs/connection-auth-types.json".into(),
             "/.well-known/jwks.json".into(),
             "/healthz".into(),
             "/readyz".into(),
