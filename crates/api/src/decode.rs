@@ -58,7 +58,12 @@ pub enum Format {
     Time,
     /// Anything, and never to be shown again.
     Secret,
+    /// Visible characters in one line: what a string is unless something else is said of it.
+    Line,
 }
+
+/// Fields that hold text of several lines, or that are compared with such text.
+const LONG_TEXTS: &[&str] = &["description", "text", "searchText"];
 
 /// A field of an object.
 #[derive(Debug)]
@@ -108,7 +113,7 @@ impl Check {
                     Some("cuid") => Format::Id,
                     Some("date-time") => Format::Time,
                     Some("password") => Format::Secret,
-                    _ => Format::Any,
+                    _ => Format::Line,
                 },
             },
             Some("integer") => {
@@ -209,6 +214,8 @@ impl Check {
                         "maxLength",
                         format!("must have at most {} characters, has {length}", max.unwrap_or_default()),
                     );
+                } else if let (Format::Line, Some(c)) = (format, crate::text::hidden(text)) {
+                    wrong("format", crate::text::complaint(c));
                 } else if *format == Format::Id && text.parse::<Id>().is_err() {
                     wrong("format", "must be an id: 25 characters, `c` and 24 of 0-9 and a-z".into());
                 } else if *format == Format::Time && Timestamp::parse(text).is_none() {
@@ -248,7 +255,11 @@ impl Check {
             (Self::Map(values), Value::Object(object)) => {
                 object.retain(|_, value| !value.is_null());
                 for (name, value) in object {
-                    values.visit(value, &format!("{path}.{name}"), errors);
+                    let path = format!("{path}.{name}");
+                    if let Some(c) = crate::text::hidden(name) {
+                        errors.push(FieldError::new(&path, "format", crate::text::complaint(c)));
+                    }
+                    values.visit(value, &path, errors);
                 }
             }
             (Self::Union { tag, variants }, Value::Object(object)) => {
@@ -318,7 +329,12 @@ impl Check {
 fn fields(schema: &Value, schemas: &Map<String, Value>) -> Vec<Field> {
     let required = schema["required"].as_array();
     let field = |(name, schema): (&String, &Value)| {
-        let (check, clearable) = Check::compile_field(schema, schemas);
+        let (mut check, clearable) = Check::compile_field(schema, schemas);
+        if let Check::Text { format: format @ Format::Line, .. } = &mut check
+            && LONG_TEXTS.contains(&name.as_str())
+        {
+            *format = Format::Any;
+        }
         let required = required.is_some_and(|names| names.iter().any(|n| n == name));
         Field { name: name.clone(), required, clearable, check }
     };

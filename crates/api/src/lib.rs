@@ -30,6 +30,7 @@ mod reply;
 pub mod roles;
 pub mod subjects;
 pub mod teams;
+pub mod text;
 mod time;
 pub mod tokens;
 pub mod union;

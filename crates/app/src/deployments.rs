@@ -18,9 +18,9 @@ use podium_api::{Id, Many, Nothing, One};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::place::{self, Place, Surroundings};
 use podium_domain::deployments::{
-    self as rules, Facts, Means, NodePool, Placed, Running, Secret, Wanted, namespaces,
+    self as rules, Facts, Means, NodePool, Placed, Running, Secret, Wanted, namespaces, transfer,
 };
-use podium_domain::{Permission, Refusal, Scope, Target, names};
+use podium_domain::{Refusal, Scope, Target, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::{Paging, Stamp, clusters, environment_objects, grants, organizations, tokens, workspaces};
 
@@ -33,7 +33,6 @@ pub use variables::open_variables;
 const SHORT_PAGE: u32 = 100;
 /// How many names in the data plane are tried before a collision is given up on.
 const NAMESPACES: usize = 8;
-const CREATE: Permission = Permission::known("workspace.deployments.create");
 
 /// Lists the deployments that the caller may see.
 pub async fn list(
@@ -133,14 +132,15 @@ pub async fn update(
     call: Call<OfDeployment, Nothing, OneOf<UpdateDeploymentRequest>>,
 ) -> Result<One<Deployment>> {
     let (id, body) = (call.path.deployment_id, call.body.0);
-    cx.mutate(move |cx, tx| {
-        let moves = cx.scope().target() != Target::Deployment { id, workspace_id: body.workspace_id };
+    let to = body.workspace_id;
+    let moves = cx.scope().target() != Target::Deployment { id, workspace_id: to };
+    let update = move |cx: &Cx<Scope>, tx: &Tx| {
         if moves {
             cx.rights_change(tx)?;
         }
         let stored = find(tx, cx.scope(), id)?;
         if moves {
-            cx.require(CREATE, Target::Workspace(body.workspace_id))?;
+            transfer::may_move(cx.grants(), id, stored.workspace_id, to)?;
         }
         cx.expect_version(stored.stamp.version)?;
         let cluster = match stored.cluster_id {
@@ -159,14 +159,14 @@ pub async fn update(
         deployments::update(tx, &row, &name.key).or_taken(|| taken(&row.name))?;
         cx.changed(tx, deployments::KIND, id, row.stamp.version)?;
         Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
-    })
-    .await
+    };
+    if moves { cx.change_rights(update).await } else { cx.mutate(update).await }
 }
 
 /// Deletes a deployment with everything that belongs to it; the data plane is cleaned up after.
 pub async fn delete(cx: Cx<Scope>, call: Call<OfDeployment, Nothing, Nothing>) -> Result<Nothing> {
     let id = call.path.deployment_id;
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         // Nobody is given a role on it from here on.
         organizations::lock(tx, cx.scope())?;
         let row = find(tx, cx.scope(), id)?;

@@ -127,7 +127,7 @@ pub async fn update(
 /// Deletes an empty workspace, with its tokens, roles and environment objects.
 pub async fn delete(cx: Cx<Scope>, call: Call<OfWorkspace, Nothing, Nothing>) -> Result<Nothing> {
     let id = call.path.workspace_id;
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let One { version, .. } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;

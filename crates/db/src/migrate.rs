@@ -19,6 +19,24 @@ pub struct Migration {
 }
 
 impl Migration {
+    /// The migration of a file such as `0012_name`.
+    ///
+    /// # Panics
+    /// On a name that is not four digits, `_` and the rest; for constants that is an error of the compiler.
+    #[must_use]
+    pub const fn of_file(file: &'static str, sqlite: &'static str, postgres: &'static str) -> Self {
+        let (digits, rest) = file.as_bytes().split_at(4);
+        let mut version = 0;
+        let mut place = 0;
+        while place < digits.len() {
+            assert!(digits[place].is_ascii_digit(), "a migration begins with four digits");
+            version = version * 10 + (digits[place] - b'0') as u32;
+            place += 1;
+        }
+        assert!(rest[0] == b'_', "`_` stands between the digits and the name of a migration");
+        Self { version, name: file.split_at(5).1, sqlite, postgres }
+    }
+
     fn script(&self, engine: Engine) -> &'static str {
         match engine {
             Engine::Sqlite => self.sqlite,
@@ -98,6 +116,14 @@ fn fingerprint(script: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::Migration;
+
+    #[test]
+    fn a_file_says_its_place_and_its_name() {
+        const TWELFTH: Migration = Migration::of_file("0012_more_rows", "", "");
+        assert_eq!((TWELFTH.version, TWELFTH.name), (12, "more_rows"));
+    }
+
     #[test]
     fn fingerprints_are_fnv_1a() {
         assert_eq!(super::fingerprint(""), "cbf29ce484222325");

@@ -10,6 +10,7 @@ pub mod queues;
 mod resources;
 pub mod settings;
 pub mod spec;
+pub mod transfer;
 pub mod variables;
 
 pub use plan::plan;

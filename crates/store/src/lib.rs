@@ -44,27 +44,26 @@ pub use stamp::Stamp;
 use podium_db::{Migration, Sql};
 
 macro_rules! migration {
-    ($version:literal, $name:literal) => {
-        Migration {
-            version: $version,
-            name: $name,
-            sqlite: include_str!(concat!("../../../migrations/sqlite/000", $version, "_", $name, ".sql")),
-            postgres: include_str!(concat!("../../../migrations/postgres/000", $version, "_", $name, ".sql")),
-        }
+    ($file:literal) => {
+        Migration::of_file(
+            $file,
+            include_str!(concat!("../../../migrations/sqlite/", $file, ".sql")),
+            include_str!(concat!("../../../migrations/postgres/", $file, ".sql")),
+        )
     };
 }
 
 /// The migrations, oldest first.
 pub const MIGRATIONS: &[Migration] = &[
-    migration!(1, "identity"),
-    migration!(2, "deployments"),
-    migration!(3, "clusters"),
-    migration!(4, "deploys"),
-    migration!(5, "environment_objects"),
-    migration!(6, "front_door"),
-    migration!(7, "row_estimates"),
-    migration!(8, "sessions"),
-    migration!(9, "nodes"),
+    migration!("0001_identity"),
+    migration!("0002_deployments"),
+    migration!("0003_clusters"),
+    migration!("0004_deploys"),
+    migration!("0005_environment_objects"),
+    migration!("0006_front_door"),
+    migration!("0007_row_estimates"),
+    migration!("0008_sessions"),
+    migration!("0009_nodes"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all.

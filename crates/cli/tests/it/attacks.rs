@@ -4,6 +4,7 @@
 #[cfg(target_os = "linux")]
 mod connections;
 mod forgeries;
+mod rights;
 mod smuggling;
 
 /// How often to repeat an attack: `quick` in the tests, `full` in `cargo xtask attack`.

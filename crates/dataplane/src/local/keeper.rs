@@ -189,12 +189,8 @@ impl Keeper {
             return;
         }
         let Services { logs, clock, .. } = &self.plane.services;
-        match Tail::new(self.id, &self.place, Arc::clone(logs), Arc::clone(clock)) {
-            Ok(tail) => self.tail = Some(tokio::spawn(tail.run())),
-            Err(error) => {
-                tracing::error!(id = %self.id, %error, "the logs of an environment are not followed");
-            }
-        }
+        let following = Tail::follow(self.id, self.place.clone(), Arc::clone(logs), Arc::clone(clock));
+        self.tail = Some(tokio::spawn(following));
     }
 
     /// Brings an environment to what is wanted, and keeps it there until something else is.

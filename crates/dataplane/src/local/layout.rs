@@ -267,7 +267,8 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()
         file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.sync_data()?;
     }
-    fs::rename(&draft, path)
+    fs::rename(&draft, path)?;
+    path.parent().map_or(Ok(()), |directory| fs::File::open(directory)?.sync_all())
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
-//! How far each file of logs was read, so that after any end nothing is read twice and nothing is left out.
+//! How far each file of logs was read. Nothing is left out after a crash; what the log store took just before a crash of
+//! the machine, or while this journal could not be written, may be read twice.
 //!
-//! A journal: sixteen bytes for each step, the file and the offset. It is written anew when it is opened.
+//! A journal: sixteen bytes for each step, the file and the offset. It is written anew when it is opened, and after a
+//! write that failed: what such a write left behind is unknown.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{SHA256, digest};
 
@@ -15,7 +17,9 @@ const RECORD: usize = 16;
 
 /// The offsets of an environment's files.
 pub(super) struct Offsets {
-    journal: File,
+    path: PathBuf,
+    /// Nothing after a failed write.
+    journal: Option<File>,
     known: HashMap<u64, u64>,
 }
 
@@ -29,11 +33,9 @@ impl Offsets {
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
         // A torn record at the end was never acted upon.
         let records = bytes.chunks_exact(RECORD).map(|record| (number(&record[..8]), number(&record[8..])));
-        let known: HashMap<u64, u64> = records.collect();
-        let mut whole = Vec::with_capacity(known.len() * RECORD);
-        known.iter().for_each(|(file, offset)| whole.extend(record(*file, *offset)));
-        write_whole(path, &whole, 0o600)?;
-        Ok(Self { journal: OpenOptions::new().append(true).open(path)?, known })
+        let mut offsets = Self { path: path.to_owned(), journal: None, known: records.collect() };
+        offsets.rewrite()?;
+        Ok(offsets)
     }
 
     /// How far a file was read.
@@ -41,11 +43,20 @@ impl Offsets {
         self.known.get(&file).copied().unwrap_or(0)
     }
 
-    /// Remembers how far files were read.
+    /// Remembers how far files were read. Where that cannot be written it is known until the process ends, and written
+    /// with the next step.
     pub(super) fn advance(&mut self, steps: &[(u64, u64)]) -> io::Result<()> {
-        let bytes: Vec<u8> = steps.iter().flat_map(|(file, offset)| record(*file, *offset)).collect();
-        self.journal.write_all(&bytes)?;
         self.known.extend(steps.iter().copied());
+        let Some(journal) = &mut self.journal else { return self.rewrite() };
+        let bytes: Vec<u8> = steps.iter().flat_map(|(file, offset)| record(*file, *offset)).collect();
+        journal.write_all(&bytes).inspect_err(|_| self.journal = None)
+    }
+
+    /// Writes everything that is known to a new journal.
+    fn rewrite(&mut self) -> io::Result<()> {
+        let whole: Vec<u8> = self.known.iter().flat_map(|(file, offset)| record(*file, *offset)).collect();
+        write_whole(&self.path, &whole, 0o600)?;
+        self.journal = Some(OpenOptions::new().append(true).open(&self.path)?);
         Ok(())
     }
 }
@@ -79,5 +90,18 @@ mod tests {
         let offsets = Offsets::open(&path).unwrap();
         assert_eq!((offsets.of(one), offsets.of(two), offsets.of(3)), (9, 7, 0));
         assert_eq!(fs::metadata(&path).unwrap().len(), 32);
+    }
+
+    #[test]
+    fn a_write_that_fails_is_made_up_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("offsets");
+        let mut offsets = Offsets::open(&path).unwrap();
+        offsets.journal = Some(OpenOptions::new().write(true).open("/dev/full").unwrap());
+        offsets.advance(&[(1, 5)]).unwrap_err();
+        assert_eq!(offsets.of(1), 5, "it is not read again");
+        offsets.advance(&[(2, 7)]).unwrap();
+        let offsets = Offsets::open(&path).unwrap();
+        assert_eq!((offsets.of(1), offsets.of(2)), (5, 7));
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use podium_api::Id;
+use tokio::task::JoinSet;
 
 use self::scan::{Chunk, Scanner, Writer};
 use super::components;
@@ -21,6 +22,8 @@ use crate::simulated::Clock;
 
 /// How often files are looked at.
 const PACE: Duration = Duration::from_secs(1);
+/// The longest wait before following is tried again; the first is as short as [`PACE`].
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Follows the logs of one environment.
 pub(super) struct Tail {
@@ -31,31 +34,54 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    pub(super) fn new(id: Id, place: &Place, logs: Arc<dyn Logs>, clock: Clock) -> std::io::Result<Self> {
+    fn new(id: Id, place: &Place, logs: Arc<dyn Logs>, clock: Clock) -> std::io::Result<Self> {
         let scanner = Scanner::new(place.logs(), place.task_logs(), Offsets::open(&place.offsets())?);
         Ok(Self { id, logs, clock, scanner })
     }
 
-    /// Follows until it is dropped. Being dropped anywhere loses nothing: what was not remembered is read again.
-    pub(super) async fn run(mut self) {
+    /// Follows the logs of an environment until it is dropped, whatever happens on the way. Being dropped anywhere loses
+    /// nothing: what was not remembered is read again.
+    pub(super) async fn follow(id: Id, place: Place, logs: Arc<dyn Logs>, clock: Clock) {
+        let mut wait = PACE;
         loop {
-            let Some((tail, is_all)) = self.step().await else { return };
-            self = tail;
+            // A task of its own survives a panic of what it does, and ends with this one.
+            let mut follower = JoinSet::new();
+            match Self::new(id, &place, Arc::clone(&logs), Arc::clone(&clock)) {
+                Ok(tail) => drop(follower.spawn(tail.run())),
+                Err(error) => {
+                    tracing::error!(%id, %error, "the logs of an environment cannot be followed yet");
+                }
+            }
+            if let Some(Err(error)) = follower.join_next().await {
+                tracing::error!(%id, %error, "following the logs of an environment is started again");
+            }
+            tokio::time::sleep(wait).await;
+            wait = LONGEST_WAIT.min(wait * 2);
+        }
+    }
+
+    async fn run(mut self) {
+        loop {
+            let is_all;
+            (self, is_all) = self.step().await;
             if is_all {
                 tokio::time::sleep(PACE).await;
             }
         }
     }
 
-    /// Takes what is new; tells whether that was all. Nothing where reading cannot go on.
-    pub(super) async fn step(self) -> Option<(Self, bool)> {
+    /// Takes what is new; tells whether that was all.
+    async fn step(self) -> (Self, bool) {
         let Self { id, logs, clock, mut scanner } = self;
         let now = (clock)();
         let scanned = tokio::task::spawn_blocking(move || {
             let found = scanner.scan();
             (scanner, found)
         });
-        let (mut scanner, (chunks, is_all)) = scanned.await.ok()?;
+        let (mut scanner, (chunks, is_all)) = match scanned.await {
+            Ok(scanned) => scanned,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        };
         let mut lines = Vec::new();
         let mut steps = Vec::new();
         for chunk in chunks {
@@ -65,14 +91,14 @@ impl Tail {
         if !steps.is_empty() {
             if let Err(fault) = logs.append(lines).await {
                 tracing::warn!(%id, %fault, "lines of an environment are not in the log store yet");
-                return Some((Self { id, logs, clock, scanner }, true));
+                return (Self { id, logs, clock, scanner }, true);
             }
             if let Err(error) = scanner.remember(&steps) {
-                tracing::error!(%id, %error, "how far logs were read cannot be remembered: they are not followed");
-                return None;
+                tracing::error!(%id, %error, "how far logs were read cannot be written down yet");
+                return (Self { id, logs, clock, scanner }, true);
             }
         }
-        Some((Self { id, logs, clock, scanner }, is_all))
+        (Self { id, logs, clock, scanner }, is_all)
     }
 }
 

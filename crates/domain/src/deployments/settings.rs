@@ -13,7 +13,7 @@ use super::spec::{Hibernation, RemoteExecution, Secret, Spec};
 use super::{hibernation, queues, resources, variables};
 use crate::names::{self, Name};
 use crate::refusal::{Fields, Refusal, Result};
-use crate::{allowed_ip_address_ranges, emails, options};
+use crate::{allowed_ip_address_ranges, emails, options, urls};
 
 const MAX_NAME: usize = 500;
 
@@ -366,6 +366,11 @@ fn elsewhere(
         Some(text) => Some(text.clone()).filter(|text| !text.is_empty()),
         None => stored,
     };
+    let pattern = asked.task_log_url_pattern.as_deref().unwrap_or_default();
+    if !pattern.is_empty() && !urls::is_web(pattern) {
+        let message = "must be a URL of the web, such as https://logs.example.com/{dag_id}/{run_id}";
+        fields.push("remoteExecution.taskLogUrlPattern", "format", message);
+    }
     RemoteExecution {
         allowed_ip_address_ranges: allowed.unwrap_or(stored.allowed_ip_address_ranges),
         task_log_bucket: text(&asked.task_log_bucket, stored.task_log_bucket),

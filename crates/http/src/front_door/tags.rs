@@ -87,7 +87,8 @@ impl FrontDoor {
         }
         introduce(&mut headers, door, NAME, AirflowRole::Viewer, knock.now)?;
         let who = (visitor.deployment.id, visitor.authority.credential.subject_id);
-        let outgoing = Outgoing { method: Method::GET, target, headers, body: body::nothing() };
+        let (body, watch) = (body::nothing(), self.app.watch(&visitor.authority));
+        let outgoing = Outgoing { method: Method::GET, target, headers, body, watch };
         let response = self.upstream.send(who, door, outgoing).await?;
         match response.status() {
             StatusCode::NOT_FOUND => return Ok(Vec::new()),

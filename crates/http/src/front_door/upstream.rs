@@ -14,8 +14,10 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use podium_api::Id;
+use podium_app::authority::Watch;
 use podium_app::shares::{Share, Shares};
 use podium_dataplane::Door;
+use podium_domain::Refusal;
 use quick_cache::sync::Cache;
 
 use crate::body::{self, Body, Broken, Unread, whole};
@@ -53,6 +55,15 @@ pub(super) struct Outgoing {
     pub(super) target: String,
     pub(super) headers: HeaderMap,
     pub(super) body: Unread,
+    /// The caller: what it sends and what it is answered end with its rights.
+    pub(super) watch: Watch,
+}
+
+/// Why a body was not passed on to its end.
+#[derive(Default)]
+struct Ended {
+    was_too_large: AtomicBool,
+    has_lost_rights: AtomicBool,
 }
 
 impl Upstream {
@@ -83,12 +94,12 @@ impl Upstream {
         let uri = uri
             .build()
             .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The path cannot be passed on."))?;
-        let was_too_large = Arc::new(AtomicBool::new(false));
+        let (ended, watch) = (Arc::new(Ended::default()), outgoing.watch);
         // A body that is known to be empty is sent as none, so that the connection can be used again.
         let body = if outgoing.body.is_end_stream() {
             body::nothing()
         } else {
-            bounded(outgoing.body, Arc::clone(&was_too_large))
+            bounded(outgoing.body, watch.clone(), Arc::clone(&ended))
         };
         let mut request = Request::new(body);
         *request.method_mut() = outgoing.method;
@@ -96,7 +107,11 @@ impl Upstream {
         *request.headers_mut() = outgoing.headers;
         let response = match tokio::time::timeout(HEAD, self.client.request(request)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(_)) if was_too_large.load(Ordering::Relaxed) => {
+            Ok(Err(_)) if ended.has_lost_rights.load(Ordering::Relaxed) => {
+                let message = "Your rights have changed while the body arrived: send the request again.";
+                return Err(Refusal::Forbidden(message.into()).into());
+            }
+            Ok(Err(_)) if ended.was_too_large.load(Ordering::Relaxed) => {
                 let message = format!("The body is too large: at most {BODY_LIMIT} bytes are passed on.");
                 return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message));
             }
@@ -114,7 +129,7 @@ impl Upstream {
         let (mut parts, incoming) = response.into_parts();
         parts.extensions.clear();
         parts.extensions.insert(PassedOn);
-        let body = if incoming.is_end_stream() { whole("") } else { held(incoming, running) };
+        let body = if incoming.is_end_stream() { whole("") } else { held(incoming, running, watch) };
         Ok(Response::from_parts(parts, body))
     }
 
@@ -135,28 +150,50 @@ impl Upstream {
     }
 }
 
-/// A request's body that breaks off when it is too large or stands still.
-fn bounded(body: Unread, was_too_large: Arc<AtomicBool>) -> Unread {
-    let frames = stream::try_unfold((body, 0u64), move |(mut body, read)| {
-        let was_too_large = Arc::clone(&was_too_large);
+/// A request's body that breaks off when it is too large, stands still or comes from somebody who has lost rights.
+fn bounded(body: Unread, watch: Watch, ended: Arc<Ended>) -> Unread {
+    let frames = stream::try_unfold((body, watch, 0u64), move |(mut body, mut watch, read)| {
+        let ended = Arc::clone(&ended);
         async move {
-            let Some(bytes) = next(&mut body).await? else { return Ok(None) };
+            let Some(next) = watched(&mut body, &mut watch).await else {
+                ended.has_lost_rights.store(true, Ordering::Relaxed);
+                return Err(lost_rights());
+            };
+            let Some(bytes) = next? else { return Ok(None) };
             let read = read + bytes.len() as u64;
             if read > BODY_LIMIT {
-                was_too_large.store(true, Ordering::Relaxed);
+                ended.was_too_large.store(true, Ordering::Relaxed);
                 return Err(Broken::new("the body is too large"));
             }
-            Ok(Some((Frame::data(bytes), (body, read))))
+            Ok(Some((Frame::data(bytes), (body, watch, read))))
         }
     });
     StreamBody::new(frames).boxed_unsync()
 }
 
 /// An answer's body, which counts as running until it ends.
-fn held(body: Incoming, running: Running) -> Body {
-    body::stream(stream::try_unfold((body, running), |(mut body, running)| async move {
-        Ok(next(&mut body).await?.map(|bytes| (bytes, (body, running))))
+fn held(body: Incoming, running: Running, watch: Watch) -> Body {
+    body::stream(stream::try_unfold((body, watch, running), |(mut body, mut watch, running)| async move {
+        let next = watched(&mut body, &mut watch).await.ok_or_else(lost_rights)?;
+        Ok(next?.map(|bytes| (bytes, (body, watch, running))))
     }))
+}
+
+/// The next piece of a body; `None` once its caller is no longer what it was.
+async fn watched<B>(body: &mut B, watch: &mut Watch) -> Option<Result<Option<Bytes>, Broken>>
+where
+    B: hyper::body::Body<Data = Bytes> + Unpin,
+    B::Error: std::fmt::Display,
+{
+    tokio::select! {
+        biased;
+        () = watch.ended() => None,
+        next = next(body) => Some(next),
+    }
+}
+
+fn lost_rights() -> Broken {
+    Broken::new("the caller's rights have changed")
 }
 
 /// The next piece of a body; trailers are not passed on.

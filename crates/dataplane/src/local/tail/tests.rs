@@ -2,6 +2,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use podium_api::Timestamp;
 
@@ -13,6 +14,7 @@ use crate::{Answer, Fault};
 struct Taken {
     lines: Mutex<Vec<LogLine>>,
     refuses: Mutex<bool>,
+    panics: AtomicBool,
 }
 
 impl Logs for Taken {
@@ -21,6 +23,7 @@ impl Logs for Taken {
             if *self.refuses.lock().unwrap() {
                 return Err(Fault::Failed("the disk is full".into()));
             }
+            assert!(!self.panics.swap(false, Ordering::SeqCst), "the store has a fault");
             self.lines.lock().unwrap().extend(lines);
             Ok(())
         })
@@ -71,15 +74,15 @@ const TASK: &str = "tasks/dag_id=d/run_id=r/task_id=t/attempt=1.log";
 async fn whole_lines_are_taken_once_also_after_a_restart() {
     let bed = Bed::new();
     bed.write("scheduler.log", "one\ntw");
-    let (tail, is_all) = bed.tail().step().await.unwrap();
+    let (tail, is_all) = bed.tail().step().await;
     assert!(is_all);
     assert_eq!(bed.taken(), [pair("scheduler", "one")]);
     bed.write("scheduler.log", "o\nthree\n");
-    let (tail, _) = tail.step().await.unwrap();
+    let (tail, _) = tail.step().await;
     assert_eq!(bed.taken(), [pair("scheduler", "two"), pair("scheduler", "three")]);
     drop(tail);
     bed.write("scheduler.log", "four\n");
-    bed.tail().step().await.unwrap();
+    bed.tail().step().await;
     assert_eq!(bed.taken(), [pair("scheduler", "four")]);
 }
 
@@ -88,17 +91,17 @@ async fn logs_of_tasks_are_found_in_new_and_in_old_runs() {
     let bed = Bed::new();
     bed.write(TASK, "{\"event\":\"hello\",\"level\":\"info\",\"logger\":\"task.stdout\"}\n");
     bed.write("scheduler.log", "{\"event\":\"hello\",\"level\":\"info\",\"logger\":\"task.stdout\"}\n");
-    let (tail, _) = bed.tail().step().await.unwrap();
+    let (tail, _) = bed.tail().step().await;
     assert_eq!(
         bed.taken(),
         [pair("worker", "INFO hello dag_id=d run_id=r task_id=t try_number=1")],
         "and not twice"
     );
     bed.write("tasks/dag_id=d/run_id=r2/task_id=t/map_index=0/attempt=1.log", "mapped\n");
-    let (tail, _) = tail.step().await.unwrap();
+    let (tail, _) = tail.step().await;
     assert_eq!(bed.taken(), [pair("worker", "mapped dag_id=d run_id=r2 task_id=t map_index=0 try_number=1")]);
     bed.write("tasks/dag_id=d/run_id=r/task_id=t/attempt=2.log", "again\n");
-    tail.step().await.unwrap();
+    tail.step().await;
     assert_eq!(bed.taken(), [pair("worker", "again dag_id=d run_id=r task_id=t try_number=2")]);
 }
 
@@ -109,7 +112,7 @@ async fn what_triggers_write_belongs_to_the_attempt_that_waits_for_them() {
     bed.write(&of_task("attempt=1.log.trigger.5.log"), "waiting\n");
     bed.write(&of_task("attempt=2.log.trigger"), "waiting still\n");
     bed.write(&of_task("attempt=3.log.bak"), "something else\n");
-    bed.tail().step().await.unwrap();
+    bed.tail().step().await;
     let mut taken = bed.taken();
     taken.sort();
     let said = |text: &str| pair("worker", &format!("{text} dag_id=d run_id=r task_id=t try_number=1"));
@@ -122,9 +125,24 @@ async fn what_the_store_did_not_take_is_offered_again() {
     let bed = Bed::new();
     bed.write("triggerer.log", "one\n");
     *bed.taken.refuses.lock().unwrap() = true;
-    let (tail, _) = bed.tail().step().await.unwrap();
+    let (tail, _) = bed.tail().step().await;
     *bed.taken.refuses.lock().unwrap() = false;
-    tail.step().await.unwrap();
+    tail.step().await;
+    assert_eq!(bed.taken(), [pair("triggerer", "one")]);
+}
+
+#[tokio::test]
+async fn a_panic_does_not_end_it() {
+    let bed = Bed::new();
+    bed.write("triggerer.log", "one\n");
+    bed.taken.panics.store(true, Ordering::SeqCst);
+    let logs: Arc<dyn Logs> = Arc::clone(&bed.taken) as Arc<dyn Logs>;
+    let clock: Clock = Arc::new(|| Timestamp::from_millis(7));
+    let mut following = JoinSet::new();
+    following.spawn(Tail::follow(Id::from_parts(1, 2, 3), bed.place.clone(), logs, clock));
+    while bed.taken.lines.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
     assert_eq!(bed.taken(), [pair("triggerer", "one")]);
 }
 
@@ -141,7 +159,7 @@ async fn a_link_leads_nowhere() {
     fs::create_dir_all(outside.join("task_id=t")).unwrap();
     fs::write(outside.join("task_id=t/attempt=1.log"), "not theirs\n").unwrap();
     symlink(&outside, bed.place.task_logs().join("dag_id=d/run_id=r2")).unwrap();
-    bed.tail().step().await.unwrap();
+    bed.tail().step().await;
     assert_eq!(bed.taken(), []);
 }
 
@@ -152,7 +170,7 @@ async fn much_is_taken_in_parts_and_the_disk_gets_it_back() {
     bed.write("scheduler.log", &line.repeat(200_000));
     let (mut tail, mut is_all) = (bed.tail(), false);
     while !is_all {
-        (tail, is_all) = tail.step().await.unwrap();
+        (tail, is_all) = tail.step().await;
     }
     assert_eq!(bed.taken().len(), 200_000);
     let metadata = fs::metadata(bed.place.component_log("scheduler")).unwrap();
@@ -171,7 +189,7 @@ async fn what_was_never_written_is_passed_over() {
     bed.write(TASK, "last\n");
     let (mut tail, mut steps) = (bed.tail(), 0);
     while bed.taken.lines.lock().unwrap().len() < 2 {
-        (tail, _) = tail.step().await.unwrap();
+        (tail, _) = tail.step().await;
         steps += 1;
         assert!(steps < 10, "it looks at all of it");
     }

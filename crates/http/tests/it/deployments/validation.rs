@@ -128,6 +128,15 @@ on_both_engines! {
         assert_eq!(shown["remoteExecution"], with(remote, json!({ "remoteApiUrl": url })));
         let kept = change(&app, id, json!({ "remoteExecution": { "enabled": true } })).await.ok();
         assert_eq!(kept["remoteExecution"], shown["remoteExecution"]);
+        for (field, value) in [
+            ("taskLogUrlPattern", "javascript:alert(1)"), ("taskLogUrlPattern", "https://logs.test/\r\nx"),
+            ("taskLogUrlPattern", "//logs.test/x"), ("taskLogBucket", "one\ntwo"), ("taskLogBucket", "a\u{200b}b"),
+        ] {
+            let mut wrong = json!({ "enabled": true });
+            wrong[field] = json!(value);
+            let refused = change(&app, id, json!({ "remoteExecution": wrong })).await;
+            assert_eq!(refused.wrong_fields(), [format!("remoteExecution.{field}: format")], "{value:?}");
+        }
         let cleared = json!({ "enabled": true, "allowedIpAddressRanges": [], "taskLogBucket": "", "taskLogUrlPattern": "" });
         let cleared = change(&app, id, json!({ "remoteExecution": cleared })).await.ok();
         assert_eq!(cleared["remoteExecution"],
