@@ -159,7 +159,7 @@ pub async fn change_password(cx: Cx<()>, call: Call<(), Nothing, ChangePasswordR
         fields.push("currentPassword", "wrong", WRONG_PASSWORD);
     }
     fields.into_result()?;
-    let payers = [Payer::at(cx.request().address), Payer::User(names::fold(&account.username))];
+    let payers = [Payer::at(cx.request().address), Payer::of(&account.username)];
     let hash = cx.app().passwords.hash(new_password, &payers).await?;
     cx.change_rights(move |cx, tx| {
         let before = account.password_hash.as_deref();

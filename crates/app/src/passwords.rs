@@ -1,16 +1,18 @@
 //! Password hashing: argon2id, few at a time and in fair turns, off the request threads.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use podium_domain::names;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
 use crate::meters::Page;
+use crate::throttle::{Account, Place};
 use crate::turns::{Bounds, Full, Turns};
 use crate::world::World;
 
@@ -20,22 +22,23 @@ const BOUNDS: Bounds = Bounds { at_once: 2, waiting_of_one: 64, waiting: 1024 };
 
 /// On whose account a password is hashed. Addresses come first where there are several: how many wait is bounded for
 /// them, never for users, whom anybody can name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Payer {
-    /// An address; whoever has one IPv6 address has all of its network.
-    Address(IpAddr),
-    /// A user, known or not, by its folded name.
-    User(String),
+    /// An address.
+    Address(Place),
+    /// A user, known or not.
+    User(Account),
     /// The operator.
     Operator,
 }
 
 impl Payer {
     pub(crate) fn at(address: IpAddr) -> Self {
-        Self::Address(match address.to_canonical() {
-            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-            address @ IpAddr::V4(_) => address,
-        })
+        Self::Address(Place::from(address))
+    }
+
+    pub(crate) fn of(username: &str) -> Self {
+        Self::User(Account::named(&names::fold(username)))
     }
 }
 

@@ -14,7 +14,6 @@ pub(super) struct Attempt<'a> {
     app: &'a App,
     account: Account,
     place: Place,
-    payers: [Payer; 2],
     now: Timestamp,
 }
 
@@ -23,14 +22,14 @@ impl<'a> Attempt<'a> {
     pub(super) fn begin(app: &'a App, username_key: &str, address: IpAddr, now: Timestamp) -> Result<Self> {
         let (account, place) = (Account::named(username_key), Place::from(address));
         app.sign_in_throttle.check(Some(account), place, now)?;
-        let payers = [Payer::at(address), Payer::User(username_key.to_owned())];
-        Ok(Self { app, account, place, payers, now })
+        Ok(Self { app, account, place, now })
     }
 
     /// Whether the password fits.
     pub(super) async fn fits(&self, password: String, hash: Option<String>) -> Result<bool> {
         let throttle = &self.app.sign_in_throttle;
-        let fits = self.app.passwords.fits(password, hash, &self.payers).await?;
+        let payers = [Payer::Address(self.place), Payer::User(self.account)];
+        let fits = self.app.passwords.fits(password, hash, &payers).await?;
         // Guesses that were made at the same time count: many at once learn no more than one after the other.
         throttle.check(Some(self.account), self.place, self.now)?;
         if fits {
