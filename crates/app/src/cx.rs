@@ -93,7 +93,7 @@ impl Cx<()> {
         if self.inner.confirmed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.read(|cx, conn| cx.confirm_for_certain(conn)).await
+        self.read(Self::confirm_for_certain).await
     }
 
     /// Records that the call was refused.

@@ -26,6 +26,7 @@ async fn at_once(apps: &[Arc<TestApp>; 2], calls: [(&Actor, &'static str, String
 }
 
 /// On SQLite, on PostgreSQL, and on two replicas of PostgreSQL.
+#[expect(clippy::needless_pass_by_value, reason = "a closure reads better where it is called")]
 fn everywhere(test: impl AsyncFn(&[Arc<TestApp>; 2])) {
     block_on(async {
         for engine in [Engine::Sqlite, Engine::Postgres] {

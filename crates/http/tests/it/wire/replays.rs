@@ -107,7 +107,8 @@ on_both_engines! {
         let (owner, user_id) =
             (user(&app, "owner", vec![in_workspace(workspace, "WORKSPACE_OWNER")]).await, app.member("ada").await.id);
         let team_id = app.team("Team", &[]).await;
-        let body = json!({ "workspaceRoles": [{ "workspaceId": workspace, "role": "WORKSPACE_AUTHOR" }] });
+        let given = json!([{ "workspaceId": workspace, "role": "WORKSPACE_AUTHOR" }]);
+        let body = json!({ "organizationRole": "ORGANIZATION_MEMBER", "workspaceRoles": given });
         for path in [format!("/users/{user_id}/roles"), format!("/teams/{team_id}/roles")] {
             make_hold(&app, &owner, vec![in_workspace(workspace, "WORKSPACE_OWNER")]).await;
             let given = once(&app, &owner, &path, &body).await.ok();
