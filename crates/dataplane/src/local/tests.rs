@@ -15,3 +15,4 @@ pub(super) mod services;
 mod waiting;
 
 pub(super) use self::bed::fresh_id;
+pub(super) use self::bounding::BOMB;
