@@ -7,6 +7,7 @@
 
 mod airflow;
 mod attack;
+mod auth_types;
 mod bench;
 mod contract;
 mod crash;
@@ -35,6 +36,7 @@ Usage: cargo xtask <command>
                              --quick leaves out clippy, Airflow and Schemathesis.
                              With a filter: only the tests that match it. Arguments go to `cargo nextest run`.
   contract [--check]         write the generated files in contract/; with --check only compare them
+  auth-types                 write the catalogue of connection types anew, from the provider packages on PyPI
   tidy                       the rules that no compiler checks: arrows between crates, names, sizes, links
   schemathesis               only that part of the tests
   airflow                    only that part of the tests: Apache Airflow for real, from nothing to nothing
@@ -72,6 +74,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["test", options @ ..] => test::run(options),
         ["contract"] => contract::write(),
         ["contract", "--check"] => contract::check(),
+        ["auth-types"] => auth_types::write(),
         ["tidy"] => tidy::run(),
         ["bench"] => bench::run(bench::What::All),
         ["bench", "--deployments"] => bench::run(bench::What::Deployments),

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::error::counted;
 use crate::{FieldError, Id, Timestamp};
 
 /// The largest integer that every JSON reader keeps exactly.
@@ -58,7 +59,12 @@ pub enum Format {
     Time,
     /// Anything, and never to be shown again.
     Secret,
+    /// Visible characters in one line: what a string is unless something else is said of it.
+    Line,
 }
+
+/// Fields that hold text of several lines, or that are compared with such text.
+const LONG_TEXTS: &[&str] = &["description", "text", "searchText"];
 
 /// A field of an object.
 #[derive(Debug)]
@@ -108,7 +114,7 @@ impl Check {
                     Some("cuid") => Format::Id,
                     Some("date-time") => Format::Time,
                     Some("password") => Format::Secret,
-                    _ => Format::Any,
+                    _ => Format::Line,
                 },
             },
             Some("integer") => {
@@ -201,14 +207,14 @@ impl Check {
                     let message = if min == 1 {
                         "must not be empty".into()
                     } else {
-                        format!("must have at least {min} characters")
+                        format!("must have at least {}", counted(min, "character"))
                     };
                     wrong("minLength", message);
                 } else if max.is_some_and(|max| length > max) {
-                    wrong(
-                        "maxLength",
-                        format!("must have at most {} characters, has {length}", max.unwrap_or_default()),
-                    );
+                    let most = counted(max.unwrap_or_default(), "character");
+                    wrong("maxLength", format!("must have at most {most}, has {length}"));
+                } else if let (Format::Line, Some(c)) = (format, crate::text::hidden(text)) {
+                    wrong("format", crate::text::complaint(c));
                 } else if *format == Format::Id && text.parse::<Id>().is_err() {
                     wrong("format", "must be an id: 25 characters, `c` and 24 of 0-9 and a-z".into());
                 } else if *format == Format::Time && Timestamp::parse(text).is_none() {
@@ -228,12 +234,11 @@ impl Check {
             (Self::List { items, min, max, may_be_empty }, Value::Array(list)) => {
                 let length = list.len() as u64;
                 if min.is_some_and(|min| length < min) && !(*may_be_empty && length == 0) {
-                    wrong("minItems", format!("must have at least {} items", min.unwrap_or_default()));
+                    let least = counted(min.unwrap_or_default(), "item");
+                    wrong("minItems", format!("must have at least {least}"));
                 } else if max.is_some_and(|max| length > max) {
-                    wrong(
-                        "maxItems",
-                        format!("must have at most {} items, has {length}", max.unwrap_or_default()),
-                    );
+                    let most = counted(max.unwrap_or_default(), "item");
+                    wrong("maxItems", format!("must have at most {most}, has {length}"));
                 } else {
                     for (index, item) in list.iter_mut().enumerate() {
                         items.visit(item, &format!("{path}[{index}]"), errors);
@@ -248,7 +253,11 @@ impl Check {
             (Self::Map(values), Value::Object(object)) => {
                 object.retain(|_, value| !value.is_null());
                 for (name, value) in object {
-                    values.visit(value, &format!("{path}.{name}"), errors);
+                    let path = format!("{path}.{name}");
+                    if let Some(c) = crate::text::hidden(name) {
+                        errors.push(FieldError::new(&path, "format", crate::text::complaint(c)));
+                    }
+                    values.visit(value, &path, errors);
                 }
             }
             (Self::Union { tag, variants }, Value::Object(object)) => {
@@ -318,7 +327,12 @@ impl Check {
 fn fields(schema: &Value, schemas: &Map<String, Value>) -> Vec<Field> {
     let required = schema["required"].as_array();
     let field = |(name, schema): (&String, &Value)| {
-        let (check, clearable) = Check::compile_field(schema, schemas);
+        let (mut check, clearable) = Check::compile_field(schema, schemas);
+        if let Check::Text { format: format @ Format::Line, .. } = &mut check
+            && LONG_TEXTS.contains(&name.as_str())
+        {
+            *format = Format::Any;
+        }
         let required = required.is_some_and(|names| names.iter().any(|n| n == name));
         Field { name: name.clone(), required, clearable, check }
     };

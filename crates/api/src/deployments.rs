@@ -216,7 +216,7 @@ pub struct Deployment {
     pub scheduler_memory: String,
     /// How many schedulers there are.
     pub scheduler_replicas: u32,
-    /// Its worker queues, `default` first.
+    /// Its worker queues, by name; absent where it has none.
     pub worker_queues: Option<Vec<WorkerQueue>>,
     /// CPU of a task's pod.
     pub default_task_pod_cpu: Option<String>,
@@ -236,7 +236,7 @@ pub struct Deployment {
     pub scaling_spec: Option<DeploymentScalingSpec>,
     /// How it is scaled now.
     pub scaling_status: Option<DeploymentScalingStatus>,
-    /// Where its tasks run, when that is elsewhere.
+    /// Where its tasks run, when that is elsewhere; absent otherwise.
     pub remote_execution: Option<DeploymentRemoteExecution>,
     /// The cloud identity of its workloads.
     pub effective_workload_identity: Option<String>,

@@ -110,7 +110,8 @@ pub struct ListEnvironmentObjects {
     pub object_key: Option<String>,
     /// Show secrets. Takes the right to change what is shown, and a server that allows it.
     pub show_secrets: Option<bool>,
-    /// Show what the deployment is given: its own objects and those linked to it, with overrides in place.
+    /// Show what the deployment is given: its own objects and those linked to it, with overrides in place. Without a
+    /// deployment there is nothing to resolve, and objects are shown as they are.
     pub resolve_linked: Option<bool>,
     /// The page.
     #[serde(flatten)]

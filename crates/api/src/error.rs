@@ -21,6 +21,11 @@ pub struct ErrorBody {
     pub field_errors: Option<Vec<FieldError>>,
 }
 
+/// So many of something, in words: `1 item`, `3 items`.
+pub fn counted(count: u64, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}
+
 /// One wrong field of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "FieldValidationError")]

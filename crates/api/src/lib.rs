@@ -30,6 +30,7 @@ mod reply;
 pub mod roles;
 pub mod subjects;
 pub mod teams;
+pub mod text;
 mod time;
 pub mod tokens;
 pub mod union;
@@ -37,7 +38,7 @@ pub mod uploads;
 pub mod users;
 pub mod workspaces;
 
-pub use error::{ErrorBody, FieldError};
+pub use error::{ErrorBody, FieldError, counted};
 pub use id::{Id, NotAnId};
 pub use operation::{Access, Method, Nothing, Operation, Spec};
 pub use patch::Patch;

@@ -115,7 +115,7 @@ pub struct ApiToken {
     pub expiry_period_in_days: Option<u32>,
     /// When it was last rotated.
     pub last_rotated_at: Option<Timestamp>,
-    /// When it was last used, to the minute.
+    /// When it was last used, to the minute. A use is written down within a minute, not by the request itself.
     pub last_used_at: Option<Timestamp>,
     /// When it was created.
     pub created_at: Timestamp,

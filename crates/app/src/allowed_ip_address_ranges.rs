@@ -13,8 +13,9 @@ use podium_domain::{Fields, Refusal, Scope, allowed_ip_address_ranges as rules};
 use podium_store::{Paging, Stamp, allowed_ip_address_ranges as ranges};
 
 use crate::App;
+use crate::authority::{rights_change, rights_of};
 use crate::cx::{Call, Cx};
-use crate::error::{Result, Taken};
+use crate::error::{Error, Result, Taken};
 
 /// Lists the ranges.
 pub async fn list(
@@ -35,7 +36,7 @@ pub async fn create(
 ) -> Result<One<AllowedIpAddressRange>> {
     let range = rules::range("ipAddressRange", &call.body.ip_address_range)?;
     let id = cx.new_id();
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         let body = insert(cx, tx, &[(id, range)])?.pop().expect("one was added");
         Ok(One { version: 1, body })
     })
@@ -49,7 +50,7 @@ pub async fn bulk_create(
 ) -> Result<Many<AllowedIpAddressRangesList>> {
     let parsed = rules::ranges("allowedIpAddressRanges", &call.body.allowed_ip_address_ranges)?;
     let added: Vec<(Id, IpNet)> = parsed.into_iter().map(|range| (cx.new_id(), range)).collect();
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         Ok(Many(AllowedIpAddressRangesList { allowed_ip_address_ranges: insert(cx, tx, &added)? }))
     })
     .await
@@ -58,7 +59,7 @@ pub async fn bulk_create(
 /// Removes a range.
 pub async fn delete(cx: Cx<Scope>, call: Call<OfAllowedIpAddressRange, Nothing, Nothing>) -> Result<Nothing> {
     let id = call.path.allowed_ip_address_range_id;
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let found = ranges::get_each(tx, cx.scope(), &[id])?.pop();
         let One { version, .. } = found.ok_or_else(|| Refusal::not_found("allowed IP address range"))?;
@@ -74,7 +75,7 @@ pub async fn bulk_delete(
     call: Call<InOrganization, Nothing, BulkDeleteAllowedIpAddressRangesRequest>,
 ) -> Result<Nothing> {
     let ids = call.body.allowed_ip_address_range_ids;
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let found: Vec<Id> =
             ranges::get_each(tx, cx.scope(), &ids)?.iter().map(|range| range.body.id).collect();
@@ -82,7 +83,7 @@ pub async fn bulk_delete(
         for (index, id) in ids.iter().enumerate() {
             let field = format!("allowedIpAddressRangeIds[{index}]");
             if !found.contains(id) {
-                fields.push(field, "notFound", "there is no such allowed address range");
+                fields.push(field, "notFound", "names no allowed address range");
             } else if ids[..index].contains(id) {
                 fields.push(field, "duplicate", "is listed twice");
             }
@@ -97,16 +98,15 @@ impl App {
     /// Removes every range of every organization: for an operator who is locked out.
     pub async fn reset_allowed_ip_address_ranges(&self) -> Result<u64> {
         let now = self.world.now();
-        self.db
-            .write(None, move |tx| {
-                let mut removed = 0;
-                for organization_id in ranges::organizations(tx)? {
-                    crate::authority::rights_change(tx, organization_id, now)?;
-                    removed += ranges::clear(tx, &Scope::for_server(organization_id))?;
-                }
-                Ok(removed)
-            })
-            .await
+        let mut removed = 0;
+        for organization_id in self.db.read(None, ranges::organizations).await? {
+            let clear = move |tx: &Tx| {
+                rights_change(tx, organization_id, now)?;
+                Ok::<_, Error>(ranges::clear(tx, &Scope::for_server(organization_id))?)
+            };
+            removed += self.db.write_holding(None, vec![rights_of(organization_id, true)], clear).await?;
+        }
+        Ok(removed)
     }
 }
 

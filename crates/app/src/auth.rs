@@ -20,6 +20,7 @@ use podium_store::{credentials, sessions, subjects};
 use crate::authority::sessions_change;
 use crate::cx::{Call, Cx, Request};
 use crate::error::{Error, Result, Unauthenticated};
+use crate::passwords::Payer;
 use crate::start::Issued;
 use crate::visit::Visit;
 use crate::{App, audit};
@@ -127,7 +128,7 @@ pub async fn renew(cx: Cx<()>, _: Call<(), Nothing, Nothing>) -> Result<Many<Ses
         return Err(Refusal::invalid("This token has no end, so it needs no renewal: go on using it.").into());
     }
     let (issued, session) = new_session(cx.app(), cx.subject_id(), cx.now());
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         // A change of the password ends the fresh session too, or finds the old one.
         users::lock(tx, cx.subject_id())?;
         end_session(cx, tx)?;
@@ -140,7 +141,7 @@ pub async fn renew(cx: Cx<()>, _: Call<(), Nothing, Nothing>) -> Result<Many<Ses
 /// Ends the session.
 pub async fn sign_out(cx: Cx<()>, _: Call<(), Nothing, Nothing>) -> Result<Nothing> {
     users_only(&cx, "delete the API token instead")?;
-    cx.mutate(|cx, tx| {
+    cx.change_rights(|cx, tx| {
         end_session(cx, tx)?;
         Ok(Nothing)
     })
@@ -158,8 +159,9 @@ pub async fn change_password(cx: Cx<()>, call: Call<(), Nothing, ChangePasswordR
         fields.push("currentPassword", "wrong", WRONG_PASSWORD);
     }
     fields.into_result()?;
-    let hash = cx.app().passwords.hash(new_password).await?;
-    cx.mutate(move |cx, tx| {
+    let payers = [Payer::at(cx.request().address), Payer::User(names::fold(&account.username))];
+    let hash = cx.app().passwords.hash(new_password, &payers).await?;
+    cx.change_rights(move |cx, tx| {
         let before = account.password_hash.as_deref();
         if !users::set_password(tx, account.id, before, &hash, cx.now())? {
             return Err(Refusal::field("currentPassword", "wrong", WRONG_PASSWORD).into());
@@ -177,7 +179,7 @@ async fn own_account(cx: &Cx<()>) -> Result<Account> {
     let running = cx.app().running.enter(cx)?;
     let entered = Arc::clone(&running);
     let read = move |cx: &Cx<()>, conn: &Conn| {
-        running.replay(cx, conn)?;
+        running.replay(cx, conn, || Ok(()))?;
         Ok(users::account(conn, cx.subject_id())?)
     };
     let account = cx.read(read).await;

@@ -6,6 +6,8 @@
 //! when anybody's rights in the organization change; then the caller is read again in the request's own transaction,
 //! and only a change of its own rights makes it start over.
 
+mod watch;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -14,14 +16,16 @@ use ipnet::IpNet;
 use podium_api::enums::UserStatus;
 use podium_api::subjects::SubjectProfile;
 use podium_api::{Id, Timestamp};
-use podium_db::{Change, Conn, Guard, Tx};
+use podium_db::{Change, Conn, Guard, Hold, Tx};
 use podium_domain::{Grants, Refusal, allowed_ip_address_ranges};
 use podium_store::credentials::{self, Credential, CredentialKind};
 use podium_store::{
     allowed_ip_address_ranges as stored_ranges, changes, deployments, grants, organizations, subjects, users,
 };
 use quick_cache::sync::Cache;
+use tokio::sync::watch::Sender;
 
+pub use self::watch::Watch;
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::hex;
 use crate::signing::NotOurs;
@@ -75,6 +79,24 @@ impl Authority {
         if is_same { Ok(()) } else { Err(Error::STALE) }
     }
 
+    /// Refuses a token that has ended meanwhile.
+    pub fn has_not_ended(&self, now: Timestamp) -> Result<()> {
+        if self.credential.expires_at.is_some_and(|end| end <= now) {
+            return Err(Error::Unauthenticated(Unauthenticated::Expired));
+        }
+        Ok(())
+    }
+
+    /// What a transaction of this caller holds, so that its rights stay as they are until it is committed; `alone`
+    /// where it changes rights itself.
+    pub(crate) fn holds(&self, alone: bool) -> Vec<Hold> {
+        let organization = self.member.as_ref().map(|member| rights_of(member.organization_id, alone));
+        let is_user = self.credential.kind == CredentialKind::Session;
+        let alone = alone && organization.is_none();
+        let sessions = is_user.then(|| rights_of(self.credential.subject_id, alone));
+        organization.into_iter().chain(sessions).collect()
+    }
+
     /// The hash of the token that was presented.
     pub(crate) fn token_hash(&self) -> [u8; 32] {
         self.key.0
@@ -105,11 +127,13 @@ type Key = ([u8; 32], Option<Id>);
 pub struct Authorities {
     known: Cache<Key, Arc<Authority>>,
     generation: AtomicU64,
+    /// Rung after the generation has advanced.
+    bell: Sender<()>,
 }
 
 impl Default for Authorities {
     fn default() -> Self {
-        Self { known: Cache::new(REMEMBERED), generation: AtomicU64::new(0) }
+        Self { known: Cache::new(REMEMBERED), generation: AtomicU64::new(0), bell: Sender::new(()) }
     }
 }
 
@@ -124,6 +148,7 @@ impl Authorities {
     /// Forgets everything.
     pub fn forget(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
+        self.bell.send_replace(());
     }
 }
 
@@ -163,9 +188,7 @@ impl App {
                 loaded
             }
         };
-        if authority.credential.expires_at.is_some_and(|end| end <= now) {
-            return Err(Error::Unauthenticated(Unauthenticated::Expired));
-        }
+        authority.has_not_ended(now)?;
         self.note_use(&authority, now);
         crate::caller::note(authority.credential.subject_id);
         Ok(authority)
@@ -232,6 +255,11 @@ impl App {
 
 fn read_authority(conn: &Conn, key: Key, generation: u64) -> Result<Option<Authority>> {
     let (hash, organization_id) = (hex(&key.0), key.1);
+    // The epoch is read before all that it vouches for: what changes in between is noticed by the guard.
+    let epoch = match organization_id {
+        Some(id) => organizations::epoch(conn, id)?,
+        None => None,
+    };
     let Some(credential) = credentials::by_hash(conn, &hash)? else { return Ok(None) };
     if credential.kind == CredentialKind::AgentToken {
         let message =
@@ -249,8 +277,8 @@ fn read_authority(conn: &Conn, key: Key, generation: u64) -> Result<Option<Autho
             (memberships.first().map(|(id, _)| *id), belongs)
         }
     };
-    let member = match organization_id.filter(|_| belongs) {
-        Some(organization_id) => read_member(conn, &credential, &hash, organization_id)?,
+    let member = match organization_id.filter(|_| belongs).zip(epoch) {
+        Some((organization_id, epoch)) => read_member(conn, &credential, &hash, (organization_id, epoch))?,
         None => None,
     };
     let (member, guard) =
@@ -259,14 +287,12 @@ fn read_authority(conn: &Conn, key: Key, generation: u64) -> Result<Option<Autho
     Ok(Some(Authority { credential, profile, home, member, key, guard, generation, used_minute }))
 }
 
-/// The epoch is read before what it vouches for: what changes in between is noticed by the guard.
 fn read_member(
     conn: &Conn,
     credential: &Credential,
     hash: &str,
-    organization_id: Id,
+    (organization_id, epoch): (Id, i64),
 ) -> Result<Option<(Member, Guard)>> {
-    let Some(epoch) = organizations::epoch(conn, organization_id)? else { return Ok(None) };
     let grants = grants::effective(conn, organization_id, credential.subject_id)?;
     let grants = match credential.kind {
         CredentialKind::ApiToken => Grants::for_token(grants),
@@ -279,13 +305,20 @@ fn read_member(
     Ok(Some((Member { organization_id, grants, ranges }, guard)))
 }
 
+/// The rights in an organization, or the sessions of a user, as something to hold in a transaction. Whoever holds both
+/// names the organization first.
+pub fn rights_of(id: Id, alone: bool) -> Hold {
+    let hash = secrets::sha256(id.as_str().as_bytes());
+    Hold { key: i64::from_be_bytes(hash.first_chunk().copied().unwrap_or_default()), alone }
+}
+
 /// Says that rights in an organization change. Goes first in a transaction that changes any.
 pub fn rights_change(tx: &Tx, organization_id: Id, now: Timestamp) -> Result<()> {
     organizations::advance_epoch(tx, organization_id)?;
     announce(tx, organization_id.to_string(), Some(organization_id), now)
 }
 
-/// Says that a user's sessions change.
+/// Says that a user's sessions change; the transaction holds them alone ([`rights_of`]).
 pub fn sessions_change(tx: &Tx, user_id: Id, now: Timestamp) -> Result<()> {
     announce(tx, user_id.to_string(), None, now)
 }

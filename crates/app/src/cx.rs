@@ -1,8 +1,10 @@
 //! The context of a call: who calls, what was proven, and the only ways to the database.
 //!
 //! `Cx<Scope>` exists only where the policy has admitted the caller, so a function that takes one cannot be reached
-//! without a permission. Writes go through [`Cx::mutate`], which puts the effect, its audit record and the kept answer
-//! of an `Idempotency-Key` into one transaction.
+//! without a permission. Writes go through [`Cx::mutate`] and [`Cx::change_rights`], which put the effect, its audit
+//! record and the kept answer of an `Idempotency-Key` into one transaction, and judge the caller again inside it: what
+//! was proven when the head of a request came may be untrue by the time its body has come. No rights of the caller
+//! change between that judgement and the commit (decision 26).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use podium_db::{Change, Conn, Guard, Tx};
 use podium_domain::{Grants, Refusal, Scope, Target};
 use podium_store::changes;
 
-use crate::authority::Authority;
+use crate::authority::{Authority, Watch};
 use crate::error::{Error, Result};
 use crate::idempotency::Idempotency;
 use crate::{App, audit};
@@ -48,6 +50,8 @@ pub struct Request {
 pub struct Cx<P> {
     inner: Arc<Inner>,
     proof: P,
+    /// Whether this is inside a transaction that nobody else's runs beside, as far as rights are concerned.
+    alone: bool,
 }
 
 struct Inner {
@@ -72,12 +76,16 @@ impl Cx<()> {
     /// The context of a caller that has a valid token; where rights have just changed, it is read again.
     pub fn new(app: App, authority: Arc<Authority>, request: Request, reads_again: bool) -> Self {
         let confirmed = AtomicBool::new(false);
-        Self { inner: Arc::new(Inner { app, authority, request, reads_again, confirmed }), proof: () }
+        Self {
+            inner: Arc::new(Inner { app, authority, request, reads_again, confirmed }),
+            proof: (),
+            alone: false,
+        }
     }
 
     /// The same call once the policy has admitted it.
     pub fn proven(self, scope: Scope) -> Cx<Scope> {
-        Cx { inner: self.inner, proof: scope }
+        Cx { inner: self.inner, proof: scope, alone: self.alone }
     }
 
     /// Makes sure that what was remembered of the caller is still true, if the database was not asked yet.
@@ -85,7 +93,7 @@ impl Cx<()> {
         if self.inner.confirmed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.read(|_, _| Ok(())).await
+        self.read(|cx, conn| cx.confirm_for_certain(conn)).await
     }
 
     /// Records that the call was refused.
@@ -129,8 +137,15 @@ impl Cx<Scope> {
         Ok(changes::append(tx, self.now(), change)?)
     }
 
-    /// Says that rights in the organization change. Goes first in a transaction that changes any.
+    /// Says that rights in the organization change. Goes first in a transaction that changes any, which is one of
+    /// [`Cx::change_rights`].
     pub fn rights_change(&self, tx: &Tx) -> Result<()> {
+        if !self.alone {
+            return Err(Error::Internal(format!(
+                "{} changes rights unannounced",
+                self.request().operation.id
+            )));
+        }
         crate::authority::rights_change(tx, self.organization_id(), self.now())
     }
 }
@@ -154,6 +169,11 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
     /// Who calls, and with what.
     pub fn authority(&self) -> &Authority {
         &self.inner.authority
+    }
+
+    /// Watches over the caller while it is served.
+    pub fn watch(&self) -> Watch {
+        self.inner.app.watch(&self.inner.authority)
     }
 
     /// What the request says of itself.
@@ -201,25 +221,60 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
     /// Runs the effect of a call: once under an `Idempotency-Key`, with its audit record, all or nothing.
     pub async fn mutate<R: Reply>(
         &self,
+        effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        self.write(false, |_, _| Ok(()), effect).await
+    }
+
+    /// The same where the effect asks for rights beyond those that the operation takes: `may` asks for them again
+    /// before an answer is repeated.
+    pub async fn mutate_where<R: Reply>(
+        &self,
+        may: impl FnMut(&Self, &Tx) -> Result<()> + Send + 'static,
+        effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        self.write(false, may, effect).await
+    }
+
+    /// Runs an effect that changes rights: while nobody else's does, and while nobody acts on rights that it may take
+    /// away. Without an organization it is the caller's own sessions that change.
+    pub async fn change_rights<R: Reply>(
+        &self,
+        effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        self.write(true, |_, _| Ok(()), effect).await
+    }
+
+    /// The same where the effect asks for further rights.
+    pub async fn change_rights_where<R: Reply>(
+        &self,
+        may: impl FnMut(&Self, &Tx) -> Result<()> + Send + 'static,
+        effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        self.write(true, may, effect).await
+    }
+
+    async fn write<R: Reply>(
+        &self,
+        alone: bool,
+        mut may: impl FnMut(&Self, &Tx) -> Result<()> + Send + 'static,
         mut effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
     ) -> Result<R> {
-        let running = self.inner.app.running.enter(self)?;
+        let Inner { app, authority, .. } = &*self.inner;
+        authority.has_not_ended(app.world.now())?;
+        let running = app.running.enter(self)?;
         let entered = Arc::clone(&running);
-        let cx = self.clone();
+        let cx = Self { alone, ..self.clone() };
         let audit_id = self.new_id();
-        let answer = self
-            .inner
-            .app
-            .db
-            .write(self.guard(), move |tx| {
-                cx.confirm_in(tx)?;
-                running.replay(&cx, tx)?;
-                running.claim(&cx, tx)?;
-                let reply = effect(&cx, tx)?;
-                audit::record(tx, &cx, audit_id, R::KIND.status())?;
-                running.keep(&cx, tx, reply)
-            })
-            .await;
+        let unit = move |tx: &Tx| {
+            cx.confirm_for_certain(tx)?;
+            running.replay(&cx, tx, || may(&cx, tx))?;
+            running.claim(&cx, tx)?;
+            let reply = effect(&cx, tx)?;
+            audit::record(tx, &cx, audit_id, R::KIND.status())?;
+            running.keep(&cx, tx, reply)
+        };
+        let answer = app.db.write_holding(self.guard(), authority.holds(alone), unit).await;
         entered.leave();
         self.note_confirmed(answer)
     }
@@ -258,6 +313,12 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
 
     fn confirm_in(&self, conn: &Conn) -> Result<()> {
         if self.inner.reads_again { self.inner.authority.confirm(conn) } else { Ok(()) }
+    }
+
+    /// The same where being told of changes is not enough: what was remembered is compared with what is there.
+    fn confirm_for_certain(&self, conn: &Conn) -> Result<()> {
+        let Inner { authority, reads_again, .. } = &*self.inner;
+        if *reads_again || !conn.holds(&authority.guard())? { authority.confirm(conn) } else { Ok(()) }
     }
 
     fn note_confirmed<T>(&self, answer: Result<T>) -> Result<T> {

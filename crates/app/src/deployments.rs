@@ -18,14 +18,16 @@ use podium_api::{Id, Many, Nothing, One};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::place::{self, Place, Surroundings};
 use podium_domain::deployments::{
-    self as rules, Facts, Means, NodePool, Placed, Running, Secret, Wanted, namespaces,
+    self as rules, Facts, Means, NodePool, Placed, Running, Wanted, namespaces, transfer,
 };
-use podium_domain::{Permission, Refusal, Scope, Target, names};
+use podium_domain::{Refusal, Scope, Target, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::{Paging, Stamp, clusters, environment_objects, grants, organizations, tokens, workspaces};
 
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result, Taken};
+
+use variables::Variables;
 
 pub use hibernation::{end_hibernation_override, override_hibernation};
 pub use variables::open_variables;
@@ -33,7 +35,6 @@ pub use variables::open_variables;
 const SHORT_PAGE: u32 = 100;
 /// How many names in the data plane are tried before a collision is given up on.
 const NAMESPACES: usize = 8;
-const CREATE: Permission = Permission::known("workspace.deployments.create");
 
 /// Lists the deployments that the caller may see.
 pub async fn list(
@@ -80,9 +81,9 @@ pub async fn create(
     cx.mutate(move |cx, tx| {
         let workspace = workspaces::get(tx, cx.scope(), body.workspace_id)?;
         let workspace = workspace.ok_or_else(|| Refusal::not_found("workspace"))?.body;
-        let seal = |key: &str, value: &str| variables::seal(cx.app(), id, key, value);
         let mut new_id = || cx.new_id();
-        let mut means = means(cx, &mut new_id, &seal);
+        let seals = Variables { app: cx.app(), id };
+        let mut means = Means { now: cx.now(), new_id: &mut new_id, seals: &seals };
         let placed = match placed(cx, tx, &body, &workspace) {
             Err(Error::Refused(refusal)) => return Err(rules::misplaced(&body, refusal, &mut means).into()),
             placed => placed?,
@@ -133,14 +134,15 @@ pub async fn update(
     call: Call<OfDeployment, Nothing, OneOf<UpdateDeploymentRequest>>,
 ) -> Result<One<Deployment>> {
     let (id, body) = (call.path.deployment_id, call.body.0);
-    cx.mutate(move |cx, tx| {
-        let moves = cx.scope().target() != Target::Deployment { id, workspace_id: body.workspace_id };
+    let to = body.workspace_id;
+    let moves = cx.scope().target() != Target::Deployment { id, workspace_id: to };
+    let update = move |cx: &Cx<Scope>, tx: &Tx| {
         if moves {
             cx.rights_change(tx)?;
         }
         let stored = find(tx, cx.scope(), id)?;
         if moves {
-            cx.require(CREATE, Target::Workspace(body.workspace_id))?;
+            transfer::may_move(cx.grants(), id, stored.workspace_id, to)?;
         }
         cx.expect_version(stored.stamp.version)?;
         let cluster = match stored.cluster_id {
@@ -148,10 +150,10 @@ pub async fn update(
             None => None,
         };
         let facts = facts(stored.spec.kind, cluster.as_ref());
-        let seal = |key: &str, value: &str| variables::seal(cx.app(), id, key, value);
         let mut new_id = || cx.new_id();
-        let Wanted { name, spec } =
-            rules::update(&body, stored.spec.clone(), &facts, &mut means(cx, &mut new_id, &seal))?;
+        let seals = Variables { app: cx.app(), id };
+        let mut means = Means { now: cx.now(), new_id: &mut new_id, seals: &seals };
+        let Wanted { name, spec } = rules::update(&body, stored.spec.clone(), &facts, &mut means)?;
         let mut row = DeploymentRow { spec, name: name.text, ..changed(cx, stored) };
         if moves {
             move_to(cx, tx, &mut row, body.workspace_id)?;
@@ -159,14 +161,14 @@ pub async fn update(
         deployments::update(tx, &row, &name.key).or_taken(|| taken(&row.name))?;
         cx.changed(tx, deployments::KIND, id, row.stamp.version)?;
         Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
-    })
-    .await
+    };
+    if moves { cx.change_rights(update).await } else { cx.mutate(update).await }
 }
 
 /// Deletes a deployment with everything that belongs to it; the data plane is cleaned up after.
 pub async fn delete(cx: Cx<Scope>, call: Call<OfDeployment, Nothing, Nothing>) -> Result<Nothing> {
     let id = call.path.deployment_id;
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         // Nobody is given a role on it from here on.
         organizations::lock(tx, cx.scope())?;
         let row = find(tx, cx.scope(), id)?;
@@ -248,7 +250,7 @@ fn move_to(cx: &Cx<Scope>, tx: &Tx, row: &mut DeploymentRow, workspace_id: Id) -
     if let Some(cluster_id) = row.cluster_id {
         clusters::lock(tx, cx.scope(), cluster_id)?;
         if clusters::admits(tx, cx.scope(), cluster_id, workspace_id)? != Some(true) {
-            let message = "the deployment's cluster does not take this workspace";
+            let message = "must be a workspace that the deployment's cluster takes";
             return Err(Refusal::field("workspaceId", "notAdmitted", message).into());
         }
     }
@@ -268,14 +270,6 @@ fn facts(kind: DeploymentType, cluster: Option<&Cluster>) -> Facts {
         node_pools: pools.iter().map(|pool| NodePool { id: pool.id, is_default: pool.is_default }).collect(),
         is_dr_enabled: cluster.is_some_and(|cluster| cluster.details.is_dr_enabled),
     }
-}
-
-fn means<'a>(
-    cx: &'a Cx<Scope>,
-    new_id: &'a mut dyn FnMut() -> Id,
-    seal: &'a dyn Fn(&str, &str) -> Secret,
-) -> Means<'a> {
-    Means { now: cx.now(), new_id, seal }
 }
 
 fn random(cx: &Cx<Scope>) -> u64 {

@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use shown::Place;
 
 pub use expiry::{Fate, expire};
+pub(crate) use uploads::measure_uploads;
 pub use uploads::{Part, Receiving, Ticket};
 
 const CREATE: Permission = Permission::known("deployment.deploys.create");
@@ -113,8 +114,9 @@ pub async fn finalize(
 ) -> Result<One<Deploy>> {
     let Call { path, body, .. } = call;
     let (deployment_id, deploy_id) = (path.deployment_id, path.deploy_id);
+    let may = move |cx: &Cx<Scope>, tx: &Tx| is_permitted(cx, &find(tx, cx.scope(), &path)?.1);
     let finalized = cx
-        .mutate(move |cx, tx| {
+        .mutate_where(may, move |cx, tx| {
             let (deployment, mut row) = find(tx, cx.scope(), &path)?;
             is_permitted(cx, &row)?;
             cx.expect_version(row.stamp.version)?;

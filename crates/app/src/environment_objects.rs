@@ -32,8 +32,10 @@ pub async fn create(
 ) -> Result<One<CreateEnvironmentObject>> {
     let (id, body) = (cx.new_id(), call.body);
     let mentions = rules::mentions(&body);
-    cx.mutate(move |cx, tx| {
-        let workspace_id = hold_home(cx, tx, &body)?;
+    let home = (body.scope, body.scope_entity_id);
+    let may = move |cx: &Cx<Scope>, tx: &Tx| hold_home(cx, tx, home).map(drop);
+    cx.mutate_where(may, move |cx, tx| {
+        let workspace_id = hold_home(cx, tx, home)?;
         let neighbours = hold_neighbours(cx, tx, workspace_id, &mentions)?;
         let (key, object) = rules::create(&body, &neighbours)?;
         let row = ObjectRow {
@@ -69,7 +71,7 @@ pub async fn update(
 ) -> Result<One<EnvironmentObject>> {
     let (id, body) = (call.path.environment_object_id, call.body);
     let mentions = rules::mentions(&body);
-    cx.mutate(move |cx, tx| {
+    cx.mutate_where(may_update(id), move |cx, tx| {
         let row = find(cx, tx, id, Verb::Update)?;
         cx.expect_version(row.stamp.version)?;
         let neighbours = hold_neighbours(cx, tx, row.workspace_id, &mentions)?;
@@ -101,7 +103,7 @@ pub async fn exclude_linking(
     call: Call<OfEnvironmentObject, Nothing, ExcludeLinkEnvironmentObjectRequest>,
 ) -> Result<Blank> {
     let (id, deployment_id) = (call.path.environment_object_id, call.body.scope_entity_id);
-    cx.mutate(move |cx, tx| {
+    cx.mutate_where(may_update(id), move |cx, tx| {
         let row = find(cx, tx, id, Verb::Update)?;
         cx.expect_version(row.stamp.version)?;
         let before = sealing::open(cx.app(), &row)?;
@@ -118,6 +120,11 @@ pub async fn exclude_linking(
         Ok(Blank)
     })
     .await
+}
+
+/// Whether the caller may change an object.
+fn may_update(id: Id) -> impl FnMut(&Cx<Scope>, &Tx) -> Result<()> + Send + 'static {
+    move |cx, tx| find(cx, tx, id, Verb::Update).map(drop)
 }
 
 /// An object that the caller may do this to.
@@ -142,9 +149,8 @@ fn store(cx: &Cx<Scope>, tx: &Tx, row: ObjectRow, before: &Object, after: &Objec
 }
 
 /// Where a new object is to belong: it is there, the caller may make objects there, and it stays until the unit ends.
-fn hold_home(cx: &Cx<Scope>, tx: &Tx, body: &CreateEnvironmentObjectRequest) -> Result<Id> {
-    let id = body.scope_entity_id;
-    let (target, workspace_id) = match body.scope {
+fn hold_home(cx: &Cx<Scope>, tx: &Tx, (scope, id): (EnvironmentObjectScope, Id)) -> Result<Id> {
+    let (target, workspace_id) = match scope {
         EnvironmentObjectScope::Workspace => (Target::Workspace(id), id),
         EnvironmentObjectScope::Deployment => {
             let found = objects::hold_deployments(tx, cx.scope(), &[id])?;
@@ -155,7 +161,7 @@ fn hold_home(cx: &Cx<Scope>, tx: &Tx, body: &CreateEnvironmentObjectRequest) -> 
         }
     };
     cx.require(Verb::Create.permission(target), target)?;
-    if body.scope == EnvironmentObjectScope::Workspace && !objects::hold_workspace(tx, cx.scope(), id)? {
+    if scope == EnvironmentObjectScope::Workspace && !objects::hold_workspace(tx, cx.scope(), id)? {
         return Err(target.unseen().into());
     }
     Ok(workspace_id)

@@ -42,7 +42,7 @@ pub async fn create(
     let secret_hash = mail.as_ref().map(|(_, link)| sha256_hex(link.token.as_bytes()));
     let to = email.address.clone();
     let One { version, body } = cx
-        .mutate(move |cx, tx| {
+        .change_rights(move |cx, tx| {
             cx.rights_change(tx)?;
             let account = find_or_make(cx, tx, &email, invite.user_id)?;
             let mut invite = InviteRow { user_id: account.id, ..invite.clone() };
@@ -80,7 +80,7 @@ pub async fn create(
 /// Withdraws an invite. One who never accepted belongs to the organization no more.
 pub async fn delete(cx: Cx<Scope>, call: Call<OfInvite, Nothing, Nothing>) -> Result<Nothing> {
     let id = call.path.invite_id;
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let invite = find(tx, cx.scope(), id)?;
         cx.expect_version(invite.version)?;

@@ -19,9 +19,11 @@ pub mod meters;
 mod passwords;
 mod rate_limits;
 pub mod secrets;
+pub mod shares;
 mod signing;
 pub mod start;
 mod throttle;
+mod turns;
 pub mod visit;
 pub mod work;
 pub mod world;
@@ -61,7 +63,6 @@ use podium_db::Db;
 use podium_logs::LogStore;
 use podium_objects::Uploads;
 use podium_store::landmarks::Landmarks;
-use tokio::sync::Semaphore;
 
 pub use config::Config;
 pub use cx::{Call, Cx, Request};
@@ -109,7 +110,8 @@ pub struct Shared {
     pub(crate) disk: disk::Disk,
     pub(crate) node: OnceLock<nodes::Node>,
     pub(crate) log_streams: log_events::Streams,
-    pub(crate) uploading: Arc<Semaphore>,
+    pub(crate) uploading: shares::Shares<Id>,
+    pub(crate) uploads_refused: std::sync::atomic::AtomicU64,
     pub(crate) authorities: Arc<authority::Authorities>,
     pub(crate) running: idempotency::Running,
     pub(crate) refusals: rate_limits::Refusals,

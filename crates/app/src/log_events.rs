@@ -15,6 +15,7 @@ use podium_logs::{Follow, Follower, Query};
 use podium_store::deployments;
 use tokio::time::Instant;
 
+use crate::authority::Watch;
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result};
 
@@ -65,6 +66,7 @@ pub struct LogEvents {
     cx: Cx<Scope>,
     deployment_id: Id,
     follower: Follower,
+    watch: Watch,
     /// When it ends.
     end: Option<Instant>,
     _open: Open,
@@ -88,7 +90,8 @@ pub async fn follow(
     };
     let follower = cx.app().logs.follow(search, after);
     let end = query.wait_seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-    Ok(LogEvents { cx, deployment_id, follower, end, _open: open })
+    let watch = cx.watch();
+    Ok(LogEvents { cx, deployment_id, follower, watch, end, _open: open })
 }
 
 impl LogEvents {
@@ -128,6 +131,7 @@ impl LogEvents {
             let until = self.end.map_or(beat, |end| end.min(beat));
             tokio::select! {
                 goes_on = self.follower.rung() => if !goes_on { return None },
+                () = self.watch.ended() => return None,
                 () = tokio::time::sleep_until(until) => {
                     if until == beat {
                         // An event without data is not shown; it only says how far the reader has come.

@@ -10,7 +10,7 @@ use podium_store::statuses;
 pub use podium_store::statuses::Status;
 
 use crate::error::Result;
-use crate::{App, work};
+use crate::{App, deploys, work};
 
 /// So many deployments have numbers of their own; more would cost more than they tell.
 const MOST_SHOWN: u32 = 1000;
@@ -49,7 +49,8 @@ impl Page {
         let labels: Vec<String> =
             labels.iter().map(|(label, value)| format!("{label}=\"{value}\"")).collect();
         // Writing to a string cannot fail.
-        let _ = writeln!(self.0, "{name}{{{}}} {value}", labels.join(","));
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let _ = writeln!(self.0, "{name}{labels} {value}");
     }
 
     fn begin(&mut self, name: &str, about: &str, kind: &str) {
@@ -87,6 +88,8 @@ impl App {
     pub async fn meter_page(&self) -> Result<String> {
         let mut page = Page::default();
         work::measure(self, &mut page).await?;
+        self.passwords.measure(&mut page);
+        deploys::measure_uploads(self, &mut page);
         let meters = self.meters.0.read().unwrap_or_else(PoisonError::into_inner).clone();
         meters.iter().for_each(|meter| meter(&mut page));
         Ok(page.0)

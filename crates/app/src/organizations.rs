@@ -15,7 +15,7 @@ use podium_store::audit::{self, Cursor};
 use podium_store::{Paging, Stamp, organizations, users};
 
 use crate::cx::{Call, Cx};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 const EXPORTED_AT_ONCE: u32 = 500;
 
@@ -138,10 +138,13 @@ impl AuditExport {
             return None;
         }
         let (mut cursor, end) = (self.cursor.clone(), self.end);
-        let next = self.cx.scan(move |cx, conn| {
+        let cx = self.cx.clone();
+        let next = self.cx.app().db.scan(None, move |conn| {
+            // An export may take long: it ends with the caller's right to it.
+            cx.authority().confirm(conn)?;
             let mut lines = Vec::new();
             let count = audit::export(conn, cx.scope(), &mut cursor, end, EXPORTED_AT_ONCE, &mut lines)?;
-            Ok((cursor.clone(), lines, count))
+            Ok::<_, Error>((cursor.clone(), lines, count))
         });
         match next.await {
             Ok((cursor, lines, count)) => {

@@ -1,52 +1,83 @@
-//! Password hashing: argon2id, few at a time, off the request threads.
+//! Password hashing: argon2id, few at a time and in fair turns, off the request threads.
 
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
-use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
+use crate::meters::Page;
+use crate::turns::{Bounds, Full, Turns};
 use crate::world::World;
 
-/// Each hash takes a core and some megabytes: more at once would only take longer.
-const AT_ONCE: usize = 2;
+/// Each hash takes a core and some megabytes: more at once would only take longer. An address may have some seconds'
+/// worth of them waiting.
+const BOUNDS: Bounds = Bounds { at_once: 2, waiting_of_one: 64, waiting: 1024 };
+
+/// On whose account a password is hashed. Addresses come first where there are several: how many wait is bounded for
+/// them, never for users, whom anybody can name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Payer {
+    /// An address; whoever has one IPv6 address has all of its network.
+    Address(IpAddr),
+    /// A user, known or not, by its folded name.
+    User(String),
+    /// The operator.
+    Operator,
+}
+
+impl Payer {
+    pub(crate) fn at(address: IpAddr) -> Self {
+        Self::Address(match address.to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+            address @ IpAddr::V4(_) => address,
+        })
+    }
+}
 
 /// Hashes and verifies passwords.
 pub(crate) struct Passwords {
     world: Arc<World>,
-    turns: Arc<Semaphore>,
+    turns: Turns<Payer>,
+    refused: AtomicU64,
     nobody: OnceLock<String>,
 }
 
 impl Passwords {
     pub(crate) fn new(world: Arc<World>) -> Self {
-        Self { world, turns: Arc::new(Semaphore::new(AT_ONCE)), nobody: OnceLock::new() }
+        Self { world, turns: Turns::new(BOUNDS), refused: AtomicU64::new(0), nobody: OnceLock::new() }
     }
 
     /// Hashes a password.
-    pub(crate) async fn hash(&self, password: String) -> Result<String> {
+    pub(crate) async fn hash(&self, password: String, payers: &[Payer]) -> Result<String> {
         let mut salt = [0; 16];
         self.world.fill(&mut salt);
-        self.in_turn(password, move |password| hash(password, &salt)).await?
+        self.in_turn(password, payers, move |password| hash(password, &salt)).await?
     }
 
     /// Whether a password fits. Takes as long where there is no hash, so that nobody learns who has an account.
-    pub(crate) async fn fits(&self, password: String, stored: Option<String>) -> Result<bool> {
+    pub(crate) async fn fits(
+        &self,
+        password: String,
+        stored: Option<String>,
+        payers: &[Payer],
+    ) -> Result<bool> {
         let known = stored.is_some();
         let stored = match stored {
             Some(stored) => stored,
             None => match self.nobody.get() {
                 Some(nobody) => nobody.clone(),
                 None => {
-                    let made = self.hash("nobody has this password".into()).await?;
+                    let made = self.hash("nobody has this password".into(), payers).await?;
                     self.nobody.get_or_init(|| made).clone()
                 }
             },
         };
-        let fits = self.in_turn(password, move |password| {
+        let fits = self.in_turn(password, payers, move |password| {
             PasswordHash::new(&stored)
                 .is_ok_and(|hash| Argon2::default().verify_password(password, &hash).is_ok())
         });
@@ -56,17 +87,30 @@ impl Passwords {
     async fn in_turn<T: Send + 'static>(
         &self,
         password: String,
+        payers: &[Payer],
         work: impl FnOnce(&[u8]) -> T + Send + 'static,
     ) -> Result<T> {
         let password = Zeroizing::new(password);
-        let turns = Arc::clone(&self.turns);
-        let turn = turns.acquire_owned().await.map_err(|error| Error::Internal(error.to_string()))?;
+        let turn = self.turns.take(payers).await.map_err(|Full| {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            Error::TooMany { retry_after: 1 }
+        })?;
         let task = tokio::task::spawn_blocking(move || {
             let done = work(password.as_bytes());
             drop(turn);
             done
         });
         task.await.map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    /// Writes how many wait, and how many could not.
+    pub(crate) fn measure(&self, page: &mut Page) {
+        let name = "podium_passwords_waiting";
+        page.gauge(name, "Passwords that wait for their turn to be hashed.");
+        page.line(name, &[], self.turns.waiting());
+        let name = "podium_passwords_refused_total";
+        page.counter(name, "Passwords that were not hashed because too many waited.");
+        page.line(name, &[], self.refused.load(Ordering::Relaxed));
     }
 }
 

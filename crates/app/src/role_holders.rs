@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use podium_api::Id;
 use podium_api::enums::OrganizationRole;
+use podium_api::subjects::SubjectRoles;
 use podium_api::teams::Team;
 use podium_api::users::User;
 use podium_db::{Conn, Tx};
 use podium_domain::role_updates::{self, Change, SubjectKind};
-use podium_domain::{Grant, Held, Scope, last_owner, subject_roles};
-use podium_store::grants;
+use podium_domain::{Grant, Held, On, Scope, last_owner, subject_roles};
+use podium_store::{deployments, grants};
 
 use crate::cx::Cx;
 use crate::error::Result;
@@ -19,18 +20,21 @@ use crate::facts;
 pub(crate) trait Holder {
     /// Its id.
     fn id(&self) -> Id;
-    /// Fills in its roles.
-    fn show(&mut self, held: &[Grant]);
+    /// What kind of subject it is.
+    const KIND: SubjectKind;
+    /// Fills in its roles; `roles` is what the caller may see of those it holds.
+    fn show(&mut self, held: &[Grant], roles: SubjectRoles);
 }
 
 impl Holder for User {
+    const KIND: SubjectKind = SubjectKind::User;
+
     fn id(&self) -> Id {
         self.id
     }
 
     /// The role that an invite promises stands in for the one that is not held yet.
-    fn show(&mut self, held: &[Grant]) {
-        let roles = subject_roles::all(held);
+    fn show(&mut self, held: &[Grant], roles: SubjectRoles) {
         self.organization_role = organization_role(held).or(self.organization_role);
         self.workspace_roles = roles.workspace_roles;
         self.deployment_roles = roles.deployment_roles;
@@ -39,12 +43,13 @@ impl Holder for User {
 }
 
 impl Holder for Team {
+    const KIND: SubjectKind = SubjectKind::Team;
+
     fn id(&self) -> Id {
         self.id
     }
 
-    fn show(&mut self, held: &[Grant]) {
-        let roles = subject_roles::all(held);
+    fn show(&mut self, held: &[Grant], roles: SubjectRoles) {
         self.organization_role = organization_role(held).unwrap_or(OrganizationRole::Member);
         self.workspace_roles = roles.workspace_roles;
         self.deployment_roles = roles.deployment_roles;
@@ -54,19 +59,81 @@ impl Holder for Team {
 }
 
 /// Fills in the roles of all of them, with one statement.
-pub(crate) fn show_roles<H: Holder>(conn: &Conn, scope: &Scope, holders: &mut [H]) -> Result<()> {
+pub(crate) fn show_roles<H: Holder>(cx: &Cx<Scope>, conn: &Conn, holders: &mut [H]) -> Result<()> {
     if holders.is_empty() {
         return Ok(());
     }
     let ids: Vec<Id> = holders.iter().map(Holder::id).collect();
     let mut held = BTreeMap::<Id, Vec<Grant>>::new();
-    for (id, grant) in grants::of_each(conn, scope, &ids)? {
+    for (id, grant) in grants::of_each(conn, cx.scope(), &ids)? {
         held.entry(id).or_default().push(grant);
     }
     for holder in holders {
-        holder.show(held.get(&holder.id()).map_or(&[], Vec::as_slice));
+        let held = held.get(&holder.id()).map_or(&[][..], Vec::as_slice);
+        show_to(cx, holder, held);
     }
     Ok(())
+}
+
+/// Shows the caller what it may see of the roles that somebody holds; of its own everything.
+pub(crate) fn show_to<H: Holder>(cx: &Cx<Scope>, holder: &mut H, held: &[Grant]) {
+    let roles = if holder.id() == cx.subject_id() {
+        subject_roles::all(held)
+    } else {
+        subject_roles::visible_to(cx.grants(), H::KIND, held)
+    };
+    holder.show(held, roles);
+}
+
+/// What a list of holders is narrowed to, as far as the caller can see it; `None` where it is to see nobody.
+pub(crate) struct Narrowed {
+    pub(crate) workspace_id: Option<String>,
+    pub(crate) deployment_id: Option<String>,
+    pub(crate) dags: Option<Vec<String>>,
+    pub(crate) dag_tags: Option<Vec<String>>,
+}
+
+/// Who holds a role on something is told to those who can see the thing: for everybody else there is no such thing.
+pub(crate) fn narrowed(
+    cx: &Cx<Scope>,
+    conn: &Conn,
+    (workspace_id, deployment_id): (Option<&str>, Option<&str>),
+    (dag_id, dag_tags): (Option<&str>, &[String]),
+) -> Result<Option<Narrowed>> {
+    let sees = |on: &On| {
+        subject_roles::is_seen_by(cx.grants(), on) || SubjectKind::User.is_managed_by(cx.grants(), on)
+    };
+    let given = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
+    let (workspace_id, deployment_id, dag_id) = (given(workspace_id), given(deployment_id), given(dag_id));
+    if let Some(text) = &workspace_id
+        && !text.parse().is_ok_and(|id| sees(&On::Workspace(id)))
+    {
+        return Ok(None);
+    }
+    if let Some(text) = &deployment_id {
+        let Ok(id) = text.parse() else { return Ok(None) };
+        let found = deployments::workspace_of(conn, cx.organization_id(), id)?;
+        if !found.is_some_and(|workspace_id| sees(&On::Deployment { id, workspace_id })) {
+            return Ok(None);
+        }
+    }
+    let names: Vec<&str> = dag_id.iter().chain(dag_tags).map(String::as_str).collect();
+    let mut seen = if names.is_empty() { Vec::new() } else { grants::on_dags(conn, cx.scope(), &names)? };
+    seen.retain(sees);
+    let key = |on: &On| match on {
+        On::Dag { deployment_id, dag_id: name, .. } if Some(name) == dag_id.as_ref() => {
+            Some((true, format!("{deployment_id} {name}")))
+        }
+        On::DagTag { deployment_id, tag: name, .. } if dag_tags.contains(name) => {
+            Some((false, format!("{deployment_id} {name}")))
+        }
+        _ => None,
+    };
+    let of = |is_dag: bool| {
+        seen.iter().filter_map(key).filter(move |(dag, _)| *dag == is_dag).map(|(_, key)| key).collect()
+    };
+    let (dags, tags) = (dag_id.is_some().then(|| of(true)), (!dag_tags.is_empty()).then(|| of(false)));
+    Ok(Some(Narrowed { workspace_id, deployment_id, dags, dag_tags: tags }))
 }
 
 /// The role in the organization, among others.
@@ -84,6 +151,19 @@ pub(crate) fn changed(
 ) -> Result<Vec<Grant>> {
     let facts = facts::load(conn, cx.scope(), &change.mentions())?;
     Ok(role_updates::update(kind, current, change, cx.grants(), &facts)?)
+}
+
+/// Whether the caller could still give a subject everything that a change gives.
+pub(crate) fn may_give(
+    kind: SubjectKind,
+    id: Id,
+    change: Change,
+) -> impl FnMut(&Cx<Scope>, &Tx) -> Result<()> + Send + 'static {
+    move |cx, tx| {
+        let role = organization_role(&grants::of(tx, cx.scope(), id)?).unwrap_or(OrganizationRole::Member);
+        let bare = Grant { on: On::Organization, held: Held::Organization(role) };
+        changed(cx, tx, kind, &[bare], &change).map(drop)
+    }
 }
 
 /// Whether a change leaves everything as it was: such a change is no write, and everybody may ask for it.

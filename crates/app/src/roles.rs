@@ -54,7 +54,7 @@ pub async fn create(
     let body = call.body;
     let id = cx.new_id();
     let stamp = Stamp::new(cx.profile(), cx.now());
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let known = known_workspaces(tx, cx.scope(), body.restricted_workspace_ids.as_deref())?;
         let definition = custom_roles::create(&body, &known)?;
@@ -93,7 +93,7 @@ pub async fn update(
     only_owners(&cx)?;
     let body = call.body;
     let id = call.path.role_id;
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let One { version, body: stored } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;
@@ -129,7 +129,7 @@ pub async fn update(
 pub async fn delete(cx: Cx<Scope>, call: Call<OfRole, Nothing, Nothing>) -> Result<Nothing> {
     only_owners(&cx)?;
     let id = call.path.role_id;
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let One { version, .. } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;

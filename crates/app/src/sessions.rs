@@ -15,7 +15,7 @@ use podium_db::{Conn, Tx};
 use podium_store::sessions::{self, BrowserSession};
 use podium_store::{credentials, front_door, subjects, users};
 
-use crate::authority::sessions_change;
+use crate::authority::{rights_of, sessions_change};
 use crate::cx::Request;
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::{hex, sha256_hex, unhex};
@@ -77,12 +77,19 @@ impl App {
             expires_at: authority.credential.expires_at.map_or(end, |own| own.min(end)),
         };
         let (begun, hash) = self.begin(&session, now);
-        let (guard, audit_id) = (authority.guard(), self.world.id());
+        let (guard, holds, audit_id) = (authority.guard(), authority.holds(false), self.world.id());
         let store = move |tx: &Tx| {
+            if !tx.holds(&authority.guard())? {
+                return Err(Error::Unauthenticated(Unauthenticated::Revoked));
+            }
             sessions::insert(tx, &hash, &session, now)?;
             audit::write(tx, &request, authority.home, &authority.profile, audit_id, SEE_OTHER)
         };
-        self.db.write(Some(guard), store).await?;
+        let stored = self.db.write_holding(Some(guard), holds, store).await;
+        stored.map_err(|error| {
+            // The guard of a caller without an organization says only that its token is alive.
+            if error.is_stale() { Error::Unauthenticated(Unauthenticated::Revoked) } else { error }
+        })?;
         Ok(begun)
     }
 
@@ -122,20 +129,25 @@ impl App {
         let hash = sha256_hex(cookie.as_bytes());
         // Nobody who guesses makes the database write.
         let looked_up = hash.clone();
-        if self.db.read(None, move |conn| sessions::by_hash(conn, &looked_up)).await?.is_none() {
-            return Ok(());
-        }
+        let found = self.db.read(None, move |conn| sessions::by_hash(conn, &looked_up)).await?;
+        let Some(session) = found else { return Ok(()) };
         let audit_id = self.world.id();
         let end = move |tx: &Tx| match end(tx, &hash, request.now)? {
             Some(who) => who.record(tx, &request, audit_id, OK),
             None => Ok(()),
         };
-        self.db.write(None, end).await
+        self.db.write_holding(None, vec![rights_of(session.subject_id, true)], end).await
     }
 
     /// Signs a browser out from inside an environment: its pass ends, and so does the session that it came from.
     pub async fn leave(&self, request: Request, pass: &str) -> Result<()> {
         let (hash, audit_id) = (sha256_hex(pass.as_bytes()), self.world.id());
+        let looked_up = hash.clone();
+        let session = self.db.read(None, move |conn| {
+            let session = front_door::pass(conn, &looked_up)?.and_then(|opening| opening.session_hash);
+            session.map_or(Ok(None), |hash| sessions::by_hash(conn, &hash))
+        });
+        let holds = session.await?.map(|session| rights_of(session.subject_id, true)).into_iter().collect();
         let leave = move |tx: &Tx| {
             let Some(opening) = front_door::pass(tx, &hash)? else { return Ok(()) };
             let who = Signed::by_credential(tx, &opening.credential_hash)?;
@@ -145,7 +157,7 @@ impl App {
             }
             who.map_or(Ok(()), |who| who.record(tx, &request, audit_id, OK))
         };
-        self.db.write(None, leave).await
+        self.db.write_holding(None, holds, leave).await
     }
 }
 

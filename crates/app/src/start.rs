@@ -16,7 +16,6 @@ use podium_store::credentials::{self, Credential, CredentialKind};
 use podium_store::{
     MIGRATIONS, Stamp, grants, organizations, settings, signing_keys, subjects, users, workspaces,
 };
-use tokio::sync::Semaphore;
 
 use crate::authority::Authorities;
 use crate::config::Config;
@@ -24,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::passwords::Passwords;
 use crate::rate_limits::RateLimits;
 use crate::secrets::{Secrets, hex, sha256_hex, unhex};
+use crate::shares::Shares;
 use crate::signing::{Claims, Keys};
 use crate::work::WorkBell;
 use crate::world::World;
@@ -32,7 +32,7 @@ use crate::{App, Shared};
 const KEY_CHECK: &str = "secret_key_check";
 const FIRST_START: &str = "first_start";
 /// How many uploads are received at once; more are asked to come back.
-const MOST_UPLOADING: usize = 64;
+const MOST_UPLOADING: usize = 128;
 /// How many times larger an archive may be once it is unpacked.
 const MOST_EXPANSION: u64 = 4;
 
@@ -74,7 +74,8 @@ impl App {
         let app = Self(Arc::new(Shared {
             db,
             objects,
-            uploading: Arc::new(Semaphore::new(MOST_UPLOADING)),
+            uploading: Shares::new(MOST_UPLOADING),
+            uploads_refused: Default::default(),
             secrets,
             keys: ArcSwap::from_pointee(keys),
             logs: Arc::new(logs),

@@ -15,7 +15,7 @@ use podium_store::{Paging, Stamp, grants, organizations, team_members, teams, us
 
 use crate::cx::{Call, Cx};
 use crate::error::{Result, Taken};
-use crate::role_holders::{self, Holder as _, show_roles};
+use crate::role_holders::{self, show_roles};
 
 const MAX_NAME: usize = 128;
 
@@ -29,14 +29,18 @@ pub async fn list(
     let (limit, offset) = (paging.limit, paging.offset);
     let name_keys: Vec<String> = query.names.iter().map(|name| names::fold(name)).collect();
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
+        let to = (query.workspace_id.as_deref(), query.deployment_id.as_deref());
+        let Some(narrowed) = role_holders::narrowed(cx, conn, to, (None, &[]))? else {
+            return Ok((Vec::new(), 0));
+        };
         let listed = teams::Listed {
             name_keys: &name_keys,
-            workspace_id: query.workspace_id.as_deref().filter(|id| !id.is_empty()),
-            deployment_id: query.deployment_id.as_deref().filter(|id| !id.is_empty()),
+            workspace_id: narrowed.workspace_id.as_deref(),
+            deployment_id: narrowed.deployment_id.as_deref(),
             user_id: None,
         };
         let (mut teams, total) = teams::list(conn, cx.scope(), &listed, &paging)?;
-        show_roles(conn, cx.scope(), &mut teams)?;
+        show_roles(cx, conn, &mut teams)?;
         Ok((teams, total))
     };
     let (teams, total_count) = cx.scan(page).await?;
@@ -55,7 +59,7 @@ pub async fn create(
     let members = body.member_ids.unwrap_or_default();
     let id = cx.new_id();
     let stamp = Stamp::new(cx.profile(), cx.now());
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         if is_scim_enabled(tx, cx.scope())? {
             let message = "SCIM is on, so teams are made by the identity provider: make the group there.";
@@ -87,7 +91,7 @@ pub async fn create(
             team_members::add(tx, cx.scope(), id, *user_id, cx.now())?;
         }
         cx.changed(tx, teams::KIND, id, stamp.version)?;
-        team.show(std::slice::from_ref(&grant));
+        role_holders::show_to(cx, &mut team, std::slice::from_ref(&grant));
         Ok(One { version: stamp.version, body: team })
     })
     .await
@@ -97,7 +101,7 @@ pub async fn create(
 pub async fn get(cx: Cx<Scope>, call: Call<OfTeam, Nothing, Nothing>) -> Result<One<Team>> {
     cx.read(move |cx, conn| {
         let mut team = find(conn, cx.scope(), call.path.team_id)?;
-        show_roles(conn, cx.scope(), std::slice::from_mut(&mut team.body))?;
+        show_roles(cx, conn, std::slice::from_mut(&mut team.body))?;
         Ok(team)
     })
     .await
@@ -113,7 +117,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<OfTeam, Nothing, UpdateTeamRequest
         let description = body.description.clone().or(stored.description);
         let team = Team { name: name.text.clone(), description, ..stored };
         let mut team = advance(cx, tx, One { version, body: team })?;
-        show_roles(tx, cx.scope(), std::slice::from_mut(&mut team.body))?;
+        show_roles(cx, tx, std::slice::from_mut(&mut team.body))?;
         Ok(team)
     })
     .await
@@ -122,7 +126,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<OfTeam, Nothing, UpdateTeamRequest
 /// Deletes a team, with its roles.
 pub async fn delete(cx: Cx<Scope>, call: Call<OfTeam, Nothing, Nothing>) -> Result<Nothing> {
     let id = call.path.team_id;
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let One { version, .. } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;
@@ -157,7 +161,7 @@ pub async fn add_members(
     call: Call<OfTeam, Nothing, AddTeamMembersRequest>,
 ) -> Result<Nothing> {
     let members = call.body.member_ids;
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let team = find(tx, cx.scope(), call.path.team_id)?;
         cx.expect_version(team.version)?;
@@ -180,7 +184,7 @@ pub async fn add_members(
 /// Removes a member from a team.
 pub async fn remove_member(cx: Cx<Scope>, call: Call<OfTeamMember, Nothing, Nothing>) -> Result<Nothing> {
     let OfTeamMember { team_id, member_id, .. } = call.path;
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let team = find(tx, cx.scope(), team_id)?;
         if !team_members::remove(tx, cx.scope(), team_id, member_id)? {
@@ -202,7 +206,7 @@ pub async fn update_roles(
 ) -> Result<One<SubjectRoles>> {
     let id = call.path.team_id;
     let change = Change::from(call.body);
-    cx.mutate(move |cx, tx| {
+    cx.change_rights_where(role_holders::may_give(SubjectKind::Team, id, change.clone()), move |cx, tx| {
         cx.rights_change(tx)?;
         let team = find(tx, cx.scope(), id)?;
         cx.expect_version(team.version)?;

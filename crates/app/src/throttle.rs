@@ -1,49 +1,53 @@
-//! Slows down those who guess passwords: by account and by address, known or not.
+//! Slows down those who guess passwords, and nobody else.
+//!
+//! Failures are counted for an account at an address, so that whoever guesses waits and the account's owner, somewhere
+//! else, does not: the right password from another address always works. An address that guesses at many accounts waits
+//! too, though never long, because many people may share it. An account that is guessed at from many addresses allows each
+//! of them less, and never nothing. Accounts that do not exist are counted like those that do.
 
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use podium_api::Timestamp;
 use quick_cache::sync::Cache;
 
 use crate::error::{Error, Result};
+use crate::secrets::sha256;
 
 /// How many failures cost nothing: people mistype, and many may share an address.
 const FREE_FAILURES: u32 = 5;
 const FREE_FAILURES_OF_AN_ADDRESS: u32 = 50;
+/// After so many failures of an account, wherever from, each address has no more than one for free.
+const MANY_FAILURES_OF_AN_ACCOUNT: u32 = 100;
+/// The longest waits, in seconds.
 const LONGEST_WAIT: u64 = 15 * 60;
+const LONGEST_WAIT_OF_AN_ADDRESS: u64 = 60;
 const FORGOTTEN_AFTER: Duration = Duration::from_hours(1);
 const REMEMBERED: usize = 100_000;
 
-/// Whose failures are counted.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Who {
-    /// An account, known or not, by its folded name.
-    Account(String),
-    /// An address, or a network of them.
-    Address(String),
+/// Where somebody comes from; whoever has one IPv6 address has all of its network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place(IpAddr);
+
+/// An account by a hash of its folded name, known or not: names may be long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Account([u8; 16]);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Who {
+    Account(Account),
+    Place(Place),
+    Both(Account, Place),
 }
 
 /// Failures so far.
 #[derive(Clone, Copy)]
 struct Failures {
     count: u32,
-    free: u32,
     last: Timestamp,
 }
 
-impl Failures {
-    fn wait_until(self) -> Timestamp {
-        let doublings = self.count.saturating_sub(self.free);
-        let seconds = if doublings == 0 {
-            0
-        } else {
-            1u64.checked_shl(doublings).unwrap_or(u64::MAX).min(LONGEST_WAIT)
-        };
-        self.last + Duration::from_secs(seconds)
-    }
-}
-
-/// Counts failures by key.
+/// Counts failures.
 pub(crate) struct Throttle(Cache<Who, Failures>);
 
 impl Default for Throttle {
@@ -52,11 +56,36 @@ impl Default for Throttle {
     }
 }
 
+impl From<IpAddr> for Place {
+    fn from(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+            address => address,
+        })
+    }
+}
+
+impl Account {
+    /// The account of a name in the form in which names are compared.
+    pub(crate) fn named(key: &str) -> Self {
+        Self(sha256(key.as_bytes()).first_chunk().copied().unwrap_or_default())
+    }
+}
+
 impl Throttle {
-    /// Refuses an attempt that comes too soon after failures under any of these keys.
-    pub(crate) fn check(&self, keys: &[Who], now: Timestamp) -> Result<()> {
-        let until = keys.iter().filter_map(|key| self.0.get(key)).map(Failures::wait_until).max();
-        match until {
+    /// Refuses an attempt that comes too soon after failures.
+    pub(crate) fn check(&self, account: Option<Account>, place: Place, now: Timestamp) -> Result<()> {
+        let of_place = self.wait_until(
+            Who::Place(place),
+            (FREE_FAILURES_OF_AN_ADDRESS, LONGEST_WAIT_OF_AN_ADDRESS),
+            now,
+        );
+        let of_both = account.and_then(|account| {
+            let is_guessed_at = self.count(Who::Account(account), now) >= MANY_FAILURES_OF_AN_ACCOUNT;
+            let free = if is_guessed_at { 1 } else { FREE_FAILURES };
+            self.wait_until(Who::Both(account, place), (free, LONGEST_WAIT), now)
+        });
+        match of_place.max(of_both) {
             Some(until) if until > now => {
                 let wait = (until.millis() - now.millis()).unsigned_abs();
                 Err(Error::TooMany { retry_after: wait.div_ceil(1000) })
@@ -66,21 +95,33 @@ impl Throttle {
     }
 
     /// Notes a failure.
-    pub(crate) fn failed(&self, keys: &[Who], now: Timestamp) {
-        for key in keys {
-            let recent = self.0.get(key).filter(|failures| failures.last + FORGOTTEN_AFTER > now);
-            let count = recent.map_or(0, |failures| failures.count) + 1;
-            let free = match key {
-                Who::Account(_) => FREE_FAILURES,
-                Who::Address(_) => FREE_FAILURES_OF_AN_ADDRESS,
-            };
-            self.0.insert(key.clone(), Failures { count, free, last: now });
+    pub(crate) fn failed(&self, account: Option<Account>, place: Place, now: Timestamp) {
+        let of_account =
+            account.into_iter().flat_map(|account| [Who::Account(account), Who::Both(account, place)]);
+        for who in of_account.chain([Who::Place(place)]) {
+            let count = self.count(who, now).saturating_add(1);
+            self.0.insert(who, Failures { count, last: now });
         }
     }
 
-    /// Forgets the failures of an account that has signed in.
-    pub(crate) fn succeeded(&self, key: &Who) {
-        self.0.remove(key);
+    /// Forgets the failures of an account that has signed in, at the address where it has.
+    pub(crate) fn succeeded(&self, account: Account, place: Place) {
+        self.0.remove(&Who::Both(account, place));
+    }
+
+    fn count(&self, who: Who, now: Timestamp) -> u32 {
+        let recent = self.0.get(&who).filter(|failures| failures.last + FORGOTTEN_AFTER > now);
+        recent.map_or(0, |failures| failures.count)
+    }
+
+    /// Until when to wait: twice as long after each failure that was not free.
+    fn wait_until(&self, who: Who, (free, longest): (u32, u64), now: Timestamp) -> Option<Timestamp> {
+        let doublings = self.count(who, now).saturating_sub(free);
+        if doublings == 0 {
+            return None;
+        }
+        let seconds = 1u64.checked_shl(doublings).unwrap_or(u64::MAX).min(longest);
+        self.0.get(&who).map(|failures| failures.last + Duration::from_secs(seconds))
     }
 }
 
@@ -88,30 +129,73 @@ impl Throttle {
 mod tests {
     use super::*;
 
+    fn place(text: &str) -> Place {
+        text.parse::<IpAddr>().unwrap().into()
+    }
+
+    fn wait(throttle: &Throttle, account: Option<Account>, at: &str, now: Timestamp) -> u64 {
+        match throttle.check(account, place(at), now) {
+            Ok(()) => 0,
+            Err(Error::TooMany { retry_after }) => retry_after,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    fn now() -> Timestamp {
+        Timestamp::from_millis(1_800_000_000_000)
+    }
+
     #[test]
     fn waits_double_after_some_failures_and_end_with_success() {
-        let throttle = Throttle::default();
-        let keys = [Who::Account("ada".into()), Who::Address("192.0.2.1".into())];
-        let now = Timestamp::from_millis(1_800_000_000_000);
+        let (throttle, ada) = (Throttle::default(), Account::named("ada"));
+        let (here, there) = ("192.0.2.1", "192.0.2.2");
         for _ in 0..FREE_FAILURES {
-            throttle.failed(&keys, now);
-            assert!(throttle.check(&keys, now).is_ok());
+            throttle.failed(Some(ada), place(here), now());
+            assert_eq!(wait(&throttle, Some(ada), here, now()), 0);
         }
         let mut waits = Vec::new();
         for _ in 0..12 {
-            throttle.failed(&keys, now);
-            let Err(Error::TooMany { retry_after }) = throttle.check(&keys, now) else {
-                panic!("not slowed down")
-            };
-            waits.push(retry_after);
+            throttle.failed(Some(ada), place(here), now());
+            waits.push(wait(&throttle, Some(ada), here, now()));
+            assert_eq!(wait(&throttle, Some(ada), there, now()), 0, "nobody else waits");
         }
         assert_eq!(waits, [2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900]);
-        assert!(throttle.check(&keys[..1], now + Duration::from_secs(900)).is_ok());
-        throttle.succeeded(&keys[0]);
-        assert!(throttle.check(&keys, now).is_ok());
-        for _ in 0..FREE_FAILURES_OF_AN_ADDRESS {
-            throttle.failed(&keys[1..], now);
+        assert_eq!(wait(&throttle, Some(Account::named("bob")), here, now()), 0, "nor at another account");
+        assert_eq!(wait(&throttle, Some(ada), here, now() + Duration::from_secs(900)), 0);
+        throttle.succeeded(ada, place(here));
+        assert_eq!(wait(&throttle, Some(ada), here, now()), 0);
+    }
+
+    #[test]
+    fn an_address_that_guesses_at_many_accounts_waits_and_not_for_long() {
+        let throttle = Throttle::default();
+        for number in 0..FREE_FAILURES_OF_AN_ADDRESS + 20 {
+            throttle.failed(Some(Account::named(&number.to_string())), place("192.0.2.1"), now());
         }
-        assert!(throttle.check(&keys[1..], now).is_err());
+        assert_eq!(wait(&throttle, None, "192.0.2.1", now()), LONGEST_WAIT_OF_AN_ADDRESS);
+        assert_eq!(wait(&throttle, None, "192.0.2.2", now()), 0);
+    }
+
+    #[test]
+    fn an_account_that_is_guessed_at_from_everywhere_is_never_locked() {
+        let (throttle, ada) = (Throttle::default(), Account::named("ada"));
+        for number in 0..1000u32 {
+            let at = IpAddr::from(number.to_be_bytes());
+            assert!(throttle.check(Some(ada), at.into(), now()).is_ok(), "{at} has one attempt");
+            throttle.failed(Some(ada), at.into(), now());
+        }
+        let late = "192.0.2.1";
+        throttle.failed(Some(ada), place(late), now());
+        assert_eq!(wait(&throttle, Some(ada), late, now()), 0, "one is free");
+        throttle.failed(Some(ada), place(late), now());
+        assert_eq!(wait(&throttle, Some(ada), late, now()), 2);
+    }
+
+    #[test]
+    fn one_ipv6_network_is_one_address() {
+        assert_eq!(place("::ffff:192.0.2.1"), place("192.0.2.1"));
+        assert_ne!(place("192.0.2.1"), place("192.0.2.2"));
+        assert_eq!(place("2001:db8::1"), place("2001:db8::ffff:ffff:ffff:ffff"));
+        assert_ne!(place("2001:db8::1"), place("2001:db8:0:1::1"));
     }
 }

@@ -4,6 +4,7 @@ mod values;
 
 use std::collections::HashMap;
 use std::slice;
+use std::sync::Arc;
 
 use podium_api::enums::TokenScope;
 use podium_api::path::{InOrganization, OfToken};
@@ -13,7 +14,7 @@ use podium_api::tokens::{
     UpdateApiTokenRolesRequest,
 };
 use podium_api::{Id, Many, Nothing, One};
-use podium_db::Conn;
+use podium_db::{Conn, Tx};
 use podium_domain::tokens::{self as rules, Verb};
 use podium_domain::{
     Grant, Permission, Refusal, Scope, Target, names, no_escalation, subject_roles, token_roles,
@@ -68,17 +69,21 @@ pub async fn create(
     let id = cx.new_id();
     let asked_for = values::asked_for(&cx, &body).await?;
     let issued = values::issue(&cx, id, asked_for, body.token_expiry_period_in_days);
-    let mentions = rules::mentions(&body);
-    cx.mutate(move |cx, tx| {
+    let (mentions, scope, body) = (Arc::new(rules::mentions(&body)), body.scope, Arc::new(body));
+    let judged = move |cx: &Cx<Scope>, conn: &Conn| {
+        let facts = facts::load(conn, cx.scope(), &mentions)?;
+        Ok(rules::create(cx.organization_id(), &body, cx.grants(), &facts)?)
+    };
+    let may = judged.clone();
+    let effect = move |cx: &Cx<Scope>, tx: &Tx| {
         cx.rights_change(tx)?;
-        let facts = facts::load(tx, cx.scope(), &mentions)?;
-        let new = rules::create(cx.organization_id(), &body, cx.grants(), &facts)?;
+        let new = judged(cx, tx)?;
         let stamp = Stamp::new(cx.profile(), cx.now());
         let token = ApiToken {
             id,
             name: new.name.text,
             description: new.description,
-            scope: body.scope,
+            scope,
             kind: new.kind,
             roles: Some(roles(cx.scope(), vec![new.primary.clone()])),
             token: Some(issued.value.clone()),
@@ -101,8 +106,8 @@ pub async fn create(
         issued.store(tx)?;
         cx.changed(tx, tokens::KIND, id, stamp.version)?;
         Ok(One { version: stamp.version, body: token })
-    })
-    .await
+    };
+    cx.change_rights_where(move |cx, tx| may(cx, tx).map(drop), effect).await
 }
 
 /// Reads a token.
@@ -117,7 +122,8 @@ pub async fn update(
 ) -> Result<One<ApiToken>> {
     let (id, body) = (call.path.token_id, call.body);
     let name = names::name("name", &body.name, rules::MAX_NAME)?;
-    cx.mutate(move |cx, tx| {
+    let may = move |cx: &Cx<Scope>, tx: &Tx| find(cx, tx, id, Verb::Update).map(drop);
+    cx.change_rights_where(may, move |cx, tx| {
         cx.rights_change(tx)?;
         let row = find(cx, tx, id, Verb::Update)?;
         cx.expect_version(row.stamp.version)?;
@@ -137,7 +143,7 @@ pub async fn update(
 /// Deletes a token: it stops working at once. Its name stays, for what it did.
 pub async fn delete(cx: Cx<Scope>, call: Call<OfToken, Nothing, Nothing>) -> Result<Nothing> {
     let id = call.path.token_id;
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let version = find(cx, tx, id, Verb::Delete)?.stamp.version;
         cx.expect_version(version)?;
@@ -157,7 +163,8 @@ pub async fn update_roles(
 ) -> Result<One<SubjectRoles>> {
     let (id, entries) = (call.path.token_id, call.body.roles);
     let mentions = token_roles::mentions(&entries);
-    cx.mutate(move |cx, tx| {
+    let may = move |cx: &Cx<Scope>, tx: &Tx| find(cx, tx, id, Verb::Update).map(drop);
+    cx.change_rights_where(may, move |cx, tx| {
         cx.rights_change(tx)?;
         let row = find(cx, tx, id, Verb::Update)?;
         cx.expect_version(row.stamp.version)?;
@@ -181,13 +188,16 @@ pub async fn rotate(cx: Cx<Scope>, call: Call<OfToken, Nothing, Nothing>) -> Res
     let row = cx.read(move |cx, conn| find(cx, conn, id, Verb::Rotate)).await?;
     // What a token belongs to and how long it lives never change, so it can be signed before the transaction.
     let issued = values::issue(&cx, id, belongs_to(&row), row.token.body.expiry_period_in_days);
-    cx.mutate(move |cx, tx| {
+    let may = move |cx: &Cx<Scope>, tx: &Tx| {
+        find(cx, tx, id, Verb::Rotate)?;
+        may_act_as(cx, &grants::of(tx, cx.scope(), id)?)
+    };
+    cx.change_rights_where(may, move |cx, tx| {
         cx.rights_change(tx)?;
         let row = find(cx, tx, id, Verb::Rotate)?;
         cx.expect_version(row.stamp.version)?;
         let held = grants::of(tx, cx.scope(), id)?;
-        // Whoever rotates a token can act as it.
-        held.iter().try_for_each(|grant| no_escalation::may_give(cx.grants(), &grant.held, &grant.on))?;
+        may_act_as(cx, &held)?;
         let stamp = row.stamp.changed(cx.profile(), cx.now());
         let token = ApiToken {
             roles: Some(roles(cx.scope(), held)),
@@ -214,6 +224,11 @@ fn find(cx: &Cx<Scope>, conn: &Conn, id: Id, verb: Verb) -> Result<TokenRow> {
     let row = tokens::get(conn, cx.scope(), id)?.ok_or_else(|| Refusal::not_found("API token"))?;
     rules::may(cx.grants(), verb, belongs_to(&row))?;
     Ok(row)
+}
+
+/// Whoever is given the value of a token can act as it.
+fn may_act_as(cx: &Cx<Scope>, held: &[Grant]) -> Result<()> {
+    Ok(held.iter().try_for_each(|grant| no_escalation::may_give(cx.grants(), &grant.held, &grant.on))?)
 }
 
 /// A token that the caller may see, with its roles.

@@ -30,14 +30,17 @@ pub async fn list(
     let paging = Paging::from(&query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
+        let to = (query.workspace_id.as_deref(), query.deployment_id.as_deref());
+        let dags = (query.dag_id.as_deref(), query.dag_tags.as_slice());
+        let Some(narrowed) = role_holders::narrowed(cx, conn, to, dags)? else { return Ok((Vec::new(), 0)) };
         let listed = users::Listed {
-            workspace_id: query.workspace_id.as_deref().filter(|id| !id.is_empty()),
-            deployment_id: query.deployment_id.as_deref().filter(|id| !id.is_empty()),
-            dag_id: query.dag_id.as_deref().filter(|id| !id.is_empty()),
-            dag_tags: &query.dag_tags,
+            workspace_id: narrowed.workspace_id.as_deref(),
+            deployment_id: narrowed.deployment_id.as_deref(),
+            dags: narrowed.dags.as_deref(),
+            dag_tags: narrowed.dag_tags.as_deref(),
         };
         let (mut users, total) = users::list(conn, cx.scope(), &listed, &paging)?;
-        show_roles(conn, cx.scope(), &mut users)?;
+        show_roles(cx, conn, &mut users)?;
         Ok((users, total))
     };
     let (users, total_count) = cx.scan(page).await?;
@@ -48,7 +51,7 @@ pub async fn list(
 pub async fn get(cx: Cx<Scope>, call: Call<OfUser, Nothing, Nothing>) -> Result<One<User>> {
     cx.read(move |cx, conn| {
         let mut user = find(conn, cx.scope(), call.path.user_id)?;
-        show_roles(conn, cx.scope(), std::slice::from_mut(&mut user.body))?;
+        show_roles(cx, conn, std::slice::from_mut(&mut user.body))?;
         Ok(user)
     })
     .await
@@ -61,7 +64,7 @@ pub async fn update_roles(
 ) -> Result<One<SubjectRoles>> {
     let id = call.path.user_id;
     let change = Change::from(call.body);
-    cx.mutate(move |cx, tx| {
+    cx.change_rights_where(role_holders::may_give(SubjectKind::User, id, change.clone()), move |cx, tx| {
         cx.rights_change(tx)?;
         let One { version, body: user } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;
@@ -105,7 +108,7 @@ pub async fn list_teams(
         let user = find(conn, cx.scope(), call.path.user_id)?.body;
         let listed = teams::Listed { user_id: Some(user.id.as_str()), ..Default::default() };
         let (mut teams, total) = teams::list(conn, cx.scope(), &listed, &paging)?;
-        show_roles(conn, cx.scope(), &mut teams)?;
+        show_roles(cx, conn, &mut teams)?;
         Ok((teams, total))
     };
     let (teams, total_count) = cx.scan(page).await?;
@@ -158,9 +161,10 @@ fn membership(team: Team) -> UserTeamMembership {
         description: team.description,
         is_idp_managed: team.is_idp_managed,
         organization_role: team.organization_role,
-        workspace_roles: team.workspace_roles,
-        deployment_roles: team.deployment_roles,
-        dag_roles: team.dag_roles,
+        // A team has no lists that are empty, and a membership has.
+        workspace_roles: Some(team.workspace_roles.unwrap_or_default()),
+        deployment_roles: Some(team.deployment_roles.unwrap_or_default()),
+        dag_roles: Some(team.dag_roles.unwrap_or_default()),
         roles_count: team.roles_count,
     }
 }

@@ -127,7 +127,7 @@ pub async fn update(
 /// Deletes an empty workspace, with its tokens, roles and environment objects.
 pub async fn delete(cx: Cx<Scope>, call: Call<OfWorkspace, Nothing, Nothing>) -> Result<Nothing> {
     let id = call.path.workspace_id;
-    cx.mutate(move |cx, tx| {
+    cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let One { version, .. } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;
@@ -206,6 +206,6 @@ fn check_cluster(tx: &Tx, scope: &Scope, workspace: &Workspace) -> Result<()> {
         return Ok(());
     }
     // One answer for both, so that nobody learns of a cluster that it may not see.
-    let message = "there is no such cluster, or it does not take this workspace";
+    let message = "names no cluster, or one that does not take this workspace";
     Err(Refusal::field("defaultClusterId", "notFound", message).into())
 }

@@ -1,9 +1,12 @@
 //! `podium confine`: how the local data plane starts programs that must not leave their own directories.
 
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::Args;
+
+use crate::data_plane::ports;
 
 /// Confines itself to some directories and becomes another program.
 #[derive(Args)]
@@ -14,9 +17,21 @@ pub(crate) struct Confine {
     /// Directory that may be read; may be repeated.
     #[arg(long)]
     read: Vec<PathBuf>,
+    /// What may not be read although it is below a directory that may; may be repeated.
+    #[arg(long)]
+    kept: Vec<PathBuf>,
     /// Directory to put in the place of /tmp, where the kernel allows it.
     #[arg(long)]
     temporary: Option<PathBuf>,
+    /// Number of the user to become.
+    #[arg(long)]
+    user: Option<u32>,
+    /// Leave files to whatever the user may do.
+    #[arg(long)]
+    any_file: bool,
+    /// Ports to listen on, beside those that the kernel picks; may be repeated.
+    #[arg(long, value_parser = ports)]
+    ports: Vec<RangeInclusive<u16>>,
     /// The program and its arguments.
     #[arg(last = true, required = true)]
     program: Vec<OsString>,
@@ -24,18 +39,16 @@ pub(crate) struct Confine {
 
 impl Confine {
     #[cfg(target_os = "linux")]
-    pub(crate) fn run(&self) -> Result<(), String> {
-        Err(podium_dataplane::local::confine(
-            &self.write,
-            &self.read,
-            self.temporary.as_deref(),
-            &self.program,
-        ))
+    pub(crate) fn run(self) -> Result<(), String> {
+        let Self { write, read, kept, temporary, user, any_file, ports, program } = self;
+        let confinement =
+            podium_dataplane::local::Confinement { write, read, kept, temporary, user, any_file, ports };
+        Err(confinement.become_program(&program))
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub(crate) fn run(&self) -> Result<(), String> {
-        let Self { write, read, program, .. } = self;
-        Err(format!("{program:?} cannot be confined to {write:?} and {read:?} here: that needs Linux"))
+    pub(crate) fn run(self) -> Result<(), String> {
+        let Self { program, .. } = self;
+        Err(format!("{program:?} cannot be confined here: that needs Linux"))
     }
 }

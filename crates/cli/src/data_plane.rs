@@ -1,5 +1,6 @@
 //! What a server runs its deployments on.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -45,6 +46,10 @@ pub(crate) struct Choice {
     /// Gibibytes that a local environment may have on disk before it is stopped; 0 for as many as there are.
     #[arg(long = "environment-disk-gib", env = "PODIUM_ENVIRONMENT_DISK_GIB", default_value = "32", value_parser = clap::value_parser!(u64).range(..1 << 30))]
     environment_disk: u64,
+    /// Ports that tasks on this machine may listen on, such as 20000-20099, beside those that the kernel picks for them; the
+    /// default is none.
+    #[arg(long, env = "PODIUM_TASK_PORTS", value_parser = ports)]
+    task_ports: Option<RangeInclusive<u16>>,
     /// Let the simulated data plane pretend that its environments run on this machine, for tests of several nodes.
     #[arg(long, env = "PODIUM_SIMULATED_IS_BOUND", hide = true, value_parser = clap::builder::BoolishValueParser::new())]
     simulated_is_bound: bool,
@@ -88,19 +93,24 @@ impl Choice {
         self.kind != Kind::Local
     }
 
-    /// Opens the data plane.
-    pub(crate) fn open(&self, app: &App, data_dir: &Path) -> Result<Arc<dyn DataPlane>, String> {
+    /// Opens the data plane, with a file of the operator's that no environment may read.
+    pub(crate) fn open(
+        &self,
+        app: &App,
+        data_dir: &Path,
+        kept: Option<PathBuf>,
+    ) -> Result<Arc<dyn DataPlane>, String> {
         match self.kind {
-            Kind::Local => self.local(app, data_dir),
+            Kind::Local => self.local(app, data_dir, kept),
             Kind::Simulated | Kind::Kubernetes => simulated(app, data_dir, self.simulated_is_bound),
         }
     }
 
     #[cfg(target_os = "linux")]
-    fn local(&self, app: &App, data_dir: &Path) -> Result<Arc<dyn DataPlane>, String> {
+    fn local(&self, app: &App, data_dir: &Path, kept: Option<PathBuf>) -> Result<Arc<dyn DataPlane>, String> {
         use podium_dataplane::local::Local;
 
-        Ok(Arc::new(Local::open(self.options(app, data_dir)?, podium_reconcile::services(app))?))
+        Ok(Arc::new(Local::open(self.options(app, data_dir, kept)?, podium_reconcile::services(app))?))
     }
 
     /// Where metadata databases of new environments are made.
@@ -119,6 +129,7 @@ impl Choice {
         &self,
         app: &App,
         data_dir: &Path,
+        kept: Option<PathBuf>,
     ) -> Result<podium_dataplane::local::Options, String> {
         use podium_dataplane::Hidden;
         use podium_dataplane::local::{Broker, Options};
@@ -130,6 +141,8 @@ impl Choice {
             database: self.database()?,
             broker: Broker::find(self.broker_url.clone().map(Hidden::new)),
             launcher: std::env::current_exe().ok(),
+            kept: [data_dir.to_owned(), app.config.files.clone()].into_iter().chain(kept).collect(),
+            task_ports: self.task_ports.clone(),
             disk_reserve: app.config.reserve.bytes,
             runtime_retention_days: Some(self.runtime_retention_days),
             environment_processes: Some(self.environment_processes).filter(|most| *most > 0),
@@ -138,9 +151,18 @@ impl Choice {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn local(&self, _: &App, _: &Path) -> Result<Arc<dyn DataPlane>, String> {
+    fn local(&self, _: &App, _: &Path, _: Option<PathBuf>) -> Result<Arc<dyn DataPlane>, String> {
         Err("running deployments on this machine needs Linux: use --data-plane simulated, which runs nothing"
             .into())
+    }
+}
+
+/// A range of ports.
+pub(crate) fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.trim().parse::<u16>(), last.trim().parse::<u16>()) {
+        (Ok(first), Ok(last)) if first > 0 && first <= last => Ok(first..=last),
+        _ => Err("give two ports such as 18000-18999, the lower one first".into()),
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::TypedValueParser as _;
 use ipnet::IpNet;
 use podium_app::disk::Reserve;
 use podium_app::front_door::Environments;
@@ -60,7 +61,7 @@ pub(crate) struct Serve {
     environments_domain: Option<String>,
     /// Ports for environments without a host name, such as 18000-18999, on the listen address; for a console on a
     /// loopback address, on another one.
-    #[arg(long, env = "PODIUM_ENVIRONMENT_PORTS", default_value = "18000-18999", value_parser = ports)]
+    #[arg(long, env = "PODIUM_ENVIRONMENT_PORTS", default_value = "18000-18999", value_parser = data_plane::ports)]
     environment_ports: RangeInclusive<u16>,
     /// Let browsers sign in although the public URL is neither encrypted nor on this machine.
     #[arg(long, env = "PODIUM_ALLOW_INSECURE_SIGN_IN", value_parser = clap::builder::BoolishValueParser::new())]
@@ -68,6 +69,12 @@ pub(crate) struct Serve {
     /// Proxy whose X-Forwarded-For is believed, as a CIDR range; may be repeated.
     #[arg(long = "trusted-proxy", env = "PODIUM_TRUSTED_PROXIES", value_delimiter = ',')]
     trusted_proxies: Vec<IpNet>,
+    /// Connections at once; for more, idle ones are closed first. Never more than the limit of open files allows.
+    #[arg(long, env = "PODIUM_MAX_CONNECTIONS", default_value_t = 10_000, value_parser = at_least_one())]
+    max_connections: usize,
+    /// Connections at once of one address; loopback and trusted proxies may have most of all.
+    #[arg(long, env = "PODIUM_MAX_CONNECTIONS_PER_ADDRESS", default_value_t = 1000, value_parser = at_least_one())]
+    max_connections_per_address: usize,
     /// Origin whose pages may call the API from a browser; may be repeated.
     #[arg(long = "cors-origin", env = "PODIUM_CORS_ORIGINS", value_delimiter = ',')]
     cors_origins: Vec<String>,
@@ -135,6 +142,10 @@ fn limits(text: &str) -> Result<Limits, String> {
     }
 }
 
+fn at_least_one() -> impl clap::builder::TypedValueParser<Value = usize> {
+    clap::value_parser!(u32).range(1..).map(|number| number as usize)
+}
+
 fn domain(text: &str) -> Result<String, String> {
     let text = text.trim_matches('.').to_ascii_lowercase();
     let is_label = |label: &str| {
@@ -148,20 +159,12 @@ fn domain(text: &str) -> Result<String, String> {
     }
 }
 
-fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    match (first.trim().parse::<u16>(), last.trim().parse::<u16>()) {
-        (Ok(first), Ok(last)) if first > 0 && first <= last => Ok(first..=last),
-        _ => Err("give two ports such as 18000-18999, the lower one first".into()),
-    }
-}
-
 impl Serve {
     pub(crate) async fn run(self) -> Result<(), String> {
         let log = Log::start(&self.log, self.log_format)?;
         let mut stop = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
-        limits::raise_open_files();
+        let files = limits::raise_open_files();
         let listener = match sockets::inherited()? {
             Some(listener) => listener,
             None => TcpListener::bind(self.listen)
@@ -169,11 +172,11 @@ impl Serve {
                 .map_err(|error| format!("cannot listen on {}: {error}", self.listen))?,
         };
         let address = listener.local_addr().map_err(|error| error.to_string())?;
-        let settings = self.settings();
+        let settings = self.settings(files);
         podium_http::check(&settings)?;
         self.data_plane.check().await?;
         let app = self.installation.open(self.config(address)?).await?;
-        let plane = self.data_plane.open(&app, &self.installation.data_dir)?;
+        let plane = self.data_plane.open(&app, &self.installation.data_dir, self.tls_key.clone())?;
         joining::join(&app, &plane, &self.installation, self.node_name.clone()).await?;
         let loops = Loops::new(&app, &plane, self.loops()).start();
         let background = [
@@ -239,9 +242,11 @@ impl Serve {
         Ok(config)
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self, files: Option<u64>) -> Settings {
         let tls = self.tls_cert.clone().zip(self.tls_key.clone());
         Settings {
+            connections: limits::connections(self.max_connections, files),
+            connections_per_address: self.max_connections_per_address,
             trusted_proxies: self.trusted_proxies.clone(),
             cors_origins: self.cors_origins.clone(),
             tls: tls.map(|(certificate, key)| Tls { certificate, key }),

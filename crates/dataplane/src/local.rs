@@ -5,6 +5,7 @@
 //! neither settings nor secrets are kept here. Code of DAGs is not trusted with anything but its own environment.
 
 mod aside;
+mod broker;
 mod carrying;
 mod cgroups;
 mod code;
@@ -23,6 +24,7 @@ mod offsets;
 mod options;
 mod pace;
 mod plane;
+mod ports;
 mod postgres;
 mod process;
 mod program;
@@ -33,6 +35,7 @@ mod runtimes;
 mod server_url;
 mod services;
 mod settings;
+mod short_directory;
 mod socket;
 mod state;
 mod strays;
@@ -42,6 +45,7 @@ mod tasks;
 mod tests;
 mod trees;
 mod unused;
+mod users;
 mod view;
 mod vitals;
 
@@ -53,7 +57,7 @@ use podium_api::Id;
 
 pub use self::carrying::{Carried, carried, settle_in};
 use self::health::Probes;
-pub use self::isolation::confine;
+pub use self::isolation::Confinement;
 use self::keeper::{Keeper, Order};
 use self::layout::Layout;
 pub use self::metadata::Metadata;
@@ -76,6 +80,7 @@ const SUPPORT: &[(&str, &str)] = &[
     ("airflow_local_settings.py", include_str!("local/airflow_local_settings.py")),
     ("podium_airflow/__init__.py", include_str!("local/podium_airflow/__init__.py")),
     ("podium_airflow/auth.py", include_str!("local/podium_airflow/auth.py")),
+    ("podium_airflow/broker.py", include_str!("local/podium_airflow/broker.py")),
     ("podium_airflow/executors.py", include_str!("local/podium_airflow/executors.py")),
     ("podium_airflow/signals.py", include_str!("local/podium_airflow/signals.py")),
     ("podium_bundle.py", include_str!("local/podium_bundle.py")),
@@ -252,7 +257,7 @@ async fn on_disk<T: Send + 'static>(
     done.map_err(|error| Fault::Failed(error.to_string()))?.map_err(|error| Fault::Failed(error.to_string()))
 }
 
-/// The lowest number that no environment has.
+/// A number that no environment has or had.
 fn free_slot(plane: &Plane) -> std::io::Result<u32> {
     let mut taken = Vec::new();
     for id in plane.layout.known()? {
@@ -260,8 +265,7 @@ fn free_slot(plane: &Plane) -> std::io::Result<u32> {
         let known = State::read(&place.state()).ok().flatten().map(|state| state.slot);
         taken.extend(known.or_else(|| place.slot_by_owner(&plane.layout.users())));
     }
-    let free = (1..layout::DATABASE_SLOT).find(|slot| !taken.contains(slot));
-    free.ok_or_else(|| std::io::Error::other("this machine has as many environments as it has users for"))
+    plane.layout.take_slot(&taken)
 }
 
 impl DataPlane for Local {

@@ -79,6 +79,17 @@ impl Conn {
         })
     }
 
+    /// Whether a condition holds. On PostgreSQL it was given with the unit, and is checked with the unit's first
+    /// statement: asking again costs nothing.
+    pub fn holds(&self, guard: &Guard) -> Result<bool> {
+        if self.engine() == Engine::Postgres {
+            return Ok(true);
+        }
+        let params: Vec<Value<'_>> = guard.params.iter().map(Owned::as_value).collect();
+        let found = self.query_opt(guard.sql, &params, |row| row.get::<i64>(0))?;
+        Ok(found == Some(guard.expected))
+    }
+
     /// Prepares a statement and does not run it.
     pub(crate) fn prepare(&self, sql: &Sql) -> Result<()> {
         match &self.session {
@@ -187,10 +198,11 @@ pub struct Change {
     pub version: i64,
 }
 
-/// A condition checked in the same round trip as the unit's first statement: one row, whose first column is
-/// `expected`. If it does not hold the unit fails with [`Error::Stale`] and changes nothing.
+/// A condition: one row, whose first column is `expected`.
 ///
-/// PostgreSQL only, where other replicas change what this one remembers. SQLite has one process, which is told.
+/// On PostgreSQL, where other replicas change what this one remembers, it is checked in the same round trip as the
+/// unit's first statement; if it does not hold the unit fails with [`Error::Stale`] and changes nothing. On SQLite one
+/// process writes, and is told; a transaction that must be certain asks with [`Conn::holds`].
 #[derive(Debug, Clone)]
 pub struct Guard {
     /// The query.
@@ -199,4 +211,16 @@ pub struct Guard {
     pub params: Vec<Owned>,
     /// What its first column must be.
     pub expected: i64,
+}
+
+/// Something that transactions hold until they end: many share it, or one has it alone. It is taken before the first
+/// statement, so that what the transaction reads cannot be older than the turn that it waited for.
+///
+/// SQLite has one writer: every transaction has everything alone there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hold {
+    /// What is held, as a number that others will not use for anything else.
+    pub key: i64,
+    /// Whether nobody else may hold it meanwhile.
+    pub alone: bool,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::conn::Conn;
-use crate::{Engine, Error, Fault, Guard, Options, Result, Sql, Target, Tx, postgres, sqlite};
+use crate::{Engine, Error, Fault, Guard, Hold, Options, Result, Sql, Target, Tx, postgres, sqlite};
 
 /// A database; clones share it.
 #[derive(Clone)]
@@ -119,9 +119,24 @@ impl Db {
         T: Send + 'static,
         E: Fault,
     {
+        self.write_holding(guard, Vec::new(), unit).await
+    }
+
+    /// The same, for a transaction that holds something until it ends. What it holds, it takes in the order given:
+    /// transactions that hold several things name them in the same order.
+    pub async fn write_holding<T, E>(
+        &self,
+        guard: Option<Arc<Guard>>,
+        holds: Vec<Hold>,
+        unit: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Fault,
+    {
         match &self.0 {
             Pool::Sqlite(pool) => pool.write(unit).await,
-            Pool::Postgres(pool) => pool.run(postgres::Mode::Write, guard, unit).await,
+            Pool::Postgres(pool) => pool.run_holding(postgres::Mode::Write, guard, holds, unit).await,
         }
     }
 
@@ -132,6 +147,14 @@ impl Db {
         match &self.0 {
             Pool::Sqlite(pool) => Some(pool.commits()),
             Pool::Postgres(_) => None,
+        }
+    }
+
+    /// How many units wait for a thread that runs them; on SQLite for the writer.
+    pub fn waiting(&self) -> usize {
+        match &self.0 {
+            Pool::Sqlite(pool) => pool.waiting(),
+            Pool::Postgres(pool) => pool.waiting(),
         }
     }
 

@@ -29,6 +29,12 @@ impl<T> Queue<T> {
         }
     }
 
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        let sender = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        sender.as_ref().map_or(0, Sender::len)
+    }
+
     /// Takes in no more; the threads end when they have served the rest.
     pub(crate) fn close(&self) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).take();

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use podium_api::Timestamp;
 use podium_api::agent_logs::AgentLogLine;
 use podium_api::deployment_logs::GetDeploymentLogs;
 use podium_api::enums::LogSource;
+use podium_api::{Timestamp, counted};
 
 use crate::refusal::{Fields, Result};
 
@@ -38,7 +38,7 @@ pub fn of_agent(lines: &[AgentLogLine], now: Timestamp, kept_for: Duration) -> R
             fields.push(
                 field(),
                 "min",
-                format!("must not be older than {} days", kept_for.as_secs() / 86_400),
+                format!("must not be older than {}", counted(kept_for.as_secs() / 86_400, "day")),
             );
         } else if line.timestamp > now + AHEAD {
             fields.push(field(), "max", "must not lie in the future: check the clock of the agent");

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod cast;
+mod elsewhere;
 pub mod hibernation;
 pub mod namespaces;
 pub mod place;
@@ -10,6 +11,7 @@ pub mod queues;
 mod resources;
 pub mod settings;
 pub mod spec;
+pub mod transfer;
 pub mod variables;
 
 pub use plan::plan;

@@ -34,7 +34,7 @@ pub fn email(field: &str, text: &str) -> Result<Email, FieldError> {
 
 fn is_local_part(text: &str) -> bool {
     let allowed = |c: char| !c.is_whitespace() && !c.is_control() && !SPECIAL.contains(c);
-    !text.is_empty() && text.chars().all(allowed)
+    !text.is_empty() && text.chars().all(allowed) && podium_api::text::hidden(text).is_none()
 }
 
 fn is_domain(text: &str) -> bool {

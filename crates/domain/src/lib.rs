@@ -30,6 +30,7 @@ pub mod roles;
 pub mod subject_roles;
 pub mod token_roles;
 pub mod tokens;
+pub mod urls;
 mod verbs;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Uniqueness is the store's: it keeps the folded key beside the name, made here because databases fold differently.
 
-use podium_api::FieldError;
+use podium_api::{FieldError, text};
 
 /// A name that passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub fn name(field: &str, text: &str, max: usize) -> Result<Name, FieldError> {
     if text.is_empty() {
         return wrong("required", "must not be blank".into());
     }
-    if text.chars().any(char::is_control) {
-        return wrong("format", "must not contain control characters such as line breaks or tabs".into());
+    if let Some(c) = text::hidden(text) {
+        return wrong("format", text::complaint(c));
     }
     if length > max {
         return wrong("maxLength", format!("must have at most {max} characters, has {length}"));
@@ -49,6 +49,8 @@ mod tests {
             (" \t\n ", Err("required")),
             ("two\nlines", Err("format")),
             ("bell\u{7}", Err("format")),
+            ("ow\u{200b}ner", Err("format")),
+            ("\u{202e}renwo", Err("format")),
             ("123456789012345678901", Err("maxLength")),
         ];
         for (text, expected) in table {

@@ -4,6 +4,9 @@
 
 use podium_api::FieldError;
 
+/// How many wrong fields the message of a refusal names.
+const MOST_TOLD: usize = 3;
+
 /// What the rules answer with.
 pub type Result<T> = std::result::Result<T, Refusal>;
 
@@ -78,13 +81,23 @@ impl From<FieldError> for Refusal {
 
 impl From<Vec<FieldError>> for Refusal {
     fn from(fields: Vec<FieldError>) -> Self {
-        let message = match fields.as_slice() {
-            [one] if one.field.is_empty() => format!("The body {}", one.message),
-            [one] => format!("`{}` {}", one.field, one.message),
-            many => format!("{} fields are wrong; `fieldErrors` names each of them.", many.len()),
-        };
-        Self::Invalid { message, fields }
+        Self::Invalid { message: told(&fields), fields }
     }
+}
+
+/// The first wrong fields in one sentence, and how many more there are: most clients show nothing else.
+fn told(fields: &[FieldError]) -> String {
+    let one = |error: &FieldError| match error.field.as_str() {
+        "" => format!("The body {}", error.message),
+        field => format!("{field} {}", error.message),
+    };
+    let mut told: Vec<String> = fields.iter().take(MOST_TOLD).map(one).collect();
+    match fields.len().saturating_sub(MOST_TOLD) {
+        0 => {}
+        1 => told.push("1 more field is wrong".into()),
+        more => told.push(format!("{more} more fields are wrong")),
+    }
+    told.join("; ")
 }
 
 /// Collects wrong fields, so that a caller learns of all of them at once.
@@ -131,7 +144,7 @@ mod tests {
         assert_eq!(fields.take(Ok(7)), Some(7));
         assert_eq!(fields.take::<()>(Err(FieldError::new("role", "unknown", "is not a role"))), None);
         let refusal = fields.into_result().unwrap_err();
-        assert_eq!(refusal.message(), "2 fields are wrong; `fieldErrors` names each of them.");
+        assert_eq!(refusal.message(), "name must not be blank; role is not a role");
         let Refusal::Invalid { fields, .. } = refusal else { panic!("wrong fields are 400") };
         assert_eq!(fields.iter().map(|f| f.field.as_str()).collect::<Vec<_>>(), ["name", "role"]);
     }
@@ -139,7 +152,21 @@ mod tests {
     #[test]
     fn one_wrong_field_speaks_for_the_request() {
         let refusal = Refusal::field("name", "required", "must not be blank");
-        assert_eq!(refusal.message(), "`name` must not be blank");
+        assert_eq!(refusal.message(), "name must not be blank");
         assert_eq!(refusal.status(), 400);
+        let refusal = Refusal::field("", "type", "must be an object, is null");
+        assert_eq!(refusal.message(), "The body must be an object, is null");
+    }
+
+    #[test]
+    fn three_wrong_fields_are_named_and_the_others_counted() {
+        let wrong = |count: usize| {
+            let fields: Vec<_> =
+                (1..=count).map(|n| FieldError::new(format!("f{n}"), "required", "is required")).collect();
+            Refusal::from(fields).message()
+        };
+        assert_eq!(wrong(3), "f1 is required; f2 is required; f3 is required");
+        assert_eq!(wrong(4), "f1 is required; f2 is required; f3 is required; 1 more field is wrong");
+        assert_eq!(wrong(9), "f1 is required; f2 is required; f3 is required; 6 more fields are wrong");
     }
 }

@@ -9,7 +9,12 @@ use podium_api::enums::WorkspaceRoleName;
 use podium_api::subjects::{DagRole, DeploymentRole, SubjectRoles, WorkspaceRole};
 
 use crate::grants::{Grant, Grants, Held, On};
+use crate::permissions::Permission;
 use crate::role_updates::SubjectKind;
+
+const SEE_WORKSPACE: Permission = Permission::known("workspace.get");
+const SEE_DEPLOYMENT: Permission = Permission::known("deployment.get");
+const SEE_DAG: Permission = Permission::known("dag.airflow.dag.get");
 
 /// Everything: for an organization owner, and for subjects that look at themselves.
 pub fn all(grants: &[Grant]) -> SubjectRoles {
@@ -19,6 +24,21 @@ pub fn all(grants: &[Grant]) -> SubjectRoles {
 /// The organization role, and what is held at scopes that the viewer manages.
 pub fn managed_by(viewer: &Grants, kind: SubjectKind, grants: &[Grant]) -> SubjectRoles {
     shown(grants, |on| *on == On::Organization || kind.is_managed_by(viewer, on))
+}
+
+/// What is held at scopes that the viewer manages, and what is held on things that it can see anyway.
+pub fn visible_to(viewer: &Grants, kind: SubjectKind, grants: &[Grant]) -> SubjectRoles {
+    shown(grants, |on| is_seen_by(viewer, on) || kind.is_managed_by(viewer, on))
+}
+
+/// Whether a viewer may read what a role is held on: others' roles tell it of nothing that it cannot see.
+pub fn is_seen_by(viewer: &Grants, on: &On) -> bool {
+    match on {
+        On::Organization => true,
+        On::Workspace(_) => viewer.at(on).contains(SEE_WORKSPACE),
+        On::Deployment { .. } => viewer.at(on).contains(SEE_DEPLOYMENT),
+        On::Dag { .. } | On::DagTag { .. } => viewer.at(on).contains(SEE_DAG),
+    }
 }
 
 fn shown(grants: &[Grant], is_shown: impl Fn(&On) -> bool) -> SubjectRoles {
@@ -61,10 +81,15 @@ fn shown(grants: &[Grant], is_shown: impl Fn(&On) -> bool) -> SubjectRoles {
     workspaces.sort_by_key(|entry| entry.workspace_id);
     SubjectRoles {
         organization_role,
-        workspace_roles: Some(workspaces),
-        deployment_roles: Some(deployments),
-        dag_roles: Some(dags),
+        workspace_roles: unless_empty(workspaces),
+        deployment_roles: unless_empty(deployments),
+        dag_roles: unless_empty(dags),
     }
+}
+
+/// Clients take the presence of a list of roles as a statement, and an empty one as another than none.
+fn unless_empty<T>(list: Vec<T>) -> Option<Vec<T>> {
+    Some(list).filter(|list| !list.is_empty())
 }
 
 #[cfg(test)]
@@ -105,6 +130,28 @@ mod tests {
     }
 
     #[test]
+    fn members_see_what_they_could_see_anyway() {
+        type Shown<'a> = &'a [(Id, &'a str)];
+        let both: Shown = &[(w1(), "WORKSPACE_MEMBER"), (w2(), "WORKSPACE_ACCESSOR")];
+        let table: [(&str, Shown, usize, usize); 7] = [
+            ("ORGANIZATION_OWNER", both, 1, 2),
+            ("ORGANIZATION_MEMBER", &[], 0, 0),
+            ("WORKSPACE_OWNER", &[(w1(), "WORKSPACE_MEMBER")], 1, 1),
+            ("WORKSPACE_MEMBER", &[(w1(), "WORKSPACE_MEMBER")], 1, 1),
+            ("WORKSPACE_ACCESSOR", &[(w1(), "WORKSPACE_MEMBER")], 0, 0),
+            ("DEPLOYMENT_ACCESSOR", &[(w1(), "WORKSPACE_MEMBER")], 1, 0),
+            ("DAG_VIEWER", &[(w1(), "WORKSPACE_MEMBER")], 1, 1),
+        ];
+        for (viewer, in_workspaces, on_deployments, on_dags) in table {
+            let roles = visible_to(&holder(viewer), SubjectKind::User, &held());
+            assert_eq!(roles.organization_role.as_deref(), Some("ORGANIZATION_MEMBER"), "{viewer}");
+            assert_eq!(workspaces(&roles), in_workspaces, "{viewer}");
+            assert_eq!(roles.deployment_roles.unwrap().len(), on_deployments, "{viewer}");
+            assert_eq!(roles.dag_roles.unwrap().len(), on_dags, "{viewer}");
+        }
+    }
+
+    #[test]
     fn others_see_what_they_manage() {
         type Shown<'a> = &'a [(Id, &'a str)];
         let table: [(&str, Shown, usize, usize); 4] = [
@@ -117,18 +164,15 @@ mod tests {
             let roles = managed_by(&holder(viewer), SubjectKind::User, &held());
             assert_eq!(roles.organization_role.as_deref(), Some("ORGANIZATION_MEMBER"), "{viewer}");
             assert_eq!(workspaces(&roles), in_workspaces, "{viewer}");
-            assert_eq!(roles.deployment_roles.unwrap().len(), on_deployments, "{viewer}");
-            assert_eq!(roles.dag_roles.unwrap().len(), on_dags, "{viewer}");
+            assert_eq!(roles.deployment_roles.iter().flatten().count(), on_deployments, "{viewer}");
+            assert_eq!(roles.dag_roles.iter().flatten().count(), on_dags, "{viewer}");
         }
     }
 
     #[test]
-    fn lists_are_there_even_when_empty() {
+    fn lists_without_entries_are_absent() {
         let roles = all(&[]);
         assert_eq!(roles.organization_role, None);
-        assert_eq!(
-            (roles.workspace_roles, roles.deployment_roles, roles.dag_roles),
-            (Some(vec![]), Some(vec![]), Some(vec![]))
-        );
+        assert_eq!((roles.workspace_roles, roles.deployment_roles, roles.dag_roles), (None, None, None));
     }
 }

@@ -1,5 +1,5 @@
 //! Calls of remote agents. The order of judgement is that of all calls: token (401), rate (429), deployment (404),
-//! address (403), body (400), the function.
+//! address (403), body, agent and deployment once more, what is wrong with the body (400), the function.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -44,7 +44,11 @@ where
                 return Err(Error::from(Refusal::not_found("deployment")).into());
             };
             agent.admit(organization_id, deployment_id, incoming.address)?;
-            let (query, body) = incoming.decode(&checks, &env.settings).await.input?;
+            let decoded = incoming.decode(&checks, &env.settings).await;
+            // Its body may have taken long: it is judged again by what is true now.
+            let agent = app.agent(&token, app.world.now()).await?;
+            agent.admit(organization_id, deployment_id, incoming.address)?;
+            let (query, body) = decoded.input?;
             let call = Call { path: P::from_ids(&incoming.ids), query, body };
             let reply = function(AgentVisit { app, deployment_id, now }, call).await?;
             Ok(Written::new(&reply)?.into_response(None))

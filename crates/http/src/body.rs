@@ -1,30 +1,98 @@
-//! Bodies of answers: whole, or sent as they are read.
+//! Bodies: of answers, whole or sent as they are read, and of requests before they are read.
 
 use std::convert::Infallible;
 use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Either, Full, StreamBody};
-use hyper::body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, SizeHint};
+
+use crate::connections::Connection;
+use crate::pace::{Pace, Paced};
 
 /// The body of an answer.
-pub type Body = Either<Full<Bytes>, UnsyncBoxBody<Bytes, Broken>>;
+pub enum Body {
+    /// All of it.
+    Whole(Bytes),
+    /// What is sent as it is read.
+    Streamed(UnsyncBoxBody<Bytes, Broken>),
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        match self.get_mut() {
+            Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Self::Streamed(stream) => Pin::new(stream).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(bytes) => bytes.is_empty(),
+            Self::Streamed(stream) => stream.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Streamed(stream) => stream.size_hint(),
+        }
+    }
+}
 
 /// Why a body ends too early: the other side sees the connection break off.
 #[derive(Debug)]
-pub struct Broken(String);
+pub struct Broken {
+    why: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Broken,
+    Late,
+    TooMuch,
+}
 
 impl Broken {
     pub(crate) fn new(why: impl fmt::Display) -> Self {
-        Self(why.to_string())
+        Self { why: why.to_string(), kind: Kind::Broken }
+    }
+
+    /// A body that came too slowly.
+    pub(crate) fn late() -> Self {
+        Self { why: "the body came too slowly".to_owned(), kind: Kind::Late }
+    }
+
+    /// Whether it came too slowly.
+    pub(crate) fn is_late(&self) -> bool {
+        self.kind == Kind::Late
+    }
+
+    /// A body that there is no room for.
+    pub(crate) fn too_much() -> Self {
+        Self { why: "too many bodies are being received".to_owned(), kind: Kind::TooMuch }
+    }
+
+    /// Whether there was no room for it.
+    pub(crate) fn is_too_much(&self) -> bool {
+        self.kind == Kind::TooMuch
     }
 }
 
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.why)
     }
 }
 
@@ -32,25 +100,25 @@ impl std::error::Error for Broken {}
 
 /// A whole body.
 pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
-    Either::Left(Full::new(bytes.into()))
+    Body::Whole(bytes.into())
 }
 
 /// A body that is sent as it is read. Whoever reads it may ask again after its end, as compression does.
 pub(crate) fn stream(chunks: impl Stream<Item = Result<Bytes, Broken>> + Send + 'static) -> Body {
     let frames = chunks.map(|chunk| chunk.map(Frame::data)).fuse();
-    Either::Right(StreamBody::new(frames).boxed_unsync())
+    Body::Streamed(StreamBody::new(frames).boxed_unsync())
 }
 
 /// The body of a request, before it is read.
 pub(crate) type Unread = UnsyncBoxBody<Bytes, Broken>;
 
-/// Wraps the body of a request.
-pub(crate) fn unread<B>(body: B) -> Unread
+/// Wraps the body of a request, which breaks off when it comes too slowly or there is no room for it, wherever it is read.
+pub(crate) fn unread<B>(body: B, pace: Pace, connection: Option<Arc<Connection>>) -> Unread
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
     B::Error: fmt::Display,
 {
-    body.map_err(Broken::new).boxed_unsync()
+    Paced::new(body.map_err(Broken::new).boxed_unsync(), pace, connection).boxed_unsync()
 }
 
 /// The body of a request that has none.

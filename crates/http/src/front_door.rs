@@ -20,6 +20,7 @@ mod upstream;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::{ACCEPT, LOCATION, USER_AGENT};
 use http::request::Parts;
@@ -42,6 +43,8 @@ pub(crate) struct FrontDoor {
     plane: Arc<dyn DataPlane>,
     upstream: upstream::Upstream,
     tags: tags::Tags,
+    /// How long a form may take to arrive.
+    form_timeout: Duration,
 }
 
 /// Which listener a request came in by.
@@ -119,8 +122,14 @@ impl Knock {
 }
 
 impl FrontDoor {
-    pub(crate) fn new(app: App, plane: Arc<dyn DataPlane>) -> Self {
-        Self { app, plane, upstream: upstream::Upstream::new(), tags: tags::Tags::default() }
+    pub(crate) fn new(app: App, plane: Arc<dyn DataPlane>, form_timeout: Duration) -> Self {
+        let (upstream, tags) = (upstream::Upstream::new(), tags::Tags::default());
+        Self { app, plane, upstream, tags, form_timeout }
+    }
+
+    /// How many requests were refused because somebody had as many running as were left for others.
+    pub(crate) fn refused(&self) -> u64 {
+        self.upstream.refused()
     }
 
     /// What the environments of this machine take. Measuring reads files, so it is done where nobody waits with it.

@@ -17,7 +17,7 @@ use podium_app::{App, Error, Request, Unauthenticated, audit};
 use serde_json::Value;
 
 use crate::answers::Question;
-use crate::body::Unread;
+use crate::body::{Broken, Unread};
 use crate::errors::Failure;
 use crate::settings::Settings;
 
@@ -176,23 +176,37 @@ impl Incoming {
 
     async fn read_body(&mut self, settings: &Settings) -> Result<(), Failure> {
         let Some(body) = self.body.take() else { return Ok(()) };
-        let limit = settings.body_limit;
-        let read = tokio::time::timeout(settings.body_timeout, Limited::new(body, limit).collect()).await;
-        self.bytes = match read {
-            Ok(Ok(collected)) => collected.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                let message = format!("The body is too large: at most {limit} bytes are read.");
-                return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message));
-            }
-            Ok(Err(_)) => return Err(Failure::new(StatusCode::BAD_REQUEST, "The body broke off.")),
-            Err(_) => return Err(late(settings.body_timeout)),
-        };
+        self.bytes = read_whole(body, settings.body_limit, settings.body_timeout).await?;
         if !self.bytes.is_empty() && !is_json(&self.parts.headers) {
             let message = "The body must be JSON: send `Content-Type: application/json`.";
             return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
         }
         Ok(())
     }
+}
+
+/// Reads a body that is held as a whole, of so many bytes at the most and within a time.
+pub(crate) async fn read_whole(body: Unread, limit: usize, within: Duration) -> Result<Bytes, Failure> {
+    match tokio::time::timeout(within, Limited::new(body, limit).collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let message = format!("The body is too large: at most {limit} bytes are read.");
+            Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message))
+        }
+        Ok(Err(error)) => match error.downcast_ref::<Broken>() {
+            Some(broken) if broken.is_late() => Err(late(within)),
+            Some(broken) if broken.is_too_much() => Err(no_room()),
+            _ => Err(Failure::new(StatusCode::BAD_REQUEST, "The body broke off.")),
+        },
+        Err(_) => Err(late(within)),
+    }
+}
+
+/// Too many bodies are being received.
+pub(crate) fn no_room() -> Failure {
+    let message =
+        "Too many bodies are being received, from your address or altogether: try again in a second.";
+    Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, 1)
 }
 
 pub(crate) fn late(limit: Duration) -> Failure {

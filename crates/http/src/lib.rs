@@ -5,14 +5,19 @@
 
 mod agents;
 mod answers;
+mod assets;
 mod bind;
 mod body;
+mod compress;
+mod connections;
 mod cors;
 mod errors;
 mod events;
 mod front_door;
 mod incoming;
 mod metrics;
+mod outgoing;
+mod pace;
 mod pages;
 mod peer;
 mod ports;
@@ -27,4 +32,4 @@ mod uploads;
 pub use body::Body;
 pub use serve::{Serving, check, serve};
 pub use server::Server;
-pub use settings::{Settings, Tls};
+pub use settings::{Settings, Tls, Waiting};

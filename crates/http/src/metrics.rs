@@ -11,6 +11,8 @@ use podium_api::{Id, Timestamp};
 use podium_app::meters::Status;
 use podium_dataplane::{Vital, Vitals};
 
+use crate::connections::Connections;
+
 /// Upper bounds of the buckets of durations, in microseconds.
 const BUCKETS: [u64; 12] =
     [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 500_000, 2_500_000, 10_000_000];
@@ -39,11 +41,10 @@ impl Meter {
 /// Writes the numbers of all operations.
 pub(crate) fn render<'a>(
     meters: impl Iterator<Item = (&'a str, &'a Meter)> + Clone,
-    open_connections: usize,
+    connections: &Connections,
 ) -> String {
-    let mut out = String::new();
+    let mut out = of_connections(connections);
     // Writing to a string cannot fail.
-    let _ = writeln!(out, "# TYPE podium_open_connections gauge\npodium_open_connections {open_connections}");
     let _ = writeln!(out, "# TYPE podium_requests_total counter");
     for (operation, meter) in meters.clone() {
         for (class, count) in CLASSES.iter().zip(&meter.by_class) {
@@ -76,6 +77,35 @@ pub(crate) fn render<'a>(
         let _ = writeln!(out, "{name}_count{{operation=\"{operation}\"}} {total}");
     }
     out
+}
+
+/// Writes the numbers of connections, and of those that were closed for the sake of others.
+fn of_connections(connections: &Connections) -> String {
+    let (open, waiting, counts) = (connections.count(), connections.waiting(), &connections.counts);
+    let closed = [
+        ("shed", &counts.shed),
+        ("address", &counts.refused),
+        ("unread", &counts.unread),
+        ("idle", &counts.idle),
+    ];
+    let mut out = String::new();
+    let _ = writeln!(out, "# TYPE podium_open_connections gauge\npodium_open_connections {open}");
+    let _ =
+        writeln!(out, "# TYPE podium_answers_waiting_bytes gauge\npodium_answers_waiting_bytes {waiting}");
+    let _ = writeln!(out, "# TYPE podium_connections_closed_total counter");
+    for (reason, count) in closed {
+        let count = count.load(Ordering::Relaxed);
+        let _ = writeln!(out, "podium_connections_closed_total{{reason=\"{reason}\"}} {count}");
+    }
+    let refused = counts.too_much.load(Ordering::Relaxed);
+    let _ =
+        writeln!(out, "# TYPE podium_answers_refused_total counter\npodium_answers_refused_total {refused}");
+    out
+}
+
+/// Writes how many requests the front door had no room for.
+pub(crate) fn front_door(refused: u64) -> String {
+    format!("# TYPE podium_front_door_refused_total counter\npodium_front_door_refused_total {refused}\n")
 }
 
 /// Writes the numbers of deployments: their status, and what their components take where the data plane can tell.
@@ -188,9 +218,14 @@ mod tests {
         meter.count(200, Duration::from_micros(100));
         meter.count(404, Duration::from_micros(101));
         meter.count(200, Duration::from_secs(60));
-        let text = render([("GetTeam", &meter)].into_iter(), 3);
+        let connections = std::sync::Arc::new(Connections::new(&crate::Settings::default()));
+        let open = connections.admit([192, 0, 2, 1].into());
+        open.as_ref().inspect(|open| open.open());
+        let text = render([("GetTeam", &meter)].into_iter(), &connections);
         for line in [
-            "podium_open_connections 3",
+            "podium_open_connections 1",
+            "podium_connections_closed_total{reason=\"shed\"} 0",
+            "podium_answers_waiting_bytes 0",
             "podium_requests_total{operation=\"GetTeam\",status=\"2xx\"} 2",
             "podium_requests_total{operation=\"GetTeam\",status=\"4xx\"} 1",
             "podium_request_duration_seconds_bucket{operation=\"GetTeam\",le=\"0.0001\"} 1",

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use podium_domain::environment_objects::auth_types;
 use serde_json::json;
 
 use crate::body::{Body, whole};
@@ -14,6 +15,7 @@ pub(crate) enum Page {
     OpenApi,
     Docs,
     DocsScript,
+    AuthTypes,
     Keys,
     Alive,
     Ready,
@@ -27,6 +29,7 @@ pub(crate) const PATHS: &[(&str, Page)] = &[
     ("/openapi.json", Page::OpenApi),
     ("/docs", Page::Docs),
     ("/docs/reference.js", Page::DocsScript),
+    (auth_types::LISTED_AT, Page::AuthTypes),
     ("/.well-known/jwks.json", Page::Keys),
     ("/healthz", Page::Alive),
     ("/readyz", Page::Ready),
@@ -117,6 +120,11 @@ pub(crate) fn docs_script() -> Response<Body> {
     let mut response = of_type("text/javascript; charset=utf-8", script);
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=86400"));
     response
+}
+
+/// The catalogue of auth types of connections.
+pub(crate) fn auth_types() -> Response<Body> {
+    json(json!({ "connectionAuthTypes": auth_types::all() }).to_string())
 }
 
 /// Where the link of an invite leads.

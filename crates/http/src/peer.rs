@@ -4,8 +4,11 @@
 //! got hold of must not work for it, and on loopback the address tells nothing: the kernel knows whose socket it is.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use tokio::sync::OnceCell;
+
+use crate::connections::Connection;
 
 /// Where the kernel lists sockets; one of the second kind can carry connections of the first.
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
@@ -14,18 +17,23 @@ const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 const ESTABLISHED: &str = "01";
 
 /// The other end of a connection.
-#[derive(Debug)]
 pub(crate) struct Peer {
     /// Its address.
     pub(crate) address: SocketAddr,
     /// Our own end.
     local: Option<SocketAddr>,
+    /// The connection itself, where it is a real one.
+    pub(crate) connection: Option<Arc<Connection>>,
     user: OnceCell<Option<u32>>,
 }
 
 impl Peer {
-    pub(crate) fn new(address: SocketAddr, local: Option<SocketAddr>) -> Self {
-        Self { address, local, user: OnceCell::new() }
+    pub(crate) fn new(
+        address: SocketAddr,
+        local: Option<SocketAddr>,
+        connection: Option<Arc<Connection>>,
+    ) -> Self {
+        Self { address, local, connection, user: OnceCell::new() }
     }
 
     /// Whether it must be a process of this machine.

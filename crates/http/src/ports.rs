@@ -10,6 +10,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::serve::bound_send_buffer;
+
 /// How often ports are looked up that other replicas took, or that were given back.
 const LOOK: Duration = Duration::from_secs(30);
 /// How long to wait when no connection can be accepted.
@@ -94,6 +96,7 @@ impl Open {
             return Ok(());
         }
         let listener = TcpListener::bind((self.address, port)).await.map_err(|error| error.to_string())?;
+        bound_send_buffer(&listener);
         let accepting = tokio::spawn(accept(listener, port, self.arrivals.clone()));
         self.listeners.insert(port, Listening(accepting));
         Ok(())

@@ -15,6 +15,10 @@ use crate::errors::Failure;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PassedOn;
 
+/// Marks an answer whose bytes are kept for everybody: they are compressed already, and cost nothing while they wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept;
+
 /// The head of an answer, for whoever asked for no more.
 pub(crate) fn head_of(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
@@ -107,7 +111,7 @@ fn etag(version: i64, body: &[u8]) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("\"{version}-{:016x}\"", xxh3_64(body))).ok()
 }
 
-fn names(header: &HeaderValue, tag: &HeaderValue) -> bool {
+pub(crate) fn names(header: &HeaderValue, tag: &HeaderValue) -> bool {
     let (Ok(header), Ok(tag)) = (header.to_str(), tag.to_str()) else { return false };
     header
         .split(',')

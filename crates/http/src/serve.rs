@@ -4,35 +4,46 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use http::header::ACCEPT_ENCODING;
-use http::{Extensions, HeaderMap, Request, StatusCode, Version};
-use http_body_util::Either;
+use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::server::graceful::GracefulConnection;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
-use tower::{ServiceExt as _, service_fn as service_fn_of_tower};
-use tower_http::compression::Compression;
-use tower_http::compression::predicate::{DefaultPredicate, Predicate as _};
 
+use crate::compress::{Accepted, compress};
+use crate::connections::{Begun, Connection, Connections, Overstay, Watched};
 use crate::front_door::Entrance;
+use crate::outgoing::{Asked, Outgoing, send};
 use crate::peer::Peer;
 use crate::ports::{Arrived, Ports};
-use crate::respond::PassedOn;
 use crate::server::Server;
 use crate::settings::Settings;
 use crate::tls::{self, Certificate};
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEAD: usize = 64 * 1024;
+/// What the kernel may hold of what a client has not read: enough for a fast line across a continent, and no more.
+const SEND_BUFFER: usize = 128 * 1024;
+/// How long to wait when no connection can be accepted.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long a connection that is told to end may take to.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Bounds of HTTP/2. Floods of pings, of settings and of continuations are held off by the library itself.
+const STREAMS: u32 = 100;
+const SEND_BUFFER_OF_STREAM: usize = 64 * 1024;
+const WINDOW_OF_STREAM: u32 = 256 * 1024;
+const WINDOW_OF_CONNECTION: u32 = 1024 * 1024;
+const RESETS_UNSEEN: usize = 20;
+const RESETS_BY_ERRORS: usize = 100;
 
 /// How serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +59,13 @@ pub fn check(settings: &Settings) -> Result<(), String> {
     settings.tls.as_ref().map_or(Ok(()), |tls| Certificate::load(tls).map(drop))
 }
 
+/// Bounds what the kernel holds for each connection that a listener accepts.
+pub(crate) fn bound_send_buffer(listener: &TcpListener) {
+    if let Err(error) = rustix::net::sockopt::set_socket_send_buffer_size(listener, SEND_BUFFER) {
+        tracing::warn!(%error, "the send buffers of connections cannot be bounded");
+    }
+}
+
 /// Serves until `stop` resolves, then lets running requests finish within the deadline.
 pub async fn serve(
     server: Server,
@@ -58,51 +76,75 @@ pub async fn serve(
     // Listened for before anybody is told that this serves: a SIGHUP that nobody listens for ends a process.
     let asked = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
     let _following = AbortOnDrop(tokio::spawn(tls::follow(asked, certificate.clone())));
-    let permits = Arc::new(Semaphore::new(server.settings().connections));
-    let graceful = GracefulShutdown::new();
+    let most = u32::try_from(server.settings().connections).unwrap_or(u32::MAX).max(1);
+    let permits = Arc::new(Semaphore::new(most as usize));
+    let connections = Arc::clone(server.connections());
+    bound_send_buffer(&listener);
     let address = listener.local_addr().map_err(|error| error.to_string())?.ip();
     let address = server.app().environments_address(address);
     let (ports, mut arrived) = Ports::listen(server.app().clone(), address);
     let mut stop = std::pin::pin!(stop);
     loop {
-        let permit = Arc::clone(&permits).acquire_owned();
         let accepted = tokio::select! {
             () = &mut stop => break,
-            accepted = async {
-                let permit = permit.await;
-                tokio::select! {
-                    accepted = listener.accept() => {
-                        (permit, accepted.map(|(stream, peer)| (Entrance::Main, stream, peer)))
-                    }
-                    Some(Arrived { port, stream, peer }) = arrived.recv() => {
-                        (permit, Ok((Entrance::Port(port), stream, peer)))
-                    }
-                }
-            } => accepted,
+            accepted = accept(&listener, &mut arrived) => accepted,
         };
-        let (permit, (entrance, stream, peer)) = match accepted {
-            (permit, Ok(connection)) => (permit, connection),
-            (_, Err(error)) => {
-                // Out of file descriptors, most likely: wait for some to come back.
+        let (entrance, stream, peer) = match accepted {
+            Ok(connection) => connection,
+            Err(error) => {
+                // Out of file descriptors, most likely: idle connections give some back.
                 tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                let _ = tokio::time::timeout(PAUSE, connections.make_room()).await;
                 continue;
             }
         };
+        let Some(admitted) = connections.admit(peer.ip()) else {
+            tracing::debug!(%peer, "a connection was closed: its address has too many");
+            continue;
+        };
+        let permit = tokio::select! {
+            () = &mut stop => break,
+            permit = room(&permits, &connections) => permit,
+        };
+        admitted.open();
         let tls = certificate.as_ref().map(Certificate::acceptor);
-        let (server, watcher) = (server.clone(), graceful.watcher());
+        let server = server.clone();
         tokio::spawn(async move {
-            server.open_connections().fetch_add(1, Ordering::Relaxed);
-            connection((&server, entrance), tls, watcher, stream, peer).await;
-            server.open_connections().fetch_sub(1, Ordering::Relaxed);
-            drop(permit);
+            let connection = Arc::clone(admitted.connection());
+            tokio::select! {
+                () = talk((&server, entrance), tls, stream, peer, &connection) => {}
+                () = connection.told_to_go() => {}
+            }
+            drop((admitted, permit));
         });
     }
     drop((listener, ports));
     server.stop();
     tokio::select! {
-        () = graceful.shutdown() => Ok(Serving::Drained),
+        _ = permits.acquire_many(most) => Ok(Serving::Drained),
         () = tokio::time::sleep(server.settings().drain) => Ok(Serving::CutOff),
+    }
+}
+
+/// The next connection, of any listener.
+async fn accept(
+    listener: &TcpListener,
+    arrived: &mut mpsc::Receiver<Arrived>,
+) -> std::io::Result<(Entrance, TcpStream, SocketAddr)> {
+    tokio::select! {
+        accepted = listener.accept() => accepted.map(|(stream, peer)| (Entrance::Main, stream, peer)),
+        Some(Arrived { port, stream, peer }) = arrived.recv() => Ok((Entrance::Port(port), stream, peer)),
+    }
+}
+
+/// Room for a connection: idle ones go for it, and where none is idle it is waited for.
+async fn room(permits: &Arc<Semaphore>, connections: &Connections) -> Option<OwnedSemaphorePermit> {
+    if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
+        return Some(permit);
+    }
+    tokio::select! {
+        permit = Arc::clone(permits).acquire_owned() => permit.ok(),
+        () = connections.make_room() => None,
     }
 }
 
@@ -115,83 +157,126 @@ impl Drop for AbortOnDrop {
     }
 }
 
-async fn connection(
+async fn talk(
     server: (&Server, Entrance),
     tls: Option<TlsAcceptor>,
-    watcher: Watcher,
     stream: TcpStream,
     peer: SocketAddr,
+    connection: &Arc<Connection>,
 ) {
     // Without it every small answer may wait for the client's acknowledgement.
     let _ = stream.set_nodelay(true);
-    let peer = Arc::new(Peer::new(peer, stream.local_addr().ok()));
-    let Some(tls) = tls else { return http_1(server, watcher, stream, peer).await };
-    match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
-        Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
-            http_2(server, watcher, stream, peer).await;
-        }
-        Ok(Ok(stream)) => http_1(server, watcher, stream, peer).await,
-        _ => tracing::debug!(peer = %peer.address, "a TLS handshake failed"),
+    let peer = Arc::new(Peer::new(peer, stream.local_addr().ok(), Some(Arc::clone(connection))));
+    let stream = Watched::new(stream, Arc::clone(connection), server.0.settings().write_timeout);
+    let address = peer.address;
+    let ended = match tls {
+        None => http_1(server, stream, peer, connection).await,
+        Some(tls) => match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
+            Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
+                http_2(server, stream, peer, connection).await
+            }
+            Ok(Ok(stream)) => http_1(server, stream, peer, connection).await,
+            _ => return tracing::debug!(peer = %address, "a TLS handshake failed"),
+        },
+    };
+    if let Err(error) = ended {
+        tracing::debug!(peer = %address, %error, "a connection ended early");
     }
 }
 
-/// Compresses for clients that can take it; for others nothing is put in the way.
+/// Answers a request; compressed for clients that can take it, and for others nothing is put in the way.
+async fn answer(
+    server: Server,
+    entrance: Entrance,
+    peer: Arc<Peer>,
+    connection: Arc<Connection>,
+    (request, begun): (Request<Incoming>, Begun),
+    is_multiplexed: bool,
+) -> Result<Response<Outgoing>, Infallible> {
+    let accepted = Accepted::of(request.headers());
+    let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
+    let mut response = server.answer(entrance, request, peer).await;
+    if let Some(accepted) = accepted {
+        response = compress(response, accepted, server.compressing()).await;
+    }
+    Ok(send(&connection, begun, response, Asked { is_read, is_multiplexed }))
+}
+
 macro_rules! service {
-    ($server:expr, $peer:expr) => {{
-        let ((server, entrance), peer) = ($server, $peer);
+    ($server:expr, $peer:expr, $connection:expr, $is_multiplexed:expr) => {{
+        let ((server, entrance), peer, connection) = ($server, $peer, Arc::clone($connection));
         let server = server.clone();
         service_fn(move |request: Request<Incoming>| {
-            let (server, peer) = (server.clone(), Arc::clone(&peer));
-            async move {
-                if !request.headers().contains_key(ACCEPT_ENCODING) {
-                    return Ok::<_, Infallible>(
-                        server.answer(entrance, request, peer).await.map(Either::Left),
-                    );
-                }
-                let answer = service_fn_of_tower(move |request| {
-                    let (server, peer) = (server.clone(), Arc::clone(&peer));
-                    async move { Ok::<_, Infallible>(server.answer(entrance, request, peer).await) }
-                });
-                let compressing =
-                    Compression::new(answer).compress_when(DefaultPredicate::new().and(is_ours));
-                Ok(compressing.oneshot(request).await?.map(Either::Right))
-            }
+            // At once: whoever looks for idle connections must not find this one before it is answered.
+            let begun = Begun::new(connection.begin());
+            answer(
+                server.clone(),
+                entrance,
+                Arc::clone(&peer),
+                Arc::clone(&connection),
+                (request, begun),
+                $is_multiplexed,
+            )
         })
     }};
 }
 
-/// Whether an answer was made here: others are passed on as they come.
-fn is_ours(_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions) -> bool {
-    extensions.get::<PassedOn>().is_none()
-}
-
-async fn http_1<S>(server: (&Server, Entrance), watcher: Watcher, stream: S, peer: Arc<Peer>)
+async fn http_1<S>(
+    server: (&Server, Entrance),
+    stream: S,
+    peer: Arc<Peer>,
+    connection: &Arc<Connection>,
+) -> hyper::Result<()>
 where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let address = peer.address;
-    let connection = http1::Builder::new()
+    let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(server.0.settings().header_timeout)
         .max_buf_size(MAX_HEAD)
-        .serve_connection(TokioIo::new(stream), service!(server, peer));
-    if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(peer = %address, %error, "a connection ended early");
-    }
+        .serve_connection(TokioIo::new(stream), service!(server, peer, connection, false));
+    drive(served, server.0, std::future::pending()).await
 }
 
-async fn http_2<S>(server: (&Server, Entrance), watcher: Watcher, stream: S, peer: Arc<Peer>)
+async fn http_2<S>(
+    server: (&Server, Entrance),
+    stream: S,
+    peer: Arc<Peer>,
+    connection: &Arc<Connection>,
+) -> hyper::Result<()>
 where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let address = peer.address;
-    let connection = http2::Builder::new(TokioExecutor::new())
+    let settings = server.0.settings();
+    let served = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(Duration::from_secs(30))
-        .max_concurrent_streams(100)
+        .max_concurrent_streams(STREAMS)
         .max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX))
-        .serve_connection(TokioIo::new(stream), service!(server, peer));
-    if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(peer = %address, %error, "a connection ended early");
-    }
+        .max_send_buf_size(SEND_BUFFER_OF_STREAM)
+        .initial_stream_window_size(WINDOW_OF_STREAM)
+        .initial_connection_window_size(WINDOW_OF_CONNECTION)
+        .max_pending_accept_reset_streams(RESETS_UNSEEN)
+        .max_local_error_reset_streams(RESETS_BY_ERRORS)
+        .serve_connection(TokioIo::new(stream), service!(server, peer, connection, true));
+    drive(served, server.0, connection.overstays(settings.write_timeout, settings.header_timeout)).await
+}
+
+/// Serves a connection until it ends, the server stops or it has overstayed; then requests that run may finish, except
+/// where nobody reads their answers.
+async fn drive<C>(served: C, server: &Server, overstays: impl Future<Output = Overstay>) -> hyper::Result<()>
+where
+    C: GracefulConnection<Error = hyper::Error>,
+{
+    let (mut served, mut stopping) = (std::pin::pin!(served), server.stopping());
+    let patience = tokio::select! {
+        ended = &mut served => return ended,
+        _ = stopping.wait_for(|stops| *stops) => Duration::MAX,
+        why = overstays => match why {
+            Overstay::Unread | Overstay::Abandons => return Ok(()),
+            Overstay::Idle => FAREWELL,
+        },
+    };
+    served.as_mut().graceful_shutdown();
+    tokio::time::timeout(patience, served).await.unwrap_or(Ok(()))
 }

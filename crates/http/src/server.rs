@@ -5,7 +5,7 @@ mod people;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -18,17 +18,20 @@ use podium_api::{FieldError, Id};
 use podium_app::{App, caller, front_door};
 use podium_dataplane::DataPlane;
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::answers::Answers;
+use crate::assets::Assets;
 use crate::bind::Env;
 use crate::body::{self, Body, Unread};
+use crate::connections::Connections;
 use crate::cors;
 use crate::errors::Failure;
 use crate::front_door::{Entrance, FrontDoor, Knock, console, sign_in, sign_out};
 use crate::incoming::Incoming;
 use crate::metrics::Meter;
+use crate::pace::Pace;
 use crate::pages::{self, Page};
 use crate::peer::Peer;
 use crate::respond;
@@ -54,8 +57,10 @@ struct Shared {
     env: Arc<Env>,
     routes: Vec<Route>,
     paths: Router<Target>,
-    openapi: Bytes,
-    open_connections: AtomicUsize,
+    assets: Assets,
+    connections: Arc<Connections>,
+    compressing: Semaphore,
+    pace: Pace,
     requests: AtomicU64,
     uploads: Meter,
     front_door: FrontDoor,
@@ -76,6 +81,10 @@ enum Target {
 impl Server {
     /// Binds every operation and page.
     pub fn new(app: App, plane: Arc<dyn DataPlane>, settings: Settings) -> Self {
+        let connections = Connections::new(&settings);
+        // One core is left for requests, where there are several.
+        let compressing = std::thread::available_parallelism().map_or(1, |all| (all.get() - 1).max(1));
+        let pace = Pace { bytes: settings.upload_floor, within: settings.upload_idle_timeout };
         let env =
             Arc::new(Env { settings, answers: Answers::default(), stopping: watch::Sender::new(false) });
         let document = Document::collect();
@@ -102,18 +111,19 @@ impl Server {
             paths.insert(*path, Target::Page(*page)).expect("paths of pages do not collide");
         }
         let openapi = document.to_json(&format!("{}{PREFIX}", app.config.public_url));
-        let openapi = Bytes::from(openapi.to_string());
         let mut seed = [0; 8];
         app.world.fill(&mut seed);
         let seed = u64::from_le_bytes(seed);
-        let front_door = FrontDoor::new(app.clone(), plane);
+        let front_door = FrontDoor::new(app.clone(), plane, env.settings.body_timeout);
         Self(Arc::new(Shared {
             app,
             env,
             routes,
             paths,
-            openapi,
-            open_connections: AtomicUsize::new(0),
+            assets: Assets::new(openapi.to_string().into()),
+            connections: Arc::new(connections),
+            compressing: Semaphore::new(compressing),
+            pace,
             requests: AtomicU64::new(0),
             uploads: Meter::default(),
             front_door,
@@ -137,8 +147,18 @@ impl Server {
         self.0.env.stopping.send_replace(true);
     }
 
-    pub(crate) fn open_connections(&self) -> &AtomicUsize {
-        &self.0.open_connections
+    /// Resolves once it stops.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.0.env.stopping.subscribe()
+    }
+
+    pub(crate) fn connections(&self) -> &Arc<Connections> {
+        &self.0.connections
+    }
+
+    /// Turns at compressing large answers.
+    pub(crate) fn compressing(&self) -> &Semaphore {
+        &self.0.compressing
     }
 
     /// Answers a request that came from `peer`.
@@ -147,7 +167,7 @@ impl Server {
         B: hyper::body::Body<Data = Bytes> + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        self.answer(Entrance::Main, request, Arc::new(Peer::new(peer, None))).await
+        self.answer(Entrance::Main, request, Arc::new(Peer::new(peer, None, None))).await
     }
 
     /// Answers a request that came from `peer` to an environment's own port.
@@ -156,7 +176,7 @@ impl Server {
         B: hyper::body::Body<Data = Bytes> + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        self.answer(Entrance::Port(port), request, Arc::new(Peer::new(peer, None))).await
+        self.answer(Entrance::Port(port), request, Arc::new(Peer::new(peer, None, None))).await
     }
 
     pub(crate) async fn answer<B>(
@@ -172,7 +192,8 @@ impl Server {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
         let is_read = parts.method == Method::GET || parts.method == Method::HEAD;
-        let body = if is_read { body::nothing() } else { body::unread(body) };
+        let body =
+            if is_read { body::nothing() } else { body::unread(body, self.0.pace, peer.connection.clone()) };
         let request_id = self.request_id(&parts);
         let address = self.client_address(&parts, peer.address.ip());
         let own = self.0.front_door.own_origin(entrance, &parts);
@@ -350,7 +371,7 @@ impl Server {
 
     /// The OpenAPI document as it is served.
     pub fn openapi(&self) -> Value {
-        serde_json::from_slice(&self.0.openapi).unwrap_or_default()
+        serde_json::from_slice(&self.0.assets.openapi.plain).unwrap_or_default()
     }
 }
 

@@ -15,7 +15,7 @@ use podium_app::deploys::{Part, Receiving, Ticket};
 
 use crate::body::{Body, Unread, whole};
 use crate::errors::Failure;
-use crate::incoming::{late, query_pairs};
+use crate::incoming::{no_room, query_pairs};
 use crate::settings::Settings;
 
 /// Receives an upload.
@@ -40,15 +40,23 @@ pub(crate) async fn receive(
 }
 
 async fn pass_on(receiving: &mut Receiving, mut body: Unread, settings: &Settings) -> Result<(), Failure> {
-    let limit = settings.upload_idle_timeout;
-    loop {
-        let frame = tokio::time::timeout(limit, body.frame()).await.map_err(|_| late(limit))?;
-        let Some(frame) = frame else { return Ok(()) };
-        let frame = frame.map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The body broke off."))?;
+    let (floor, within) = (settings.upload_floor, settings.upload_idle_timeout.as_secs());
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|broken| {
+            if broken.is_late() {
+                let message = format!("The body came too slowly: less than {floor} bytes in {within} s.");
+                return Failure::new(StatusCode::REQUEST_TIMEOUT, message);
+            }
+            if broken.is_too_much() {
+                return no_room();
+            }
+            Failure::new(StatusCode::BAD_REQUEST, "The body broke off.")
+        })?;
         if let Some(bytes) = frame.data_ref() {
             receiving.push(bytes).await?;
         }
     }
+    Ok(())
 }
 
 /// What the URL says. One that lacks something is answered like one that was not made here.

@@ -24,6 +24,8 @@ statements! {
         role, custom_role_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     DELETE_SUBJECT = "DELETE FROM grants WHERE organization_id = $1 AND subject_id = $2";
     DELETE_DEPLOYMENT = "DELETE FROM grants WHERE deployment_id = $1";
+    ON_DAGS = "SELECT DISTINCT deployment_id, workspace_id, scope_type, entity_id FROM grants WHERE organization_id = $1 \
+        AND scope_type IN ('DAG', 'DAG_TAG') AND entity_id IN ($2[])";
     LEAVE_WORKSPACE = "DELETE FROM grants WHERE deployment_id = $1 AND subject_id NOT IN \
         (SELECT id FROM api_tokens WHERE deployment_id = $1 AND organization_id = $2)";
     MOVE_DEPLOYMENT = "UPDATE grants SET workspace_id = $2 WHERE deployment_id = $1";
@@ -146,6 +148,17 @@ pub fn leave_workspace(tx: &Tx, scope: &Scope, deployment_id: Id, workspace_id: 
 pub fn delete_workspace(tx: &Tx, workspace_id: Id) -> Result<()> {
     tx.execute(&DELETE_WORKSPACE, params![workspace_id.as_str()])?;
     Ok(())
+}
+
+/// The DAGs and the tags of these names on which anybody holds a role.
+pub fn on_dags(conn: &Conn, scope: &Scope, names: &[&str]) -> Result<Vec<On>> {
+    conn.query(&ON_DAGS, params![scope.organization(), names], |row| {
+        let (deployment_id, workspace_id, name) = (row.id(0)?, row.id(1)?, row.get(3)?);
+        Ok(match row.text(2)? {
+            "DAG" => On::Dag { deployment_id, workspace_id, dag_id: name },
+            _ => On::DagTag { deployment_id, workspace_id, tag: name },
+        })
+    })
 }
 
 /// Some of those who hold a custom role: the kind of subject, and its name.

@@ -44,8 +44,9 @@ macro_rules! holders {
 
 const IN_WORKSPACE: &str = holders!("g.workspace_id = {}");
 const ON_DEPLOYMENT: &str = holders!("g.deployment_id = {}");
-const ON_DAG: &str = holders!("g.scope_type = 'DAG' AND g.entity_id = {}");
-const ON_DAG_TAGS: &str = holders!("g.scope_type = 'DAG_TAG' AND g.entity_id IN ({}[])");
+const ON_DAGS: &str = holders!("g.scope_type = 'DAG' AND g.deployment_id || ' ' || g.entity_id IN ({}[])");
+const ON_DAG_TAGS: &str =
+    holders!("g.scope_type = 'DAG_TAG' AND g.deployment_id || ' ' || g.entity_id IN ({}[])");
 
 pub(crate) const TABLE: Table = Table {
     name: "memberships",
@@ -60,7 +61,7 @@ pub(crate) const TABLE: Table = Table {
         ("fullName", "full_name_key"),
         ("id", "user_id"),
     ],
-    filters: &[ORGANIZATION, IN_WORKSPACE, ON_DEPLOYMENT, ON_DAG, ON_DAG_TAGS],
+    filters: &[ORGANIZATION, IN_WORKSPACE, ON_DEPLOYMENT, ON_DAGS, ON_DAG_TAGS],
 };
 
 statements! {
@@ -93,10 +94,10 @@ pub struct Listed<'a> {
     pub workspace_id: Option<&'a str>,
     /// Only those with a role on this deployment.
     pub deployment_id: Option<&'a str>,
-    /// Only those with a role on this DAG.
-    pub dag_id: Option<&'a str>,
-    /// Only those with a role on one of these tags, where there are any.
-    pub dag_tags: &'a [String],
+    /// Only those with a role on one of these DAGs: the deployment's id, a space and the DAG's id.
+    pub dags: Option<&'a [String]>,
+    /// Only those with a role on one of these tags, written likewise.
+    pub dag_tags: Option<&'a [String]>,
 }
 
 /// An account: a user as itself, outside of any organization.
@@ -146,8 +147,8 @@ pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) ->
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
     filter.and(IN_WORKSPACE, listed.workspace_id);
     filter.and(ON_DEPLOYMENT, listed.deployment_id);
-    filter.and(ON_DAG, listed.dag_id);
-    filter.and(ON_DAG_TAGS, Some(listed.dag_tags).filter(|tags| !tags.is_empty()));
+    filter.and(ON_DAGS, listed.dags);
+    filter.and(ON_DAG_TAGS, listed.dag_tags);
     TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
 }
 

@@ -87,7 +87,8 @@ impl TestApp {
     /// Makes a user, team or API token hold exactly these grants from now on.
     pub async fn make_hold(&self, kind: grants::Subject, id: Id, held: Vec<Grant>) {
         let (scope, now) = (Scope::for_server(self.organization_id), self.world.now());
-        let made = self.app.db.write(None, move |tx| {
+        let holds = vec![podium_app::authority::rights_of(self.organization_id, true)];
+        let made = self.app.db.write_holding(None, holds, move |tx| {
             podium_app::authority::rights_change(tx, scope.organization_id(), now)?;
             Ok::<_, podium_app::Error>(grants::replace(tx, &scope, kind, id, &held)?)
         });

@@ -187,10 +187,10 @@ fn config(files: &TempDir) -> Config {
 
 /// A call that is being put together.
 pub struct Call<'a> {
-    app: &'a TestApp,
-    request: http::request::Builder,
-    body: Bytes,
-    peer: SocketAddr,
+    pub(crate) app: &'a TestApp,
+    pub(crate) request: http::request::Builder,
+    pub(crate) body: Bytes,
+    pub(crate) peer: SocketAddr,
     port: Option<u16>,
 }
 
@@ -269,5 +269,15 @@ impl Coming {
         let frame = self.body.frame().await?.expect("a whole body");
         let bytes = frame.data_ref().expect("a body has no trailers");
         Some(String::from_utf8(bytes.to_vec()).expect("text"))
+    }
+
+    /// Reads the rest; whether it breaks off instead of ending.
+    pub async fn breaks_off(mut self) -> bool {
+        while let Some(frame) = self.body.frame().await {
+            if frame.is_err() {
+                return true;
+            }
+        }
+        false
     }
 }

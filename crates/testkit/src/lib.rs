@@ -11,6 +11,7 @@ mod archives;
 mod clusters;
 mod databases;
 mod deployments;
+mod late;
 mod things;
 
 pub use actors::Actor;

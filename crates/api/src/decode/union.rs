@@ -83,9 +83,18 @@ pub(super) fn is_blank(value: &Value) -> bool {
         Value::Null | Value::Bool(false) => true,
         Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty() || *value == json!({ "enabled": false }),
-        _ => false,
+        Value::Object(fields) => fields.is_empty() || is_off(fields),
+        Value::Bool(true) | Value::Number(_) => false,
     }
+}
+
+/// `{"enabled": false}`, which some clients send with the fields beside it, all empty.
+fn is_off(fields: &Map<String, Value>) -> bool {
+    let is_empty = |value: &Value| matches!(value, Value::Object(fields) if fields.is_empty());
+    fields.iter().all(|(name, value)| match name.as_str() {
+        "enabled" => *value == false,
+        _ => value.is_null() || *value == "" || *value == json!([]) || is_empty(value),
+    }) && fields.contains_key("enabled")
 }
 
 #[cfg(test)]
@@ -155,12 +164,21 @@ mod tests {
     fn a_part_may_lack_what_a_siblings_part_has() {
         let part = json!({ "type": "object", "properties": { "own": { "type": "string" } }, "x-sibling-fields": ["other"] });
         let check = Check::compile(&part, &Map::new());
-        for blank in [json!(null), json!(""), json!([]), json!(false), json!({ "enabled": false })] {
+        let off = json!({ "enabled": false, "a": null, "b": [], "c": "", "d": {} });
+        for blank in
+            [json!(null), json!(""), json!([]), json!(false), json!({}), json!({ "enabled": false }), off]
+        {
             let body = json!({ "own": "a", "other": blank });
             assert_eq!(check.decode::<Value>(body), Ok(json!({ "own": "a" })));
         }
-        let errors = check.decode::<Value>(json!({ "other": "b" })).unwrap_err();
-        assert_eq!((errors[0].field.as_str(), errors[0].code.as_str()), ("other", "excluded"));
+        let said =
+            [json!("b"), json!(true), json!(0), json!([0]), json!({ "a": null }), json!({ "enabled": true })];
+        for said in
+            said.into_iter().chain([json!({ "enabled": null }), json!({ "enabled": false, "a": false })])
+        {
+            let errors = check.decode::<Value>(json!({ "other": said })).unwrap_err();
+            assert_eq!((errors[0].field.as_str(), errors[0].code.as_str()), ("other", "excluded"), "{said}");
+        }
         assert_eq!(check.without_secrets(&json!({ "own": "a", "other": "b" })), Some(json!({ "own": "a" })));
     }
 

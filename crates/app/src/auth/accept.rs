@@ -13,11 +13,11 @@ use podium_store::invites::{self, InviteRow};
 use podium_store::users::{self, Account};
 use podium_store::{allowed_ip_address_ranges as stored_ranges, changes, grants, subjects};
 
-use super::attempt::of_address;
 use super::new_session;
-use crate::authority::{Authority, rights_change};
+use crate::authority::{Authority, rights_change, rights_of};
 use crate::cx::{Call, Request};
 use crate::error::{Error, Result, Unauthenticated};
+use crate::passwords::Payer;
 use crate::secrets::sha256_hex;
 use crate::start::Issued;
 use crate::visit::Visit;
@@ -33,7 +33,7 @@ pub async fn accept_invite(
     let Visit { app, request, bearer } = visit;
     let (request, body) = (Arc::new(request), call.body);
     let secret_hash = sha256_hex(body.token.as_bytes());
-    app.sign_in_throttle.check(&[of_address(request.address)], request.now)?;
+    app.sign_in_throttle.check(None, request.address.into(), request.now)?;
     let caller = match &bearer {
         Some(token) => Some(app.authority(token, None, request.now).await?),
         None => None,
@@ -46,7 +46,13 @@ pub async fn accept_invite(
     let session = guest.session();
     let (organization_id, user_id) = (invited.invite.organization_id, invited.account.id);
     let audit_id = app.world.id();
+    let signed_in = caller.as_ref().map(|caller| caller.guard());
     let accept = move |tx: &Tx| {
+        if let Some(guard) = &signed_in
+            && !tx.holds(guard)?
+        {
+            return Err(Error::STALE);
+        }
         rights_change(tx, organization_id, request.now)?;
         // Everything is judged again: another link, or the same one, may have been used meanwhile.
         let invited = Invited::find(tx, &request, &secret_hash)?;
@@ -56,7 +62,9 @@ pub async fn accept_invite(
         audit::write(tx, &request, Some(organization_id), &profile, audit_id, status)
     };
     let guard = caller.as_ref().map(|caller| caller.guard());
-    app.db.write(guard, accept).await.map_err(|error| {
+    let mut holds = vec![rights_of(organization_id, true)];
+    holds.extend(caller.iter().flat_map(|caller| caller.holds(false)));
+    app.db.write_holding(guard, holds, accept).await.map_err(|error| {
         // The guard of a caller without an organization says only that its token is alive.
         if error.is_stale() { Error::Unauthenticated(Unauthenticated::Revoked) } else { error }
     })?;
@@ -68,7 +76,7 @@ async fn look_up(app: &App, request: &Arc<Request>, secret_hash: String) -> Resu
     let asked = Arc::clone(request);
     let found = app.db.read(None, move |conn| Invited::find(conn, &asked, &secret_hash)).await;
     if let Err(Error::Refused(Refusal::NotFound(_))) = found {
-        app.sign_in_throttle.failed(&[of_address(request.address)], request.now);
+        app.sign_in_throttle.failed(None, request.address.into(), request.now);
     }
     found
 }
@@ -125,7 +133,7 @@ impl Invited {
         let name = fields.take(name);
         fields.take(passwords::password("password", &password, &self.account.username));
         let name = fields.finish(name)?;
-        let password_hash = app.passwords.hash(password).await?;
+        let password_hash = app.passwords.hash(password, &[Payer::at(request.address)]).await?;
         let (issued, session) = new_session(app, self.account.id, request.now);
         Ok(Newcomer { name, password_hash, issued, session })
     }

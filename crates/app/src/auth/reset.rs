@@ -6,8 +6,9 @@ use podium_store::users::{self, Account};
 use podium_store::{credentials, grants, organizations, sessions};
 
 use crate::App;
-use crate::authority::sessions_change;
+use crate::authority::{rights_of, sessions_change};
 use crate::error::{Error, Result};
+use crate::passwords::Payer;
 
 impl App {
     /// The account of an e-mail address; of the oldest owner of the first organization where none is given.
@@ -36,8 +37,9 @@ impl App {
     /// Sets an account's password and ends every session of it; tokens without an end stay.
     pub async fn reset_password(&self, account: Account, password: String) -> Result<()> {
         passwords::password("password", &password, &account.username)?;
-        let hash = self.passwords.hash(password).await?;
+        let hash = self.passwords.hash(password, &[Payer::Operator]).await?;
         let (now, none_kept) = (self.world.now(), self.world.id());
+        let sessions = rights_of(account.id, true);
         let set = move |tx: &Tx| {
             users::lock(tx, account.id)?;
             let before = users::account(tx, account.id)?.and_then(|account| account.password_hash);
@@ -48,7 +50,7 @@ impl App {
             sessions::delete_of_subject(tx, account.id)?;
             sessions_change(tx, account.id, now)
         };
-        self.db.write(None, set).await
+        self.db.write_holding(None, vec![sessions], set).await
     }
 
     /// A password that nobody guesses.

@@ -1,5 +1,6 @@
 //! A deployment as callers see it.
 
+use podium_api::Timestamp;
 use podium_api::clusters::Cluster;
 use podium_api::deployments::{
     Deployment, DeploymentEnvironmentVariable, DeploymentHibernationSpec, DeploymentHibernationStatus,
@@ -8,7 +9,7 @@ use podium_api::deployments::{
 use podium_api::enums::{CloudProvider, DeploymentType};
 use podium_domain::Scope;
 use podium_domain::deployments::queues::DEFAULT;
-use podium_domain::deployments::{EnvironmentVariable, Queue, Spec, hibernation};
+use podium_domain::deployments::{EnvironmentVariable, Hibernation, Queue, Spec, hibernation};
 use podium_domain::deploys::image_repository;
 use podium_domain::options::{self, Size};
 use podium_store::deployments::{DeploymentRow, OnCluster};
@@ -80,7 +81,7 @@ pub(super) fn deployment(cx: &Cx<Scope>, row: &DeploymentRow) -> Deployment {
         scheduler_cpu: scheduler.cpu.to_string(),
         scheduler_memory: scheduler.memory.to_string(),
         scheduler_replicas: spec.scheduler_replicas,
-        worker_queues: Some(spec.worker_queues.iter().map(|queue| worker_queue(queue, row)).collect()),
+        worker_queues: worker_queues(row),
         default_task_pod_cpu: spec.default_task_pod_cpu.clone(),
         default_task_pod_memory: spec.default_task_pod_memory.clone(),
         resource_quota_cpu: spec.resource_quota_cpu.clone(),
@@ -88,12 +89,7 @@ pub(super) fn deployment(cx: &Cx<Scope>, row: &DeploymentRow) -> Deployment {
         task_pod_node_pool_id: spec.task_pod_node_pool_id,
         environment_variables: Some(spec.environment_variables.iter().map(variable).collect()),
         contact_emails: Some(spec.contact_emails.clone()),
-        scaling_spec: spec.is_development_mode.then(|| DeploymentScalingSpec {
-            hibernation_spec: Some(DeploymentHibernationSpec {
-                override_: super::hibernation::shown(spec.hibernation.override_, cx.now()),
-                schedules: Some(spec.hibernation.schedules.clone()),
-            }),
-        }),
+        scaling_spec: scaling_spec(&spec.hibernation, cx.now()),
         scaling_status: spec.is_development_mode.then(|| DeploymentScalingStatus {
             hibernation_status: Some(DeploymentHibernationStatus {
                 is_hibernating: state.is_hibernating,
@@ -102,8 +98,7 @@ pub(super) fn deployment(cx: &Cx<Scope>, row: &DeploymentRow) -> Deployment {
                 reason: Some(state.reason),
             }),
         }),
-        remote_execution: (spec.kind == DeploymentType::Dedicated)
-            .then(|| remote_execution(spec, &web_server_url)),
+        remote_execution: remote_execution(spec, &web_server_url),
         effective_workload_identity: spec.workload_identity.clone(),
         effective_dr_workload_identity: spec.dr_workload_identity.clone(),
         drain_grace_seconds: spec.drain_grace_seconds,
@@ -131,6 +126,25 @@ fn scheduler(spec: &Spec) -> Size {
         (Some(size), _) => options::scheduler(size),
         (None, units) => options::au(units.unwrap_or(options::AU_PER_SCHEDULER.default)),
     }
+}
+
+/// The queues by name, as clients match them; none where there are none.
+fn worker_queues(row: &DeploymentRow) -> Option<Vec<WorkerQueue>> {
+    let mut queues: Vec<_> = row.spec.worker_queues.iter().map(|queue| worker_queue(queue, row)).collect();
+    queues.sort_by(|a, b| a.name.cmp(&b.name));
+    Some(queues).filter(|queues| !queues.is_empty())
+}
+
+/// How it scales, where anything is said of that.
+fn scaling_spec(hibernation: &Hibernation, now: Timestamp) -> Option<DeploymentScalingSpec> {
+    let Hibernation { schedules, override_ } = hibernation;
+    let is_said = override_.is_some() || !schedules.is_empty();
+    is_said.then(|| DeploymentScalingSpec {
+        hibernation_spec: Some(DeploymentHibernationSpec {
+            override_: super::hibernation::shown(*override_, now),
+            schedules: Some(schedules.clone()),
+        }),
+    })
 }
 
 fn worker_queue(queue: &Queue, row: &DeploymentRow) -> WorkerQueue {
@@ -174,16 +188,14 @@ fn variable(variable: &EnvironmentVariable) -> DeploymentEnvironmentVariable {
     }
 }
 
-fn remote_execution(spec: &Spec, url: &str) -> DeploymentRemoteExecution {
-    let remote = spec.remote_execution.clone();
-    DeploymentRemoteExecution {
-        enabled: remote.is_some(),
-        remote_api_url: remote.as_ref().map(|_| format!("{url}/agents")).unwrap_or_default(),
-        allowed_ip_address_ranges: remote
-            .as_ref()
-            .map(|remote| remote.allowed_ip_address_ranges.clone())
-            .unwrap_or_default(),
-        task_log_bucket: remote.as_ref().and_then(|remote| remote.task_log_bucket.clone()),
-        task_log_url_pattern: remote.and_then(|remote| remote.task_log_url_pattern),
-    }
+/// Where its tasks run, when that is elsewhere.
+fn remote_execution(spec: &Spec, url: &str) -> Option<DeploymentRemoteExecution> {
+    let remote = spec.remote_execution.clone()?;
+    Some(DeploymentRemoteExecution {
+        enabled: true,
+        remote_api_url: format!("{url}/agents"),
+        allowed_ip_address_ranges: remote.allowed_ip_address_ranges,
+        task_log_bucket: remote.task_log_bucket,
+        task_log_url_pattern: remote.task_log_url_pattern,
+    })
 }

@@ -1,17 +1,33 @@
 //! Secret environment variables: sealed for their deployment and key, opened only to run it.
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use podium_api::Id;
+use podium_domain::deployments::variables::Seals;
 use podium_domain::deployments::{EnvironmentVariable, Secret, Spec};
 use zeroize::Zeroizing;
 
 use crate::App;
 use crate::error::{Error, Result};
 
-/// Encrypts the value of a variable of a deployment.
-pub(super) fn seal(app: &App, id: Id, key: &str, value: &str) -> Secret {
-    Secret(STANDARD.encode(app.secrets.seal(&app.world, &owner(id, key), value.as_bytes())))
+/// The variables of one deployment.
+pub(super) struct Variables<'a> {
+    pub(super) app: &'a App,
+    pub(super) id: Id,
+}
+
+impl Seals for Variables<'_> {
+    fn seal(&self, key: &str, value: &str) -> Secret {
+        let Self { app, id } = self;
+        Secret(STANDARD.encode(app.secrets.seal(&app.world, &owner(*id, key), value.as_bytes())))
+    }
+
+    /// What cannot be opened is another value: it is sealed anew.
+    fn holds(&self, key: &str, sealed: &Secret, value: &str) -> bool {
+        let opened = open_secret(self.app, self.id, key, sealed);
+        opened.is_some_and(|opened| verify_slices_are_equal(&opened, value.as_bytes()).is_ok())
+    }
 }
 
 /// The variables of a deployment with their values, secrets opened: for the data plane and for nobody else.
@@ -21,14 +37,18 @@ pub fn open_variables(app: &App, id: Id, spec: &Spec) -> Result<Vec<(String, Zer
 
 fn open(app: &App, id: Id, variable: &EnvironmentVariable) -> Result<(String, Zeroizing<String>)> {
     let key = variable.key.clone();
-    let Some(Secret(sealed)) = &variable.secret else {
+    let Some(sealed) = &variable.secret else {
         return Ok((key, Zeroizing::new(variable.value.clone().unwrap_or_default())));
     };
     let closed = || Error::Internal(format!("the variable {key} of deployment {id} cannot be opened"));
-    let sealed = STANDARD.decode(sealed).map_err(|_| closed())?;
-    let opened = app.secrets.open(&owner(id, &key), &sealed).map_err(|_| closed())?;
+    let opened = open_secret(app, id, &key, sealed).ok_or_else(closed)?;
     let value = String::from_utf8(opened.to_vec()).map_err(|_| closed())?;
     Ok((key, Zeroizing::new(value)))
+}
+
+fn open_secret(app: &App, id: Id, key: &str, Secret(sealed): &Secret) -> Option<Zeroizing<Vec<u8>>> {
+    let sealed = STANDARD.decode(sealed).ok()?;
+    app.secrets.open(&owner(id, key), &sealed).ok()
 }
 
 /// What a sealed value is bound to.

@@ -64,7 +64,7 @@ impl<'a> Place<'a> {
 
     fn bundles(&self, bundles: Vec<podium_domain::deployments::Bundle>) -> Vec<Bundle> {
         let show = |bundle: podium_domain::deployments::Bundle| {
-            let runs = self.running.iter().find(|running| running.mount_path == bundle.mount_path);
+            let runs = self.running.iter().find(|running| running.place() == bundle.place());
             Bundle {
                 bundle_type: bundle.bundle_type,
                 mount_path: bundle.mount_path,

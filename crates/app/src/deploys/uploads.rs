@@ -3,6 +3,8 @@
 //! Nobody signs in here. The signature covers the deploy, the kind, the end and the size, so nothing about a URL can be
 //! changed; and the deploy must still wait to be finalized, before the bytes come and again when they are all there.
 
+use std::sync::atomic::Ordering;
+
 use podium_api::enums::UploadKind;
 use podium_api::openapi::PREFIX;
 use podium_api::uploads::PATH;
@@ -12,10 +14,11 @@ use podium_domain::{Refusal, deploys as rules};
 use podium_objects::{BlockId, BlockList, Kept, Key, Refused, Staging, Upload};
 use podium_store::deploys::{self, DeployRow, NewUpload};
 use podium_store::staged_blocks;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::App;
 use crate::error::{Error, Result};
+use crate::meters::Page;
+use crate::shares::Share;
 
 const PURPOSE: &str = "upload";
 /// The largest list of blocks that is read: more than the most blocks with the longest ids.
@@ -101,7 +104,7 @@ pub struct Receiving {
     sink: Sink,
     /// Bytes that came since somebody looked whether there is room for them.
     unseen: u64,
-    _turn: OwnedSemaphorePermit,
+    _share: Share<Id>,
 }
 
 enum Sink {
@@ -115,9 +118,13 @@ impl App {
     pub async fn receive(&self, ticket: &Ticket, part: Part, announced: Option<u64>) -> Result<Receiving> {
         ticket.check(self, self.world.now())?;
         self.must_have_room_for(announced.unwrap_or(0).min(ticket.limit))?;
-        let turn = std::sync::Arc::clone(&self.uploading).try_acquire_owned();
-        let turn = turn.map_err(|_| Error::TooMany { retry_after: 1 })?;
         let deploy = waiting(self, ticket.deploy_id).await?;
+        // Whoever has the URL acts for the one that made the deploy.
+        let keys = [deploy.organization_id, deploy.stamp.created_by.id, deploy.id];
+        let share = self.uploading.take(&keys).ok_or_else(|| {
+            self.uploads_refused.fetch_add(1, Ordering::Relaxed);
+            Error::TooMany { retry_after: 1 }
+        })?;
         if announced.is_some_and(|bytes| bytes > ticket.limit) {
             return Err(refused(Refused::TooLarge(ticket.limit).into()));
         }
@@ -135,7 +142,7 @@ impl App {
             }
             Part::List => Sink::List(Vec::new()),
         };
-        Ok(Receiving { app: self.clone(), deploy, kind, limit, sink, unseen: 0, _turn: turn })
+        Ok(Receiving { app: self.clone(), deploy, kind, limit, sink, unseen: 0, _share: share })
     }
 }
 
@@ -189,6 +196,16 @@ impl Receiving {
         record(&app, deploy.id, kind, version, limit, kept).await?;
         Ok(Some(version))
     }
+}
+
+/// Writes how many uploads there was no room for.
+pub(crate) fn measure_uploads(app: &App, page: &mut Page) {
+    let name = "podium_uploads_refused_total";
+    page.counter(
+        name,
+        "Uploads that were refused because their sender had as many running as was left for others.",
+    );
+    page.line(name, &[], app.uploads_refused.load(Ordering::Relaxed));
 }
 
 /// Records a block that was kept, unless its deploy takes none any more or too much waits; then it is removed again.

@@ -37,12 +37,9 @@ pub async fn list(
     if shows_secrets(&query) && !cx.app().config.show_secrets {
         return Err(not_shown("the server is not set to").into());
     }
-    let page = move |cx: &Cx<Scope>, conn: &Conn| {
-        if query.resolve_linked == Some(true) {
-            resolved(cx, conn, &query, &paging)
-        } else {
-            stored(cx, conn, &query, &paging)
-        }
+    let page = move |cx: &Cx<Scope>, conn: &Conn| match named(&query.deployment_id) {
+        Some(id) if query.resolve_linked == Some(true) => resolved(cx, conn, &query, id, &paging),
+        _ => stored(cx, conn, &query, &paging),
     };
     let (environment_objects, total_count) = cx.scan(page).await?;
     Ok(Many(EnvironmentObjectsPaginated { environment_objects, limit, offset, total_count }))
@@ -92,12 +89,9 @@ fn resolved(
     cx: &Cx<Scope>,
     conn: &Conn,
     query: &ListEnvironmentObjects,
+    id: &str,
     paging: &Paging,
 ) -> Result<(Vec<EnvironmentObject>, u64)> {
-    let Some(id) = named(&query.deployment_id) else {
-        let message = "is required where `resolveLinked` is true";
-        return Err(Refusal::field("deploymentId", "required", message).into());
-    };
     let unseen = || Refusal::not_found("deployment");
     let id: Id = id.parse().map_err(|_| unseen())?;
     let deployment = deployments::get(conn, cx.scope(), id)?.ok_or_else(unseen)?;

@@ -17,6 +17,9 @@ use crate::{App, audit};
 /// How often somebody is looked at again because its rights changed meanwhile.
 const ATTEMPTS: usize = 4;
 
+/// How much of a token's name Airflow is told; its columns are short.
+const LONGEST_NAME: usize = 100;
+
 /// What somebody shows at the door.
 #[derive(Clone, Copy, Debug)]
 pub enum Shown<'a> {
@@ -47,9 +50,16 @@ impl Visitor {
         Rights { grants: &member.grants, deployment_id: self.deployment.id, workspace_id: self.workspace_id }
     }
 
-    /// The e-mail address of a user, or the name of a token.
-    pub fn name(&self) -> &str {
-        audit::shown_name(&self.authority.profile)
+    /// What Airflow calls it: a user by its e-mail address, a token by its id and its name. No address of a user has a
+    /// colon, so that no token passes for one, whatever it is named.
+    pub fn name(&self) -> String {
+        let profile = &self.authority.profile;
+        let name = audit::shown_name(profile);
+        if !self.authority.is_api_token() {
+            return name.to_owned();
+        }
+        let name: String = name.chars().take(LONGEST_NAME).collect();
+        format!("token:{}:{name}", profile.id)
     }
 }
 

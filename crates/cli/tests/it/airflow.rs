@@ -5,6 +5,7 @@
 
 mod browser;
 mod guide;
+mod neighbours;
 mod operate;
 mod runtimes;
 mod supervision;
@@ -98,6 +99,7 @@ fn deployments_really_run() {
     supervision::environments_come_back_after_a_reboot(&mut world, &second);
     browser::a_person_works_in_a_browser(&world, &second, &dag("one", &[]));
 
+    neighbours::an_environment_keeps_to_itself(&world, &second);
     another_runtime_is_another_world(&world, &second);
 
     world.say("hibernation stops everything and loses nothing");

@@ -2,8 +2,13 @@
 //! `cargo xtask attack` runs them at full strength. Every attack is bounded, stays on loopback and ends by itself.
 
 #[cfg(target_os = "linux")]
+mod authors;
+#[cfg(target_os = "linux")]
 mod bounds;
+#[cfg(target_os = "linux")]
+mod connections;
 mod forgeries;
+mod rights;
 mod smuggling;
 
 /// How often to repeat an attack: `quick` in the tests, `full` in `cargo xtask attack`.

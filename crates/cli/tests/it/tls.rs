@@ -13,8 +13,20 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use crate::loops::wait_until;
 use crate::program::{Installation, Program, exchange, request};
 
-fn file(name: &str) -> String {
+pub(crate) fn file(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/tls").join(name).to_str().unwrap().to_owned()
+}
+
+/// A client that believes this certificate.
+pub(crate) fn client_config(certificate: &str) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(certificate).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth()
 }
 
 #[test]
@@ -23,14 +35,7 @@ fn connections_are_encrypted_where_there_is_a_certificate() {
     let (certificate, key) = (file("certificate.pem"), file("key.pem"));
     let program = installation.serve(&["--tls-cert", &certificate, "--tls-key", &key]);
     assert!(program.said().contains(&format!("Podium is ready at https://{}\n", program.address)));
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(&certificate).unwrap()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let config = client_config(&certificate);
     let name = ServerName::from(IpAddr::from(Ipv4Addr::LOCALHOST));
     let connection = ClientConnection::new(Arc::new(config), name).unwrap();
     let stream = StreamOwned::new(connection, program.connect());
@@ -42,14 +47,7 @@ fn connections_are_encrypted_where_there_is_a_certificate() {
 
 /// Whether a server shows this certificate.
 fn shows(program: &Program, certificate: &str) -> bool {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(certificate).unwrap()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let config = client_config(certificate);
     let name = ServerName::from(IpAddr::from(Ipv4Addr::LOCALHOST));
     let mut connection = ClientConnection::new(Arc::new(config), name).unwrap();
     let mut stream = program.connect();

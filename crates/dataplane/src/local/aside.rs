@@ -31,7 +31,7 @@ impl Local {
             }
         }
         let user = match self.plane.ground().await {
-            Ok(ground) => ground.mode.user_of(state.slot),
+            Ok(ground) => ground.apart.user_of(state.slot),
             Err(_) => None,
         };
         Strays::of(id, user, &self.plane.cgroups).end_within(place.root.clone()).await;

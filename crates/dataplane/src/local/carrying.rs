@@ -16,6 +16,7 @@ use super::numbers;
 use super::state::State;
 use super::strays::carries_mark;
 use super::trees::{Seen, Walk};
+use super::users;
 
 /// A file that says that this plane came out of a backup and has not been started since.
 const RESTORED: &str = "restored";
@@ -79,21 +80,23 @@ pub fn settle_in(directory: &Path, home: &Path) -> io::Result<()> {
         return Ok(());
     }
     let layout = Layout::at(directory);
-    let first_user = Layout::users_for(home);
-    write_whole(&directory.join("first-user"), format!("{first_user}\n").as_bytes(), 0o600)?;
+    // What they leave behind is another installation's business: its users are not these.
+    let first_user = users::choose(directory, home)?.start;
     write_whole(&directory.join(RESTORED), b"", 0o600)?;
     let known = match layout.known() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         known => known?,
     };
     let is_root = rustix::process::geteuid().is_root();
-    for id in known {
+    let slots = users::renumber(directory, known.len())?;
+    for (id, slot) in known.into_iter().zip(slots) {
         let place = layout.environment(id);
         let Ok(Some(mut state)) = State::read(&place.state()) else { continue };
         // They are another machine's, or another installation's of this one.
         state.processes.clear();
         state.starting = None;
-        (state.web_port, state.broker_port) = (0, 0);
+        state.slot = slot;
+        state.web_port = 0;
         // Its metadata was on the plane's own server, and the backup had nothing of it: it is made anew.
         if state.is_private && !place.saved_metadata().exists() {
             state.migrated_for = None;
@@ -152,7 +155,7 @@ mod tests {
         let place = layout.environment(id);
         fs::create_dir_all(place.database()).unwrap();
         fs::write(place.database_file(), "").unwrap();
-        let state = State { slot: 3, web_port: 4000, broker_port: 4001, generation: 7, ..State::default() };
+        let state = State { slot: 3, web_port: 4000, generation: 7, ..State::default() };
         state.write(&place.state()).unwrap();
         let found = carried(&local).unwrap();
         assert_eq!(found.databases.len(), 1);
@@ -160,8 +163,8 @@ mod tests {
         assert_eq!(found.on_a_server, []);
         settle_in(&local, Path::new("/somewhere/else/local")).unwrap();
         let settled = State::read(&place.state()).unwrap().unwrap();
-        assert_eq!((settled.slot, settled.generation), (3, 7));
-        assert_eq!((settled.web_port, settled.broker_port), (0, 0));
+        assert_eq!((settled.slot, settled.generation), (1, 7), "its users are others, from the first on");
+        assert_eq!(settled.web_port, 0);
         let broken = layout.environment(fresh_id());
         fs::create_dir_all(broken.database()).unwrap();
         fs::write(broken.database_file(), "").unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 use podium_api::Id;
@@ -37,26 +37,26 @@ pub(super) async fn bring_dags(
     bring(archives, id, &dags(place), version, Some(ROOT)).await
 }
 
-/// Brings all bundles to their versions, each at its mount path in Airflow's home, and drops those that are gone.
+/// Brings all bundles to their versions, each at its place in Airflow's home, and drops those that are gone. They are
+/// dropped first: what comes may lie inside or around what goes.
 pub(super) async fn bring_bundles(
     archives: &dyn Archives,
     id: Id,
     place: &Place,
     bundles: &[Bundle],
 ) -> Result<(), String> {
-    let folder = |mount_path: &str| place.code().join("bundles").join(encoded(mount_path));
-    for bundle in bundles {
-        bring(archives, id, &folder(&bundle.mount_path), Some(&bundle.version), None).await?;
-        let at = place.home().join(&bundle.mount_path);
-        mount(&folder(&bundle.mount_path).join("current"), &at)
-            .map_err(|error| format!("the bundle at {} cannot be mounted: {error}", bundle.mount_path))?;
-    }
-    let wanted: Vec<String> = bundles.iter().map(|bundle| encoded(&bundle.mount_path)).collect();
+    let wanted: Vec<String> = bundles.iter().map(|bundle| encoded(bundle.place())).collect();
     let there = fs::read_dir(place.code().join("bundles")).into_iter().flatten().flatten();
     for entry in there.filter(|entry| !wanted.iter().any(|name| entry.file_name() == name.as_str())) {
-        let mount_path = decoded(&entry.file_name().to_string_lossy());
-        unmount(&place.home().join(mount_path)).map_err(|error| error.to_string())?;
+        let gone = decoded(&entry.file_name().to_string_lossy());
+        unmount(&place.home(), &gone).map_err(|error| error.to_string())?;
         trees::remove(&entry.path()).map_err(|error| error.to_string())?;
+    }
+    for bundle in bundles {
+        let folder = place.code().join("bundles").join(encoded(bundle.place()));
+        bring(archives, id, &folder, Some(&bundle.version), None).await?;
+        mount(&folder.join("current"), &place.home(), bundle.place())
+            .map_err(|error| format!("the bundle at {} cannot be mounted: {error}", bundle.mount_path))?;
     }
     Ok(())
 }
@@ -179,29 +179,57 @@ fn forget_old(versions: &Path, current: &str) -> io::Result<()> {
     all.iter().take(over).try_for_each(|(_, path)| trees::remove(path))
 }
 
-/// Puts a bundle at its mount path. What the environment itself has put there stays, and is said.
-fn mount(current: &Path, at: &Path) -> io::Result<()> {
+/// Puts a bundle at its place below the home. What else is there stays, and is said.
+fn mount(current: &Path, home: &Path, place: &str) -> io::Result<()> {
+    let at = below(home, place)?;
     if let Some(above) = at.parent() {
         make_readable(above)?;
     }
-    match fs::symlink_metadata(at) {
+    match fs::symlink_metadata(&at) {
         Ok(metadata) if !metadata.is_symlink() => {
             Err(io::Error::new(ErrorKind::AlreadyExists, "something else is there already"))
         }
-        _ => point(at, current),
+        _ => point(&at, current),
     }
 }
 
-fn unmount(at: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(at) {
-        Ok(metadata) if metadata.is_symlink() => fs::remove_file(at),
-        _ => Ok(()),
+/// Takes a bundle away, and the folders above it that nothing else is in.
+fn unmount(home: &Path, place: &str) -> io::Result<()> {
+    let Ok(at) = below(home, place) else { return Ok(()) };
+    match fs::symlink_metadata(&at) {
+        Ok(metadata) if metadata.is_symlink() => fs::remove_file(&at)?,
+        _ => return Ok(()),
     }
+    let above = at.ancestors().skip(1).take_while(|folder| *folder != home);
+    for folder in above {
+        match fs::remove_dir(folder) {
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => break,
+            removed => removed?,
+        }
+    }
+    Ok(())
 }
 
-/// A mount path as the name of one folder.
-fn encoded(mount_path: &str) -> String {
-    mount_path.replace('%', "%25").replace('/', "%2F")
+/// A path below the home that no link leads out of: a link on the way is another bundle, and what lies inside it is not
+/// the home. Only the control plane writes there, so nobody puts one there meanwhile.
+fn below(home: &Path, place: &str) -> io::Result<PathBuf> {
+    let wrong = |message: &str| Err(io::Error::new(ErrorKind::InvalidInput, message.to_owned()));
+    let place = Path::new(place);
+    if place.as_os_str().is_empty() || !place.components().all(|part| matches!(part, Component::Normal(_))) {
+        return wrong("it does not lie in the environment's home");
+    }
+    let at = home.join(place);
+    for folder in at.ancestors().skip(1).take_while(|folder| *folder != home) {
+        if fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink()) {
+            return wrong("it lies inside another bundle");
+        }
+    }
+    Ok(at)
+}
+
+/// The place of a bundle as the name of one folder.
+fn encoded(place: &str) -> String {
+    place.replace('%', "%25").replace('/', "%2F")
 }
 
 fn decoded(name: &str) -> String {

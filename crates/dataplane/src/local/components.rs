@@ -1,14 +1,13 @@
 //! The processes that an environment consists of.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
+use super::broker::OwnBroker;
 use super::program::{Manner, Program};
 use super::settings::{self, Known, Variables};
-use crate::Hidden;
 
 /// The programs of an environment, in the order of their start.
-pub(super) fn programs(known: &Known<'_>, broker_port: u16, broker_password: &Hidden) -> Vec<Program> {
+pub(super) fn programs(known: &Known<'_>, own_broker: &OwnBroker) -> Vec<Program> {
     let platform = settings::platform(known);
     let chosen = settings::chosen(known.environment);
     let limits = settings::yielding(settings::limits(known), &chosen);
@@ -50,7 +49,7 @@ pub(super) fn programs(known: &Known<'_>, broker_port: u16, broker_password: &Hi
     };
     let mut all = Vec::new();
     if let Some(program) = known.tasks.celery.as_ref().and_then(|celery| celery.own_broker.clone()) {
-        all.push(broker(known, program, broker_port, broker_password));
+        all.push(own_broker.program(known, program));
     }
     if known.runtime.version.major() < 3 {
         let pid = known.place.temporary().join("webserver.pid");
@@ -87,30 +86,6 @@ pub(super) fn programs(known: &Known<'_>, broker_port: u16, broker_password: &Hi
         all.push(component(&format!("worker-{queue}"), Manner::Finish, worker, &of_tasks));
     }
     all
-}
-
-/// The broker of an environment's own workers. Its password is in a file of its own, not on the command line.
-fn broker(known: &Known<'_>, program: PathBuf, port: u16, password: &Hidden) -> Program {
-    let mut variables = Variables::new();
-    let (name, value) = settings::mark(known.environment.id);
-    variables.insert(name, Hidden::new(value));
-    variables.insert("PODIUM_BROKER_PASSWORD".into(), password.clone());
-    let script = "printf 'bind 127.0.0.1\\nport %s\\nsave \"\"\\nappendonly no\\nrequirepass %s\\n' \"$1\" \
-                  \"$PODIUM_BROKER_PASSWORD\" | exec \"$0\" -";
-    Program {
-        name: "broker".into(),
-        arguments: vec![
-            "/bin/sh".into(),
-            "-c".into(),
-            script.into(),
-            program.into_os_string(),
-            port.to_string().into(),
-        ],
-        variables,
-        directory: known.place.temporary(),
-        log: known.place.component_log("broker"),
-        manner: Manner::Restart,
-    }
 }
 
 /// Variables of several layers; the last one wins.

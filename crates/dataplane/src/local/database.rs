@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -83,6 +83,15 @@ impl Databases {
             (Some(_), _) => Kind::Server,
             (None, Some(_)) => Kind::Files,
             (None, None) => self.kind,
+        }
+    }
+
+    /// The directories of sockets that lead to the server of an environment's database.
+    pub(super) fn sockets(&self, state: &State) -> Option<PathBuf> {
+        match self.kind_of(state) {
+            Kind::Files => None,
+            Kind::Private => self.cluster.socket_directory().ok(),
+            Kind::Server => server_url::socket_directory(self.server.as_ref()?.reveal()),
         }
     }
 

@@ -1,9 +1,9 @@
 //! What this machine has to run environments with: interpreters, and what keeps environments apart.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::isolation::Mode;
+use super::isolation::{Apart, Mode, Reach};
+use super::layout::Layout;
 use super::options::Options;
 use super::python::{Python, find};
 
@@ -14,29 +14,34 @@ pub(super) struct Ground {
     pub(super) python: Python,
     /// Every interpreter that there is: any of them can fetch the installer.
     pub(super) pythons: Vec<Python>,
-    /// The directory that the interpreter's library is in.
-    pub(super) python_home: PathBuf,
+    /// What every environment reads: runtimes, what Airflow needs to know of this plane, and the interpreter's library.
+    pub(super) read: Vec<PathBuf>,
     /// How environments are kept apart.
-    pub(super) mode: Mode,
+    pub(super) apart: Apart,
 }
 
 impl Ground {
     /// Looks for it; an error says what to install.
-    pub(super) async fn find(options: &Options, first_user: u32) -> Result<Self, String> {
+    pub(super) async fn find(options: &Options, layout: &Layout) -> Result<Self, String> {
         let pythons = find(options.python.as_deref()).await?;
-        let mode = |python: &Python| {
-            Mode::of_this_machine(&python.path, &options.directory, options.launcher.as_deref(), first_user)
+        let read = |python: &Python| vec![layout.runtimes(), layout.support(), python.home.clone()];
+        let apart = |python: &Python| {
+            let reach = Reach { read: read(python), ..Reach::default() };
+            Apart::of_this_machine(&python.path, &reach, options, layout.first_user())
         };
         // The first that keeps environments apart best.
-        let best =
-            pythons.iter().find(|python| matches!(mode(python), Mode::Users { .. })).or(pythons.first());
-        let python = best.cloned().ok_or("no Python was found")?;
-        Ok(Self { mode: mode(&python), python_home: home_of(&python.path), pythons, python })
+        let mut best = None;
+        for python in &pythons {
+            let apart = apart(python);
+            let is_best = matches!(apart.mode, Mode::Users { .. });
+            if is_best || best.is_none() {
+                best = Some((python.clone(), apart));
+            }
+            if is_best {
+                break;
+            }
+        }
+        let (python, apart) = best.ok_or("no Python was found")?;
+        Ok(Self { apart, read: read(&python), pythons, python })
     }
-}
-
-/// The directory above an interpreter's programs, with its library.
-fn home_of(python: &Path) -> PathBuf {
-    let real = fs::canonicalize(python).unwrap_or_else(|_| python.to_owned());
-    real.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned()
 }

@@ -2,21 +2,27 @@
 //!
 //! Code of DAGs is somebody else's code. Where the control plane is root every environment is a user of its own; else
 //! the kernel (Landlock) lets its processes reach their own directory, the runtime and the system's programs, and
-//! nothing else. Where neither works all authors are trusted, and the start says so.
+//! nothing else. Where neither works all authors are trusted, and the start says so. In every case a launcher makes sure
+//! that no program gains rights by becoming another one, and, where the kernel can, that none takes a port on which
+//! somebody may be waiting for a service of ours.
+
+mod confining;
+mod filter;
+mod grants;
+mod proving;
 
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use landlock::{
-    ABI, Access as _, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _,
-    RulesetStatus, Scope,
-};
-
+pub use self::confining::Confinement;
+use self::proving::Proven;
+use super::options::Options;
 use super::settings::Variables;
 
 const SHELL: &str = "/bin/sh";
@@ -29,14 +35,16 @@ const AS_DATA: &str = "PODIUM_SET_";
 const ORDINARY: &str = "umask 022; limit=$(ulimit -H -n); [ \"$limit\" -le 65536 ] 2>/dev/null || limit=65536; \
                         ulimit -S -n \"$limit\"; exec \"$0\" \"$@\"";
 
-/// What the system itself offers every program; an environment under Landlock reads these and no more.
-const SYSTEM: &[&str] =
-    &["/bin", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/sbin", "/sys", "/usr"];
-
-/// What an environment may write outside its own directory.
-const SINKS: &[&str] = &["/dev/null", "/dev/full", "/dev/zero", "/dev/tty", "/dev/shm"];
-
 /// How environments of this machine are kept apart.
+#[derive(Clone, Debug)]
+pub(super) struct Apart {
+    pub(super) mode: Mode,
+    launcher: Option<Launcher>,
+    /// What was tried out.
+    proven: Proven,
+}
+
+/// What keeps their files apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Each is a user of its own.
@@ -45,134 +53,183 @@ pub(super) enum Mode {
         first: u32,
     },
     /// The kernel confines each to its own files.
-    Landlock {
-        /// The program that confines itself and then becomes another: this one.
-        launcher: PathBuf,
-    },
-    /// Not at all, and why.
+    Landlock,
+    /// Nothing does, and why.
     Trusted(String),
+}
+
+/// The program that confines itself and then becomes another: this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Launcher {
+    program: PathBuf,
+    /// What no environment may read, wherever it is.
+    kept: Vec<PathBuf>,
+    /// The ports that tasks may listen on, beside those that the kernel picks.
+    ports: Option<RangeInclusive<u16>>,
+}
+
+/// What one environment uses of the machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reach {
+    /// What it writes.
+    pub(super) write: Vec<PathBuf>,
+    /// What it reads beside that and the system.
+    pub(super) read: Vec<PathBuf>,
+    /// What it has in the place of `/tmp`, where the kernel allows it.
+    pub(super) temporary: PathBuf,
 }
 
 /// How the processes of one environment are kept apart from the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Isolation {
-    /// Under this user.
-    User(u32),
-    /// Within these directories, with one of them in the place of `/tmp` where the kernel allows it.
-    Landlock { launcher: PathBuf, write: Vec<PathBuf>, read: Vec<PathBuf>, temporary: PathBuf },
-    /// Not at all.
-    None,
+pub(super) struct Isolation {
+    user: Option<u32>,
+    /// The launcher, and what it is told.
+    launch: Option<(PathBuf, Vec<OsString>)>,
 }
 
-impl Mode {
+impl Apart {
     /// What this machine allows, with an interpreter that environments have to be able to run.
-    pub(super) fn of_this_machine(
-        python: &Path,
-        directory: &Path,
-        launcher: Option<&Path>,
-        first: u32,
-    ) -> Self {
-        let users = users_work(python, directory, first);
-        match (users, launcher) {
-            (Ok(()), _) => Self::Users { first },
-            (Err(_), Some(launcher)) if landlock_works() => Self::Landlock { launcher: launcher.to_owned() },
-            (Err(why), _) => Self::Trusted(format!("{why}; and the kernel offers no Landlock")),
+    pub(super) fn of_this_machine(python: &Path, reach: &Reach, options: &Options, first: u32) -> Self {
+        let launcher = options.launcher.as_ref().map(|program| Launcher {
+            program: program.clone(),
+            kept: options.kept.iter().map(|path| real(path)).collect(),
+            ports: options.task_ports.clone(),
+        });
+        let mut apart = Self { mode: Mode::Landlock, launcher, proven: Proven::default() };
+        match users_work(python, &options.directory, first) {
+            Ok(()) => apart.mode = Mode::Users { first },
+            Err(why) if apart.launcher.is_none() || !confining::confines_files() => {
+                apart.mode = Mode::Trusted(format!("{why}; and the kernel offers no Landlock"));
+            }
+            Err(_) => {}
         }
+        if apart.launcher.is_some() {
+            match apart.prove(reach, &options.directory) {
+                Ok(proven) => apart.proven = proven,
+                // Users keep environments apart also without a launcher.
+                Err(why) => {
+                    apart.launcher = None;
+                    if apart.mode == Mode::Landlock {
+                        apart.mode = Mode::Trusted(format!("processes cannot be confined: {why}"));
+                    }
+                    apart.proven.trouble = Some(why);
+                }
+            }
+            if let (Mode::Landlock, [first, ..]) = (&apart.mode, apart.proven.readable.as_slice()) {
+                apart.mode = Mode::Trusted(format!("a confined process can still read {}", first.display()));
+            }
+        }
+        apart
     }
 
     /// What to tell the operator at the start.
     pub(super) fn describe(&self) -> String {
-        match self {
-            Self::Users { .. } => "environments are kept apart: each runs under a user of its own".into(),
-            Self::Landlock { .. } => {
-                "environments are kept apart: the kernel confines each to its own files".into()
+        let apart = match &self.mode {
+            Mode::Users { .. } => "environments are kept apart: each runs under a user of its own",
+            Mode::Landlock => "environments are kept apart: the kernel confines each to its own files",
+            Mode::Trusted(why) => {
+                return format!(
+                    "environments are NOT kept apart, so every author of DAGs is trusted with everything that this \
+                     user can read: {why}"
+                );
             }
-            Self::Trusted(why) => format!(
-                "environments are NOT kept apart, so every author of DAGs is trusted with everything that this user \
-                 can read: {why}"
-            ),
-        }
+        };
+        let but = self.proven.but(matches!(self.mode, Mode::Landlock));
+        if but.is_empty() { apart.into() } else { format!("{apart}. But {}", but.join("; ")) }
     }
 
     /// The user of an environment, where each has its own.
     pub(super) fn user_of(&self, slot: u32) -> Option<u32> {
-        if let Self::Users { first } = self { Some(first + slot) } else { None }
+        if let Mode::Users { first } = self.mode { Some(first + slot) } else { None }
     }
 
-    /// The bounds of one environment: what it writes, and what it reads beside that and the system.
-    pub(super) fn of_environment(
-        &self,
-        slot: u32,
-        write: Vec<PathBuf>,
-        read: Vec<PathBuf>,
-        temporary: PathBuf,
-    ) -> Isolation {
-        match self {
-            Self::Users { first } => Isolation::User(first + slot),
-            Self::Landlock { launcher } => {
-                Isolation::Landlock { launcher: launcher.clone(), write, read, temporary }
-            }
-            Self::Trusted(_) => Isolation::None,
+    /// The bounds of one environment.
+    pub(super) fn of_environment(&self, slot: u32, reach: &Reach) -> Isolation {
+        let user = self.user_of(slot);
+        Isolation { user, launch: self.launcher.as_ref().map(|launcher| self.launch(launcher, user, reach)) }
+    }
+
+    fn launch(&self, launcher: &Launcher, user: Option<u32>, reach: &Reach) -> (PathBuf, Vec<OsString>) {
+        let mut told: Vec<OsString> = vec!["confine".into()];
+        let mut tell = |flag: &str, value: OsString| told.extend([flag.into(), value]);
+        tell("--temporary", reach.temporary.clone().into());
+        for (flag, paths) in [("--write", &reach.write), ("--read", &reach.read), ("--kept", &launcher.kept)]
+        {
+            paths.iter().for_each(|path| tell(flag, path.into()));
         }
+        if let Some(ports) = &launcher.ports {
+            tell("--ports", format!("{}-{}", ports.start(), ports.end()).into());
+        }
+        if let Some(user) = user {
+            tell("--user", user.to_string().into());
+        }
+        if self.mode != Mode::Landlock {
+            told.push("--any-file".into());
+        }
+        (launcher.program.clone(), told)
     }
 }
 
 impl Isolation {
+    /// No bounds at all.
+    pub(super) const NONE: Self = Self { user: None, launch: None };
+
+    /// A user of its own and no more.
+    #[cfg(test)]
+    pub(super) fn of_user(user: u32) -> Self {
+        Self { user: Some(user), launch: None }
+    }
+
+    /// What the launcher is told: a process that was started with something else is in other bounds.
+    pub(super) fn bounds(&self) -> &[OsString] {
+        self.launch.as_ref().map_or(&[], |(_, told)| told)
+    }
+
     /// The user that its processes run under, where that is another.
     pub(super) fn user(&self) -> Option<u32> {
-        match self {
-            Self::User(user) => Some(*user),
-            Self::Landlock { .. } | Self::None => None,
-        }
+        self.user
     }
 
     /// A command that runs this within the bounds, with these variables and no others.
     pub(super) fn command(&self, arguments: &[OsString], variables: &Variables) -> Command {
-        let ordinary = |mut command: Command| {
-            command.args(["-c", ORDINARY]).args(arguments);
+        let told = variables.iter().map(|(name, value)| (name.as_str(), value.reveal()));
+        let mut command = if let Some((launcher, flags)) = &self.launch {
+            let mut command = Command::new(launcher);
+            // The launcher is not confined yet: what an author sets must not take effect on it.
+            command.env_clear().envs(told.map(|(name, value)| (format!("{AS_DATA}{name}"), value)));
+            command.args(flags).arg("--").arg(SHELL);
+            command
+        } else {
+            let mut command = Command::new(SHELL);
+            command.env_clear().envs(told);
+            if let Some(user) = self.user {
+                // Without other groups: the standard library drops them with the user.
+                command.gid(user).uid(user);
+            }
             command
         };
-        let told = variables.iter().map(|(name, value)| (name.as_str(), value.reveal()));
-        match self {
-            Self::None => {
-                let mut command = ordinary(Command::new(SHELL));
-                command.env_clear().envs(told);
-                command
-            }
-            Self::User(user) => {
-                let mut command = ordinary(Command::new(SHELL));
-                // Without other groups: the standard library drops them with the user.
-                command.gid(*user).uid(*user).env_clear().envs(told);
-                command
-            }
-            Self::Landlock { launcher, write, read, temporary } => {
-                let mut command = Command::new(launcher);
-                // The launcher is not confined yet: what an author sets must not take effect on it.
-                command.env_clear().envs(told.map(|(name, value)| (format!("{AS_DATA}{name}"), value)));
-                command.arg("confine").arg("--temporary").arg(temporary);
-                for (flag, directories) in [("--write", write), ("--read", read)] {
-                    directories.iter().for_each(|directory| _ = command.arg(flag).arg(directory));
-                }
-                command.arg("--").arg(SHELL);
-                ordinary(command)
-            }
-        }
+        command.args(["-c", ORDINARY]).args(arguments);
+        command
     }
 
     /// Gives a file or directory to the environment.
     pub(super) fn give(&self, path: &Path) -> io::Result<()> {
-        match self {
-            Self::User(user) => chown(path, Some(*user), Some(*user)),
-            Self::Landlock { .. } | Self::None => Ok(()),
-        }
+        self.user.map_or(Ok(()), |user| chown(path, Some(user), Some(user)))
     }
 
     /// Lets the environment read a directory that stays the control plane's.
     pub(super) fn admit(&self, path: &Path) -> io::Result<()> {
-        match self {
-            Self::User(user) => chown(path, Some(0), Some(*user)),
-            Self::Landlock { .. } | Self::None => Ok(()),
-        }
+        self.user.map_or(Ok(()), |user| chown(path, Some(0), Some(user)))
+    }
+}
+
+/// Where a path leads, also where nothing is there yet.
+fn real(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    match (fs::canonicalize(&path), path.parent(), path.file_name()) {
+        (Ok(real), ..) => real,
+        (Err(_), Some(above), Some(name)) => real(above).join(name),
+        (Err(_), ..) => path,
     }
 }
 
@@ -203,77 +260,6 @@ fn users_work(python: &Path, directory: &Path, user: u32) -> Result<(), String> 
     match works {
         Ok(status) if status.success() => Ok(()),
         _ => Err(format!("another user cannot run {}", python.display())),
-    }
-}
-
-fn landlock_works() -> bool {
-    Ruleset::default().handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create).is_ok()
-}
-
-/// Confines this process to some directories and becomes another program, with the variables that were passed as data
-/// and no others. Returns only why it could not. It must be called before this process has other threads.
-pub fn confine(
-    write: &[PathBuf],
-    read: &[PathBuf],
-    temporary: Option<&Path>,
-    arguments: &[OsString],
-) -> String {
-    let needs_tmp = write.iter().chain(read).any(|path| path.starts_with("/tmp"));
-    if let Some(temporary) = temporary.filter(|_| !needs_tmp) {
-        // A convenience where the kernel allows it: TMPDIR names the same directory in any case.
-        let _ = put_in_place_of_tmp(temporary);
-    }
-    if let Err(why) = restrict(write, read) {
-        return format!("this process cannot be confined: {why}");
-    }
-    let Some((program, rest)) = arguments.split_first() else { return "nothing to run".into() };
-    let told = std::env::vars_os().filter_map(|(name, value)| {
-        let name = name.to_str()?.strip_prefix(AS_DATA)?.to_owned();
-        Some((name, value))
-    });
-    let error = Command::new(program).args(rest).env_clear().envs(told).exec();
-    format!("{} cannot be run: {error}", program.display())
-}
-
-/// Gives this process, and all that it becomes and starts, a `/tmp` of its own.
-fn put_in_place_of_tmp(directory: &Path) -> io::Result<()> {
-    use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
-    use rustix::process::{getegid, geteuid};
-    use rustix::thread::UnshareFlags;
-
-    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-    #[expect(deprecated, reason = "its successor is unsafe because of flags that are not used here")]
-    rustix::thread::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
-    fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-    mount_bind(directory, "/tmp")?;
-    Ok(())
-}
-
-fn restrict(write: &[PathBuf], read: &[PathBuf]) -> Result<(), String> {
-    let abi = ABI::V6;
-    let (reading, all) = (AccessFs::from_read(abi), AccessFs::from_all(abi));
-    let (system, sinks) = (SYSTEM.iter().map(PathBuf::from), SINKS.iter().map(PathBuf::from));
-    let readable = system.chain(read.iter().cloned()).map(|path| (path, reading));
-    let writable = sinks.chain(write.iter().cloned()).map(|path| (path, all));
-    let mut rules = Ruleset::default()
-        .handle_access(all)
-        .and_then(|rules| rules.scope(Scope::from_all(abi)))
-        .and_then(Ruleset::create)
-        .map_err(|error| error.to_string())?;
-    for (path, access) in readable.chain(writable) {
-        // What this system lacks needs no rule.
-        let Ok(opened) = PathFd::new(&path) else { continue };
-        let is_file = fs::metadata(&path).is_ok_and(|metadata| !metadata.is_dir());
-        let access = if is_file { access & AccessFs::from_file(abi) } else { access };
-        rules = rules.add_rule(PathBeneath::new(opened, access)).map_err(|error| error.to_string())?;
-    }
-    let status = rules.restrict_self().map_err(|error| error.to_string())?;
-    match status.ruleset {
-        RulesetStatus::NotEnforced => Err("the kernel offers no Landlock".into()),
-        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
     }
 }
 

@@ -154,7 +154,7 @@ impl Keeper {
             plane: Arc::clone(plane),
             id,
             place,
-            isolation: Isolation::None,
+            isolation: Isolation::NONE,
             tail: None,
             state,
             memory: Arc::clone(&memory),

@@ -2,35 +2,28 @@
 
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use aws_lc_rs::digest::{SHA256, digest};
 use podium_api::Id;
 
 use super::isolation::Isolation;
+use super::users;
 
 /// The directories of the plane.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     root: PathBuf,
-    first_user: u32,
+    users: Range<u32>,
 }
-
-/// The first user of the oldest planes. Above what distributions give to people.
-const FIRST_USER: u32 = 2_000_000;
-/// How many users a plane has for its environments, and for how many planes there is room.
-const USERS: u32 = 4096;
-const PLANES: u32 = 400_000;
-/// The slot whose user the plane's own database server runs under; no environment gets it.
-pub(super) const DATABASE_SLOT: u32 = USERS - 1;
 
 impl Layout {
     /// Makes the directories that everything else stands in. Users of environments may pass, and not look around.
     pub(super) fn make(root: &Path) -> io::Result<Self> {
         fs::create_dir_all(root)?;
         // Absolute, for processes that run elsewhere.
-        let mut layout = Self { root: fs::canonicalize(root)?, first_user: FIRST_USER };
+        let mut layout = Self { root: fs::canonicalize(root)?, users: 0..0 };
         for (directory, mode) in [
             (layout.root.clone(), 0o711),
             (layout.tools(), 0o700),
@@ -40,44 +33,29 @@ impl Layout {
         ] {
             directory_with(&directory, mode)?;
         }
-        layout.first_user = layout.choose_users()?;
+        layout.users = users::of_plane(&layout.root, !layout.known()?.is_empty())?;
         Ok(layout)
     }
 
     /// The directories of a plane that is not opened.
     pub(super) fn at(root: &Path) -> Self {
-        Self { root: root.to_owned(), first_user: FIRST_USER }
-    }
-
-    /// The number below those of the users of a plane in a directory.
-    pub(super) fn users_for(root: &Path) -> u32 {
-        let hash = digest(&SHA256, root.as_os_str().as_encoded_bytes());
-        let number = hash.as_ref().iter().take(4).fold(0, |number, byte| number << 8 | u32::from(*byte));
-        FIRST_USER + USERS * (number % PLANES)
+        Self { root: root.to_owned(), users: 0..0 }
     }
 
     /// The number below those of the users of environments. It is the plane's own: whoever ends what runs under a user
     /// of one plane must not hit another plane of the same machine.
     pub(super) fn first_user(&self) -> u32 {
-        self.first_user
+        self.users.start
     }
 
     /// Everybody whom an environment of this plane may run under.
-    pub(super) fn users(&self) -> std::ops::Range<u32> {
-        self.first_user..self.first_user + USERS
+    pub(super) fn users(&self) -> Range<u32> {
+        self.users.clone()
     }
 
-    fn choose_users(&self) -> io::Result<u32> {
-        let path = self.root.join("first-user");
-        if let Ok(text) = fs::read_to_string(&path) {
-            let wrong =
-                |_| io::Error::new(io::ErrorKind::InvalidData, format!("{} holds no number", path.display()));
-            return text.trim().parse().map_err(wrong);
-        }
-        let is_old = !self.known()?.is_empty();
-        let chosen = if is_old { FIRST_USER } else { Self::users_for(&self.root) };
-        write_whole(&path, format!("{chosen}\n").as_bytes(), 0o600)?;
-        Ok(chosen)
+    /// A slot for a new environment, which no other had before.
+    pub(super) fn take_slot(&self, taken: &[u32]) -> io::Result<u32> {
+        users::take_slot(&self.root, &self.users, taken)
     }
 
     /// Programs that install runtimes.
@@ -292,22 +270,4 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()
     }
     fs::rename(&draft, path)?;
     path.parent().map_or(Ok(()), |directory| fs::File::open(directory)?.sync_all())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_plane_has_users_of_its_own_and_keeps_them_wherever_it_goes() {
-        let directory = tempfile::tempdir().unwrap();
-        let at = |name: &str| directory.path().join(name);
-        let (one, two) = (Layout::make(&at("one")).unwrap(), Layout::make(&at("two")).unwrap());
-        assert!(one.first_user().abs_diff(two.first_user()) >= USERS);
-        fs::rename(at("one"), at("moved")).unwrap();
-        assert_eq!(Layout::make(&at("moved")).unwrap().first_user(), one.first_user());
-        let old = at("old").join("environments").join(Id::from_parts(1, 2, 3).as_str());
-        fs::create_dir_all(old).unwrap();
-        assert_eq!(Layout::make(&at("old")).unwrap().first_user(), FIRST_USER);
-    }
 }

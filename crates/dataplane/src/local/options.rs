@@ -1,5 +1,6 @@
 //! How the plane runs environments.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use crate::Hidden;
@@ -27,6 +28,10 @@ pub struct Options {
     pub runtime_retention_days: Option<u32>,
     /// This program, which can confine itself before it becomes another.
     pub launcher: Option<PathBuf>,
+    /// What no environment may read, wherever it is: the data directory, and files with secrets of the operator's.
+    pub kept: Vec<PathBuf>,
+    /// The ports that tasks may listen on, beside those that the kernel picks.
+    pub task_ports: Option<RangeInclusive<u16>>,
 }
 
 /// Where metadata databases of new environments are made. Those that are there stay where they are.

@@ -15,13 +15,14 @@ use super::ground::Ground;
 use super::health::Probes;
 use super::isolation::Mode;
 use super::keeper::Handle;
-use super::layout::{DATABASE_SLOT, Layout};
+use super::layout::Layout;
 use super::options::Options;
 use super::pace::Pace;
 use super::postgres::Cluster;
 use super::runtimes::Runtimes;
 use super::services::Services;
 use super::state::State;
+use super::users::DATABASE_SLOT;
 use crate::{Changed, Hidden, News};
 
 /// What is down of an environment that cannot be taken over.
@@ -79,9 +80,9 @@ impl Plane {
     /// What environments stand on. Where it is missing it is looked for again each time: somebody may install it.
     pub(super) async fn ground(&self) -> Result<&Ground, String> {
         let find = || async {
-            let found = Ground::find(&self.options, self.layout.first_user()).await?;
-            let described = found.mode.describe();
-            if matches!(found.mode, Mode::Trusted(_)) {
+            let found = Ground::find(&self.options, &self.layout).await?;
+            let described = found.apart.describe();
+            if matches!(found.apart.mode, Mode::Trusted(_)) {
                 tracing::warn!("{described}");
             } else {
                 tracing::info!(python = %found.python.path.display(), "{described}");

@@ -6,7 +6,6 @@
 
 mod making;
 mod programs;
-mod socket;
 #[cfg(test)]
 pub(super) mod tests;
 
@@ -29,6 +28,7 @@ pub(super) use self::programs::Programs;
 use super::identity::Identity;
 use super::pace::Pace;
 use super::process::Process;
+use super::short_directory;
 use crate::Hidden;
 
 /// The role that everything of the cluster belongs to.
@@ -144,7 +144,7 @@ impl Cluster {
     /// Clears away the directory of the socket.
     #[cfg(test)]
     pub(super) fn forget_socket(&self) {
-        let socket = socket::directory(&self.directory, self.user).unwrap();
+        let socket = short_directory::of(&self.directory, self.user).unwrap();
         fs::remove_dir_all(socket).unwrap();
     }
 
@@ -178,8 +178,13 @@ impl Cluster {
         self.directory.join("log")
     }
 
+    /// The directory of its socket.
+    pub(super) fn socket_directory(&self) -> io::Result<PathBuf> {
+        short_directory::of(&self.directory, self.user)
+    }
+
     fn url(&self) -> io::Result<Hidden> {
-        let socket = socket::directory(&self.directory, self.user)?;
+        let socket = self.socket_directory()?;
         let password = self.password.reveal();
         Ok(Hidden::new(format!("postgresql://{ADMIN}:{password}@/postgres?host={}", socket.display())))
     }
@@ -207,7 +212,7 @@ impl Cluster {
         let programs = self.programs()?;
         let _turn = self.turn.lock().await;
         self.make(&programs).await?;
-        let socket = socket::directory(&self.directory, self.user)
+        let socket = short_directory::of(&self.directory, self.user)
             .map_err(|error| format!("there is no place for the socket of the database server: {error}"))?;
         let fail = |error: io::Error| format!("the database server cannot be started: {error}");
         let process = match self.running() {
@@ -341,7 +346,7 @@ async fn watch_over(cluster: &Cluster, process: &Process) -> String {
             () = tokio::time::sleep(cluster.pace.calm) => {}
         }
         let _ = cluster.bound_log();
-        let is_there = socket::directory(&cluster.directory, cluster.user).is_ok_and(|at| has_socket(&at));
+        let is_there = short_directory::of(&cluster.directory, cluster.user).is_ok_and(|at| has_socket(&at));
         if !is_there {
             return "the socket of the database server was removed".into();
         }

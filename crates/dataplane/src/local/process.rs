@@ -214,7 +214,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for _ in 0..2 {
             let process =
-                Process::start(&shell(directory.path(), "echo one; echo two >&2"), &Isolation::None, None)
+                Process::start(&shell(directory.path(), "echo one; echo two >&2"), &Isolation::NONE, None)
                     .unwrap();
             process.ended().await;
         }
@@ -231,7 +231,7 @@ mod tests {
     async fn a_process_that_does_not_listen_ends_with_its_whole_group() {
         let directory = tempfile::tempdir().unwrap();
         let script = "trap '' TERM; sh -c 'trap \"\" TERM; echo up; while :; do sleep 1; done'";
-        let process = Process::start(&shell(directory.path(), script), &Isolation::None, None).unwrap();
+        let process = Process::start(&shell(directory.path(), script), &Isolation::NONE, None).unwrap();
         eventually(|| fs::read_to_string(directory.path().join("log")).is_ok_and(|text| text == "up\n"))
             .await;
         let group = process.identity.pid;
@@ -243,7 +243,7 @@ mod tests {
     async fn an_adopted_process_is_held_like_a_child_and_a_stranger_is_not_taken() {
         let directory = tempfile::tempdir().unwrap();
         let process =
-            Process::start(&shell(directory.path(), "exec sleep 1000"), &Isolation::None, None).unwrap();
+            Process::start(&shell(directory.path(), "exec sleep 1000"), &Isolation::NONE, None).unwrap();
         let again = Process::adopt(process.identity.clone()).unwrap();
         process.kill().await;
         again.ended().await;

@@ -43,15 +43,16 @@ pub(super) enum Manner {
 }
 
 impl Program {
-    /// Tells programs apart without giving away what is in them. Nobody without the key can guess at it.
-    pub(super) fn fingerprint(&self, key: &Hidden) -> String {
+    /// Tells programs, and the bounds that they run in, apart without giving away what is in them. Nobody without the key
+    /// can guess at it.
+    pub(super) fn fingerprint(&self, key: &Hidden, bounds: &[OsString]) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, key.reveal().as_bytes());
         let mut all = hmac::Context::with_key(&key);
         let mut add = |part: &[u8]| {
             all.update(&part.len().to_le_bytes());
             all.update(part);
         };
-        self.arguments.iter().for_each(|argument| add(argument.as_bytes()));
+        self.arguments.iter().chain(bounds).for_each(|argument| add(argument.as_bytes()));
         for (name, value) in &self.variables {
             add(name.as_bytes());
             add(value.reveal().as_bytes());
@@ -78,10 +79,14 @@ mod tests {
             log: "/log".into(),
             manner: Manner::Restart,
         };
-        let first = program(&["a", "bc"], &[("K", "v")]).fingerprint(&key);
-        assert_eq!(first, program(&["a", "bc"], &[("K", "v")]).fingerprint(&key));
-        assert_ne!(first, program(&["ab", "c"], &[("K", "v")]).fingerprint(&key));
-        assert_ne!(first, program(&["a", "bc"], &[("K", "w")]).fingerprint(&key));
-        assert_ne!(first, program(&["a", "bc"], &[("K", "v")]).fingerprint(&Hidden::new("other".into())));
+        let first = program(&["a", "bc"], &[("K", "v")]).fingerprint(&key, &[]);
+        assert_eq!(first, program(&["a", "bc"], &[("K", "v")]).fingerprint(&key, &[]));
+        assert_ne!(first, program(&["ab", "c"], &[("K", "v")]).fingerprint(&key, &[]));
+        assert_ne!(first, program(&["a", "bc"], &[("K", "v")]).fingerprint(&key, &["--user".into()]));
+        assert_ne!(first, program(&["a", "bc"], &[("K", "w")]).fingerprint(&key, &[]));
+        assert_ne!(
+            first,
+            program(&["a", "bc"], &[("K", "v")]).fingerprint(&Hidden::new("other".into()), &[])
+        );
     }
 }

@@ -17,7 +17,8 @@ const WANTED: &str = "running deployments on this machine needs Python 3.10 to 3
                       Ubuntu: apt install python3 python3-pip), or name one with --python, or use --data-plane simulated";
 
 /// Prints what has to be known of an interpreter.
-const QUESTION: &str = "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable)";
+const QUESTION: &str =
+    "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable); print(sys.base_prefix)";
 
 /// An interpreter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub(super) struct Python {
     pub(super) path: PathBuf,
     /// Its version: major and minor.
     pub(super) version: (u32, u32),
+    /// The directory that its library is in.
+    pub(super) home: PathBuf,
 }
 
 /// The interpreters of this machine that can run Airflow; the one that was asked for is the only one.
@@ -66,7 +69,8 @@ async fn ask(candidate: &Path) -> Option<Python> {
     let (major, minor) = lines.next()?.split_once('.')?;
     let version = (major.parse().ok()?, minor.parse().ok()?);
     let path = PathBuf::from(lines.next()?);
-    ((3, 10)..=(3, 13)).contains(&version).then_some(Python { path, version })
+    let home = lines.next().map(PathBuf::from).or_else(|| path.parent().map(Path::to_owned))?;
+    ((3, 10)..=(3, 13)).contains(&version).then_some(Python { path, version, home })
 }
 
 /// The program that installs packages; it is itself installed below `tools` where the machine has none.

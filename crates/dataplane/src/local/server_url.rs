@@ -1,5 +1,7 @@
 //! URLs of a PostgreSQL server: the administrator's as it is given, and what environments are told after it.
 
+use std::path::PathBuf;
+
 use crate::Hidden;
 
 /// What of the administrator's URL is nobody else's.
@@ -38,6 +40,13 @@ pub(super) fn of_database(admin: &Hidden, name: &str) -> String {
     let at = if user.is_empty() { String::new() } else { format!("{user}@") };
     let query: Vec<&str> = query.into_iter().filter(|pair| !pair.starts_with("dbname=")).collect();
     with_query(format!("postgresql://{at}{host}/{name}"), &query)
+}
+
+/// The directory of the socket that a URL leads to, where it leads to one.
+pub(super) fn socket_directory(url: &str) -> Option<PathBuf> {
+    let Parts { host, query, .. } = parts(url);
+    let named = query.iter().find_map(|pair| pair.strip_prefix("host=")).unwrap_or(host);
+    Some(PathBuf::from(decoded(named))).filter(|path| path.is_absolute())
 }
 
 /// A URL as it may stand on a command line, and the password that may not.
@@ -117,6 +126,14 @@ mod tests {
         for (admin, expected) in table {
             assert_eq!(told(admin), format!("postgresql+psycopg2://podium_x:pw@{expected}"), "{admin}");
         }
+    }
+
+    #[test]
+    fn a_socket_is_known_wherever_the_url_names_it() {
+        let at = |url: &str| socket_directory(url).map(|path| path.display().to_string());
+        assert_eq!(at("postgres:///p?host=/run/pg").as_deref(), Some("/run/pg"));
+        assert_eq!(at("postgres://admin@%2Ftmp/p").as_deref(), Some("/tmp"));
+        assert_eq!(at("postgres://admin@db.example.com/p"), None);
     }
 
     #[test]

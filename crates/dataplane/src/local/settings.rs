@@ -121,6 +121,10 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
         all.secret("celery", "broker_url", &celery.broker);
         all.secret("celery", "result_backend", &celery.results);
         all.airflow("operators", "default_queue", "default");
+        if celery.own_broker.is_some() {
+            // Airflow does not know the URL of a socket: without it Celery would run long tasks twice.
+            all.airflow("celery", "celery_config_options", "podium_airflow.broker.CONFIG");
+        }
     }
     if runtime.version.major() < 3 {
         all.airflow("webserver", "web_server_host", "127.0.0.1");
@@ -277,7 +281,7 @@ fn list(pairs: &[(String, String)]) -> String {
     pairs.iter().map(pair).collect::<Vec<_>>().join(",")
 }
 
-fn percent_encoded(text: &str) -> String {
+pub(super) fn percent_encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes()
         .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })

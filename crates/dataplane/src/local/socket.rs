@@ -20,11 +20,16 @@ const HELD_AT: i32 = 100;
 pub(super) struct Socket(TcpListener);
 
 impl Socket {
-    /// Listens on a port of loopback; on another where that one is taken, or where none is given.
-    pub(super) fn open(port: u16) -> io::Result<Self> {
-        let at = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
-        let listener = if port == 0 { at(0) } else { at(port).or_else(|_| at(0)) };
-        listener.map(Self)
+    /// Listens on the first of these ports of loopback that is free.
+    pub(super) fn open(ports: impl Iterator<Item = u16>) -> io::Result<Self> {
+        let mut why = io::ErrorKind::AddrNotAvailable.into();
+        for port in ports {
+            match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+                Ok(listener) => return Ok(Self(listener)),
+                Err(error) => why = error,
+            }
+        }
+        Err(why)
     }
 
     /// Takes the socket of a web server that serves already.

@@ -34,8 +34,6 @@ pub(super) struct State {
     pub(super) running: Running,
     /// Where its web server listens.
     pub(super) web_port: u16,
-    /// Where its broker listens, if it has one of its own.
-    pub(super) broker_port: u16,
     /// The component that is about to be started: an end in that moment leaves a process that nobody remembers.
     pub(super) starting: Option<String>,
     /// What was started, by component.

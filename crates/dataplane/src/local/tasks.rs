@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use podium_api::enums::Executor;
 use podium_domain::deployments::Queue;
 
+use super::broker::OwnBroker;
 use super::options::Broker;
 use crate::{Environment, Hidden};
 
@@ -45,8 +46,7 @@ impl Tasks {
         major: u32,
         is_sqlite: bool,
         broker: &Broker,
-        broker_port: u16,
-        broker_password: &Hidden,
+        own_broker: &OwnBroker,
     ) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let most = u32::try_from(processors * TASKS_OF_PROCESSOR).unwrap_or(u32::MAX);
@@ -75,10 +75,7 @@ impl Tasks {
         }
         let (url, own_broker) = match broker {
             Broker::Given(url) => (url.clone(), None),
-            Broker::Own(program) => {
-                let password = broker_password.reveal();
-                (Hidden::new(format!("redis://:{password}@127.0.0.1:{broker_port}/0")), Some(program.clone()))
-            }
+            Broker::Own(program) => (own_broker.url(), Some(program.clone())),
             Broker::None => {
                 tasks.note = Some(
                     "Tasks of all queues run together, because there is no broker: install redis-server on this \

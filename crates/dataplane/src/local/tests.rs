@@ -7,6 +7,7 @@ mod bounding;
 mod counting;
 mod ending;
 mod hanging;
+mod loopback;
 mod moving;
 mod removing;
 mod replacing;

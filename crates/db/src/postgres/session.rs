@@ -1,7 +1,8 @@
 //! One connection, spoken to in the shared interface.
 //!
-//! What has to come before the first statement of a unit, its BEGIN and its guard, is sent together with it: the
-//! server reads them in order, and one round trip answers all three.
+//! What has to come before the first statement of a unit, its BEGIN, what it holds and its guard, is sent together with
+//! it: the server reads them in order, and one round trip answers all. Each is a statement of its own, because a
+//! statement sees what was committed when it began: the guard must begin after the wait for what is held.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, ready};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::TryStreamExt;
-use futures_util::future::join3;
+use futures_util::future::{join4, try_join_all};
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, Error as Driver};
 
@@ -17,10 +18,14 @@ use super::cache::Cache;
 use super::connect::Connector;
 use super::{Mode, lost_connection, translate};
 use crate::row::Kind;
-use crate::{Error, Guard, Owned, Result, Row, Sql, Value};
+use crate::{Error, Guard, Hold, Owned, Result, Row, Sql, Value};
 
 /// A little longer than the server's own limit: past it, the server is not answering at all.
 const SILENCE: Duration = Duration::from_secs(40);
+
+/// Takes what a transaction shares, or has alone, until it ends.
+static SHARED: Sql = Sql::new("SELECT pg_advisory_xact_lock_shared($1)");
+static ALONE: Sql = Sql::new("SELECT pg_advisory_xact_lock($1)");
 
 /// A connection, with what is known about the unit that uses it.
 pub(crate) struct Session {
@@ -42,6 +47,7 @@ struct Link {
 #[derive(Default)]
 struct Opening {
     begin: Option<&'static str>,
+    holds: Arc<[Hold]>,
     guard: Option<Arc<Guard>>,
 }
 
@@ -108,13 +114,13 @@ impl Session {
     }
 
     /// Says what to send before the first statement of the next unit.
-    pub(super) fn open(&self, mode: Mode, guard: Option<Arc<Guard>>) {
+    pub(super) fn open(&self, mode: Mode, guard: Option<Arc<Guard>>, holds: Arc<[Hold]>) {
         let begin = match mode {
             Mode::Read => None,
             Mode::Scan => Some("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
             Mode::Write => Some("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"),
         };
-        self.opening.replace(Opening { begin, guard });
+        self.opening.replace(Opening { begin, holds, guard });
         self.begun.set(false);
         self.stale.set(false);
     }
@@ -201,7 +207,7 @@ impl Session {
         link: &Link,
         statement: impl Future<Output = Result<T, Driver>>,
     ) -> Result<T, Trouble> {
-        let Opening { begin, guard } = self.opening.take();
+        let Opening { begin, holds, guard } = self.opening.take();
         if begin.is_none() && guard.is_none() {
             return Ok(statement.await?);
         }
@@ -209,11 +215,18 @@ impl Session {
             Some(guard) => Some((guard, link.cache.get(&link.client, guard.sql).await?)),
             None => None,
         };
+        let mut taking = Vec::with_capacity(holds.len());
+        for hold in &*holds {
+            let sql = if hold.alone { &ALONE } else { &SHARED };
+            taking.push((link.cache.get(&link.client, sql).await?, Value::Int(hold.key)));
+        }
         let begin = async {
             let Some(text) = begin else { return Ok(()) };
             self.begun.set(true);
             link.client.batch_execute(text).await
         };
+        let held =
+            try_join_all(taking.iter().map(|(statement, key)| link.client.execute_raw(statement, [*key])));
         let holds = async {
             let Some((guard, statement)) = &check else { return Ok(true) };
             let params = guard.params.iter().map(Owned::as_value);
@@ -222,8 +235,9 @@ impl Session {
             Ok::<_, Driver>(row.try_get::<_, Value<'_>>(0)? == Value::Int(guard.expected))
         };
         // Polled in this order, hence sent in this order.
-        let (begun, holds, answer) = join3(begin, holds, statement).await;
+        let (begun, held, holds, answer) = join4(begin, held, holds, statement).await;
         begun?;
+        held?;
         if !holds? {
             return Err(Trouble::Stale);
         }

@@ -13,7 +13,7 @@ use super::notifier::Notifier;
 use super::session::{End, Session};
 use crate::conn::{self, Conn};
 use crate::unit::{Outcome, Unit, publish};
-use crate::{Error, Guard, OnCommit, Result, Tx};
+use crate::{Error, Guard, Hold, OnCommit, Result, Tx};
 
 /// How often a unit may run.
 const MOST_RUNS: u32 = 10;
@@ -29,6 +29,7 @@ pub(super) struct Job {
     pub(super) unit: Box<dyn Unit>,
     pub(super) mode: Mode,
     pub(super) guard: Option<Arc<Guard>>,
+    pub(super) holds: Arc<[Hold]>,
     pub(super) deadline: Instant,
 }
 
@@ -89,7 +90,7 @@ struct Worker {
 impl Worker {
     /// Runs a unit until it succeeds, or fails for good.
     fn perform(&mut self, job: Job) {
-        let Job { mut unit, mode, guard, deadline } = job;
+        let Job { mut unit, mode, guard, holds, deadline } = job;
         let shared = Arc::clone(&self.shared);
         let mut breaks = 0;
         for run in 1.. {
@@ -97,7 +98,7 @@ impl Worker {
                 return unit.refuse(error);
             }
             let turn = shared.turn(mode, run);
-            self.session().open(mode, guard.clone());
+            self.session().open(mode, guard.clone(), Arc::clone(&holds));
             let outcome = unit.run(&self.tx);
             let changes = self.tx.changes().take();
             let end = self.session().end(outcome == Outcome::Done && mode == Mode::Write);

@@ -109,6 +109,11 @@ impl Pool {
         self.commits.load(Ordering::Acquire)
     }
 
+    /// How many units wait for the writer.
+    pub(crate) fn waiting(&self) -> usize {
+        self.jobs.len()
+    }
+
     /// Queues a unit for the writer and waits until it is on disk.
     pub(crate) async fn write<T, E>(
         &self,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use podium_db::{Conn, Error, Guard, Owned, Result, Sql, Tx, params};
+use podium_db::{Conn, Error, Guard, Hold, Owned, Result, Sql, Tx, params};
 
 use crate::support::{Bed, NUMBER, count, insert, number};
 
@@ -58,4 +58,85 @@ async fn a_guard_that_fails_stops_everything() {
 async fn sqlite_passes_over_guards() {
     let bed = Bed::sqlite().await;
     assert_eq!(bed.db.write(guard("nobody", 7), write).await, Ok(()));
+}
+
+static SET: Sql = Sql::new("UPDATE items SET number = $2 WHERE id = $1");
+static WAITING: Sql = Sql::new(
+    "SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database \
+     WHERE d.datname = current_database() AND NOT l.granted",
+);
+
+/// A transaction that holds something alone, makes the epoch 8 and ends when the sender is dropped.
+async fn hold_alone(bed: &Bed) -> (std::sync::mpsc::Sender<()>, tokio::task::JoinHandle<Result<()>>) {
+    let (begun, mut has_begun) = tokio::sync::mpsc::unbounded_channel();
+    let (go_on, goes_on) = std::sync::mpsc::channel();
+    let db = bed.db.clone();
+    let changing = tokio::spawn(async move {
+        let hold = Hold { key: 1, alone: true };
+        db.write_holding(None, vec![hold], move |tx| {
+            tx.execute(&SET, params!["epoch", 8])?;
+            let _ = begun.send(());
+            let _ = goes_on.recv();
+            Ok::<_, Error>(())
+        })
+        .await
+    });
+    has_begun.recv().await.unwrap();
+    (go_on, changing)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_what_is_held_sees_what_was_changed_meanwhile() {
+    let bed = Bed::postgres().await;
+    bed.db.write(None, |tx| insert(tx, "epoch", 7)).await.unwrap();
+    for alone in [false, true] {
+        bed.db.write(None, |tx| tx.execute(&SET, params!["epoch", 7])).await.unwrap();
+        let (go_on, changing) = hold_alone(&bed).await;
+        let db = bed.db.clone();
+        let waiting = tokio::spawn(async move {
+            db.write_holding(guard("epoch", 7), vec![Hold { key: 1, alone }], write).await
+        });
+        // Another thing is held by nobody.
+        let other = vec![Hold { key: 2, alone: true }];
+        assert_eq!(bed.db.write_holding(None, other, |_| Ok::<_, Error>(())).await, Ok(()));
+        while bed.db.read(None, |conn| conn.query_one(&WAITING, params![], |row| row.get::<i64>(0))).await
+            == Ok(0)
+        {
+            tokio::task::yield_now().await;
+        }
+        drop(go_on);
+        assert_eq!(changing.await.unwrap(), Ok(()));
+        assert_eq!(waiting.await.unwrap(), Err(Error::Stale), "it was true when the wait began");
+        assert_eq!(number(&bed.db, "b").await, None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_share_what_nobody_holds_alone() {
+    let bed = Bed::postgres().await;
+    let meeting = Arc::new(std::sync::Barrier::new(2));
+    let share = || {
+        let (db, meeting) = (bed.db.clone(), Arc::clone(&meeting));
+        tokio::spawn(async move {
+            let holds = vec![Hold { key: 1, alone: false }, Hold { key: 2, alone: false }];
+            db.write_holding(None, holds, move |tx| {
+                tx.query(&EPOCH, params!["epoch"], |_| Ok(()))?;
+                meeting.wait();
+                Ok::<_, Error>(())
+            })
+            .await
+        })
+    };
+    let (one, other) = (share(), share());
+    assert_eq!((one.await.unwrap(), other.await.unwrap()), (Ok(()), Ok(())));
+}
+
+#[tokio::test]
+async fn sqlite_asks_inside_the_transaction() {
+    let bed = Bed::sqlite().await;
+    bed.db.write(None, |tx| insert(tx, "epoch", 7)).await.unwrap();
+    for (id, expected, holds) in [("epoch", 7, true), ("epoch", 8, false), ("nobody", 7, false)] {
+        let guard = guard(id, expected).unwrap();
+        assert_eq!(bed.db.write(None, move |tx| tx.holds(&guard)).await, Ok(holds));
+    }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::settings::{Facts, Means, NodePool, Placed, Wanted, create, misplaced, update};
 use super::spec::{Secret, Spec};
+use super::variables::Seals;
 use crate::cast::w1;
 use crate::refusal::{Refusal, Result};
 
@@ -18,6 +19,19 @@ pub(super) const NOW: i64 = 1_800_000_000_000;
 /// The id of this number.
 pub(super) fn id(number: u64) -> Id {
     Id::from_parts(NOW.unsigned_abs(), 0, number)
+}
+
+/// Seals by spelling out what is sealed.
+pub(super) struct Spelled;
+
+impl Seals for Spelled {
+    fn seal(&self, key: &str, value: &str) -> Secret {
+        Secret(format!("sealed {key} {value}"))
+    }
+
+    fn holds(&self, key: &str, sealed: &Secret, value: &str) -> bool {
+        *sealed == self.seal(key, value)
+    }
 }
 
 /// The node pool that is taken where none is named.
@@ -79,8 +93,7 @@ fn with_means<T>(first: u64, rule: impl FnOnce(&mut Means<'_>) -> T) -> T {
         next += 1;
         id(next)
     };
-    let seal = |key: &str, value: &str| Secret(format!("{key}={value}"));
-    rule(&mut Means { now: Timestamp::from_millis(NOW), new_id: &mut new_id, seal: &seal })
+    rule(&mut Means { now: Timestamp::from_millis(NOW), new_id: &mut new_id, seals: &Spelled })
 }
 
 /// What comes of creating a deployment of a type.

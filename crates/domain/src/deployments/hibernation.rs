@@ -129,15 +129,14 @@ fn cron(text: &str) -> Option<Cron> {
     (text.split_whitespace().count() == 5).then(|| parser.parse(text).ok()).flatten()
 }
 
-/// Checks what is asked for; where something is left out, what is stored stays.
+/// Checks what is asked for, which is all that there is to be.
 pub(super) fn check(
     asked: &DeploymentHibernationSpecRequest,
-    stored: &Hibernation,
     now: Timestamp,
     fields: &mut Fields,
 ) -> Hibernation {
     const PATH: &str = "scalingSpec.hibernationSpec";
-    let mut hibernation = stored.clone();
+    let mut hibernation = Hibernation::default();
     if let Some(schedules) = &asked.schedules {
         for (index, schedule) in schedules.iter().enumerate() {
             check_schedule(&format!("{PATH}.schedules[{index}]"), schedule, now, fields);

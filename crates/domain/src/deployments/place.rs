@@ -71,7 +71,7 @@ pub fn choose(body: &CreateDeploymentRequest, around: &Surroundings<'_>) -> Resu
         && asked != DeploymentType::Standard
     {
         let message =
-            format!("{asked} deployments run on a cluster: give a `clusterId`, or leave out `type`");
+            format!("must be left out or STANDARD without a cluster: {asked} deployments need a `clusterId`");
         fields.push("type", "contradiction", message);
     }
     fields.into_result()?;
@@ -112,11 +112,11 @@ pub fn on_cluster(
 ) -> Result<DeploymentType> {
     // One answer for both, so that nobody learns of a cluster that it may not see.
     let Some((cluster, true)) = cluster else {
-        let message = "there is no such cluster, or it does not take this workspace";
+        let message = "names no cluster, or one that does not take this workspace";
         return Err(Refusal::field("clusterId", "notFound", message));
     };
     if cluster.status != ClusterStatus::Created {
-        let message = format!("the cluster is {}: wait until it is CREATED", cluster.status);
+        let message = format!("names a cluster that is {}: wait until it is CREATED", cluster.status);
         return Err(Refusal::field("clusterId", "notReady", message));
     }
     let kind = match cluster.r#type {

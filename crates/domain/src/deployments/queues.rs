@@ -5,7 +5,7 @@ use podium_api::deployments::WorkerQueueRequest;
 use podium_api::enums::{DeploymentType, Executor, WorkerMachineName};
 
 use super::settings::Facts;
-use super::spec::Queue;
+use super::spec::{Queue, Spec};
 use crate::options::{self, Memory};
 use crate::refusal::Fields;
 
@@ -18,13 +18,14 @@ const MAX_STORAGE: Memory = Memory::from_thousandths(100_000);
 /// The queues after a request; the missing are deleted. `new_id` gives an id to each queue that is created.
 pub(super) fn check(
     asked: Option<&[WorkerQueueRequest]>,
-    stored: &[Queue],
-    executor: Executor,
+    spec: &Spec,
     facts: &Facts,
     new_id: &mut dyn FnMut() -> Id,
     fields: &mut Fields,
 ) -> Vec<Queue> {
-    if executor == Executor::Kubernetes {
+    let stored = spec.worker_queues.as_slice();
+    let is_remote = spec.remote_execution.is_some();
+    if spec.executor == Executor::Kubernetes {
         if asked.is_some_and(|asked| !asked.is_empty()) {
             let message = "must be left out: the KUBERNETES executor has no worker queues";
             fields.push("workerQueues", "excluded", message);
@@ -32,10 +33,14 @@ pub(super) fn check(
         return Vec::new();
     }
     let Some(asked) = asked else {
-        return if stored.is_empty() { vec![default_queue(facts, new_id())] } else { stored.to_vec() };
+        let is_needed = stored.is_empty() && !is_remote;
+        return if is_needed { vec![default_queue(facts, new_id())] } else { stored.to_vec() };
     };
+    if asked.is_empty() && is_remote {
+        return Vec::new();
+    }
     if asked.is_empty() {
-        fields.push("workerQueues", "minItems", "must have at least 1 items: the queue `default` always is");
+        fields.push("workerQueues", "minItems", "must have at least 1 item: the queue `default` always is");
         return stored.to_vec();
     }
     check_names(asked, fields);
@@ -45,13 +50,17 @@ pub(super) fn check(
         let known = find(queue, asked, stored);
         match known {
             Some(known) if known.name == DEFAULT && queue.name != DEFAULT => {
-                fields.push(format!("{path}.name"), "fixed", "the queue `default` cannot be renamed");
+                fields.push(
+                    format!("{path}.name"),
+                    "fixed",
+                    "must be `default`: that queue cannot be renamed",
+                );
             }
             Some(known) if known.name != DEFAULT && queue.name == DEFAULT => {
                 fields.push(
                     format!("{path}.name"),
                     "fixed",
-                    "the queue `default` cannot be replaced by another",
+                    "must not be `default`: that queue cannot be replaced by another",
                 );
             }
             _ => {}
@@ -67,7 +76,7 @@ pub(super) fn check(
         let id = known.filter(|_| !taken).map_or_else(&mut *new_id, |known| known.id);
         queues.push(one(&path, queue, (id, known), facts, fields));
     }
-    queues.sort_by(|a, b| (a.name != DEFAULT, &a.name).cmp(&(b.name != DEFAULT, &b.name)));
+    queues.sort_by(|a, b| a.name.cmp(&b.name));
     queues
 }
 

@@ -52,6 +52,32 @@ pub(super) fn check(
     }
 }
 
+/// Takes all sizes away.
+pub(super) fn clear(spec: &mut Spec) {
+    for size in sizes(spec) {
+        *size = None;
+    }
+}
+
+/// Gives what has no size the default one.
+pub(super) fn fill(spec: &mut Spec) {
+    let mut usual = Spec::new(spec.kind, "");
+    for (size, usual) in sizes(spec).into_iter().zip(sizes(&mut usual)) {
+        if size.is_none() {
+            *size = usual.take();
+        }
+    }
+}
+
+fn sizes(spec: &mut Spec) -> [&mut Option<String>; 4] {
+    [
+        &mut spec.default_task_pod_cpu,
+        &mut spec.default_task_pod_memory,
+        &mut spec.resource_quota_cpu,
+        &mut spec.resource_quota_memory,
+    ]
+}
+
 /// A field was wrong, and is noted.
 struct Wrong;
 

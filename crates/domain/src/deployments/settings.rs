@@ -9,11 +9,12 @@ use podium_api::deployments::{
 use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize};
 use podium_api::{Id, Timestamp};
 
-use super::spec::{Hibernation, RemoteExecution, Secret, Spec};
-use super::{hibernation, queues, resources, variables};
+use super::spec::{Hibernation, Spec};
+use super::variables::Seals;
+use super::{elsewhere, hibernation, queues, resources, variables};
 use crate::names::{self, Name};
 use crate::refusal::{Fields, Refusal, Result};
-use crate::{allowed_ip_address_ranges, emails, options};
+use crate::{emails, options};
 
 const MAX_NAME: usize = 500;
 
@@ -50,8 +51,8 @@ pub struct Means<'a> {
     pub now: Timestamp,
     /// Makes an id.
     pub new_id: &'a mut dyn FnMut() -> Id,
-    /// Encrypts the value of a variable.
-    pub seal: &'a dyn Fn(&str, &str) -> Secret,
+    /// Encrypts the values of variables.
+    pub seals: &'a dyn Seals,
 }
 
 /// The settings that a request may carry, of a new deployment or of a stored one.
@@ -224,18 +225,17 @@ fn apply(
     }
     scheduler(asked, &mut spec, facts, fields);
     development(asked, &mut spec, is_new, means.now, fields);
-    spec.worker_queues =
-        queues::check(asked.worker_queues, &spec.worker_queues, spec.executor, facts, means.new_id, fields);
+    remote_execution(asked, &mut spec, facts, fields);
+    spec.worker_queues = queues::check(asked.worker_queues, &spec, facts, means.new_id, fields);
     resources::check(asked.default_task_pod, asked.resource_quota, &mut spec, fields);
     node_pool(asked, &mut spec, facts, fields);
     if let Some(variables) = asked.environment_variables {
         let stored = std::mem::take(&mut spec.environment_variables);
-        spec.environment_variables = variables::check(variables, &stored, means.now, means.seal, fields);
+        spec.environment_variables = variables::check(variables, &stored, means.now, means.seals, fields);
     }
     if let Some(addresses) = asked.contact_emails {
         contacts(addresses, &mut spec, fields);
     }
-    remote_execution(asked, &mut spec, facts, fields);
     identities(asked, &mut spec, facts, fields);
     spec
 }
@@ -278,7 +278,7 @@ fn development(asked: &Asked<'_>, spec: &mut Spec, is_new: bool, now: Timestamp,
         return;
     }
     if asked.is_development_mode == Some(true) && !spec.is_development_mode && !is_new {
-        let message = "development mode can be switched on at creation only";
+        let message = "can be switched on at creation only";
         fields.push("isDevelopmentMode", "fixed", message);
     }
     set(&mut spec.is_development_mode, asked.is_development_mode);
@@ -290,19 +290,24 @@ fn development(asked: &Asked<'_>, spec: &mut Spec, is_new: bool, now: Timestamp,
             fields.push("schedulerSize", "contradiction", "must be SMALL in development mode");
         }
     }
-    let wanted = asked.scaling_spec.and_then(|scaling| scaling.hibernation_spec.as_ref());
-    if !spec.is_development_mode {
-        let asks = wanted.is_some_and(|wanted| {
-            wanted.schedules.as_ref().is_some_and(|schedules| !schedules.is_empty())
-                || wanted.override_.as_ref().is_some_and(|asked| asked.is_hibernating.is_some())
-        });
+    let Some(scaling) = asked.scaling_spec else {
+        if !spec.is_development_mode {
+            spec.hibernation = Hibernation::default();
+        }
+        return;
+    };
+    // All of it is replaced: what is left out of it is taken away.
+    spec.hibernation = Hibernation::default();
+    let Some(wanted) = &scaling.hibernation_spec else { return };
+    if spec.is_development_mode {
+        spec.hibernation = hibernation::check(wanted, now, fields);
+    } else {
+        let asks = wanted.schedules.as_ref().is_some_and(|schedules| !schedules.is_empty())
+            || wanted.override_.as_ref().is_some_and(|asked| asked.is_hibernating.is_some());
         if asks {
-            let message = "only deployments in development mode hibernate";
+            let message = "must be left out: only deployments in development mode hibernate";
             fields.push("scalingSpec.hibernationSpec", "unsupported", message);
         }
-        spec.hibernation = Hibernation::default();
-    } else if let Some(wanted) = wanted {
-        spec.hibernation = hibernation::check(wanted, &spec.hibernation, now, fields);
     }
 }
 
@@ -318,9 +323,11 @@ fn node_pool(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &mut Fie
     {
         fields.push("taskPodNodePoolId", "notFound", "must be a node pool of the deployment's cluster");
     }
-    spec.task_pod_node_pool_id = asked.task_pod_node_pool_id.or(spec.task_pod_node_pool_id);
-    if spec.executor == Executor::Kubernetes && spec.task_pod_node_pool_id.is_none() {
-        spec.task_pod_node_pool_id = facts.default_node_pool();
+    // It is the KUBERNETES executor's, and goes with it.
+    let stored = spec.task_pod_node_pool_id.take();
+    if spec.executor == Executor::Kubernetes {
+        spec.task_pod_node_pool_id =
+            asked.task_pod_node_pool_id.or(stored).or_else(|| facts.default_node_pool());
     }
 }
 
@@ -342,34 +349,21 @@ fn remote_execution(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &
             return;
         }
         let stored = spec.remote_execution.take();
-        spec.remote_execution = remote.enabled.then(|| elsewhere(remote, stored.unwrap_or_default(), fields));
+        let was_enabled = stored.is_some();
+        spec.remote_execution =
+            remote.enabled.then(|| elsewhere::check(remote, stored.unwrap_or_default(), fields));
+        match (was_enabled, remote.enabled) {
+            // Nothing of what runs tasks here is had any more, but for what the request says.
+            (false, true) => {
+                spec.worker_queues.clear();
+                resources::clear(spec);
+            }
+            (true, false) => resources::fill(spec),
+            _ => {}
+        }
     }
     if spec.remote_execution.is_some() && spec.executor != Executor::Platform {
         fields.push("executor", "contradiction", "must be PLATFORM where `remoteExecution` is enabled");
-    }
-}
-
-/// Remote execution after a request; what it leaves out stays.
-fn elsewhere(
-    asked: &DeploymentRemoteExecutionRequest,
-    stored: RemoteExecution,
-    fields: &mut Fields,
-) -> RemoteExecution {
-    let allowed = asked.allowed_ip_address_ranges.as_ref().map(|ranges| {
-        let ranges = ranges.iter().enumerate().filter_map(|(index, range)| {
-            let path = format!("remoteExecution.allowedIpAddressRanges[{index}]");
-            fields.take(allowed_ip_address_ranges::range(&path, range))
-        });
-        ranges.map(|range| range.to_string()).collect()
-    });
-    let text = |asked: &Option<String>, stored: Option<String>| match asked {
-        Some(text) => Some(text.clone()).filter(|text| !text.is_empty()),
-        None => stored,
-    };
-    RemoteExecution {
-        allowed_ip_address_ranges: allowed.unwrap_or(stored.allowed_ip_address_ranges),
-        task_log_bucket: text(&asked.task_log_bucket, stored.task_log_bucket),
-        task_log_url_pattern: text(&asked.task_log_url_pattern, stored.task_log_url_pattern),
     }
 }
 

@@ -40,7 +40,7 @@ pub struct Spec {
     pub is_cicd_enforced: bool,
     /// Whether DAGs are deployed apart from images.
     pub is_dag_deploy_enabled: bool,
-    /// Its worker queues, `default` first, then by name.
+    /// Its worker queues, by name; older documents have `default` first.
     pub worker_queues: Vec<Queue>,
     /// CPU of a task's pod.
     pub default_task_pod_cpu: Option<String>,
@@ -210,7 +210,7 @@ pub struct Release {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Bundle {
-    /// Where it is mounted.
+    /// Where it is mounted, as it was asked for.
     pub mount_path: String,
     /// What it is.
     pub bundle_type: String,
@@ -218,6 +218,22 @@ pub struct Bundle {
     pub version: String,
     /// The deploy that brought it.
     pub deploy_id: Id,
+}
+
+impl Bundle {
+    /// Where it is below the environment's home.
+    pub fn place(&self) -> &str {
+        placed_at(&self.mount_path)
+    }
+}
+
+/// Airflow's home in the reference image. Environments have another one here, and what is mounted below this one is
+/// placed below theirs.
+pub const REFERENCE_HOME: &str = "/usr/local/airflow/";
+
+/// Where a mount path is below the environment's home, whether it was given as absolute or not.
+pub fn placed_at(mount_path: &str) -> &str {
+    mount_path.strip_prefix(REFERENCE_HOME).unwrap_or(mount_path)
 }
 
 /// What is known to run.
@@ -242,4 +258,11 @@ pub struct RunningBundle {
     pub mount_path: String,
     /// Its version.
     pub version: String,
+}
+
+impl RunningBundle {
+    /// Where it is below the environment's home.
+    pub fn place(&self) -> &str {
+        placed_at(&self.mount_path)
+    }
 }

@@ -17,12 +17,20 @@ pub fn is_key(key: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
 }
 
-/// The variables after a request; `seal` encrypts the value of a variable.
+/// Encrypts the values of variables.
+pub trait Seals {
+    /// The value of a variable, encrypted.
+    fn seal(&self, key: &str, value: &str) -> Secret;
+    /// Whether this is the value that is encrypted; takes as long whether it is or not.
+    fn holds(&self, key: &str, sealed: &Secret, value: &str) -> bool;
+}
+
+/// The variables after a request; what is sent again as it is stored is not changed.
 pub(super) fn check(
     asked: &[DeploymentEnvironmentVariableRequest],
     stored: &[EnvironmentVariable],
     now: Timestamp,
-    seal: &dyn Fn(&str, &str) -> Secret,
+    seals: &dyn Seals,
     fields: &mut Fields,
 ) -> Vec<EnvironmentVariable> {
     let mut variables = Vec::with_capacity(asked.len());
@@ -46,7 +54,13 @@ pub(super) fn check(
             updated_at: now,
         };
         let next = match (variable.is_secret, value, known) {
-            (true, Some(value), _) => Some(made(None, Some(seal(key, value)))),
+            (true, Some(value), known) => {
+                let holds = |known: &&EnvironmentVariable| {
+                    known.secret.as_ref().is_some_and(|sealed| seals.holds(key, sealed, value))
+                };
+                let same = known.filter(holds).cloned();
+                Some(same.unwrap_or_else(|| made(None, Some(seals.seal(key, value)))))
+            }
             (true, None, Some(known)) if known.secret.is_some() => Some(known.clone()),
             (true, None, _) => {
                 fields.push(format!("{path}.value"), "required", "is required for a new secret");
@@ -72,6 +86,7 @@ pub(super) fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deployments::cast::Spelled;
 
     #[test]
     fn keys() {
@@ -92,7 +107,7 @@ mod tests {
         };
         let keys = ["ok", "9", "AIRFLOW__CORE__FERNET_KEY", "ok", "OK", "a b"].map(asked);
         let mut fields = Fields::new();
-        check(&keys, &[], Timestamp::from_millis(1), &|_, _| Secret(String::new()), &mut fields);
+        check(&keys, &[], Timestamp::from_millis(1), &Spelled, &mut fields);
         let Err(crate::Refusal::Invalid { fields, .. }) = fields.into_result() else { panic!("wrong keys") };
         let told: Vec<_> = fields.iter().map(|error| format!("{}: {}", error.field, error.code)).collect();
         assert_eq!(
@@ -113,10 +128,9 @@ mod tests {
             value: Some("v".into()),
             is_secret: false,
         };
-        let seal = |_: &str, _: &str| Secret(String::new());
         let list = |keys: &[&str], stored: &[EnvironmentVariable]| {
             let keys: Vec<_> = keys.iter().map(|key| asked(key)).collect();
-            check(&keys, stored, Timestamp::from_millis(1), &seal, &mut Fields::new())
+            check(&keys, stored, Timestamp::from_millis(1), &Spelled, &mut Fields::new())
         };
         let stored = list(&["b", "a"], &[]);
         let keys = |variables: &[EnvironmentVariable]| -> Vec<String> {
@@ -132,7 +146,6 @@ mod tests {
     fn secrets_are_kept_replaced_and_never_shown() {
         let then = Timestamp::from_millis(1);
         let now = Timestamp::from_millis(2);
-        let seal = |key: &str, value: &str| Secret(format!("sealed {key} {value}"));
         let plain = EnvironmentVariable {
             key: "K".into(),
             value: Some("old".into()),
@@ -153,7 +166,10 @@ mod tests {
             (Some(&plain), true, None, "refused"),
             (Some(&secret), true, None, "secret sealed K old at 1"),
             (Some(&secret), true, Some(""), "secret sealed K old at 1"),
+            (Some(&secret), true, Some("old"), "secret sealed K old at 1"),
             (Some(&secret), true, Some("new"), "secret sealed K new at 2"),
+            (Some(&plain), true, Some("old"), "secret sealed K old at 2"),
+            (Some(&secret), false, Some("old"), "plain old at 2"),
             (Some(&secret), false, None, "refused"),
             (Some(&secret), false, Some(""), "refused"),
             (Some(&secret), false, Some("new"), "plain new at 2"),
@@ -166,7 +182,7 @@ mod tests {
             };
             let stored: Vec<_> = stored.iter().map(|v| (*v).clone()).collect();
             let mut fields = Fields::new();
-            let got = check(&[asked], &stored, now, &seal, &mut fields);
+            let got = check(&[asked], &stored, now, &Spelled, &mut fields);
             let got = match (fields.into_result(), got.first()) {
                 (Ok(()), Some(EnvironmentVariable { value: Some(value), secret: None, updated_at, .. })) => {
                     format!("plain {value} at {}", updated_at.millis())

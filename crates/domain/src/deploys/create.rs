@@ -187,7 +187,7 @@ mod tests {
         let mut taken = spec();
         taken.release.bundles = vec![bundle("dbt", "1")];
         let some = |text: &str| Some(text.to_owned());
-        let table: [(_, _, _, &[&str]); 12] = [
+        let table: [(_, _, _, &[&str]); 14] = [
             (ImageAndDag, None, None, &[]),
             (DagOnly, some(""), some(""), &[]),
             (ImageOnly, some("dbt"), None, &["bundleType: notAllowed"]),
@@ -197,6 +197,8 @@ mod tests {
             (Bundle, None, some(""), &["bundleType: required", "bundleMountPath: required"]),
             (Bundle, some(" "), some("a"), &["bundleType: required"]),
             (Bundle, some("dbt"), some("/a"), &["bundleMountPath: format"]),
+            (Bundle, some("dbt"), some("/usr/local/airflow/a"), &[]),
+            (Bundle, some("dbt"), some("/usr/local/airflow/dbt/a"), &["bundleMountPath: collides"]),
             (Bundle, some("dbt"), some("a/../b"), &["bundleMountPath: format"]),
             (Bundle, some("dbt"), some("dbt/models"), &["bundleMountPath: collides"]),
             (Bundle, some("dbt"), some(" "), &["bundleMountPath: required"]),

@@ -2,8 +2,10 @@
 
 use podium_api::deploys::{CreateDeployGitRequest, DeployGit};
 use podium_api::enums::GitProvider;
+use podium_api::text;
 
 use crate::refusal::Fields;
+use crate::urls;
 
 /// Checks what a caller says of its code.
 pub(super) fn git(fields: &mut Fields, asked: &CreateDeployGitRequest) -> DeployGit {
@@ -46,10 +48,32 @@ pub(super) fn git(fields: &mut Fields, asked: &CreateDeployGitRequest) -> Deploy
             format!("must be empty where the provider is {}", git.provider),
         );
     }
+    for (name, text) in [
+        ("commitSha", Some(&git.commit_sha)),
+        ("account", git.account.as_ref()),
+        ("repo", git.repo.as_ref()),
+        ("branch", git.branch.as_ref()),
+        ("path", git.path.as_ref()),
+        ("beforeCommitSha", git.before_commit_sha.as_ref()),
+        ("authorName", git.author_name.as_ref()),
+        ("authorUsername", git.author_username.as_ref()),
+    ] {
+        if let Some(c) = text.and_then(|text| text::hidden(text)) {
+            fields.push(format!("git.{name}"), "format", text::complaint(c));
+        }
+    }
     for (name, url) in
         [("remoteUrl", &git.remote_url), ("commitUrl", &git.commit_url), ("authorUrl", &git.author_url)]
     {
-        if url.as_deref().is_some_and(holds_a_password) {
+        let Some(url) = url.as_deref() else { continue };
+        if name == "remoteUrl" && !urls::is_remote(url) {
+            let message =
+                "must be where the repository is fetched from, such as https://git.example.com/a/b.git";
+            fields.push(format!("git.{name}"), "format", message);
+        } else if name != "remoteUrl" && !urls::is_web(url) {
+            let message = "must be a URL of the web, such as https://git.example.com/a/b";
+            fields.push(format!("git.{name}"), "format", message);
+        } else if holds_a_password(url) {
             fields.push(
                 format!("git.{name}"),
                 "secret",
@@ -122,6 +146,35 @@ mod tests {
         }
         let blank = CreateDeployGitRequest { commit_sha: " ".into(), ..asked(Hosted, ["a", "b", ""]) };
         assert_eq!(wrong(&blank), ["git.commitSha: required"]);
+    }
+
+    #[test]
+    fn links_lead_to_the_web_and_fields_are_one_line() {
+        let some = |text: &str| Some(text.to_owned());
+        let base = || asked(GitProvider::Hosted, ["ada", "dags", ""]);
+        let table = [
+            (CreateDeployGitRequest { commit_url: some("https://git.example.com/c/4f1c"), ..base() }, ""),
+            (
+                CreateDeployGitRequest { commit_url: some("javascript:alert(1)"), ..base() },
+                "git.commitUrl: format",
+            ),
+            (
+                CreateDeployGitRequest { author_url: some("data:text/html,x"), ..base() },
+                "git.authorUrl: format",
+            ),
+            (
+                CreateDeployGitRequest { author_url: some("git@example.com:a"), ..base() },
+                "git.authorUrl: format",
+            ),
+            (CreateDeployGitRequest { commit_sha: "4f\n1c".into(), ..base() }, "git.commitSha: format"),
+            (CreateDeployGitRequest { branch: some("ma\u{200b}in"), ..base() }, "git.branch: format"),
+            (CreateDeployGitRequest { author_name: some("A\u{202e}da"), ..base() }, "git.authorName: format"),
+            (asked(GitProvider::Generic, ["", "", "javascript:alert(1)"]), "git.remoteUrl: format"),
+            (asked(GitProvider::Generic, ["", "", "file:///srv/git"]), "git.remoteUrl: format"),
+        ];
+        for (asked, expected) in table {
+            assert_eq!(wrong(&asked).join(", "), expected);
+        }
     }
 
     #[test]

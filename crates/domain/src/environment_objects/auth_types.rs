@@ -2,243 +2,181 @@
 //!
 //! An auth type says what a connection of its kind takes, and above all which members of `extra` are no secrets. It is
 //! help for people and for forms; a connection without one works the same, with all of `extra` secret.
+//!
+//! `data/auth-types.json` is written by hand. `data/auth-types-of-providers.json` has every connection type that a provider
+//! package on PyPI registers, under the id that Airflow has for it; `cargo xtask auth-types` writes it anew.
+
+use std::sync::LazyLock;
 
 use podium_api::environment_objects::bodies::{ConnectionAuthType, ConnectionAuthTypeParameter};
+use serde::Deserialize;
+
+/// Where callers find the catalogue.
+pub const LISTED_AT: &str = "/docs/connection-auth-types.json";
 
 /// A way in which connections of a kind authenticate.
-#[derive(Debug)]
-pub struct AuthType {
-    /// Its id.
-    pub id: &'static str,
-    name: &'static str,
-    description: &'static str,
-    /// Airflow's type of the connections that it is for.
-    pub airflow_type: &'static str,
-    method: &'static str,
-    provider: &'static str,
-    parameters: &'static [Parameter],
+pub type AuthType = ConnectionAuthType;
+
+static CATALOGUE: LazyLock<Vec<AuthType>> = LazyLock::new(|| {
+    let files =
+        [include_str!("../../data/auth-types.json"), include_str!("../../data/auth-types-of-providers.json")];
+    files.into_iter().flat_map(read).collect()
+});
+
+/// The catalogue: what is written by hand, then every connection type by name.
+pub fn all() -> &'static [AuthType] {
+    &CATALOGUE
 }
 
-#[derive(Debug)]
+/// The auth type of this id.
+pub fn by_id(id: &str) -> Option<&'static AuthType> {
+    all().iter().find(|auth_type| auth_type.id == id)
+}
+
+/// Whether an auth type names this member of `extra` as plain.
+pub fn shows(auth_type: &AuthType, member: &str) -> bool {
+    let is_plain = |known: &ConnectionAuthTypeParameter| known.is_in_extra && !known.is_secret;
+    auth_type.parameters.iter().any(|known| is_plain(known) && known.airflow_param_name == member)
+}
+
+#[derive(Deserialize)]
+struct File {
+    types: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    id: Option<String>,
+    #[serde(rename = "type")]
+    airflow_type: String,
+    name: String,
+    about: Option<String>,
+    method: Option<String>,
+    package: String,
+    fields: Vec<Parameter>,
+}
+
+#[derive(Deserialize)]
 struct Parameter {
-    name: &'static str,
-    friendly: &'static str,
-    description: &'static str,
-    data_type: &'static str,
-    example: &'static str,
-    is_in_extra: bool,
-    is_required: bool,
-    is_secret: bool,
+    name: String,
+    label: String,
+    #[serde(default)]
+    about: String,
+    #[serde(default = "text")]
+    kind: String,
+    example: Option<String>,
+    #[serde(default)]
+    extra: bool,
+    #[serde(default)]
+    required: bool,
+    #[serde(default)]
+    secret: bool,
 }
 
-const fn text(name: &'static str, friendly: &'static str, description: &'static str) -> Parameter {
-    Parameter {
-        name,
-        friendly,
-        description,
-        data_type: "string",
-        example: "",
-        is_in_extra: false,
-        is_required: false,
-        is_secret: false,
+fn text() -> String {
+    "string".into()
+}
+
+fn read(file: &str) -> Vec<AuthType> {
+    let file: File = serde_json::from_str(file).expect("the catalogue is tested before it is built");
+    file.types.into_iter().map(Entry::into_auth_type).collect()
+}
+
+impl Entry {
+    fn into_auth_type(self) -> AuthType {
+        let about =
+            || format!("A connection of the type {}, with what its provider asks for", self.airflow_type);
+        AuthType {
+            description: self.about.unwrap_or_else(about),
+            id: self.id.unwrap_or_else(|| self.airflow_type.clone()),
+            name: self.name,
+            airflow_type: self.airflow_type,
+            auth_method_name: self.method.unwrap_or_else(|| "Connection form".into()),
+            provider_package_name: self.package,
+            provider_logo: None,
+            guide_path: None,
+            parameters: self.fields.into_iter().map(Parameter::into_parameter).collect(),
+        }
     }
 }
 
 impl Parameter {
-    const fn example(mut self, example: &'static str) -> Self {
-        self.example = example;
-        self
-    }
-
-    const fn of_type(mut self, data_type: &'static str) -> Self {
-        self.data_type = data_type;
-        self
-    }
-
-    const fn required(mut self) -> Self {
-        self.is_required = true;
-        self
-    }
-
-    const fn secret(mut self) -> Self {
-        self.is_secret = true;
-        self
-    }
-
-    const fn in_extra(mut self) -> Self {
-        self.is_in_extra = true;
-        self
-    }
-}
-
-const HOST: Parameter = text("host", "Host", "Name or address of the server").required();
-const PORT: Parameter = text("port", "Port", "Port of the server").of_type("number");
-const LOGIN: Parameter = text("login", "User", "Who signs in").required();
-const PASSWORD: Parameter = text("password", "Password", "Proves who signs in").required().secret();
-const REGION: Parameter =
-    text("region_name", "Region", "Region that is called").in_extra().example("eu-central-1");
-
-/// The catalogue.
-pub const AUTH_TYPES: &[AuthType] = &[
-    AuthType {
-        id: "postgres-password",
-        name: "PostgreSQL",
-        description: "A PostgreSQL database, by user and password",
-        airflow_type: "postgres",
-        method: "User and password",
-        provider: "apache-airflow-providers-postgres",
-        parameters: &[
-            HOST,
-            PORT.example("5432"),
-            text("schema", "Database", "Database to connect to"),
-            LOGIN,
-            PASSWORD,
-            text("sslmode", "TLS mode", "How the connection is encrypted").in_extra().example("verify-full"),
-        ],
-    },
-    AuthType {
-        id: "aws-access-key",
-        name: "AWS",
-        description: "AWS, by an access key",
-        airflow_type: "aws",
-        method: "Access key",
-        provider: "apache-airflow-providers-amazon",
-        parameters: &[
-            text("login", "Access key id", "Id of the access key").required(),
-            text("password", "Secret access key", "The key itself").required().secret(),
-            REGION,
-            text("aws_session_token", "Session token", "Goes with temporary keys").in_extra().secret(),
-        ],
-    },
-    AuthType {
-        id: "aws-assume-role",
-        name: "AWS",
-        description: "AWS, by a role that the deployment's identity assumes",
-        airflow_type: "aws",
-        method: "Assumed role",
-        provider: "apache-airflow-providers-amazon",
-        parameters: &[
-            text("role_arn", "Role", "Role to assume")
-                .in_extra()
-                .required()
-                .example("arn:aws:iam::123456789012:role/x"),
-            REGION,
-            text("external_id", "External id", "Asked for by the role").in_extra().secret(),
-        ],
-    },
-    AuthType {
-        id: "gcp-service-account-key",
-        name: "GCP",
-        description: "GCP, by the key of a service account",
-        airflow_type: "google_cloud_platform",
-        method: "Service account key",
-        provider: "apache-airflow-providers-google",
-        parameters: &[
-            text("project", "Project", "Project that is worked in").in_extra(),
-            text("scope", "Scopes", "What is asked for, separated by commas").in_extra(),
-            text("keyfile_dict", "Key", "The key file's content")
-                .in_extra()
-                .required()
-                .secret()
-                .of_type("json"),
-        ],
-    },
-    AuthType {
-        id: "azure-client-secret",
-        name: "Azure",
-        description: "Azure, by the secret of an application",
-        airflow_type: "azure",
-        method: "Client secret",
-        provider: "apache-airflow-providers-microsoft-azure",
-        parameters: &[
-            text("login", "Client id", "Id of the application").required(),
-            text("password", "Client secret", "Secret of the application").required().secret(),
-            text("tenantId", "Tenant", "Id of the tenant").in_extra().required(),
-            text("subscriptionId", "Subscription", "Id of the subscription").in_extra().required(),
-        ],
-    },
-    AuthType {
-        id: "http-password",
-        name: "HTTP",
-        description: "An HTTP server, by user and password",
-        airflow_type: "http",
-        method: "User and password",
-        provider: "apache-airflow-providers-http",
-        parameters: &[HOST, PORT, text("schema", "Scheme", "http or https"), LOGIN, PASSWORD],
-    },
-    AuthType {
-        id: "ssh-key",
-        name: "SSH",
-        description: "An SSH server, by a private key",
-        airflow_type: "ssh",
-        method: "Private key",
-        provider: "apache-airflow-providers-ssh",
-        parameters: &[
-            HOST,
-            PORT.example("22"),
-            LOGIN,
-            text("private_key", "Private key", "The key itself").in_extra().required().secret(),
-            text("private_key_passphrase", "Passphrase", "Opens the key").in_extra().secret(),
-            text("host_key", "Host key", "Public key of the server").in_extra(),
-            text("conn_timeout", "Timeout", "Seconds to wait for the server").in_extra().of_type("number"),
-        ],
-    },
-    AuthType {
-        id: "kubernetes-config",
-        name: "Kubernetes",
-        description: "A Kubernetes cluster, by a configuration",
-        airflow_type: "kubernetes",
-        method: "Configuration",
-        provider: "apache-airflow-providers-cncf-kubernetes",
-        parameters: &[
-            text("namespace", "Namespace", "Namespace that is worked in").in_extra(),
-            text("cluster_context", "Context", "Context of the configuration").in_extra(),
-            text("in_cluster", "In the cluster", "Use the identity of the pod instead")
-                .in_extra()
-                .of_type("boolean"),
-            text("kube_config", "Configuration", "The configuration itself")
-                .in_extra()
-                .secret()
-                .of_type("json"),
-        ],
-    },
-];
-
-/// The auth type of this id.
-pub fn by_id(id: &str) -> Option<&'static AuthType> {
-    AUTH_TYPES.iter().find(|auth_type| auth_type.id == id)
-}
-
-impl AuthType {
-    /// Whether it names this member of `extra` as plain.
-    pub fn shows(&self, member: &str) -> bool {
-        self.parameters.iter().any(|known| known.is_in_extra && !known.is_secret && known.name == member)
-    }
-
-    /// As on the wire.
-    pub fn on_the_wire(&self) -> ConnectionAuthType {
-        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let parameter = |known: &Parameter| ConnectionAuthTypeParameter {
-            airflow_param_name: known.name.into(),
-            friendly_name: known.friendly.into(),
-            description: known.description.into(),
-            data_type: known.data_type.into(),
-            example: given(known.example),
+    fn into_parameter(self) -> ConnectionAuthTypeParameter {
+        ConnectionAuthTypeParameter {
+            airflow_param_name: self.name,
+            description: if self.about.is_empty() { self.label.clone() } else { self.about },
+            friendly_name: self.label,
+            data_type: self.kind,
+            example: self.example,
             pattern: None,
-            is_in_extra: known.is_in_extra,
-            is_required: known.is_required,
-            is_secret: known.is_secret,
-        };
-        ConnectionAuthType {
-            id: self.id.into(),
-            name: self.name.into(),
-            description: self.description.into(),
-            airflow_type: self.airflow_type.into(),
-            auth_method_name: self.method.into(),
-            provider_package_name: self.provider.into(),
-            provider_logo: None,
-            guide_path: None,
-            parameters: self.parameters.iter().map(parameter).collect(),
+            is_in_extra: self.extra,
+            is_required: self.required,
+            is_secret: self.secret,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_type_that_a_provider_registers_is_listed_once() {
+        assert!(all().len() > 150, "{}", all().len());
+        let ids: BTreeSet<&str> = all().iter().map(|known| known.id.as_str()).collect();
+        assert_eq!(ids.len(), all().len(), "ids are unique");
+        // What the packages of the default runtimes register, and what many use.
+        let usual = ["fs", "ftp", "generic", "http", "imap", "package_index", "postgres", "smtp", "sqlite"];
+        let others = [
+            "aws",
+            "azure",
+            "docker",
+            "google_cloud_platform",
+            "jdbc",
+            "kafka",
+            "kubernetes",
+            "mysql",
+            "ssh",
+        ];
+        for kind in usual.into_iter().chain(others) {
+            assert_eq!(by_id(kind).map(|known| known.airflow_type.as_str()), Some(kind));
+        }
+        for known in all() {
+            assert!(by_id(&known.airflow_type).is_some(), "{}", known.airflow_type);
+            assert!(known.provider_package_name.starts_with("apache-airflow-providers-"), "{}", known.id);
+        }
+    }
+
+    #[test]
+    fn parameters_are_named_once_and_secrets_are_marked() {
+        const STANDARD: [&str; 5] = ["host", "schema", "login", "password", "port"];
+        for known in all() {
+            let names: BTreeSet<_> = known
+                .parameters
+                .iter()
+                .map(|one| (one.is_in_extra, one.airflow_param_name.as_str()))
+                .collect();
+            assert_eq!(names.len(), known.parameters.len(), "{}", known.id);
+            for one in &known.parameters {
+                let name = one.airflow_param_name.as_str();
+                let at = format!("{} {name}", known.id);
+                assert!(one.is_in_extra || STANDARD.contains(&name), "{at}");
+                assert!(!one.friendly_name.is_empty() && !one.description.is_empty(), "{at}");
+                assert!(["string", "number", "boolean", "json"].contains(&one.data_type.as_str()), "{at}");
+                let sounds_secret = ["password", "secret", "token"].iter().any(|word| name.ends_with(word));
+                assert!(one.is_secret || !sounds_secret || one.data_type == "boolean", "{at}");
+                assert!(!one.is_secret || one.example.is_none(), "{at}: an example of a secret");
+            }
+        }
+    }
+
+    #[test]
+    fn members_are_plain_where_they_are_named_so() {
+        let google = by_id("google_cloud_platform").unwrap();
+        assert!(shows(google, "project") && !shows(google, "keyfile_dict") && !shows(google, "anything"));
+        let postgres = by_id("postgres-password").unwrap();
+        assert!(shows(postgres, "sslmode") && !shows(postgres, "host"), "only members of `extra`");
     }
 }

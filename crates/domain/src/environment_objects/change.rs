@@ -152,8 +152,8 @@ impl Object {
                 fields.push("connection.authTypeId", "conflict", message);
             }
             None => {
-                let all: Vec<&str> = auth_types::AUTH_TYPES.iter().map(|known| known.id).collect();
-                let message = format!("must be one of {}", all.join(", "));
+                let message =
+                    format!("must be one of the auth types that are listed at {}", auth_types::LISTED_AT);
                 fields.push("connection.authTypeId", "unknown", message);
             }
         }

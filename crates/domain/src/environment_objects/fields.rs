@@ -2,7 +2,7 @@
 
 use podium_api::enums::EnvironmentObjectType;
 
-use super::auth_types::AuthType;
+use super::auth_types::{self, AuthType};
 
 /// Something that objects of a type can hold.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl Nature {
             Secrecy::OfVariable => self.is_secret,
             Secrecy::UnlessNamed => {
                 let member = name.split_once('.').map_or("", |(_, member)| member);
-                !self.auth_type.is_some_and(|auth_type| auth_type.shows(member))
+                !self.auth_type.is_some_and(|auth_type| auth_types::shows(auth_type, member))
             }
         }
     }

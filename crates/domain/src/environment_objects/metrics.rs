@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::values::Values;
 use crate::refusal::Fields;
+use crate::urls;
 
 /// What each way of proving oneself needs.
 const NEEDS: &[(&str, &[&str])] = &[
@@ -15,7 +16,8 @@ const NEEDS: &[(&str, &[&str])] = &[
 /// Checks the values of a metrics export; `at` is where they stand in the request.
 pub(super) fn check(values: &Values, at: &str, fields: &mut Fields) {
     let text = |name: &str| values.plain.get(name).and_then(Value::as_str).unwrap_or_default();
-    if !is_url(text("endpoint")) {
+    let endpoint = text("endpoint");
+    if !urls::is_web(endpoint) || urls::has_user(endpoint) {
         let message =
             "must be a URL without a user or password, such as https://metrics.example.com/api/v1/write";
         fields.push(format!("{at}.endpoint"), "format", message);
@@ -29,10 +31,4 @@ pub(super) fn check(values: &Values, at: &str, fields: &mut Fields) {
             format!("is required where `authType` is {auth_type}"),
         );
     }
-}
-
-fn is_url(text: &str) -> bool {
-    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
-    !host.is_empty() && !host.contains('@') && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }

@@ -8,7 +8,6 @@ use podium_api::environment_objects::links::{EnvironmentObjectLink, ExcludeLinkE
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::auth_types::AuthType;
 use super::change::Object;
 use super::values::{Secrecy, Values};
 
@@ -25,7 +24,7 @@ pub fn object<S: Secrecy>(
     match object_type {
         EnvironmentObjectType::Connection => {
             connection = body(values, object_type).map(|shown: EnvironmentObjectConnection| {
-                let connection_auth_type = object.nature().auth_type.map(AuthType::on_the_wire);
+                let connection_auth_type = object.nature().auth_type.cloned();
                 EnvironmentObjectConnection { connection_auth_type, ..shown }
             });
         }

@@ -154,13 +154,15 @@ impl FrontDoor {
             target.push_str(&query);
         }
         let mut sent = headers::for_environment(&knock, &authority, public.scheme);
-        introduce(&mut sent, &door, visitor.name(), visitor.rights().airflow_role(), knock.now)?;
+        introduce(&mut sent, &door, &visitor.name(), visitor.rights().airflow_role(), knock.now)?;
         let method = knock.parts.method.clone();
         let mut record = passed(&knock, StatusCode::OK, false);
-        let outgoing = Outgoing { method, target, headers: sent, body };
+        let watch = self.app.watch(&visitor.authority);
+        let outgoing = Outgoing { method, target, headers: sent, body, watch };
         let (app, upstream) = (self.app.clone(), self.upstream.clone());
         let work = async move {
-            let answer = upstream.send(visitor.deployment.id, &door, outgoing).await;
+            let who = (visitor.deployment.id, visitor.authority.credential.subject_id);
+            let answer = upstream.send(who, &door, outgoing).await;
             if is_write {
                 record.status =
                     answer.as_ref().map_or_else(|failure| failure.status, Response::status).as_u16();

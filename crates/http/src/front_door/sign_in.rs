@@ -2,7 +2,6 @@
 
 use http::header::SET_COOKIE;
 use http::{HeaderValue, Method, Response, StatusCode};
-use http_body_util::{BodyExt as _, Limited};
 use podium_api::auth::{SIGN_IN, SignInRequest};
 use podium_app::Error;
 use podium_app::front_door::Environments;
@@ -11,7 +10,7 @@ use super::cookies::SameSite;
 use super::{Answer, FrontDoor, Knock, cookies, headers, isolation, notice, redirect};
 use crate::body::{Body, Unread};
 use crate::errors::Failure;
-use crate::incoming::query_pairs;
+use crate::incoming::{query_pairs, read_whole};
 use crate::pages;
 
 /// Where the page is.
@@ -73,10 +72,7 @@ impl FrontDoor {
             return Err(Failure::new(StatusCode::FORBIDDEN, NOT_PRIVATE));
         }
         isolation::check_form(&knock.parts.headers, &self.app.public_url().origin(), PATH)?;
-        let read = Limited::new(body, LARGEST_FORM).collect().await;
-        let bytes = read
-            .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The form broke off, or is too large."))?
-            .to_bytes();
+        let bytes = read_whole(body, LARGEST_FORM, self.form_timeout).await?;
         let form = Form::read(&String::from_utf8_lossy(&bytes));
         let request = knock.request(&SIGN_IN.spec);
         let begun = if form.token.is_empty() {

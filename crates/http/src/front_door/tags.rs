@@ -86,8 +86,10 @@ impl FrontDoor {
             headers.insert(HOST, host);
         }
         introduce(&mut headers, door, NAME, AirflowRole::Viewer, knock.now)?;
-        let outgoing = Outgoing { method: Method::GET, target, headers, body: body::nothing() };
-        let response = self.upstream.send(visitor.deployment.id, door, outgoing).await?;
+        let (body, watch) = (body::nothing(), self.app.watch(&visitor.authority));
+        let who = (visitor.deployment.id, visitor.authority.credential.subject_id);
+        let outgoing = Outgoing { method: Method::GET, target, headers, body, watch };
+        let response = self.upstream.send(who, door, outgoing).await?;
         match response.status() {
             StatusCode::NOT_FOUND => return Ok(Vec::new()),
             StatusCode::OK => {}

@@ -1,7 +1,8 @@
-//! The connection to environments: pooled, streaming both ways, bounded in size, time and number.
+//! The connection to environments: pooled, streaming both ways, bounded in size, time and number, and shared out among
+//! those who use it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,9 +14,11 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use podium_api::Id;
+use podium_app::authority::Watch;
+use podium_app::shares::{Share, Shares};
 use podium_dataplane::Door;
+use podium_domain::Refusal;
 use quick_cache::sync::Cache;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::body::{self, Body, Broken, Unread, whole};
 use crate::errors::Failure;
@@ -23,7 +26,7 @@ use crate::respond::PassedOn;
 
 /// The largest body that is passed on to an environment.
 pub(super) const BODY_LIMIT: u64 = 64 * 1024 * 1024;
-/// How many requests of one environment run at once.
+/// How many requests of one environment run at once; nobody has more of them than are left for others.
 const AT_ONCE: usize = 64;
 const CONNECT: Duration = Duration::from_secs(3);
 /// How long an environment may take until it begins to answer.
@@ -33,13 +36,18 @@ const STILL: Duration = Duration::from_secs(300);
 /// Shorter than Airflow keeps an idle connection open: otherwise requests would be sent into closed ones.
 const IDLE: Duration = Duration::from_millis(1500);
 const ENVIRONMENTS: usize = 10_000;
+const LARGEST_PIECE: usize = 64 * 1024;
 
 /// The connection to environments; clones share it.
 #[derive(Clone)]
 pub(super) struct Upstream {
     client: Client<HttpConnector, Unread>,
-    running: Arc<Cache<Id, Arc<Semaphore>>>,
+    running: Arc<Cache<Id, Arc<Shares<Id>>>>,
+    refused: Arc<AtomicU64>,
 }
+
+/// A request to an environment that runs.
+type Running = Share<Id>;
 
 /// A request to an environment.
 pub(super) struct Outgoing {
@@ -47,6 +55,15 @@ pub(super) struct Outgoing {
     pub(super) target: String,
     pub(super) headers: HeaderMap,
     pub(super) body: Unread,
+    /// The caller: what it sends and what it is answered end with its rights.
+    pub(super) watch: Watch,
+}
+
+/// Why a body was not passed on to its end.
+#[derive(Default)]
+struct Ended {
+    was_too_large: AtomicBool,
+    has_lost_rights: AtomicBool,
 }
 
 impl Upstream {
@@ -58,29 +75,31 @@ impl Upstream {
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(AT_ONCE)
             .pool_timer(TokioTimer::new())
+            // What an answer's reader does not take stays in the environment.
+            .http1_max_buf_size(LARGEST_PIECE)
             .build(connector);
-        Self { client, running: Arc::new(Cache::new(ENVIRONMENTS)) }
+        Self { client, running: Arc::new(Cache::new(ENVIRONMENTS)), refused: Arc::default() }
     }
 
     /// Sends a request, and answers as soon as the environment begins to.
     pub(super) async fn send(
         &self,
-        id: Id,
+        (id, subject_id): (Id, Id),
         door: &Door,
         outgoing: Outgoing,
     ) -> Result<Response<Body>, Failure> {
-        let permit = self.permit(id)?;
+        let running = self.run(id, subject_id)?;
         let uri =
             Uri::builder().scheme("http").authority(door.address.to_string()).path_and_query(outgoing.target);
         let uri = uri
             .build()
             .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The path cannot be passed on."))?;
-        let was_too_large = Arc::new(AtomicBool::new(false));
+        let (ended, watch) = (Arc::new(Ended::default()), outgoing.watch);
         // A body that is known to be empty is sent as none, so that the connection can be used again.
         let body = if outgoing.body.is_end_stream() {
             body::nothing()
         } else {
-            bounded(outgoing.body, Arc::clone(&was_too_large))
+            bounded(outgoing.body, watch.clone(), Arc::clone(&ended))
         };
         let mut request = Request::new(body);
         *request.method_mut() = outgoing.method;
@@ -88,7 +107,11 @@ impl Upstream {
         *request.headers_mut() = outgoing.headers;
         let response = match tokio::time::timeout(HEAD, self.client.request(request)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(_)) if was_too_large.load(Ordering::Relaxed) => {
+            Ok(Err(_)) if ended.has_lost_rights.load(Ordering::Relaxed) => {
+                let message = "Your rights have changed while the body arrived: send the request again.";
+                return Err(Refusal::Forbidden(message.into()).into());
+            }
+            Ok(Err(_)) if ended.was_too_large.load(Ordering::Relaxed) => {
                 let message = format!("The body is too large: at most {BODY_LIMIT} bytes are passed on.");
                 return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message));
             }
@@ -106,43 +129,71 @@ impl Upstream {
         let (mut parts, incoming) = response.into_parts();
         parts.extensions.clear();
         parts.extensions.insert(PassedOn);
-        let body = if incoming.is_end_stream() { whole("") } else { held(incoming, permit) };
+        let body = if incoming.is_end_stream() { whole("") } else { held(incoming, running, watch) };
         Ok(Response::from_parts(parts, body))
     }
 
-    fn permit(&self, id: Id) -> Result<OwnedSemaphorePermit, Failure> {
-        let new = || Ok::<_, Failure>(Arc::new(Semaphore::new(AT_ONCE)));
-        let permits = self.running.get_or_insert_with(&id, new)?;
-        permits.try_acquire_owned().map_err(|_| {
-            let message =
-                format!("{AT_ONCE} requests to this environment are running: try again in a second.");
+    fn run(&self, id: Id, subject_id: Id) -> Result<Running, Failure> {
+        let new = || Ok::<_, Failure>(Arc::new(Shares::new(AT_ONCE)));
+        let shares = self.running.get_or_insert_with(&id, new)?;
+        shares.take(&[subject_id]).ok_or_else(|| {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            let message = "As many of your requests to this environment are running as are left for others: read their \
+                           answers, or try again in a second.";
             Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, 1)
         })
     }
+
+    /// How many requests there was no room for.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
 }
 
-/// A request's body that breaks off when it is too large or stands still.
-fn bounded(body: Unread, was_too_large: Arc<AtomicBool>) -> Unread {
-    let frames = stream::try_unfold((body, 0u64), move |(mut body, read)| {
-        let was_too_large = Arc::clone(&was_too_large);
+/// A request's body that breaks off when it is too large, stands still or comes from somebody who has lost rights.
+fn bounded(body: Unread, watch: Watch, ended: Arc<Ended>) -> Unread {
+    let frames = stream::try_unfold((body, watch, 0u64), move |(mut body, mut watch, read)| {
+        let ended = Arc::clone(&ended);
         async move {
-            let Some(bytes) = next(&mut body).await? else { return Ok(None) };
+            let Some(next) = watched(&mut body, &mut watch).await else {
+                ended.has_lost_rights.store(true, Ordering::Relaxed);
+                return Err(lost_rights());
+            };
+            let Some(bytes) = next? else { return Ok(None) };
             let read = read + bytes.len() as u64;
             if read > BODY_LIMIT {
-                was_too_large.store(true, Ordering::Relaxed);
+                ended.was_too_large.store(true, Ordering::Relaxed);
                 return Err(Broken::new("the body is too large"));
             }
-            Ok(Some((Frame::data(bytes), (body, read))))
+            Ok(Some((Frame::data(bytes), (body, watch, read))))
         }
     });
     StreamBody::new(frames).boxed_unsync()
 }
 
 /// An answer's body, which counts as running until it ends.
-fn held(body: Incoming, permit: OwnedSemaphorePermit) -> Body {
-    body::stream(stream::try_unfold((body, permit), |(mut body, permit)| async move {
-        Ok(next(&mut body).await?.map(|bytes| (bytes, (body, permit))))
+fn held(body: Incoming, running: Running, watch: Watch) -> Body {
+    body::stream(stream::try_unfold((body, watch, running), |(mut body, mut watch, running)| async move {
+        let next = watched(&mut body, &mut watch).await.ok_or_else(lost_rights)?;
+        Ok(next?.map(|bytes| (bytes, (body, watch, running))))
     }))
+}
+
+/// The next piece of a body; `None` once its caller is no longer what it was.
+async fn watched<B>(body: &mut B, watch: &mut Watch) -> Option<Result<Option<Bytes>, Broken>>
+where
+    B: hyper::body::Body<Data = Bytes> + Unpin,
+    B::Error: std::fmt::Display,
+{
+    tokio::select! {
+        biased;
+        () = watch.ended() => None,
+        next = next(body) => Some(next),
+    }
+}
+
+fn lost_rights() -> Broken {
+    Broken::new("the caller's rights have changed")
 }
 
 /// The next piece of a body; trailers are not passed on.

@@ -1,7 +1,6 @@
 //! The operator's numbers, and who may read them.
 
 use std::net::IpAddr;
-use std::sync::atomic::Ordering;
 
 use http::Response;
 use http::request::Parts;
@@ -31,7 +30,8 @@ impl Server {
         let meters = shared.routes.iter().map(|route| (route.spec.id, &route.meter));
         let others = [(podium_api::uploads::ID, &shared.uploads), (front_door::OPERATION, &shared.passages)];
         let meters = meters.chain(others);
-        let requests = metrics::render(meters, shared.open_connections.load(Ordering::Relaxed));
+        let requests =
+            metrics::render(meters, &shared.connections) + &metrics::front_door(shared.front_door.refused());
         let others = async {
             let shown = shared.app.deployments_shown(&audience).await?;
             let vitals = if shown.is_empty() { Vec::new() } else { shared.front_door.vitals().await };

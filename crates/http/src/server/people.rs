@@ -24,7 +24,7 @@ impl Server {
         }
         let shared = &self.0;
         match page {
-            Page::OpenApi => pages::json(shared.openapi.clone()),
+            Page::OpenApi => shared.assets.openapi.answer(&parts.headers).await,
             Page::Keys => pages::json(shared.app.keys.load().jwks().to_string()),
             Page::Alive => pages::json(r#"{"status":"ok"}"#),
             Page::Ready => match shared.app.ready().await {
@@ -32,9 +32,10 @@ impl Server {
                 Err(error) => Failure::from(error).into_response(request_id),
             },
             Page::Metrics => self.numbers(parts, (address, peer), request_id).await,
-            Page::Docs => pages::docs(),
-            Page::DocsScript => pages::docs_script(),
-            Page::AcceptInvite => pages::accept_invite(),
+            Page::Docs => shared.assets.docs().answer(&parts.headers).await,
+            Page::DocsScript => shared.assets.docs_script().answer(&parts.headers).await,
+            Page::AuthTypes => shared.assets.auth_types().answer(&parts.headers).await,
+            Page::AcceptInvite => shared.assets.accept_invite().answer(&parts.headers).await,
             Page::Home => pages::redirect("/docs"),
         }
     }

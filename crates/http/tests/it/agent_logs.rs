@@ -43,6 +43,15 @@ fn a_full_disk_takes_no_lines_of_agents() {
 }
 
 on_both_engines! {
+    async fn an_agent_that_is_revoked_while_its_lines_arrive_adds_none(app) {
+        let here = remote(&app, app.workspace("Analytics").await).await;
+        let agent = agent(&app, here).await;
+        let call = app.call("POST", &logs(&app, here)).by(&agent).json(&batch(1, &["late"]));
+        let revoke = async { assert_eq!(app.delete(&app.owner, &format!("{}/{}", all(&app, here), agent.id)).await.code(), 204) };
+        assert!(call.send_late(revoke).await.refused(401).contains("revoked"));
+        assert_eq!(shown(&app, here).await, [] as [&str; 0]);
+    }
+
     async fn an_agent_adds_lines_to_its_own_deployment(app) {
         let workspace = app.workspace("Analytics").await;
         let (here, there) = (remote(&app, workspace).await, remote(&app, workspace).await);

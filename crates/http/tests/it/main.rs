@@ -18,6 +18,7 @@ mod options;
 mod organizations;
 mod pages;
 mod replicas;
+mod revocation;
 mod roles;
 mod secrecy;
 mod serving;

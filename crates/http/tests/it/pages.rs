@@ -90,6 +90,37 @@ fn the_document_is_served_as_it_is_written() {
 }
 
 #[test]
+fn what_never_changes_is_compressed_and_has_a_tag_of_each_form() {
+    block_on(async {
+        let app = TestApp::start(Engine::Sqlite).await;
+        for path in ["/openapi.json", "/docs", "/docs/reference.js", "/accept-invite"] {
+            let plain = app.call("GET", path).send().await;
+            let mut tags = vec![plain.header("etag").to_owned()];
+            assert_eq!((plain.code(), plain.header("vary")), (200, "accept-encoding"), "{path}");
+            for coding in ["gzip", "zstd"] {
+                let ask = || app.call("GET", path).header("accept-encoding", coding);
+                let answer = ask().send().await;
+                assert_eq!((answer.code(), answer.header("content-encoding")), (200, coding), "{path}");
+                assert_eq!(answer.header("vary"), "accept-encoding", "{path}");
+                assert_eq!(answer.header("content-type"), plain.header("content-type"), "{path}");
+                assert!(answer.bytes.len() < plain.bytes.len(), "{path}");
+                let tag = answer.header("etag").to_owned();
+                let again = ask().header("if-none-match", &format!("\"other\", {tag}")).send().await;
+                assert_eq!((again.code(), again.bytes.len(), again.header("etag")), (304, 0, tag.as_str()));
+                assert_eq!(again.header("vary"), "accept-encoding", "{path}");
+                let other_form = ask().header("if-none-match", &tags[0]).send().await;
+                assert_eq!(other_form.code(), 200, "other bytes are known by other tags");
+                tags.push(tag);
+            }
+            assert!(tags.iter().all(|tag| tag.starts_with('"')), "they are strong: {tags:?}");
+            tags.sort();
+            tags.dedup();
+            assert_eq!(tags.len(), 3, "{tags:?}");
+        }
+    });
+}
+
+#[test]
 fn the_reference_refers_to_nothing_outside_the_server() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;
@@ -184,6 +215,7 @@ fn the_head_of_every_answer_can_be_asked_for() {
             "/openapi.json".into(),
             "/docs".into(),
             "/docs/reference.js".into(),
+            "/docs/connection-auth-types.json".into(),
             "/.well-known/jwks.json".into(),
             "/healthz".into(),
             "/readyz".into(),

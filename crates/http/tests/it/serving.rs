@@ -1,5 +1,7 @@
 //! Connections: slow ones are cut off, too many wait, and a stop does not wait forever.
 
+mod limits;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -14,14 +16,14 @@ use tokio::task::JoinHandle;
 const LONG: Duration = Duration::from_secs(60);
 
 /// A server on a real socket, with the ways to stop it.
-struct Served {
-    app: TestApp,
-    address: SocketAddr,
+pub(crate) struct Served {
+    pub(crate) app: TestApp,
+    pub(crate) address: SocketAddr,
     stop: oneshot::Sender<()>,
     ended: JoinHandle<Result<Serving, String>>,
 }
 
-async fn serve(change: impl FnOnce(&mut Settings)) -> Served {
+pub(crate) async fn serve(change: impl FnOnce(&mut Settings)) -> Served {
     let app = TestApp::start_with(Engine::Sqlite, |_, settings| change(settings)).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -33,7 +35,7 @@ async fn serve(change: impl FnOnce(&mut Settings)) -> Served {
 }
 
 /// Sends some bytes, and reads until the server closes or has said enough.
-async fn say(mut stream: TcpStream, bytes: Vec<u8>, enough: &'static str) -> (TcpStream, String) {
+pub(crate) async fn say(mut stream: TcpStream, bytes: Vec<u8>, enough: &'static str) -> (TcpStream, String) {
     let talk = move || {
         stream.set_read_timeout(Some(LONG)).unwrap();
         stream.write_all(&bytes).unwrap();
@@ -48,8 +50,18 @@ async fn say(mut stream: TcpStream, bytes: Vec<u8>, enough: &'static str) -> (Tc
     tokio::task::spawn_blocking(talk).await.unwrap()
 }
 
-fn connect(served: &Served) -> TcpStream {
+pub(crate) fn connect(served: &Served) -> TcpStream {
     TcpStream::connect(served.address).unwrap()
+}
+
+/// A request that runs once it is told to go on, and ends with `{"name":"Data"}`.
+pub(crate) fn half_a_request(served: &Served) -> Vec<u8> {
+    let (path, token) = (served.app.path("/workspaces"), &served.app.owner.token);
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: podium\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+         Content-Length: 15\r\nExpect: 100-continue\r\n\r\n"
+    )
+    .into_bytes()
 }
 
 #[test]
@@ -80,19 +92,17 @@ fn a_body_that_does_not_come_is_not_waited_for() {
 }
 
 #[test]
-fn more_connections_than_allowed_wait_for_their_turn() {
+fn more_connections_than_allowed_wait_while_none_is_idle() {
     block_on(async {
         let served = serve(|settings| settings.connections = 1).await;
+        let (running, said) = say(connect(&served), half_a_request(&served), "\r\n\r\n").await;
+        assert!(said.starts_with("HTTP/1.1 100"), "{said}");
         let ask = b"GET /healthz HTTP/1.1\r\nHost: podium\r\n\r\n".to_vec();
-        let (first, said) = say(connect(&served), ask.clone(), "\"ok\"}").await;
-        assert!(said.starts_with("HTTP/1.1 200"));
         let second = tokio::spawn(say(connect(&served), ask, "\"ok\"}"));
-        // The first one is still served; the second has no answer until the first goes.
-        let again = b"GET /readyz HTTP/1.1\r\nHost: podium\r\n\r\n".to_vec();
-        let (first, said) = say(first, again, "\"ready\"}").await;
-        assert!(said.starts_with("HTTP/1.1 200"));
+        // A request runs on the first one, so the second has no answer until that has ended.
         assert!(!second.is_finished());
-        drop(first);
+        let (_first, said) = say(running, b"{\"name\":\"Data\"}".to_vec(), "}").await;
+        assert!(said.starts_with("HTTP/1.1 200"), "{said}");
         assert!(second.await.unwrap().1.starts_with("HTTP/1.1 200"));
     });
 }
@@ -102,13 +112,7 @@ fn a_stop_waits_for_running_requests_and_not_for_ever() {
     block_on(async {
         for (drain, expected) in [(LONG, Serving::Drained), (Duration::from_millis(50), Serving::CutOff)] {
             let served = serve(|settings| settings.drain = drain).await;
-            let head = format!(
-                "POST {} HTTP/1.1\r\nHost: podium\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
-                 Content-Length: 15\r\nExpect: 100-continue\r\n\r\n",
-                served.app.path("/workspaces"),
-                served.app.owner.token
-            );
-            let (running, said) = say(connect(&served), head.into_bytes(), "\r\n\r\n").await;
+            let (running, said) = say(connect(&served), half_a_request(&served), "\r\n\r\n").await;
             assert!(said.starts_with("HTTP/1.1 100"), "{said}");
             served.stop.send(()).unwrap();
             if expected == Serving::Drained {

@@ -35,7 +35,7 @@ fn archive(version: &str) -> Vec<u8> {
 
 fn place(directory: &Path) -> Place {
     let place = Place { root: directory.to_owned() };
-    place.make(&super::super::isolation::Isolation::None).unwrap();
+    place.make(&super::super::isolation::Isolation::NONE).unwrap();
     place
 }
 
@@ -93,6 +93,69 @@ async fn bundles_are_at_their_mount_paths_until_they_are_gone() {
     fs::create_dir_all(place.home().join("transform/shop")).unwrap();
     let why = bring_bundles(&shelf, id(), &place, &[bundle("b1")]).await.unwrap_err();
     assert_eq!(why, "the bundle at transform/shop cannot be mounted: something else is there already");
+}
+
+/// What bundles there are in the home: their places, and the versions at them.
+fn mounted(home: &Path) -> Vec<(String, String)> {
+    fn look(home: &Path, folder: &Path, found: &mut Vec<(String, String)>) {
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_symlink() {
+                let text = fs::read_to_string(entry.join("sub/hello.py")).unwrap();
+                let version = text.split('\'').nth(1).unwrap().to_owned();
+                found.push((entry.strip_prefix(home).unwrap().display().to_string(), version));
+            } else {
+                look(home, &entry, found);
+                assert_ne!(fs::read_dir(&entry).unwrap().count(), 0, "{} is left behind", entry.display());
+            }
+        }
+    }
+    let mut found = Vec::new();
+    look(home, home, &mut found);
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn bundles_at_the_reference_home_are_below_the_home_here() {
+    let (directory, shelf) = (tempfile::tempdir().unwrap(), Shelf::default());
+    let place = place(directory.path());
+    let bundle = |(path, version): &(&str, &str)| Bundle {
+        mount_path: (*path).into(),
+        bundle_type: "plain".into(),
+        version: (*version).into(),
+        deploy_id: id(),
+    };
+    // Each step from what the one before left: other spellings, and what lies where folders were and inside what was.
+    let steps: [(&[(&str, &str)], &[(&str, &str)]); 6] = [
+        (
+            &[("/usr/local/airflow/a/b", "b1"), ("/usr/local/airflow/dags", "b2")],
+            &[("a/b", "b1"), ("dags", "b2")],
+        ),
+        (&[("a/b", "b3"), ("dags", "b2")], &[("a/b", "b3"), ("dags", "b2")]),
+        (&[("/usr/local/airflow/a", "b1"), ("dags/dbt", "b2")], &[("a", "b1"), ("dags/dbt", "b2")]),
+        (&[("/usr/local/airflow/a/b", "b1")], &[("a/b", "b1")]),
+        (&[("a/b", "b1"), ("a/c", "b2")], &[("a/b", "b1"), ("a/c", "b2")]),
+        (&[], &[]),
+    ];
+    for (wanted, expected) in steps {
+        let bundles: Vec<Bundle> = wanted.iter().map(bundle).collect();
+        bring_bundles(&shelf, id(), &place, &bundles).await.unwrap();
+        let expected: Vec<_> =
+            expected.iter().map(|(at, what)| ((*at).to_owned(), (*what).to_owned())).collect();
+        assert_eq!(mounted(&place.home()), expected, "{wanted:?}");
+    }
+    // What the rules would not let through does not get out of the home either.
+    let outside = directory.path().join("outside");
+    for path in
+        [outside.to_str().unwrap(), "../outside", "a/../../outside", "/usr/local/airflow/../outside", ""]
+    {
+        let why = bring_bundles(&shelf, id(), &place, &[bundle(&(path, "b1"))]).await.unwrap_err();
+        assert!(why.ends_with("it does not lie in the environment's home"), "{why}");
+        assert!(fs::symlink_metadata(&outside).is_err(), "{path}");
+    }
+    let both = [bundle(&("a", "b1")), bundle(&("a/b", "b2"))];
+    let why = bring_bundles(&shelf, id(), &place, &both).await.unwrap_err();
+    assert_eq!(why, "the bundle at a/b cannot be mounted: it lies inside another bundle");
 }
 
 #[test]

@@ -1,17 +1,19 @@
 //! Everything that must be there before processes start: the runtime, directories, code, the database, ports.
 
-use std::net::{Ipv4Addr, TcpListener};
-
 use podium_api::enums::SchedulerSize;
 use podium_domain::options::{self, Version};
 
 use super::Keeper;
 use crate::Environment;
+use crate::local::broker::OwnBroker;
 use crate::local::cgroups::Bounds;
 use crate::local::code;
 use crate::local::components::programs;
 use crate::local::database::{At, Database, Kind, migration, run_within};
+use crate::local::isolation::Reach;
 use crate::local::metadata::Metadata;
+use crate::local::options::Broker;
+use crate::local::ports;
 use crate::local::program::Program;
 use crate::local::room::Roomy;
 use crate::local::runtimes::Runtime;
@@ -44,7 +46,7 @@ impl Keeper {
         self.stand_on_ground().await.map_err(|why| ("runtime", why))?;
         let runtime = self.runtime(&environment.runtime_version).await?;
         self.place.make(&self.isolation).map_err(|error| ("directories", error.to_string()))?;
-        self.ports().map_err(|error| ("ports", error.to_string()))?;
+        self.open_socket().await.map_err(|error| ("ports", error.to_string()))?;
         let archives = &Roomy {
             archives: &*self.plane.services.archives,
             directory: &self.place.code(),
@@ -67,14 +69,14 @@ impl Keeper {
         if self.state.migrated_for.is_none() {
             database.make(&runtime, &self.isolation).await.map_err(|why| ("database", why))?;
         }
-        let password = self.plane.key(self.id, "broker");
+        let own_broker = OwnBroker::of(&self.place, self.isolation.user(), self.plane.key(self.id, "broker"));
+        let own_broker = own_broker.map_err(|error| ("broker", error.to_string()))?;
         let tasks = Tasks::new(
             environment,
             runtime.version.major(),
             matches!(database.at, At::File),
             &self.plane.options.broker,
-            self.state.broker_port,
-            &password,
+            &own_broker,
         );
         let known = Known {
             environment,
@@ -87,7 +89,7 @@ impl Keeper {
             web_port: self.state.web_port,
             keys: self.keys(),
         };
-        let programs = programs(&known, self.state.broker_port, &password);
+        let programs = programs(&known, &own_broker);
         let variables = settings::platform(&known);
         Ok(Prepared {
             programs,
@@ -114,9 +116,16 @@ impl Keeper {
     pub(super) async fn stand_on_ground(&mut self) -> Result<(), String> {
         let ground = self.plane.ground().await?;
         let mut read = self.place.read();
-        read.extend([self.plane.layout.runtimes(), self.plane.layout.support(), ground.python_home.clone()]);
-        self.isolation =
-            ground.mode.of_environment(self.state.slot, self.place.own(), read, self.place.temporary());
+        read.extend(ground.read.iter().cloned());
+        // Where sockets of servers are is nobody's to hide.
+        read.extend(self.plane.databases.sockets(&self.state));
+        let mut write = self.place.own();
+        if matches!(self.plane.options.broker, Broker::Own(_)) {
+            let user = ground.apart.user_of(self.state.slot);
+            write.extend(OwnBroker::directory(&self.place, user).map_err(|error| error.to_string())?);
+        }
+        let reach = Reach { write, read, temporary: self.place.temporary() };
+        self.isolation = ground.apart.of_environment(self.state.slot, &reach);
         Ok(())
     }
 
@@ -202,20 +211,20 @@ impl Keeper {
         Ok(())
     }
 
-    /// Opens the web server's socket, and finds a port for the broker, or another one where somebody else took it while
-    /// it did not run.
-    fn ports(&mut self) -> std::io::Result<()> {
-        if self.socket.is_none() && self.web_server().is_none() {
-            let socket = Socket::open(self.state.web_port)?;
-            self.state.web_port = socket.port()?;
-            self.socket = Some(socket);
+    /// Opens the web server's socket. One that is a web server's own ends with it: its port could be somebody else's by
+    /// then, and what is sent there with it.
+    async fn open_socket(&mut self) -> std::io::Result<()> {
+        if self.socket.is_some() {
+            return Ok(());
         }
-        if !self.kept.contains_key("broker") {
-            let listen = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
-            let known = self.state.broker_port;
-            let listener = if known == 0 { listen(0) } else { listen(known).or_else(|_| listen(0)) };
-            self.state.broker_port = listener?.local_addr()?.port();
-        }
+        self.stop_web_servers().await;
+        // Others may have been told of the port.
+        let is_known = !self.kept.is_empty() || ports::are_for_us(self.state.web_port);
+        let known = if is_known { self.state.web_port } else { 0 };
+        let avoided = self.plane.options.task_ports.as_ref();
+        let socket = Socket::open(ports::candidates(known, self.state.slot, avoided))?;
+        self.state.web_port = socket.port()?;
+        self.socket = Some(socket);
         Ok(())
     }
 }

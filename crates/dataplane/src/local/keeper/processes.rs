@@ -42,7 +42,7 @@ impl Keeper {
                 match Socket::of(&process, self.state.web_port) {
                     Ok(socket) => self.socket = Some(socket),
                     Err(error) => {
-                        tracing::warn!(id = %self.id, %error, "the socket of a web server stays its own until it ends");
+                        tracing::warn!(id = %self.id, %error, "a web server is started again, because its socket cannot be taken back");
                     }
                 }
             }
@@ -56,7 +56,7 @@ impl Keeper {
             };
             self.kept.insert(name, kept);
         }
-        self.answered = self.web_server().is_some();
+        self.answered = self.web_server().is_some() && self.socket.is_some();
         self.warmed = self.web_server();
         self.show_door();
     }
@@ -78,7 +78,8 @@ impl Keeper {
 
     /// Shows where the web server listens, if somebody serves there.
     pub(super) fn show_door(&mut self) {
-        self.answered &= self.web_server().is_some();
+        // Only a socket that is held here is certainly nobody else's.
+        self.answered &= self.web_server().is_some() && self.socket.is_some();
         let port = self.answered.then_some(self.state.web_port);
         self.view.change(|shown| shown.web_port = port);
     }
@@ -103,7 +104,8 @@ impl Keeper {
         if let Err(error) = self.plane.cgroups.join(self.id, process.identity.pid) {
             tracing::warn!(id = %self.id, component = program.name, %error, "a process is not within its bounds");
         }
-        let fingerprint = program.fingerprint(&self.plane.key(self.id, "fingerprint"));
+        let fingerprint =
+            program.fingerprint(&self.plane.key(self.id, "fingerprint"), self.isolation.bounds());
         let started = Started {
             identity: process.identity.clone(),
             fingerprint: fingerprint.clone(),
@@ -142,6 +144,14 @@ impl Keeper {
         let strays = self.strays();
         self.stop(names, grace).await;
         strays.end().await;
+    }
+
+    /// Ends whoever serves.
+    pub(super) async fn stop_web_servers(&mut self) {
+        let names: Vec<String> = self.kept.keys().filter(|name| is_web(name)).cloned().collect();
+        if !names.is_empty() {
+            self.stop(names, self.pace().short_grace).await;
+        }
     }
 
     /// Ends processes side by side: first those that run tasks, then those that tasks need, and those that feed others

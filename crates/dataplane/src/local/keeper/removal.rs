@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::Keeper;
+use crate::local::broker::OwnBroker;
 use crate::local::layout::Place;
 use crate::local::strays::{LOOK_AGAIN, VANISHING};
 use crate::local::trees::{Left, clear, remove};
@@ -27,6 +28,7 @@ impl Keeper {
             return self.still_there(why).await;
         }
         self.forget_bounds().await;
+        OwnBroker::forget(&self.place, self.isolation.user());
         if let Err(why) = self.remove_files().await {
             return self.still_there(format!("its files cannot be removed: {why}")).await;
         }

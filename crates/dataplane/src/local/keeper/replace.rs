@@ -78,8 +78,10 @@ impl Keeper {
 
     fn outdated(&self, programs: &[Program]) -> Vec<String> {
         let key = self.plane.key(self.id, "fingerprint");
-        let wanted: BTreeMap<&str, String> =
-            programs.iter().map(|program| (program.name.as_str(), program.fingerprint(&key))).collect();
+        let wanted: BTreeMap<&str, String> = programs
+            .iter()
+            .map(|program| (program.name.as_str(), program.fingerprint(&key, self.isolation.bounds())))
+            .collect();
         let kept = self.kept.iter();
         kept.filter(|(name, kept)| wanted.get(name.as_str()) != Some(&kept.fingerprint))
             .map(|(name, _)| name.clone())

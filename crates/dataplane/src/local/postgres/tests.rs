@@ -52,7 +52,7 @@ async fn eventually(what: impl Fn() -> bool) {
 
 /// Stops the server and clears its socket away.
 async fn end(cluster: &Cluster) {
-    let socket = socket::directory(&cluster.directory, cluster.user).unwrap();
+    let socket = cluster.socket_directory().unwrap();
     cluster.stop_unless(|| false).await;
     assert!(cluster.running().is_none());
     fs::remove_dir_all(socket).unwrap();
@@ -100,7 +100,7 @@ async fn a_server_that_ends_is_started_again_and_so_is_one_without_its_socket() 
         .await;
     cluster.ensure().await.unwrap();
     let before = pid(&cluster);
-    let socket = socket::directory(&cluster.directory, cluster.user).unwrap();
+    let socket = cluster.socket_directory().unwrap();
     fs::remove_dir_all(&socket).unwrap();
     eventually(|| cluster.running().is_some_and(|now| now.identity.pid != before) && has_socket(&socket))
         .await;

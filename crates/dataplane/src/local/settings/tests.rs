@@ -5,6 +5,7 @@ use podium_domain::deployments::Spec;
 use super::super::components::programs;
 use super::super::options::Broker;
 use super::super::program::Program;
+use super::super::tasks::tests::own_broker;
 use super::*;
 use crate::{Identity, Objects};
 
@@ -41,7 +42,7 @@ fn told(environment: &Environment, version: &str) -> Vec<Program> {
 fn told_by(environment: &Environment, version: &str, broker: &Broker) -> Vec<Program> {
     let version = version.parse().unwrap();
     let runtime = Runtime::at(version, "/plane/runtimes/x".into());
-    let tasks = Tasks::new(environment, version.major(), false, broker, 0, &hidden(""));
+    let tasks = Tasks::new(environment, version.major(), false, broker, &own_broker());
     let known = Known {
         environment,
         place: &Place { root: "/plane/environments/e".into() },
@@ -53,7 +54,7 @@ fn told_by(environment: &Environment, version: &str, broker: &Broker) -> Vec<Pro
         web_port: 4001,
         keys: EnvironmentKeys::new(|purpose| hidden(&format!("key-{purpose}"))),
     };
-    programs(&known, 4003, &hidden("broker"))
+    programs(&known, &own_broker())
 }
 
 fn program<'a>(programs: &'a [Program], name: &str) -> &'a Variables {
@@ -317,4 +318,15 @@ fn keys_differ_by_purpose_and_are_long_enough() {
     assert_eq!(BASE64_URL_SAFE.decode(keys.fernet.reveal()).unwrap().len(), 32);
     assert!(keys.door.reveal().len() >= 64 && keys.session.reveal().len() >= 64);
     assert_ne!(keys.door, keys.session);
+}
+
+#[test]
+fn no_key_of_one_environment_is_of_any_use_at_another() {
+    let keys = |id: u32| {
+        let keys =
+            EnvironmentKeys::new(|purpose| hidden(&format!("{purpose} of {id}, which is long enough")));
+        [keys.fernet, keys.door, keys.session].map(|key| key.reveal().to_owned())
+    };
+    let all: BTreeSet<String> = keys(1).into_iter().chain(keys(2)).collect();
+    assert_eq!(all.len(), 6, "{all:?}");
 }

@@ -40,7 +40,7 @@ impl Bed {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let place = Place { root: directory.path().join("environment") };
-        place.make(&Isolation::None).unwrap();
+        place.make(&Isolation::NONE).unwrap();
         Self { _directory: directory, place, taken: Arc::default() }
     }
 

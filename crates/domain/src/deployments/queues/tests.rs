@@ -123,15 +123,19 @@ fn a_worker_has_a_disk() {
 }
 
 #[test]
-fn default_comes_first_and_the_others_by_name() {
+fn queues_are_in_the_order_of_their_names() {
     let queues = standard(&[plain("zoo"), plain("big"), plain("default"), plain("aaa")]).unwrap();
     let names: Vec<&str> = queues.iter().map(|queue| queue.name.as_str()).collect();
-    assert_eq!(names, ["default", "aaa", "big", "zoo"]);
+    assert_eq!(names, ["aaa", "big", "default", "zoo"]);
 }
 
 /// A deployment with the queues `default`, `a` and `b`.
 fn three() -> crate::deployments::Spec {
     stored(Standard, json!({ "workerQueues": [plain("default"), plain("a"), plain("b")] }))
+}
+
+fn id_of(name: &str, stored: &crate::deployments::Spec) -> Id {
+    stored.worker_queues.iter().find(|queue| queue.name == name).unwrap().id
 }
 
 fn after(stored: &crate::deployments::Spec, queues: &[Value]) -> crate::Result<Vec<(String, Id)>> {
@@ -147,38 +151,38 @@ fn new_ids(queues: &[(String, Id)], stored: &crate::deployments::Spec) -> Vec<St
 #[test]
 fn a_known_id_else_a_known_name_is_changed_the_others_are_made_and_the_missing_are_deleted() {
     let stored = three();
-    let [default, a, b] = [0, 1, 2].map(|index| stored.worker_queues[index].id);
+    let [default, a, b] = ["default", "a", "b"].map(|name| id_of(name, &stored));
     let with_id = |name: &str, id: Id| queue(Standard, name, json!({ "id": id }));
 
     let kept = after(&stored, &[plain("b"), plain("default")]).unwrap();
-    assert_eq!(kept, [("default".into(), default), ("b".into(), b)], "by name; `a` is deleted");
+    assert_eq!(kept, [("b".into(), b), ("default".into(), default)], "by name; `a` is deleted");
 
     let renamed = after(&stored, &[plain("default"), with_id("c", a), plain("b")]).unwrap();
-    assert_eq!(renamed, [("default".into(), default), ("b".into(), b), ("c".into(), a)], "by id");
+    assert_eq!(renamed, [("b".into(), b), ("c".into(), a), ("default".into(), default)], "by id");
 
     let swapped = after(&stored, &[plain("default"), with_id("b", a), with_id("a", b)]).unwrap();
-    assert_eq!(swapped, [("default".into(), default), ("a".into(), b), ("b".into(), a)], "ids come first");
+    assert_eq!(swapped, [("a".into(), b), ("b".into(), a), ("default".into(), default)], "ids come first");
 
     let unknown = after(&stored, &[plain("default"), with_id("a", nowhere()), with_id("new", nowhere())]);
     let unknown = unknown.unwrap();
-    assert_eq!(unknown[1], ("a".into(), a), "an unknown id counts for nothing, the name does");
+    assert_eq!(unknown[0], ("a".into(), a), "an unknown id counts for nothing, the name does");
     assert_eq!(new_ids(&unknown, &stored), ["new"]);
     assert_ne!(unknown[2].1, nowhere(), "callers choose no ids");
 
     let taken_over = after(&stored, &[plain("default"), with_id("b", a), plain("c")]).unwrap();
-    assert_eq!(taken_over[1], ("b".into(), a));
+    assert_eq!(taken_over[0], ("b".into(), a));
     assert_eq!(new_ids(&taken_over, &stored), ["c"]);
 }
 
 #[test]
 fn a_queue_whose_old_name_is_given_to_a_new_one_stays_itself() {
     let stored = three();
-    let a = stored.worker_queues[1].id;
+    let a = id_of("a", &stored);
     for order in [[0, 1], [1, 0]] {
         let both = [queue(Standard, "c", json!({ "id": a })), plain("a")];
         let queues = [plain("default"), both[order[0]].clone(), both[order[1]].clone()];
         let made = after(&stored, &queues).unwrap();
-        assert_eq!(made[2], ("c".into(), a), "{order:?}");
+        assert_eq!(made[1], ("c".into(), a), "{order:?}");
         assert_eq!(new_ids(&made, &stored), ["a"], "{order:?}");
     }
 }
@@ -186,7 +190,7 @@ fn a_queue_whose_old_name_is_given_to_a_new_one_stays_itself() {
 #[test]
 fn one_queue_is_changed_once() {
     let stored = three();
-    let a = stored.worker_queues[1].id;
+    let a = id_of("a", &stored);
     let twice = [
         plain("default"),
         queue(Standard, "x", json!({ "id": a })),
@@ -198,7 +202,7 @@ fn one_queue_is_changed_once() {
 #[test]
 fn the_default_is_never_renamed_or_removed() {
     let stored = three();
-    let default = stored.worker_queues[0].id;
+    let default = id_of("default", &stored);
     assert_eq!(wrong(after(&stored, &[plain("a")])), ["workerQueues: default"]);
     assert_eq!(wrong(after(&stored, &[])), ["workerQueues: minItems"]);
     let renamed = queue(Standard, "main", json!({ "id": default }));
@@ -207,7 +211,7 @@ fn the_default_is_never_renamed_or_removed() {
         ["workerQueues: default", "workerQueues[0].name: fixed"]
     );
     assert_eq!(wrong(after(&stored, &[renamed, plain("default")])), ["workerQueues[0].name: fixed"]);
-    let a = stored.worker_queues[1].id;
+    let a = id_of("a", &stored);
     let usurped = [queue(Standard, "default", json!({ "id": a }))];
     assert_eq!(wrong(after(&stored, &usurped)), ["workerQueues[0].name: fixed"], "nor is another put there");
 }

@@ -93,14 +93,14 @@ fn refusals_say_what_would_be_right() {
     let told = |changes: Value| created(Standard, changes).unwrap_err().message();
     assert_eq!(
         told(json!({ "defaultTaskPodCpu": "1", "defaultTaskPodMemory": "1Gi" })),
-        "`defaultTaskPodMemory` must be numerically twice `defaultTaskPodCpu`, that is 2Gi"
+        "defaultTaskPodMemory must be numerically twice `defaultTaskPodCpu`, that is 2Gi"
     );
     assert_eq!(
         told(json!({ "defaultTaskPodMemory": "65Gi" })),
-        "`defaultTaskPodMemory` must be 0.5Gi to 64Gi, in steps of 0.002Gi"
+        "defaultTaskPodMemory must be 0.5Gi to 64Gi, in steps of 0.002Gi"
     );
     assert_eq!(
         told(json!({ "defaultTaskPodCpu": "12" })),
-        "`defaultTaskPodCpu` must not be more than the quota, which is 10"
+        "defaultTaskPodCpu must not be more than the quota, which is 10"
     );
 }

@@ -4,7 +4,7 @@ use podium_api::enums::{Executor, SchedulerSize};
 use serde_json::{Value, json};
 
 use super::super::cast::*;
-use super::super::spec::{Release, Spec};
+use super::super::spec::{Release, RemoteExecution, Spec};
 use super::*;
 use crate::cast::w1;
 
@@ -210,19 +210,23 @@ fn only_development_mode_hibernates() {
 }
 
 #[test]
-fn what_an_update_leaves_out_of_hibernation_stays() {
+fn an_update_replaces_all_of_the_scaling_or_nothing() {
     let mut scaling = nightly();
     scaling["hibernationSpec"]["override"] = json!({ "isHibernating": true });
     let spec = stored(Standard, json!({ "isDevelopmentMode": true, "scalingSpec": scaling }));
-    let after = |hibernation: Value| {
-        let changes = json!({ "scalingSpec": { "hibernationSpec": hibernation } });
+    let after = |scaling: Value| {
+        let changes = json!({ "scalingSpec": scaling });
         let hibernation = updated(&spec, changes).unwrap().spec.hibernation;
         (hibernation.schedules.len(), hibernation.override_.map(|it| it.is_hibernating))
     };
-    assert_eq!(after(json!({})), (1, Some(true)));
-    assert_eq!(after(json!({ "schedules": [] })), (0, Some(true)));
-    assert_eq!(after(json!({ "override": { "isHibernating": false } })), (1, Some(false)));
-    assert_eq!(after(json!({ "override": {} })), (1, None));
+    let of = |hibernation: Value| after(json!({ "hibernationSpec": hibernation }));
+    assert_eq!(after(Value::Null), (1, Some(true)), "left out");
+    assert_eq!(after(json!({})), (0, None));
+    assert_eq!(of(json!({})), (0, None));
+    assert_eq!(of(json!({ "schedules": [] })), (0, None));
+    assert_eq!(of(json!({ "override": { "isHibernating": false } })), (0, Some(false)));
+    assert_eq!(of(json!({ "override": {} })), (0, None));
+    assert_eq!(after(nightly()), (1, None));
 }
 
 #[test]
@@ -318,6 +322,12 @@ fn pods_are_put_on_a_node_pool_on_hybrid_only() {
     let other = updated(&kubernetes, on(other_pool())).unwrap().spec;
     assert_eq!(other.task_pod_node_pool_id, Some(other_pool()));
     assert_eq!(updated(&other, json!({})).unwrap().spec.task_pod_node_pool_id, Some(other_pool()));
+    for sent in [json!({ "executor": "CELERY" }), with(on(other_pool()), json!({ "executor": "CELERY" }))] {
+        let celery = updated(&other, sent).unwrap().spec;
+        assert_eq!(celery.task_pod_node_pool_id, None, "it goes when the executor changes");
+        let back = updated(&celery, json!({ "executor": "KUBERNETES" })).unwrap().spec;
+        assert_eq!(back.task_pod_node_pool_id, Some(pool()));
+    }
 }
 
 #[test]
@@ -451,6 +461,7 @@ fn every_wrong_field_is_told_at_once() {
             "schedulerSize: contradiction",
             "scalingSpec.hibernationSpec.schedules[0].hibernateAtCron: format",
             "scalingSpec.hibernationSpec.override.overrideUntil: past",
+            "remoteExecution: excluded",
             "workerQueues: excluded",
             "defaultTaskPodCpu: format",
             "defaultTaskPodMemory: format",
@@ -459,7 +470,6 @@ fn every_wrong_field_is_told_at_once() {
             "environmentVariables[0].key: format",
             "environmentVariables[0].value: required",
             "contactEmails[0]: format",
-            "remoteExecution: excluded",
             "drWorkloadIdentity: excluded",
         ]
     );

@@ -86,7 +86,7 @@ on_both_engines! {
         let field = app.post(&app.owner, &all, with(new("AWS", "x"), json!({ "vpcSubnetRange": "172.20.0.1/20" })));
         assert_eq!(
             field.await.refused(400),
-            "`vpcSubnetRange` must have no bits set beyond its prefix; write 172.20.0.0/20"
+            "vpcSubnetRange must have no bits set beyond its prefix; write 172.20.0.0/20"
         );
     }
 

@@ -6,6 +6,7 @@ mod calls;
 mod contract;
 mod pagination;
 mod properties;
+mod revocation;
 mod safe_writes;
 mod schema;
 mod visibility;

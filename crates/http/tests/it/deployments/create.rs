@@ -125,7 +125,7 @@ on_both_engines! {
             made["environmentVariables"],
             json!([{ "key": "MODE", "value": "fast", "isSecret": false, "updatedAt": "2027-01-15T08:00:00.000Z" }])
         );
-        let big = &made["workerQueues"][1];
+        let big = &made["workerQueues"][0];
         assert_eq!(*big, json!({
             "id": big["id"], "name": "big", "isDefault": false, "platformMachine": "A40", "minWorkerCount": 1,
             "maxWorkerCount": 3, "workerConcurrency": 120, "podCpu": "8", "podMemory": "16Gi",
@@ -198,7 +198,7 @@ on_both_engines! {
         let unknown = create(&app, workspace, json!({ "platformRuntimeVersion": "1.0" })).await;
         assert_eq!(
             unknown.refused(400),
-            "`platformRuntimeVersion` is not a runtime that there is; the newest stable one is 3.3.2"
+            "platformRuntimeVersion is not a runtime that there is; the newest stable one is 3.3.2"
         );
     }
 

@@ -52,7 +52,7 @@ on_both_engines! {
     async fn schedules_are_kept_changed_and_cleared(app) {
         let workspace = app.workspace("Analytics").await;
         let id = made(&app, workspace, json!({ "isDevelopmentMode": true })).await;
-        assert_eq!(read(&app, id).await["scalingSpec"], json!({ "hibernationSpec": { "schedules": [] } }));
+        assert_eq!(read(&app, id).await.get("scalingSpec"), None, "it has neither schedules nor an override");
         assert_eq!(status(&read(&app, id).await), json!({ "isHibernating": false, "reason": "It has no schedule." }));
         let nightly = schedule("0 20 * * *", "0 6 * * *");
         let set = |schedules: Value| json!({ "scalingSpec": { "hibernationSpec": { "schedules": schedules } } });
@@ -63,7 +63,35 @@ on_both_engines! {
         disabled["isEnabled"] = false.into();
         let after = change(&app, id, set(json!([disabled]))).await.ok();
         assert_eq!(status(&after), json!({ "isHibernating": false, "reason": "It has no schedule." }));
-        assert_eq!(change(&app, id, set(json!([]))).await.ok()["scalingSpec"]["hibernationSpec"]["schedules"], json!([]));
+        assert_eq!(change(&app, id, set(json!([]))).await.ok().get("scalingSpec"), None);
+    }
+
+    async fn an_update_replaces_all_of_the_scaling(app) {
+        let workspace = app.workspace("Analytics").await;
+        let nightly = schedule("0 20 * * *", "0 6 * * *");
+        let asleep = json!({ "isHibernating": true });
+        let shown = json!({ "isActive": true, "isHibernating": true });
+        let both = json!({ "hibernationSpec": { "schedules": [nightly], "override": asleep } });
+        let id = made(&app, workspace, json!({ "isDevelopmentMode": true, "scalingSpec": both })).await;
+        for (sent, expected) in [
+            (json!({}), json!({ "hibernationSpec": { "schedules": [nightly], "override": shown } })),
+            (json!({ "scalingSpec": null }), json!({ "hibernationSpec": { "schedules": [nightly], "override": shown } })),
+            (json!({ "scalingSpec": {} }), Value::Null),
+            (json!({ "scalingSpec": { "hibernationSpec": null } }), Value::Null),
+            (json!({ "scalingSpec": { "hibernationSpec": {} } }), Value::Null),
+            (json!({ "scalingSpec": { "hibernationSpec": { "schedules": [], "override": null } } }), Value::Null),
+            (json!({ "scalingSpec": { "hibernationSpec": { "schedules": [nightly] } } }),
+                json!({ "hibernationSpec": { "schedules": [nightly] } })),
+            (json!({ "scalingSpec": { "hibernationSpec": { "override": asleep } } }),
+                json!({ "hibernationSpec": { "schedules": [], "override": shown } })),
+        ] {
+            change(&app, id, json!({ "scalingSpec": both })).await.ok();
+            let after = change(&app, id, sent.clone()).await.ok();
+            assert_eq!(after.get("scalingSpec").cloned().unwrap_or_default(), expected, "{sent}");
+            let in_force = expected["hibernationSpec"]["override"] == shown;
+            assert_eq!(status(&after)["isHibernating"], in_force, "{sent}");
+            assert_eq!(read(&app, id).await["scalingSpec"], after["scalingSpec"]);
+        }
     }
 
     async fn there_are_at_most_10_schedules_of_two_valid_and_different_expressions(app) {
@@ -145,7 +173,7 @@ on_both_engines! {
         let set = |it: Value| json!({ "scalingSpec": { "hibernationSpec": { "override": it } } });
         let after = change(&app, id, set(json!({ "isHibernating": true, "overrideUntil": "2027-01-16T00:00:00Z" }))).await.ok();
         assert_eq!(status(&after)["isHibernating"], true);
-        let kept = change(&app, id, json!({ "scalingSpec": { "hibernationSpec": {} } })).await.ok();
+        let kept = change(&app, id, json!({})).await.ok();
         assert_eq!(status(&kept)["isHibernating"], true);
         let past = set(json!({ "isHibernating": true, "overrideUntil": "2027-01-15T08:00:00Z" }));
         assert_eq!(change(&app, id, past).await.wrong_fields(), ["scalingSpec.hibernationSpec.override.overrideUntil: past"]);

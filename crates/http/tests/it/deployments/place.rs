@@ -148,7 +148,7 @@ on_both_engines! {
         let id = app.new_cluster("East", json!({})).await;
         let answer = create(&app, workspace, json!({ "clusterId": id })).await;
         assert_eq!(answer.wrong_fields(), ["clusterId: notReady"]);
-        assert_eq!(answer.refused(400), "`clusterId` the cluster is CREATING: wait until it is CREATED");
+        assert_eq!(answer.refused(400), "clusterId names a cluster that is CREATING: wait until it is CREATED");
         app.settle_cluster(id, ClusterStatus::CreateFailed).await;
         let answer = create(&app, workspace, json!({ "clusterId": id })).await;
         assert_eq!(answer.wrong_fields(), ["clusterId: notReady"]);

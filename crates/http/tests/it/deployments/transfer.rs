@@ -58,10 +58,39 @@ on_both_engines! {
         }
         let id = made(&app, here, json!({})).await;
         let admin = user(&app, "admin", vec![role(on(id, here), "DEPLOYMENT_ADMIN"), operator(there)]).await;
-        assert_eq!(change_by(&app, &admin, id, json!({ "workspaceId": there })).await.code(), 200);
+        let refused = change_by(&app, &admin, id, json!({ "workspaceId": there })).await;
+        assert!(refused.refused(403).contains("`workspace.deployments.create` in both workspaces"));
         let id = made(&app, here, json!({})).await;
         let unknown = change(&app, id, json!({ "workspaceId": app.world.id() })).await;
         assert_eq!(unknown.refused(404), "There is no such workspace, or you may not see it.");
+    }
+
+    async fn nobody_takes_a_deployment_over_by_moving_it(app) {
+        let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
+        let owner = |workspace| role(On::Workspace(workspace), "WORKSPACE_OWNER");
+        let operator = |workspace| role(On::Workspace(workspace), "WORKSPACE_OPERATOR");
+        app.custom_role("Tuner", "DEPLOYMENT", &["deployment.get", "deployment.update"]).await;
+        let id = made(&app, here, json!({})).await;
+        let tuner = user(&app, "tuner", vec![operator(there)]).await;
+        let roles = json!({ "deploymentRoles": [{ "deploymentId": id, "role": "Tuner" }] });
+        app.post(&app.owner, &app.path(&format!("/users/{}/roles", tuner.id)), roles).await.ok();
+        change_by(&app, &tuner, id, json!({})).await.ok();
+        change_by(&app, &tuner, id, json!({ "workspaceId": there })).await.refused(403);
+        for (name, held, status) in [
+            ("would own it", vec![operator(here), owner(there)], 403),
+            ("owns it already", vec![owner(here), owner(there)], 200),
+            ("gives something up", vec![owner(there), operator(here)], 200),
+        ] {
+            // The third moves it back: from where it owns to where it operates.
+            let (from, to) = if name == "gives something up" { (there, here) } else { (here, there) };
+            let id = made(&app, from, json!({})).await;
+            let mover = user(&app, name, held).await;
+            let answer = change_by(&app, &mover, id, json!({ "workspaceId": to })).await;
+            assert_eq!(answer.code(), status, "{name}: {}", answer.text());
+        }
+        let unseen = user(&app, "operator of one", vec![operator(here)]).await;
+        let same = async |to: Id| change_by(&app, &unseen, id, json!({ "workspaceId": to })).await.refused(404);
+        assert_eq!(same(there).await, same(app.world.id()).await, "there is no telling whether it exists");
     }
 
     async fn rights_are_judged_before_versions(app) {
@@ -116,7 +145,7 @@ on_both_engines! {
         assert_eq!(codes().await, [404, 404, 404, 200]);
         for actor in [&admin, &viewer] {
             let roles = app.get(&app.owner, &app.path(&format!("/users/{}", actor.id))).await.ok();
-            assert_eq!((&roles["deploymentRoles"], &roles["dagRoles"]), (&json!([]), &json!([])));
+            assert_eq!((roles.get("deploymentRoles"), roles.get("dagRoles")), (None, None));
             assert_eq!(app.get(actor, &app.path(&format!("/workspaces/{here}"))).await.code(), 404);
         }
     }

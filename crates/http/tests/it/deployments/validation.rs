@@ -77,6 +77,9 @@ on_both_engines! {
             (body, [].as_slice())
         }));
         table.push((json!({ "scalingSpec": {}, "remoteExecution": { "enabled": false } }), &[]));
+        let off = json!({ "enabled": false, "allowedIpAddressRanges": [], "taskLogBucket": "", "taskLogUrlPattern": null });
+        table.push((json!({ "remoteExecution": off }), &[]));
+        table.push((json!({ "remoteExecution": { "enabled": false, "taskLogBucket": "x" } }), &["remoteExecution: excluded"]));
         holds(&app, "HYBRID", table).await;
         let (workspace, (cluster, pools)) = (app.workspace("Mine").await, hybrid(&app).await);
         let queues = |changes: Value| json!({ "clusterId": cluster, "workerQueues": [queue("default", changes)] });
@@ -113,8 +116,7 @@ on_both_engines! {
         let made = create(&app, workspace, body).await.ok();
         assert_eq!(made["effectiveDRWorkloadIdentity"], "arn:x");
         assert_eq!(made["effectiveWorkloadIdentity"], "arn:y");
-        assert_eq!(made["remoteExecution"],
-            json!({ "enabled": false, "allowedIpAddressRanges": [], "remoteApiUrl": "" }));
+        assert_eq!(made.get("remoteExecution"), None, "it is shown where it is enabled");
     }
 
     async fn remote_execution_is_shown_and_keeps_what_is_left_out(app) {
@@ -128,12 +130,53 @@ on_both_engines! {
         assert_eq!(shown["remoteExecution"], with(remote, json!({ "remoteApiUrl": url })));
         let kept = change(&app, id, json!({ "remoteExecution": { "enabled": true } })).await.ok();
         assert_eq!(kept["remoteExecution"], shown["remoteExecution"]);
+        for (field, value) in [
+            ("taskLogUrlPattern", "javascript:alert(1)"), ("taskLogUrlPattern", "https://logs.test/\r\nx"),
+            ("taskLogUrlPattern", "//logs.test/x"), ("taskLogBucket", "one\ntwo"), ("taskLogBucket", "a\u{200b}b"),
+        ] {
+            let mut wrong = json!({ "enabled": true });
+            wrong[field] = json!(value);
+            let refused = change(&app, id, json!({ "remoteExecution": wrong })).await;
+            assert_eq!(refused.wrong_fields(), [format!("remoteExecution.{field}: format")], "{value:?}");
+        }
         let cleared = json!({ "enabled": true, "allowedIpAddressRanges": [], "taskLogBucket": "", "taskLogUrlPattern": "" });
         let cleared = change(&app, id, json!({ "remoteExecution": cleared })).await.ok();
         assert_eq!(cleared["remoteExecution"],
             json!({ "enabled": true, "allowedIpAddressRanges": [], "remoteApiUrl": url }));
         let refused = change(&app, id, json!({ "executor": "CELERY" })).await;
         assert_eq!(refused.wrong_fields(), ["executor: contradiction"]);
+    }
+
+    async fn with_remote_execution_no_defaults_appear(app) {
+        const SIZES: [&str; 5] =
+            ["workerQueues", "defaultTaskPodCpu", "defaultTaskPodMemory", "resourceQuotaCpu", "resourceQuotaMemory"];
+        let workspace = app.workspace("Analytics").await;
+        let remote = json!({ "executor": "PLATFORM", "remoteExecution": { "enabled": true } });
+        let place = with(json!({ "clusterId": dedicated(&app, json!({})).await }), remote.clone());
+        let shown = |one: &Value| SIZES.map(|field| one.get(field).cloned().unwrap_or_default());
+        let none = SIZES.map(|_| Value::Null);
+        let blank = json!({ "workerQueues": [], "defaultTaskPodCpu": "", "resourceQuotaMemory": null });
+        for sent in [json!({}), blank.clone()] {
+            let id = made(&app, workspace, with(place.clone(), sent.clone())).await;
+            assert_eq!(shown(&read(&app, id).await), none, "{sent}");
+            assert_eq!(shown(&change(&app, id, with(remote.clone(), sent)).await.ok()), none);
+        }
+        // What is said is had, and shown.
+        let said = json!({ "defaultTaskPodCpu": "1", "resourceQuotaCpu": "4", "workerQueues": [queue("default", json!({}))] });
+        let id = made(&app, workspace, with(place.clone(), said)).await;
+        let own = read(&app, id).await;
+        assert_eq!((&own["defaultTaskPodMemory"], &own["resourceQuotaMemory"]), (&json!("2Gi"), &json!("8Gi")));
+        assert_eq!(own["workerQueues"][0]["name"], "default");
+        assert_eq!(shown(&change(&app, id, json!({})).await.ok()), shown(&own), "what is left out stays");
+        // Switching it on leaves behind what there was; switching it off brings the defaults.
+        let cluster = place["clusterId"].clone();
+        let id = made(&app, workspace, json!({ "clusterId": cluster, "executor": "PLATFORM" })).await;
+        let before = shown(&read(&app, id).await);
+        assert_eq!(before[1..], [json!("0.25"), json!("0.5Gi"), json!("10"), json!("20Gi")]);
+        assert_eq!(shown(&change(&app, id, remote).await.ok()), none);
+        let off = change(&app, id, json!({ "remoteExecution": { "enabled": false } })).await.ok();
+        assert_eq!(off.get("remoteExecution"), None);
+        assert_eq!((&shown(&off)[1..], &off["workerQueues"][0]["name"]), (&before[1..], &json!("default")));
     }
 
     async fn schedulers_of_hybrid_are_sized_in_units(app) {
@@ -190,13 +233,22 @@ on_both_engines! {
         let (cluster, [first, second]) = hybrid(&app).await;
         let place = json!({ "clusterId": cluster, "executor": "KUBERNETES" });
         let usual = create(&app, workspace, place.clone()).await.ok();
-        assert_eq!((&usual["taskPodNodePoolId"], &usual["workerQueues"]), (&first, &json!([])));
+        assert_eq!((&usual["taskPodNodePoolId"], usual.get("workerQueues")), (&first, None));
         let id = made(&app, workspace, with(place.clone(), json!({ "taskPodNodePoolId": second }))).await;
         assert_eq!(read(&app, id).await["taskPodNodePoolId"], second);
         let unknown = with(place, json!({ "taskPodNodePoolId": app.world.id() }));
         assert_eq!(create(&app, workspace, unknown).await.wrong_fields(), ["taskPodNodePoolId: notFound"]);
         let kept = change(&app, id, json!({ "taskPodNodePoolId": "" })).await.ok();
         assert_eq!(kept["taskPodNodePoolId"], second);
+        // It goes with the executor, also where a client sends it along.
+        for sent in [json!({}), json!({ "taskPodNodePoolId": second })] {
+            change(&app, id, json!({ "executor": "KUBERNETES", "taskPodNodePoolId": second })).await.ok();
+            let celery = change(&app, id, with(json!({ "executor": "CELERY" }), sent)).await.ok();
+            assert_eq!(celery.get("taskPodNodePoolId"), None);
+            assert_eq!(read(&app, id).await.get("taskPodNodePoolId"), None);
+        }
+        let back = change(&app, id, json!({ "executor": "KUBERNETES" })).await.ok();
+        assert_eq!(back["taskPodNodePoolId"], first, "the cluster's default");
     }
 
     async fn an_update_names_what_its_type_requires(app) {
@@ -215,7 +267,7 @@ on_both_engines! {
             assert_eq!(app.post(&app.owner, &at, body).await.ok()["type"], "STANDARD", "{kind}: it keeps its type");
         }
         let other = change(&app, id, json!({ "type": "DEDICATED" })).await;
-        assert_eq!(other.refused(400), "`type` must be STANDARD: the type of a deployment does not change");
+        assert_eq!(other.refused(400), "type must be STANDARD: the type of a deployment does not change");
     }
 
     async fn an_update_without_a_type_is_judged_as_the_type_that_there_is(app) {
@@ -312,7 +364,10 @@ on_both_engines! {
             "environmentVariables[0].key: reserved",
             "contactEmails[0]: format",
         ]);
-        assert_eq!(answer.refused(400), "8 fields are wrong; `fieldErrors` names each of them.");
+        let message = answer.refused(400);
+        assert!(message.starts_with("region must be a region of AWS: "), "{message}");
+        assert!(message.contains("; name must not be blank; platformRuntimeVersion is not a runtime"), "{message}");
+        assert!(message.ends_with("; 5 more fields are wrong"), "{message}");
     }
 
     async fn pods_have_twice_as_much_memory_as_cpu_and_fit_the_quota(app) {
@@ -331,7 +386,7 @@ on_both_engines! {
         let workspace = app.workspace("Analytics").await;
         let plain = made(&app, workspace, json!({})).await;
         let refused = change(&app, plain, json!({ "isDevelopmentMode": true })).await;
-        assert_eq!(refused.refused(400), "`isDevelopmentMode` development mode can be switched on at creation only");
+        assert_eq!(refused.refused(400), "isDevelopmentMode can be switched on at creation only");
         for (fields, wrong) in [
             (json!({ "isHighAvailability": true }), "isHighAvailability: contradiction"),
             (json!({ "schedulerSize": "MEDIUM" }), "schedulerSize: contradiction"),

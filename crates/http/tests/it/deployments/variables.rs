@@ -109,19 +109,42 @@ on_both_engines! {
         assert_ne!(spec(&app, id).await["environmentVariables"], kept);
     }
 
+    async fn a_variable_that_is_sent_again_keeps_the_time_of_its_change(app) {
+        let workspace = app.workspace("Analytics").await;
+        let list = |variables: &[Value]| json!({ "environmentVariables": variables });
+        let both = [plain("MODE", json!("fast")), secret("TOKEN", json!(FIRST))];
+        let id = made(&app, workspace, list(&both)).await;
+        let kept = spec(&app, id).await["environmentVariables"].clone();
+        app.advance(Duration::from_secs(7));
+        let same = change(&app, id, list(&both)).await.ok();
+        assert_eq!(shown(&same).iter().map(|variable| variable.3.as_str()).collect::<Vec<_>>(), ["00", "00"]);
+        assert_eq!(spec(&app, id).await["environmentVariables"], kept, "nothing of it is written anew");
+        // Another value, of the same length or not, and another kind are changes.
+        for other in [SECOND, "short", "planted-secret-onE"] {
+            app.advance(Duration::from_secs(1));
+            let now = app.world.now().to_string()[17..19].to_owned();
+            let after = change(&app, id, list(&[both[0].clone(), secret("TOKEN", json!(other))])).await.ok();
+            assert_eq!((&shown(&after)[0].3, &shown(&after)[1].3), (&"00".to_owned(), &now), "{other}");
+        }
+        app.advance(Duration::from_secs(1));
+        let now = app.world.now().to_string()[17..19].to_owned();
+        let hidden = change(&app, id, list(&[secret("MODE", json!("fast"))])).await.ok();
+        assert_eq!(shown(&hidden), [("MODE".into(), Value::Null, true, now)]);
+    }
+
     async fn a_new_secret_needs_a_value_and_a_secret_becomes_plain_only_with_one(app) {
         let workspace = app.workspace("Analytics").await;
         let list = |variable: Value| json!({ "environmentVariables": [variable] });
         for value in [Value::Null, json!("")] {
             let answer = create(&app, workspace, list(secret("TOKEN", value))).await;
-            assert_eq!(answer.refused(400), "`environmentVariables[0].value` is required for a new secret");
+            assert_eq!(answer.refused(400), "environmentVariables[0].value is required for a new secret");
         }
         let id = made(&app, workspace, list(secret("TOKEN", json!(FIRST)))).await;
         for value in [Value::Null, json!("")] {
             let answer = change(&app, id, list(plain("TOKEN", value))).await;
             assert_eq!(
                 answer.refused(400),
-                "`environmentVariables[0].value` is required: a secret becomes plain only with a new value"
+                "environmentVariables[0].value is required: a secret becomes plain only with a new value"
             );
         }
         let after = change(&app, id, list(plain("TOKEN", json!("open")))).await.ok();

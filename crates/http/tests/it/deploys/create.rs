@@ -7,7 +7,7 @@ use podium_domain::deployments::Bundle;
 use podium_testkit::{Engine, TestApp, block_on, on_both_engines};
 use serde_json::{Value, json};
 
-use super::{Place, id};
+use super::{Place, id, url};
 
 on_both_engines! {
     async fn a_deploy_is_created_with_an_image_tag_and_an_upload_url(app) {
@@ -102,14 +102,6 @@ on_both_engines! {
             (json!({ "type": "EVERYTHING" }), vec!["type: enum"]),
             (json!({ "type": "DAG_ONLY", "description": "x".repeat(501) }), vec!["description: maxLength"]),
             (json!({ "type": "BUNDLE" }), vec!["bundleType: required", "bundleMountPath: required"]),
-            (
-                json!({ "type": "BUNDLE", "bundleType": "dbt", "bundleMountPath": "/dbt" }),
-                vec!["bundleMountPath: format"],
-            ),
-            (
-                json!({ "type": "BUNDLE", "bundleType": "dbt", "bundleMountPath": "a/../b" }),
-                vec!["bundleMountPath: format"],
-            ),
             (json!({ "type": "DAG_ONLY", "bundleType": "dbt" }), vec!["bundleType: notAllowed"]),
             (git(json!({})), vec!["git.provider: required", "git.commitSha: required"]),
             (git(json!({ "provider": "HOSTED", "commitSha": "" })), vec![
@@ -149,6 +141,52 @@ on_both_engines! {
             "platformRuntimeVersion": "",
         });
         place.create_as(&app.owner, empty).await.ok();
+    }
+
+    async fn a_bundle_is_mounted_below_the_home(app) {
+        let place = Place::new(&app).await;
+        let bundle = |path: &str| json!({ "type": "BUNDLE", "bundleType": "dbt", "bundleMountPath": path });
+        for path in ["dbt", "include/dbt", "/usr/local/airflow/dbt", "/usr/local/airflow/dags/dbt", "/usr/local/airflow/..."] {
+            let made = place.create_as(&app.owner, bundle(path)).await.ok();
+            assert_eq!(made["bundleMountPath"], path);
+            assert_eq!(place.get(&made).await["bundleMountPath"], path, "it reads back as it was sent");
+        }
+        for path in [
+            "/dbt", "/", "//usr/local/airflow/dbt", "/usr/local/airflow", "/usr/local/airflow/", "/usr/local/airflow//dbt",
+            "/usr/local/airflow/../dbt", "/usr/local/airflow/dbt/", "/usr/local/airflow/./dbt", "/usr/local/airflow2/dbt",
+            "/usr/local/airflow/a/../../../etc", "/USR/local/airflow/dbt", "/etc/passwd", "a/../b", "..", "./a", "a//b", "a/",
+            "usr/local/airflow/..", "/usr/local/airflow/dbt\\x", "/usr/local/airflow/ dbt",
+        ] {
+            let answer = place.create_as(&app.owner, bundle(path)).await;
+            assert_eq!(answer.wrong_fields(), ["bundleMountPath: format"], "{path}");
+        }
+    }
+
+    async fn two_spellings_of_a_mount_path_are_one_place(app) {
+        let place = Place::new(&app).await;
+        let deploy = async |path: &str| {
+            let body = json!({ "type": "BUNDLE", "bundleType": "dbt", "bundleMountPath": path });
+            let made = place.create_as(&app.owner, body).await.ok();
+            let version = place.upload(url(&made)).await;
+            place.finalize(&made, json!({ "bundleTarballVersion": version })).await.ok()
+        };
+        let paths = |deploy: &Value| -> Vec<String> {
+            let bundles = deploy["bundles"].as_array().unwrap().iter();
+            bundles.map(|bundle| bundle["mountPath"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(paths(&deploy("dbt").await), ["dbt"]);
+        assert_eq!(paths(&deploy("/usr/local/airflow/dbt").await), ["/usr/local/airflow/dbt"], "in its place");
+        assert_eq!(paths(&deploy("/usr/local/airflow/a").await), ["/usr/local/airflow/a", "/usr/local/airflow/dbt"]);
+        for inside in ["dbt/models", "/usr/local/airflow/dbt/models", "a/b"] {
+            let body = json!({ "type": "BUNDLE", "bundleType": "dbt", "bundleMountPath": inside });
+            let answer = place.create_as(&app.owner, body).await;
+            assert_eq!(answer.wrong_fields(), ["bundleMountPath: collides"], "{inside}");
+        }
+        // Removing takes either spelling, too.
+        let body = json!({ "type": "BUNDLE", "bundleType": "dbt", "bundleMountPath": "dbt" });
+        let removal = place.create_as(&app.owner, body).await.ok();
+        let removed = place.finalize(&removal, json!({ "bundleTarballVersion": "" })).await.ok();
+        assert_eq!(paths(&removed), ["/usr/local/airflow/a"]);
     }
 
     async fn a_bundle_does_not_lie_inside_another(app) {

@@ -10,6 +10,7 @@ use futures_util::{StreamExt as _, stream};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Body, Frame};
+use podium_api::enums::OrganizationRole;
 use podium_app::secrets::sha256_hex;
 use podium_store::deploys;
 use podium_testkit::{Answer, Engine, TestApp, archive, block_on, gzip, on_both_engines, tar};
@@ -284,7 +285,7 @@ fn an_upload_that_stands_still_is_ended() {
             let deploy = place.create("DAG_ONLY").await;
             let half = archive(&[("a", &noise(900_000))])[..600_000].to_vec();
             let message = stall(app, url(&deploy), half).await.refused(408);
-            assert_eq!(message, "The body did not arrive within 0 s.");
+            assert_eq!(message, "The body came too slowly: less than 65536 bytes in 0 s.");
         },
         |_, settings| settings.upload_idle_timeout = Duration::from_millis(50),
     );
@@ -314,6 +315,35 @@ fn only_so_many_uploads_are_received_at_once() {
             let first: Answer = std::pin::pin!(uploads).next().await.unwrap();
             first.refused(429);
             assert_eq!(first.header("retry-after"), "1");
+        },
+        |_, _| {},
+    );
+}
+
+#[test]
+fn slow_senders_of_one_user_leave_room_for_others() {
+    on_each_engine(
+        &async |app: &TestApp, place: &Place<'_>| {
+            let colleague = app.member_as("colleague", OrganizationRole::Owner).await;
+            let mut deploys = Vec::new();
+            for _ in 0..5 {
+                deploys.push(place.create("DAG_ONLY").await);
+            }
+            let senders = deploys.iter().flat_map(|deploy| [url(deploy); 14]);
+            let mut slow: FuturesUnordered<_> = senders.map(|url| stall(app, url, Vec::new())).collect();
+            let first: Answer = slow.next().await.unwrap();
+            first.refused(429);
+            // The others still hold on.
+            let deploy = place.create_as(&colleague, json!({ "type": "DAG_ONLY" })).await.ok();
+            let mut sent = std::pin::pin!(put(app, url(&deploy), b"no archive".to_vec()));
+            let sent = loop {
+                tokio::select! {
+                    sent = &mut sent => break sent,
+                    Some(other) = slow.next() => drop(other.refused(429)),
+                }
+            };
+            assert!(sent.refused(400).contains("refused"), "it is received, and looked at");
+            assert!(slow.len() >= 24, "{} of them are received", slow.len());
         },
         |_, _| {},
     );

@@ -42,6 +42,30 @@ on_both_engines! {
         }
     }
 
+    async fn every_type_of_connection_has_an_auth_type(app) {
+        let workspace = app.workspace("Data").await;
+        let unknown = json!({ "connection": { "type": "http", "authTypeId": "none-such" } });
+        let message = create(&app, &app.owner, of("CONNECTION", workspace, unknown)).await.refused(400);
+        let listed_at = "/docs/connection-auth-types.json";
+        assert_eq!(message, format!("connection.authTypeId must be one of the auth types that are listed at {listed_at}"));
+        let page = app.call("GET", listed_at).send().await.ok();
+        let listed = page["connectionAuthTypes"].as_array().unwrap();
+        assert!(listed.len() > 150, "{}", listed.len());
+        // What the packages of the default runtimes register, and one whose provider names members of `extra`.
+        for kind in ["fs", "ftp", "http", "imap", "package_index", "postgres", "smtp", "sqlite", "google_cloud_platform"] {
+            let entry = listed.iter().find(|entry| entry["id"] == kind).unwrap_or_else(|| panic!("{kind}"));
+            let named = json!({ "project": "p1", "keyfile_dict": "k3y", "unheard_of": "s3cret" });
+            let at = made(&app, of("CONNECTION", workspace, json!({
+                "objectKey": kind, "connection": { "type": kind, "authTypeId": kind, "extra": named, "password": "p4ss" },
+            }))).await;
+            let shown = read(&app, &at).await["connection"].clone();
+            assert_eq!(shown["connectionAuthType"], *entry, "{kind}");
+            let plain = if kind == "google_cloud_platform" { "p1" } else { "" };
+            assert_eq!(shown["extra"], json!({ "project": plain, "keyfile_dict": "", "unheard_of": "" }), "{kind}");
+            assert_eq!(shown["password"], "");
+        }
+    }
+
     async fn an_update_keeps_what_is_absent(app) {
         let workspace = app.workspace("Data").await;
         let at = made(&app, of("CONNECTION", workspace, json!({

@@ -105,13 +105,40 @@ on_both_engines! {
         }
     }
 
-    async fn a_deployment_that_is_not_named_or_not_seen_is_not_resolved(app) {
+    async fn without_a_deployment_objects_are_listed_as_they_are(app) {
+        let workspace = app.workspace("Data").await;
+        let one = app.deployment(workspace).await;
+        let linked = with(variable("A", workspace, "workspace"), overriding(one, "link"));
+        for request in [linked, variable("B", workspace, "linked to nobody"), variable_of(one, "C", "own")] {
+            made(&app, request).await;
+        }
+        made(&app, variable("D", app.workspace("Other").await, "elsewhere")).await;
+        let member = |on: On| vec![role(On::Organization, "ORGANIZATION_MEMBER"), role(on, "WORKSPACE_AUTHOR")];
+        let author = app.user_with("author", member(On::Workspace(workspace))).await;
+        for by in [&app.owner, &author] {
+            let page = async |query: &str| app.get(by, &app.path(&format!("{ALL}?sorts=objectKey:asc{query}"))).await.ok();
+            for of in [format!("&workspaceId={workspace}"), format!("&workspaceId={workspace}&deploymentId=")] {
+                let listed = page(&format!("{of}&resolveLinked=true")).await;
+                assert_eq!(listed, page(&of).await, "{of}");
+                assert_eq!(listed["totalCount"], 2);
+                let first = &listed["environmentObjects"][0];
+                assert!(first["id"].is_string(), "they have their ids");
+                assert_eq!(first["environmentVariable"]["value"], "workspace", "and values of their own");
+                assert_eq!(first["links"][0]["scopeEntityId"], json!(one));
+            }
+            assert_eq!(page("&resolveLinked=true").await, page("").await, "and so are those of all workspaces");
+        }
+        let stranger = app.member("plain").await;
+        let nothing = keys(&app, &stranger, &format!("resolveLinked=true&workspaceId={workspace}")).await;
+        assert_eq!(nothing, Vec::<String>::new());
+    }
+
+    async fn a_deployment_that_is_not_seen_is_not_resolved(app) {
         let workspace = app.workspace("Data").await;
         let one = app.deployment(workspace).await;
         let list = async |by: &podium_testkit::Actor, query: &str| {
             app.get(by, &app.path(&format!("{ALL}?resolveLinked=true{query}"))).await
         };
-        assert_eq!(list(&app.owner, "").await.wrong_fields(), ["deploymentId: required"]);
         list(&app.owner, &format!("&deploymentId={}", app.world.id())).await.refused(404);
         list(&app.owner, "&deploymentId=nonsense").await.refused(404);
         list(&app.member("plain").await, &format!("&deploymentId={one}")).await.refused(404);

@@ -39,10 +39,14 @@ on_both_engines! {
             assert_eq!((&claims["sub"], &claims["role"]), (&json!(name), &json!(role)));
             assert_eq!(claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(), 60);
         }
-        let token = app.token("CI", "WORKSPACE", behind.workspace, "WORKSPACE_AUTHOR").await;
-        let told = app.get(&token, &behind.at("/api/v2/dags")).await.ok();
-        let claims = claims(told["headers"]["authorization"].as_str().unwrap());
-        assert_eq!((&claims["sub"], &claims["role"]), (&json!("CI"), &json!("OP")));
+        // Whatever a token is named, it is nobody else.
+        for name in ["CI", "owner@localhost", "ada@podium.test"] {
+            let token = app.token(name, "WORKSPACE", behind.workspace, "WORKSPACE_AUTHOR").await;
+            let told = app.get(&token, &behind.at("/api/v2/dags")).await.ok();
+            let claims = claims(told["headers"]["authorization"].as_str().unwrap());
+            let shown = format!("token:{}:{name}", token.id);
+            assert_eq!((&claims["sub"], &claims["role"]), (&json!(shown), &json!("OP")));
+        }
     }
 
     async fn a_caller_is_made_known_to_airflow_2_by_a_signed_header(app) {

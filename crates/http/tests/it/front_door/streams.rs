@@ -3,9 +3,11 @@
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
+use podium_api::enums::OrganizationRole;
 use podium_app::front_door::Environments;
+use podium_domain::On;
 use podium_http::Body;
-use podium_testkit::{Engine, TestApp, block_on};
+use podium_testkit::{Actor, Engine, TestApp, block_on, role};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -13,7 +15,11 @@ use tokio::net::{TcpListener, TcpStream};
 use super::{Behind, port_and_target};
 
 async fn ask(app: &TestApp, path: &str) -> http::Response<Body> {
-    let request = Request::get(path).header("authorization", format!("Bearer {}", app.owner.token));
+    ask_as(app, &app.owner, path).await
+}
+
+async fn ask_as(app: &TestApp, actor: &Actor, path: &str) -> http::Response<Body> {
+    let request = Request::get(path).header("authorization", format!("Bearer {}", actor.token));
     app.server.call(request.body(Full::<Bytes>::default()).unwrap(), ([127, 0, 0, 1], 1).into()).await
 }
 
@@ -38,20 +44,28 @@ fn so_many_requests_of_one_environment_run_at_once() {
         let (behind, other) = (Behind::new(&app).await, Behind::new(&app).await);
         behind.environment.stream();
         let mut running = Vec::new();
-        for _ in 0..64 {
+        for _ in 0..32 {
             let answer = ask(&app, &behind.at("/api/v2/dags")).await;
             assert_eq!(answer.status(), 200);
             running.push(answer);
         }
         let more = app.get(&app.owner, &behind.at("/api/v2/dags")).await;
-        assert!(more.refused(503).contains("64 requests"));
+        assert!(more.refused(503).contains("left for others"));
         assert_eq!(more.header("retry-after"), "1");
+        let colleague = app.member_as("colleague", OrganizationRole::Owner).await;
+        for _ in 0..16 {
+            let answer = ask_as(&app, &colleague, &behind.at("/api/v2/dags")).await;
+            assert_eq!(answer.status(), 200, "another user has a share of its own");
+            running.push(answer);
+        }
+        let more = app.get(&colleague, &behind.at("/api/v2/dags")).await;
+        assert!(more.refused(503).contains("left for others"));
         assert_eq!(
             app.get(&app.owner, &other.at("/api/v2/dags")).await.code(),
             200,
             "others are not concerned"
         );
-        running.pop();
+        running.drain(..16);
         assert_eq!(ask(&app, &behind.at("/api/v2/dags")).await.status(), 200);
     });
 }
@@ -92,4 +106,45 @@ fn an_environments_port_is_listened_on_once_it_is_needed() {
         drop((stop, taken));
         serving.await.unwrap().unwrap();
     });
+}
+
+#[test]
+fn what_an_environment_answers_ends_with_the_callers_rights() {
+    block_on(async {
+        let app = TestApp::start(Engine::Sqlite).await;
+        let behind = Behind::new(&app).await;
+        behind.environment.stream();
+        let member = role(On::Workspace(behind.workspace), "WORKSPACE_MEMBER");
+        let reader = behind.holder(&app, "reader", vec![member]).await;
+        let mut answer = app.call("GET", &behind.at("/api/v2/dags")).by(&reader).open().await;
+        assert_eq!(answer.next().await.as_deref(), Some("first\n"));
+        let remove = remove(&app, &reader);
+        let (is_broken, ()) = tokio::join!(answer.breaks_off(), remove);
+        assert!(is_broken, "the environment never ended its answer");
+    });
+}
+
+#[test]
+fn a_body_for_an_environment_is_not_passed_on_once_its_caller_has_lost_its_rights() {
+    block_on(async {
+        let app = TestApp::start(Engine::Sqlite).await;
+        let behind = Behind::new(&app).await;
+        let author = role(On::Workspace(behind.workspace), "WORKSPACE_AUTHOR");
+        let author = behind.holder(&app, "author", vec![author]).await;
+        let call = || {
+            let call = app.call("POST", &behind.at("/api/v2/dags/a/dagRuns")).by(&author);
+            call.json(&json!({ "logical_date": null }))
+        };
+        assert_eq!(call().send_late(async {}).await.code(), 200);
+        assert_eq!(behind.environment.seen().len(), 1);
+        let refused = call().send_late(remove(&app, &author)).await;
+        assert!(refused.refused(403).contains("rights have changed"));
+        // The environment may have seen a head, of a request that broke off.
+        assert!(behind.environment.seen().iter().all(|request| request["body"] == ""));
+    });
+}
+
+async fn remove(app: &TestApp, actor: &Actor) {
+    let path = app.path(&format!("/users/{}/roles", actor.id));
+    app.post(&app.owner, &path, json!({ "organizationRole": null })).await.ok();
 }

@@ -34,9 +34,6 @@ on_both_engines! {
           "organizationId": "cmywpiww00000000000000000",
           "isIdpManaged": false,
           "organizationRole": "ORGANIZATION_MEMBER",
-          "workspaceRoles": [],
-          "deploymentRoles": [],
-          "dagRoles": [],
           "rolesCount": 1,
           "createdAt": "2027-01-15T08:00:00.000Z",
           "createdBy": {

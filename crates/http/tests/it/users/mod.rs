@@ -5,6 +5,7 @@ mod itself;
 mod leaving;
 mod roles;
 mod scopes;
+mod seen;
 
 use podium_api::Id;
 use podium_domain::On;

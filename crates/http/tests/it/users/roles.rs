@@ -30,7 +30,7 @@ on_both_engines! {
         }
         let less = json!({ "workspaceRoles": [in_workspace(first, "WORKSPACE_AUTHOR")], "dagRoles": [] });
         expected["workspaceRoles"] = json!([in_workspace(first, "WORKSPACE_AUTHOR")]);
-        expected["dagRoles"] = json!([]);
+        expected.as_object_mut().unwrap().remove("dagRoles");
         assert_eq!(set(&app, eve.id, less).await.ok(), expected);
         let user = app.get(&app.owner, &path(&app, eve.id)).await.ok();
         for list in ["organizationRole", "workspaceRoles", "deploymentRoles", "dagRoles"] {
@@ -103,7 +103,7 @@ on_both_engines! {
             ]
         );
         let user = app.get(&app.owner, &path(&app, eve.id)).await.ok();
-        assert_eq!(user["workspaceRoles"], json!([]), "nothing was changed");
+        assert_eq!(user.get("workspaceRoles"), None, "nothing was changed");
     }
 
     async fn lower_roles_need_a_role_in_the_organization(app) {

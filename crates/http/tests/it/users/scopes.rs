@@ -38,8 +38,6 @@ on_both_engines! {
             json!({
                 "organizationRole": "ORGANIZATION_MEMBER",
                 "workspaceRoles": [in_workspace(own, "WORKSPACE_OWNER")],
-                "deploymentRoles": [],
-                "dagRoles": [],
             })
         );
         let both = json!([in_workspace(own, "WORKSPACE_OWNER"), in_workspace(other, "WORKSPACE_AUTHOR")]);

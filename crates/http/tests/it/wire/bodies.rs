@@ -81,7 +81,7 @@ on_both_engines! {
         body["requestId"] = "…".into();
         insta::assert_json_snapshot!(body, @r#"
         {
-          "message": "6 fields are wrong; `fieldErrors` names each of them.",
+          "message": "name must not be empty; description must be a string, is a number; cicdEnforcedDefault must be true or false, is a string; 3 more fields are wrong",
           "requestId": "…",
           "statusCode": 400,
           "fieldErrors": [
@@ -131,6 +131,31 @@ on_both_engines! {
                 "workspaceRoles[2]: type",
             ]
         );
+    }
+
+    async fn the_message_names_up_to_three_fields_and_counts_the_others(app) {
+        let workspace = app.workspace("Analytics").await;
+        let one = app.post(&app.owner, &app.path("/teams"), json!({})).await;
+        assert_eq!(one.refused(400), "name is required");
+        let deployment = json!({ "workspaceId": workspace, "workerQueues": [] });
+        let two = app.post(&app.owner, &app.path("/deployments"), deployment).await;
+        assert_eq!(two.refused(400), "name is required");
+        let deployment = json!({ "name": " ", "workspaceId": workspace, "workerQueues": [] });
+        let two = app.post(&app.owner, &app.path("/deployments"), deployment).await;
+        assert_eq!(
+            two.refused(400),
+            "name must not be blank; workerQueues must have at least 1 item: the queue `default` always is"
+        );
+        let members = app.path(&format!("/teams/{}/members", app.team("Crew", &[]).await));
+        let none = app.post(&app.owner, &members, json!({ "memberIds": [] })).await;
+        assert_eq!(none.refused(400), "memberIds must have at least 1 item");
+        let four = json!({ "memberIds": ["a", "b", "c", "d"] });
+        let message = app.post(&app.owner, &members, four).await.refused(400);
+        assert!(message.starts_with("memberIds[0] must be an id: "), "{message}");
+        assert!(message.contains("; memberIds[2] must be an id: ") && !message.contains("[3]"), "{message}");
+        assert!(message.ends_with("; 1 more field is wrong"), "{message}");
+        let query = app.get(&app.owner, &app.path("/workspaces?limit=-1&offset=-1")).await;
+        assert_eq!(query.refused(400), "offset must be at least 0; limit must be at least 0");
     }
 
     async fn unknown_properties_are_ignored(app) {

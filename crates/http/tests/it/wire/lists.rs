@@ -151,9 +151,40 @@ on_both_engines! {
             let page = app.get(&app.owner, &app.path(&path)).await.ok();
             assert_eq!(page, json!({ list: [], "limit": 20, "offset": 0, "totalCount": 0 }), "{path}");
         }
-        let user = app.get(&app.owner, &app.path(&format!("/users/{}", eve.id))).await.ok();
-        for list in ["workspaceRoles", "deploymentRoles", "dagRoles"] {
-            assert_eq!(user[list], json!([]), "{list}");
+    }
+
+    async fn role_lists_without_entries_are_absent(app) {
+        const LISTS: [&str; 3] = ["workspaceRoles", "deploymentRoles", "dagRoles"];
+        let workspace = app.workspace("Analytics").await;
+        let (eve, team) = (app.member("eve").await, app.team("Crew", &[]).await);
+        let listed = |all: &Value, id: String| {
+            let all = all.as_array().unwrap().iter();
+            all.clone().find(|one| one["id"] == id.as_str()).unwrap().clone()
+        };
+        let roles = |lists: Value| {
+            let mut body = json!({ "organizationRole": "ORGANIZATION_MEMBER" });
+            lists.as_object().unwrap().iter().for_each(|(list, roles)| body[list] = roles.clone());
+            body
+        };
+        for (kind, id) in [("users", eve.id), ("teams", team)] {
+            let one = app.path(&format!("/{kind}/{id}"));
+            let shown = async |body: Value| {
+                let answer = app.post(&app.owner, &format!("{one}/roles"), roles(body)).await.ok();
+                let all = app.get(&app.owner, &app.path(&format!("/{kind}"))).await.ok();
+                [answer, app.get(&app.owner, &one).await.ok(), listed(&all[kind], id.to_string())]
+            };
+            let held = json!([{ "workspaceId": workspace, "role": "WORKSPACE_MEMBER" }]);
+            for one in shown(json!({ "workspaceRoles": held })).await {
+                assert_eq!(one["workspaceRoles"], held, "{kind}");
+                assert_eq!((one.get("deploymentRoles"), one.get("dagRoles")), (None, None), "{kind}");
+            }
+            // What was read is sent back as it was: nothing changes.
+            for one in shown(json!({})).await {
+                assert_eq!(one["workspaceRoles"], held, "{kind}");
+            }
+            for one in shown(json!({ "workspaceRoles": [], "deploymentRoles": [], "dagRoles": [] })).await {
+                assert!(LISTS.iter().all(|list| one.get(list).is_none()), "{kind}: {one}");
+            }
         }
     }
 }

@@ -4,6 +4,8 @@ mod bodies;
 mod headers;
 mod limits;
 mod lists;
+mod one_line;
+mod replays;
 
 use podium_testkit::on_both_engines;
 use serde_json::json;

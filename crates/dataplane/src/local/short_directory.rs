@@ -1,4 +1,6 @@
-//! The directory of a cluster's socket: short, passable for everybody, and nobody else's.
+//! A directory for a socket: short, passable for everybody, and nobody else's.
+//!
+//! A path of a socket has at most 107 bytes, and a data directory may be anywhere.
 
 use std::fs;
 use std::io;
@@ -10,10 +12,10 @@ use aws_lc_rs::digest::{SHA256, digest};
 /// How many names are tried where somebody else has taken the first.
 const NAMES: u8 = 16;
 
-/// The directory for the socket of a cluster. It is named after the cluster's own directory, so that a start after this
+/// The directory for the socket of whoever has another directory. It is named after that one, so that a start after this
 /// one finds it again, and made where it is missing: the machine clears such places away.
-pub(super) fn directory(cluster: &Path, user: Option<u32>) -> io::Result<PathBuf> {
-    let hash = digest(&SHA256, cluster.as_os_str().as_encoded_bytes());
+pub(super) fn of(directory: &Path, user: Option<u32>) -> io::Result<PathBuf> {
+    let hash = digest(&SHA256, directory.as_os_str().as_encoded_bytes());
     let hash: String = hash.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let is_root = rustix::process::geteuid().is_root();
     // Not /tmp: confined environments have one of their own.
@@ -64,7 +66,7 @@ mod tests {
     fn the_directory_is_the_same_again_and_short_and_comes_back() {
         let me = rustix::process::geteuid().as_raw();
         let cluster = tempfile::tempdir().unwrap();
-        let first = directory(cluster.path(), None).unwrap();
+        let first = of(cluster.path(), None).unwrap();
         assert!(
             first.as_os_str().len() < 40,
             "a path of a socket has at most 107 bytes: {}",
@@ -73,17 +75,17 @@ mod tests {
         assert_eq!(fs::metadata(&first).unwrap().permissions().mode() & 0o777, 0o711);
         assert_eq!(fs::metadata(&first).unwrap().uid(), me);
         fs::remove_dir(&first).unwrap();
-        assert_eq!(directory(cluster.path(), None).unwrap(), first);
+        assert_eq!(of(cluster.path(), None).unwrap(), first);
         fs::remove_dir(&first).unwrap();
     }
 
     #[test]
     fn what_is_somebody_elses_is_not_used() {
         let cluster = tempfile::tempdir().unwrap();
-        let first = directory(cluster.path(), None).unwrap();
+        let first = of(cluster.path(), None).unwrap();
         fs::remove_dir(&first).unwrap();
         std::os::unix::fs::symlink("/etc", &first).unwrap();
-        let other = directory(cluster.path(), None).unwrap();
+        let other = of(cluster.path(), None).unwrap();
         assert_ne!(other, first);
         fs::remove_file(&first).unwrap();
         fs::remove_dir(&other).unwrap();

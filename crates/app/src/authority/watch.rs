@@ -1,0 +1,72 @@
+//! Callers that are served for longer than a moment: streams of logs, bodies on their way to and from an environment.
+//! Whoever serves one watches, and ends with the caller's rights.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::watch::Receiver;
+
+use super::Authority;
+use crate::App;
+use crate::error::Result;
+
+/// Says when a caller that is being served is no longer what it was: other rights, a token that has ended.
+#[derive(Clone)]
+pub struct Watch {
+    app: App,
+    authority: Arc<Authority>,
+    bell: Receiver<()>,
+    seen: u64,
+}
+
+impl Watch {
+    /// Whether the caller is what it was. Costs nothing while nobody's rights change.
+    pub async fn holds(&mut self) -> Result<bool> {
+        if self.authority.has_not_ended(self.app.world.now()).is_err() {
+            return Ok(false);
+        }
+        let generation = self.app.authorities.generation.load(Ordering::Acquire);
+        if generation == self.seen {
+            return Ok(true);
+        }
+        let authority = Arc::clone(&self.authority);
+        match self.app.db.read(None, move |conn| authority.confirm(conn)).await {
+            Err(error) if error.is_stale() => return Ok(false),
+            confirmed => confirmed?,
+        }
+        self.seen = generation;
+        Ok(true)
+    }
+
+    /// Resolves once the caller is no longer what it was.
+    pub async fn ended(&mut self) {
+        loop {
+            self.bell.borrow_and_update();
+            // While the database is away nobody can say: the caller is served until it can.
+            if matches!(self.holds().await, Ok(false)) {
+                return;
+            }
+            let end =
+                self.authority.credential.expires_at.map(|end| end.millis() - self.app.world.now().millis());
+            let rung = self.bell.changed();
+            match end {
+                Some(millis) => {
+                    let left = Duration::from_millis(millis.max(1).unsigned_abs());
+                    let _ = tokio::time::timeout(left, rung).await;
+                }
+                None => drop(rung.await),
+            }
+        }
+    }
+}
+
+impl App {
+    /// Watches over a caller that is served for longer than a moment.
+    pub fn watch(&self, authority: &Arc<Authority>) -> Watch {
+        let bell = self.authorities.bell.subscribe();
+        // Whatever has changed since the caller was read counts as news.
+        let seen = authority.generation;
+        Watch { app: self.clone(), authority: Arc::clone(authority), bell, seen }
+    }
+}

@@ -1,0 +1,165 @@
+//! Which files of the system a confined process may read: as few as will do, and none that are the operator's secrets.
+//!
+//! A rule holds for everything below a directory, so a directory above something that is kept is never granted itself:
+//! what lies beside is granted one by one.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// How far below a directory it is looked for what is not everybody's to read.
+const LOOKS_EVERYWHERE: u32 = 32;
+
+/// What the system itself offers every program, and how far it is looked into for what is not for everybody.
+const SYSTEM: &[(&str, u32)] = &[
+    ("/bin", 0),
+    ("/etc", LOOKS_EVERYWHERE),
+    ("/lib", 0),
+    ("/lib32", 0),
+    ("/lib64", 0),
+    ("/opt", 2),
+    ("/proc", 0),
+    ("/sbin", 0),
+    ("/sys", 0),
+    ("/usr", 0),
+];
+
+/// Devices that give away nothing. Disks, memory and other people's terminals are not among them.
+const DEVICES: &[&str] = &["/dev/null", "/dev/full", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// What shows more of the kernel than a program needs.
+const KERNEL: &[&str] = &["/sys/firmware", "/sys/fs/bpf", "/sys/kernel/debug", "/sys/kernel/tracing"];
+
+/// Files of `/etc` that are links to where a service writes them.
+const LINKED: &[&str] = &["/etc/hosts", "/etc/localtime", "/etc/resolv.conf"];
+
+/// What is granted below a path.
+enum Found {
+    /// All of it.
+    Whole,
+    /// These, and nothing else.
+    Parts(Vec<PathBuf>),
+}
+
+/// What of the system is granted for reading, around what is kept.
+pub(super) fn system(kept: &[PathBuf]) -> Vec<PathBuf> {
+    let kept: Vec<PathBuf> = kept.iter().cloned().chain(KERNEL.iter().map(PathBuf::from)).collect();
+    let mut all: Vec<PathBuf> = DEVICES.iter().map(PathBuf::from).collect();
+    for (path, looks) in SYSTEM {
+        let Ok(path) = fs::canonicalize(path) else { continue };
+        all.extend(parts(&path, &kept, Some(*looks)));
+    }
+    for link in LINKED {
+        let target = fs::canonicalize(link).ok().filter(|target| !target.starts_with("/etc"));
+        // Its writer replaces the file: a rule for it would be worth nothing then.
+        let directory = target.as_deref().and_then(Path::parent).filter(|above| *above != Path::new("/"));
+        all.extend(directory.into_iter().flat_map(|above| parts(above, &kept, Some(1))));
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// What is granted of a path that somebody named, around what is kept below it.
+pub(super) fn named(path: &Path, kept: &[PathBuf]) -> Vec<PathBuf> {
+    let Ok(path) = fs::canonicalize(path) else { return Vec::new() };
+    if path == Path::new("/") { Vec::new() } else { parts(&path, kept, None) }
+}
+
+fn parts(path: &Path, kept: &[PathBuf], looks: Option<u32>) -> Vec<PathBuf> {
+    match found(path, kept, looks) {
+        Found::Whole => vec![path.to_owned()],
+        Found::Parts(parts) => parts,
+    }
+}
+
+/// Looks at a path; with a number of levels in which everything has to be everybody's to read.
+fn found(path: &Path, kept: &[PathBuf], looks: Option<u32>) -> Found {
+    const NOTHING: Found = Found::Parts(Vec::new());
+    let Ok(metadata) = fs::symlink_metadata(path) else { return NOTHING };
+    let wanted = if metadata.is_dir() { 0o005 } else { 0o004 };
+    let is_closed = looks.is_some() && metadata.mode() & wanted != wanted;
+    // Links are followed by the kernel, to what has a rule or has none.
+    if is_closed || metadata.is_symlink() || kept.iter().any(|kept| kept == path) {
+        return NOTHING;
+    }
+    let holds_kept = kept.iter().any(|kept| kept.starts_with(path));
+    let deeper = looks.map(|looks| looks.saturating_sub(1));
+    if !metadata.is_dir() || (!holds_kept && looks.unwrap_or(0) == 0) {
+        return Found::Whole;
+    }
+    let Ok(entries) = fs::read_dir(path) else { return NOTHING };
+    let (mut is_whole, mut all) = (!holds_kept, Vec::new());
+    for entry in entries.flatten() {
+        let below = entry.path();
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        match found(&below, kept, deeper) {
+            Found::Whole => all.push(below),
+            Found::Parts(parts) => {
+                is_whole &= is_link;
+                all.extend(parts);
+            }
+        }
+    }
+    if is_whole { Found::Whole } else { Found::Parts(all) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn file(path: &Path, mode: u32) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        for above in path.ancestors().skip(1).take_while(|above| above.starts_with("/tmp")) {
+            if above != Path::new("/tmp") {
+                fs::set_permissions(above, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_granted_around() {
+        let directory = tempfile::Builder::new().tempdir_in("/tmp").unwrap();
+        let root = fs::canonicalize(directory.path()).unwrap();
+        let at = |name: &str| root.join(name);
+        for name in ["tool/bin/run", "podium/data/owner-token", "podium/readme", "else/file"] {
+            file(&at(name), 0o644);
+        }
+        std::os::unix::fs::symlink(at("podium/data"), at("link")).unwrap();
+        let sorted = |mut paths: Vec<PathBuf>| {
+            paths.sort();
+            paths
+        };
+        let kept = [at("podium/data")];
+        let expected = vec![at("else"), at("podium/readme"), at("tool")];
+        assert_eq!(sorted(named(&root, &kept)), expected);
+        assert_eq!(named(&root, &[]), std::slice::from_ref(&root));
+        assert_eq!(named(&at("podium/data"), &kept), Vec::<PathBuf>::new(), "it is kept itself");
+        let own = at("podium/data/own");
+        file(&own.join("file"), 0o600);
+        assert_eq!(named(&own, &kept), [own], "whoever names a place within means it");
+        assert_eq!(named(Path::new("/"), &[]), Vec::<PathBuf>::new(), "never everything");
+    }
+
+    #[test]
+    fn what_is_not_for_everybody_is_not_granted() {
+        let directory = tempfile::Builder::new().tempdir_in("/tmp").unwrap();
+        let root = fs::canonicalize(directory.path()).unwrap();
+        let at = |name: &str| root.join(name);
+        for (name, mode) in
+            [("passwd", 0o644), ("shadow", 0o640), ("ssl/certs/ca", 0o644), ("ssl/private/key", 0o640)]
+        {
+            file(&at(name), mode);
+        }
+        let mut granted = parts(&root, &[], Some(LOOKS_EVERYWHERE));
+        granted.sort();
+        assert_eq!(granted, [at("passwd"), at("ssl/certs")]);
+        assert!(
+            !system(&[]).iter().any(|path| path == Path::new("/dev") || path == Path::new("/etc/shadow"))
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! Tries out what keeps environments apart before the start says that they are.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{Apart, Mode, Reach, confining};
+use crate::local::settings::Variables;
+
+/// A file that is seen in `/tmp` by whoever has one of its own.
+const MARK: &str = "podium-proof";
+
+/// Says whether `/tmp` is its own, and which of the paths that it is told it can read.
+const SCRIPT: &str = "[ ! -e /tmp/podium-proof ] || echo own; \
+                      for path; do if [ -d \"$path\" ]; then ls \"$path\"; else cat \"$path\"; fi >/dev/null 2>&1 \
+                      && printf 'reads %s\\n' \"$path\"; done; :";
+
+/// What an environment's process was found to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Proven {
+    /// Whether each has directories for temporary files of its own.
+    pub(super) has_own_temporary: bool,
+    /// Whether ports are kept from it.
+    pub(super) keeps_ports: bool,
+    /// What it can read although it is kept.
+    pub(super) readable: Vec<PathBuf>,
+    /// Why nothing could be tried.
+    pub(super) trouble: Option<String>,
+}
+
+impl Proven {
+    /// What is lacking, for people.
+    pub(super) fn but(&self, is_landlock: bool) -> Vec<String> {
+        if let Some(why) = &self.trouble {
+            return vec![format!(
+                "programs can gain rights and take ports, because they cannot be confined: {why}"
+            )];
+        }
+        let mut but = Vec::new();
+        if !self.has_own_temporary {
+            let shared = if is_landlock { "/dev/shm" } else { "/tmp, /var/tmp and /dev/shm" };
+            but.push(format!("they share {shared}, because no name spaces can be made here"));
+        }
+        if !self.keeps_ports {
+            but.push("a task can listen on any free port: Linux 6.7 and later can prevent that".into());
+        }
+        if !self.readable.is_empty() {
+            let paths: Vec<String> = self.readable.iter().map(|path| path.display().to_string()).collect();
+            but.push(format!("everybody on this machine can read {}", paths.join(", ")));
+        }
+        but
+    }
+}
+
+impl Apart {
+    /// Runs a process as those of environments are run, and lets it try.
+    pub(super) fn prove(&self, reach: &Reach, directory: &Path) -> Result<Proven, String> {
+        let place = directory.join("proof");
+        let made = make(&place);
+        let tried = made.map_err(|error| error.to_string()).and_then(|()| self.try_out(reach, &place));
+        let _ = fs::remove_dir_all(&place);
+        tried
+    }
+
+    fn try_out(&self, reach: &Reach, place: &Path) -> Result<Proven, String> {
+        let mut reach = Reach { temporary: place.to_owned(), ..reach.clone() };
+        reach.write.push(place.to_owned());
+        let mut arguments = vec!["/bin/sh".into(), "-c".into(), SCRIPT.into(), "sh".into()];
+        let kept = self.launcher.iter().flat_map(|launcher| &launcher.kept);
+        let files = |path: &PathBuf| {
+            let below = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+            std::iter::once(path.clone()).chain(below.filter(|below| below.is_file())).collect::<Vec<_>>()
+        };
+        // Directories of environments are beside those that everybody reads; they are tried as what they are in.
+        arguments.extend(kept.filter(|path| path.exists()).flat_map(files).map(PathBuf::into_os_string));
+        let variables = Variables::from([("PATH".into(), crate::Hidden::new("/usr/bin:/bin".into()))]);
+        let mut command = self.of_environment(0, &reach).command(&arguments, &variables);
+        let output = command.current_dir("/").stdin(std::process::Stdio::null()).output();
+        let output = output.map_err(|error| error.to_string())?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let is_apart = !matches!(self.mode, Mode::Trusted(_));
+        Ok(Proven {
+            has_own_temporary: said.lines().any(|line| line == "own"),
+            keeps_ports: confining::confines_ports(),
+            trouble: None,
+            readable: said
+                .lines()
+                .filter_map(|line| line.strip_prefix("reads "))
+                .filter(|_| is_apart)
+                .map(PathBuf::from)
+                .collect(),
+        })
+    }
+}
+
+fn make(place: &Path) -> io::Result<()> {
+    fs::create_dir_all(place)?;
+    fs::set_permissions(place, fs::Permissions::from_mode(0o755))?;
+    fs::write(place.join(MARK), "")?;
+    fs::set_permissions(place.join(MARK), fs::Permissions::from_mode(0o644))
+}

@@ -1,0 +1,155 @@
+//! Which users environments run under, where each has its own: a range for each plane, and no user twice.
+//!
+//! Whoever was an environment's user may have left anything anywhere on the machine: files, with or without set-user-id
+//! bits, or messages in queues. Nobody can look everywhere, so the user of an environment that is gone is nobody's ever
+//! after.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use aws_lc_rs::digest::{SHA256, digest};
+
+use super::layout::write_whole;
+
+/// The first user of the oldest planes. Above what distributions give to people.
+const FIRST_USER: u32 = 2_000_000;
+/// How many users a plane has for its environments, and for how many planes there is room.
+const USERS: u32 = 65_536;
+const PLANES: u32 = 25_000;
+/// How many users the planes of before have.
+const FEWER_USERS: u32 = 4096;
+/// The lower half of these may have been used already, by environments that are gone.
+const UNUSED_OF_FEWER: u32 = FEWER_USERS / 2;
+/// The slot whose user the plane's own database server runs under; no environment gets it.
+pub(super) const DATABASE_SLOT: u32 = FEWER_USERS - 1;
+
+const RANGE: &str = "first-user";
+const NEXT: &str = "next-slot";
+
+/// The users of the plane in a directory: those that were chosen for it once. It is the plane's own range: whoever ends
+/// what runs under a user of one plane must not hit another plane of the same machine.
+pub(super) fn of_plane(root: &Path, has_environments: bool) -> io::Result<Range<u32>> {
+    let path = root.join(RANGE);
+    match fs::read_to_string(&path) {
+        Ok(text) => parsed(&text).ok_or_else(|| {
+            io::Error::new(ErrorKind::InvalidData, format!("{} holds no range of users", path.display()))
+        }),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        Err(_) if has_environments => {
+            write_whole(&path, format!("{FIRST_USER}\n").as_bytes(), 0o600)?;
+            Ok(FIRST_USER..FIRST_USER + FEWER_USERS)
+        }
+        Err(_) => choose(root, root),
+    }
+}
+
+/// Chooses users for a plane that is about to be moved, whose environments have none yet.
+pub(super) fn choose(root: &Path, home: &Path) -> io::Result<Range<u32>> {
+    // Of this very directory: another one that was here before had others.
+    let made = fs::metadata(root)?;
+    let about = format!("{} {} {}.{}", home.display(), made.ino(), made.ctime(), made.ctime_nsec());
+    let hash = digest(&SHA256, about.as_bytes());
+    let number = hash.as_ref().iter().take(4).fold(0, |number, byte| number << 8 | u32::from(*byte));
+    let first = FIRST_USER + USERS * (number % PLANES);
+    write_whole(&root.join(RANGE), format!("{first} {USERS}\n").as_bytes(), 0o600)?;
+    Ok(first..first + USERS)
+}
+
+fn parsed(text: &str) -> Option<Range<u32>> {
+    let mut numbers = text.split_whitespace().map(str::parse::<u32>);
+    let first = numbers.next()?.ok()?;
+    let count = numbers.next().unwrap_or(Ok(FEWER_USERS)).ok()?;
+    Some(first..first.checked_add(count)?)
+}
+
+/// A slot that no environment had before, remembered before anybody uses it.
+pub(super) fn take_slot(root: &Path, users: &Range<u32>, taken: &[u32]) -> io::Result<u32> {
+    let path = root.join(NEXT);
+    let slots = users.end - users.start;
+    let next = match fs::read_to_string(&path) {
+        Ok(text) => text.trim().parse().map_err(|_| {
+            io::Error::new(ErrorKind::InvalidData, format!("{} holds no number", path.display()))
+        })?,
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        Err(_) if slots == FEWER_USERS => UNUSED_OF_FEWER,
+        Err(_) => 1,
+    };
+    let next = taken.iter().map(|slot| slot + 1).chain([next]).max().unwrap_or(1);
+    let slot = next + u32::from(next == DATABASE_SLOT);
+    if slot >= slots {
+        return Err(io::Error::other(format!(
+            "all {slots} users of this installation's environments were used once, and none is used twice: make a backup \
+             and restore it to another directory, where it gets new ones"
+        )));
+    }
+    write_whole(&path, format!("{}\n", slot + 1).as_bytes(), 0o600)?;
+    Ok(slot)
+}
+
+/// Begins anew with slots, after as many as these: the users are others now.
+pub(super) fn renumber(root: &Path, environments: usize) -> io::Result<Vec<u32>> {
+    let slots: Vec<u32> = (1..).filter(|slot| *slot != DATABASE_SLOT).take(environments).collect();
+    let next = slots.last().map_or(1, |last| last + 1);
+    write_whole(&root.join(NEXT), format!("{next}\n").as_bytes(), 0o600)?;
+    Ok(slots)
+}
+
+#[cfg(test)]
+mod tests {
+    use podium_api::Id;
+
+    use super::*;
+    use crate::local::layout::Layout;
+
+    #[test]
+    fn every_plane_has_users_of_its_own_and_keeps_them_wherever_it_goes() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let (one, two) = (Layout::make(&at("one")).unwrap(), Layout::make(&at("two")).unwrap());
+        assert!(one.first_user().abs_diff(two.first_user()) >= USERS);
+        fs::rename(at("one"), at("moved")).unwrap();
+        assert_eq!(Layout::make(&at("moved")).unwrap().users(), one.users());
+        let old = at("old").join("environments").join(Id::from_parts(1, 2, 3).as_str());
+        fs::create_dir_all(old).unwrap();
+        assert_eq!(Layout::make(&at("old")).unwrap().users(), FIRST_USER..FIRST_USER + FEWER_USERS);
+        fs::remove_dir_all(at("two")).unwrap();
+        let again = Layout::make(&at("two")).unwrap();
+        assert_ne!(again.first_user(), two.first_user(), "what was here before may have left something");
+    }
+
+    #[test]
+    fn no_slot_is_given_twice_and_the_end_of_them_is_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let users = 1000..1000 + USERS;
+        assert_eq!(take_slot(root, &users, &[]).unwrap(), 1);
+        assert_eq!(
+            take_slot(root, &users, &[]).unwrap(),
+            2,
+            "the first is gone, and its user still nobody's"
+        );
+        assert_eq!(take_slot(root, &users, &[9]).unwrap(), 10);
+        fs::write(root.join(NEXT), DATABASE_SLOT.to_string()).unwrap();
+        assert_eq!(
+            take_slot(root, &users, &[]).unwrap(),
+            DATABASE_SLOT + 1,
+            "that one is the database server's"
+        );
+        fs::write(root.join(NEXT), (USERS - 1).to_string()).unwrap();
+        assert_eq!(take_slot(root, &users, &[]).unwrap(), USERS - 1);
+        let end = take_slot(root, &users, &[]).unwrap_err().to_string();
+        assert!(end.contains("all 65536 users") && end.contains("restore it to another directory"), "{end}");
+        assert_eq!(renumber(root, 3).unwrap(), [1, 2, 3]);
+        assert_eq!(take_slot(root, &users, &[]).unwrap(), 4);
+    }
+
+    #[test]
+    fn a_plane_of_before_begins_above_all_that_may_have_been_used() {
+        let directory = tempfile::tempdir().unwrap();
+        let users = FIRST_USER..FIRST_USER + FEWER_USERS;
+        assert_eq!(take_slot(directory.path(), &users, &[1, 3]).unwrap(), UNUSED_OF_FEWER);
+    }
+}

@@ -1,0 +1,118 @@
+//! What never changes while the server runs: the document, the reference and its script, pages without anybody's data.
+//! Compressed once, when somebody first asks for it so, and then given to everybody from the same memory.
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, ETAG, IF_NONE_MATCH, VARY};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use tokio::sync::OnceCell;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::body::{Body, whole};
+use crate::compress::{Accepted, Coding, VARIES};
+use crate::pages;
+use crate::respond::{Kept, names};
+
+/// What never changes while the server runs.
+pub(crate) struct Assets {
+    pub(crate) openapi: Asset,
+    docs: OnceLock<Asset>,
+    docs_script: OnceLock<Asset>,
+    auth_types: OnceLock<Asset>,
+    accept_invite: OnceLock<Asset>,
+}
+
+impl Assets {
+    pub(crate) fn new(openapi: Bytes) -> Self {
+        Self {
+            openapi: Asset::of(pages::json(openapi)),
+            docs: OnceLock::new(),
+            docs_script: OnceLock::new(),
+            auth_types: OnceLock::new(),
+            accept_invite: OnceLock::new(),
+        }
+    }
+
+    /// The API reference.
+    pub(crate) fn docs(&self) -> &Asset {
+        self.docs.get_or_init(|| Asset::of(pages::docs()))
+    }
+
+    /// Its script.
+    pub(crate) fn docs_script(&self) -> &Asset {
+        self.docs_script.get_or_init(|| Asset::of(pages::docs_script()))
+    }
+
+    /// The catalogue of auth types of connections.
+    pub(crate) fn auth_types(&self) -> &Asset {
+        self.auth_types.get_or_init(|| Asset::of(pages::auth_types()))
+    }
+
+    /// Where the link of an invite leads.
+    pub(crate) fn accept_invite(&self) -> &Asset {
+        self.accept_invite.get_or_init(|| Asset::of(pages::accept_invite()))
+    }
+}
+
+/// Bytes with their headers, plain and compressed.
+pub(crate) struct Asset {
+    headers: HeaderMap,
+    pub(crate) plain: Bytes,
+    hash: u128,
+    gzip: OnceCell<Option<Bytes>>,
+    zstd: OnceCell<Option<Bytes>>,
+}
+
+impl Asset {
+    fn of(response: Response<Body>) -> Self {
+        let (mut parts, body) = response.into_parts();
+        let plain = match body {
+            Body::Whole(bytes) => bytes,
+            Body::Streamed(_) => Bytes::new(),
+        };
+        parts.headers.insert(VARY, VARIES);
+        let hash = xxh3_128(&plain);
+        Self { headers: parts.headers, plain, hash, gzip: OnceCell::new(), zstd: OnceCell::new() }
+    }
+
+    /// Answers a request for it.
+    pub(crate) async fn answer(&self, asked: &HeaderMap) -> Response<Body> {
+        let coding = Accepted::of(asked).and_then(Accepted::whole);
+        let encoded = match coding {
+            Some(coding) => self.encoded(coding).await.map(|bytes| (bytes, coding)),
+            None => None,
+        };
+        // Each form has a tag of its own: a strong one promises the same bytes.
+        let (bytes, coding, form) = match encoded {
+            Some((bytes, coding)) => (bytes, Some(coding), coding.name()),
+            None => (self.plain.clone(), None, "plain"),
+        };
+        let tag = HeaderValue::from_str(&format!("\"{:032x}-{form}\"", self.hash)).ok();
+        let known = asked.get(IF_NONE_MATCH);
+        let is_known = known.zip(tag.as_ref()).is_some_and(|(known, tag)| names(known, tag));
+        let mut response = Response::new(whole(if is_known { Bytes::new() } else { bytes }));
+        response.headers_mut().clone_from(&self.headers);
+        response.headers_mut().extend(tag.map(|tag| (ETAG, tag)));
+        if is_known {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+        } else if let Some(coding) = coding {
+            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+        }
+        response.extensions_mut().insert(Kept);
+        response
+    }
+
+    async fn encoded(&self, coding: Coding) -> Option<Bytes> {
+        let cell = match coding {
+            Coding::Gzip => &self.gzip,
+            Coding::Zstd => &self.zstd,
+        };
+        let plain = self.plain.clone();
+        let encode = || async move {
+            let encoded = tokio::task::spawn_blocking(move || coding.encode_well(&plain)).await;
+            encoded.ok().flatten().map(Bytes::from)
+        };
+        cell.get_or_init(encode).await.clone()
+    }
+}

@@ -1,0 +1,128 @@
+//! Connections that overstay. On HTTP/2 a client can keep an answer waiting without keeping the socket from being written
+//! to, by never opening a window for it; and a connection without a request has no deadline of its own.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::{Connection, Running};
+
+/// So many more requests may be taken back than are not.
+const MOST_ABANDONED: u32 = 200;
+
+/// Why a connection has to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overstay {
+    /// An answer is not read.
+    Unread,
+    /// It asks, and takes back what it asked, again and again.
+    Abandons,
+    /// Nothing was asked for long enough.
+    Idle,
+}
+
+/// An answer that may wait for its reader, until this is dropped.
+pub(crate) struct Stalled {
+    connection: Arc<Connection>,
+    id: u64,
+    /// Since when it does, in milliseconds since the start and from one; none where it is not its reader's turn.
+    since: Arc<AtomicU64>,
+}
+
+impl Connection {
+    /// Watches an answer.
+    pub(crate) fn watch(self: &Arc<Self>) -> Stalled {
+        let (id, since) = (self.all.next.fetch_add(1, Ordering::Relaxed), Arc::default());
+        let mut stalled = self.stalled.lock().unwrap_or_else(PoisonError::into_inner);
+        stalled.insert(id, Arc::clone(&since));
+        Stalled { connection: Arc::clone(self), id, since }
+    }
+
+    /// Resolves when the connection has to end: an answer was not read for `unread`, or nothing was asked for `idle`.
+    pub(crate) async fn overstays(&self, unread: Duration, idle: Duration) -> Overstay {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let look = (unread.min(idle) / 4).max(Duration::from_millis(5));
+        let counts = &self.all.counts;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(look) => {}
+                () = self.gives_up.notified() => {
+                    counts.unread.fetch_add(1, Ordering::Relaxed);
+                    return Overstay::Abandons;
+                }
+            }
+            let now = self.all.now();
+            if self.stalled_since().is_some_and(|since| now.saturating_sub(since) >= millis(unread)) {
+                counts.unread.fetch_add(1, Ordering::Relaxed);
+                return Overstay::Unread;
+            }
+            let idle_since = self.idle_since.load(Ordering::Relaxed);
+            if self.is_idle() && now.saturating_sub(idle_since) >= millis(idle) {
+                counts.idle.fetch_add(1, Ordering::Relaxed);
+                return Overstay::Idle;
+            }
+        }
+    }
+
+    /// Since when the answer waits that waits the longest.
+    fn stalled_since(&self) -> Option<u64> {
+        let stalled = self.stalled.lock().unwrap_or_else(PoisonError::into_inner);
+        stalled.values().map(|since| since.load(Ordering::Relaxed)).filter(|since| *since > 0).min()
+    }
+
+    /// Notes whether a request was answered, or taken back before.
+    fn ended(&self, is_answered: bool) {
+        let change =
+            |count: u32| if is_answered { count.checked_sub(1) } else { Some(count.saturating_add(1)) };
+        let before = self.abandoned.try_update(Ordering::Relaxed, Ordering::Relaxed, change);
+        if !is_answered && before.is_ok_and(|count| count >= MOST_ABANDONED) {
+            self.gives_up.notify_one();
+        }
+    }
+}
+
+impl Stalled {
+    /// It is its reader's turn.
+    pub(crate) fn waits(&self) {
+        self.since.store(self.connection.all.now().max(1), Ordering::Relaxed);
+    }
+
+    /// It is not.
+    pub(crate) fn moves(&self) {
+        self.since.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Stalled {
+    fn drop(&mut self) {
+        self.connection.stalled.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}
+
+/// A request that was begun: taken back, unless all of its answer was handed over.
+pub(crate) struct Begun {
+    running: Running,
+    is_answered: bool,
+}
+
+impl Begun {
+    pub(crate) fn new(running: Running) -> Self {
+        Self { running, is_answered: false }
+    }
+
+    /// All of its answer was handed over.
+    pub(crate) fn answered(&mut self) {
+        if !self.is_answered {
+            self.is_answered = true;
+            self.running.0.ended(true);
+        }
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.running.0.ended(false);
+        }
+    }
+}

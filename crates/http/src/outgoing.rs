@@ -1,0 +1,125 @@
+//! Answers on their way out of a connection: in small pieces, counted while they wait, and watched where their reader can
+//! keep them waiting.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderName, Response, StatusCode};
+use hyper::body::{Body as _, Frame, SizeHint};
+
+use crate::body::{Body, Broken};
+use crate::connections::{Begun, Connection, Held, Stalled, Too, holding};
+use crate::errors::Failure;
+use crate::respond::Kept;
+
+/// The most that is handed over at once: what the HTTP library has in its hands is beyond our control.
+const PIECE: usize = 32 * 1024;
+/// On HTTP/1 a connection has one answer, and what is this small is in the buffers of the connection anyway.
+const UNCOUNTED: usize = 16 * 1024;
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The body of an answer on its way out.
+pub(crate) struct Outgoing {
+    body: Body,
+    watched: Watch,
+    begun: Begun,
+}
+
+/// What is held while any byte of a streamed answer is in memory.
+type Watch = Option<Arc<(Option<Held>, Option<Stalled>)>>;
+
+/// What is known of a request when its answer goes out.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    /// Whether nothing happened but that somebody read: such an answer can be taken back.
+    pub(crate) is_read: bool,
+    /// Whether answers share the connection.
+    pub(crate) is_multiplexed: bool,
+}
+
+/// Sends an answer on its way; one for which too much waits already is replaced by a refusal.
+pub(crate) fn send(
+    connection: &Arc<Connection>,
+    mut begun: Begun,
+    response: Response<Body>,
+    asked: Asked,
+) -> Response<Outgoing> {
+    let (parts, body) = response.into_parts();
+    let is_kept = parts.extensions.get::<Kept>().is_some();
+    let held = match &body {
+        Body::Whole(_) if is_kept => Ok(None),
+        Body::Whole(bytes) if bytes.len() <= UNCOUNTED && !asked.is_multiplexed => Ok(None),
+        Body::Whole(bytes) => connection.hold(bytes.len(), !asked.is_read).map(Some),
+        Body::Streamed(_) => connection.hold_stream(!asked.is_read).map(Some),
+    };
+    let held = match held {
+        Ok(held) => held,
+        Err(Too) => {
+            let id = parts.headers.get(REQUEST_ID).cloned();
+            let refused = refusal(id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default());
+            let (mut parts, body) = refused.into_parts();
+            parts.headers.extend(id.map(|id| (REQUEST_ID, id)));
+            return Response::from_parts(parts, Outgoing { body, watched: None, begun });
+        }
+    };
+    let stalled = asked.is_multiplexed.then(|| connection.watch());
+    let is_watched = held.is_some() || stalled.is_some();
+    let watched = is_watched.then(|| Arc::new((held, stalled)));
+    let body = match (body, &watched) {
+        (Body::Whole(bytes), Some(watched)) if !bytes.is_empty() => {
+            Body::Whole(holding(bytes, Arc::clone(watched)))
+        }
+        (body, _) => body,
+    };
+    if body.is_end_stream() {
+        begun.answered();
+    }
+    Response::from_parts(parts, Outgoing { body, watched, begun })
+}
+
+fn refusal(request_id: &str) -> Response<Body> {
+    let message = "Too many answers wait to be read, by you, by your address or altogether: read those first, then try again.";
+    Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, 1).into_response(request_id)
+}
+
+impl hyper::body::Body for Outgoing {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let this = self.get_mut();
+        let stalled = this.watched.as_ref().and_then(|watched| watched.1.as_ref());
+        stalled.inspect(|stalled| stalled.moves());
+        let frame = match &mut this.body {
+            Body::Whole(bytes) if bytes.is_empty() => return Poll::Ready(None),
+            Body::Whole(bytes) => Frame::data(bytes.split_to(bytes.len().min(PIECE))),
+            Body::Streamed(stream) => match (ready!(Pin::new(stream).poll_frame(cx)), &this.watched) {
+                (Some(Ok(frame)), Some(watched)) => {
+                    frame.map_data(|bytes| holding(bytes, Arc::clone(watched)))
+                }
+                (Some(Ok(frame)), None) => frame,
+                (end, _) => {
+                    if end.is_none() {
+                        this.begun.answered();
+                    }
+                    return Poll::Ready(end);
+                }
+            },
+        };
+        stalled.inspect(|stalled| stalled.waits());
+        if this.body.is_end_stream() {
+            this.begun.answered();
+        }
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,119 @@
+//! An answer is given again to a caller who may still have it: its rights are judged again, those behind gates too.
+
+use podium_api::Id;
+use podium_domain::{Grant, On};
+use podium_store::grants::Subject;
+use podium_testkit::{Actor, Answer, TestApp, on_both_engines, role};
+use serde_json::{Value, json};
+
+async fn user(app: &TestApp, name: &str, held: Vec<Grant>) -> Actor {
+    app.user_with(name, with_membership(held)).await
+}
+
+fn with_membership(mut held: Vec<Grant>) -> Vec<Grant> {
+    held.push(role(On::Organization, "ORGANIZATION_MEMBER"));
+    held
+}
+
+async fn make_hold(app: &TestApp, actor: &Actor, held: Vec<Grant>) {
+    app.make_hold(Subject::User, actor.id, with_membership(held)).await;
+}
+
+async fn once(app: &TestApp, by: &Actor, path: &str, body: &Value) -> Answer {
+    let call = app.call("POST", &app.path(path)).by(by).header("idempotency-key", "once");
+    if body.is_null() { call.send().await } else { call.json(body).send().await }
+}
+
+fn in_workspace(id: Id, name: &str) -> Grant {
+    role(On::Workspace(id), name)
+}
+
+on_both_engines! {
+    async fn the_value_of_a_token_is_not_repeated_after_the_right_to_make_it_is_lost(app) {
+        let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
+        let operator = in_workspace(here, "WORKSPACE_OPERATOR");
+        let maker = user(&app, "maker", vec![operator.clone(), in_workspace(there, "WORKSPACE_MEMBER")]).await;
+        let body = json!({ "name": "ci", "scope": "WORKSPACE", "entityId": here, "role": "WORKSPACE_OPERATOR" });
+        let made = once(&app, &maker, "/tokens", &body).await.ok();
+        // Other rights come and go.
+        make_hold(&app, &maker, vec![operator.clone()]).await;
+        assert_eq!(once(&app, &maker, "/tokens", &body).await.ok(), made);
+        for (held, status) in [
+            (vec![in_workspace(here, "WORKSPACE_AUTHOR")], 403),
+            // What cannot be seen is no workspace that a token could be for.
+            (vec![in_workspace(there, "WORKSPACE_OWNER")], 400),
+            (vec![], 400),
+        ] {
+            make_hold(&app, &maker, held).await;
+            let refused = once(&app, &maker, "/tokens", &body).await;
+            refused.refused(status);
+            assert!(!refused.text().contains(made["token"].as_str().unwrap()));
+        }
+        make_hold(&app, &maker, vec![operator]).await;
+        assert_eq!(once(&app, &maker, "/tokens", &body).await.ok(), made);
+    }
+
+    async fn the_value_of_a_rotated_token_is_not_repeated_to_one_who_could_not_rotate_it(app) {
+        let workspace = app.workspace("Data").await;
+        let token = app.token("ci", "WORKSPACE", workspace, "WORKSPACE_OWNER").await;
+        let owner = user(&app, "owner", vec![in_workspace(workspace, "WORKSPACE_OWNER")]).await;
+        let path = format!("/tokens/{}/rotate", token.id);
+        let rotated = once(&app, &owner, &path, &Value::Null).await.ok();
+        assert_eq!(once(&app, &owner, &path, &Value::Null).await.ok(), rotated);
+        // An operator may rotate tokens, though none that can do more than it can.
+        for (name, status) in [("WORKSPACE_OPERATOR", 403), ("WORKSPACE_MEMBER", 404)] {
+            make_hold(&app, &owner, vec![in_workspace(workspace, name)]).await;
+            once(&app, &owner, &path, &Value::Null).await.refused(status);
+        }
+    }
+
+    async fn answers_about_tokens_and_objects_are_not_repeated_either(app) {
+        let workspace = app.workspace("Data").await;
+        let token = app.token("ci", "WORKSPACE", workspace, "WORKSPACE_MEMBER").await;
+        let object = json!({
+            "objectKey": "warehouse", "objectType": "CONNECTION", "scope": "WORKSPACE", "scopeEntityId": workspace,
+            "connection": { "type": "postgres", "host": "db" },
+        });
+        let operator = user(&app, "operator", vec![in_workspace(workspace, "WORKSPACE_OPERATOR")]).await;
+        let made = once(&app, &operator, "/environment-objects", &object).await.ok();
+        let at = format!("/environment-objects/{}", made["id"].as_str().unwrap());
+        let roles = json!({ "roles": [
+            { "entityType": "WORKSPACE", "entityId": workspace, "role": "WORKSPACE_AUTHOR" },
+        ] });
+        let calls = [
+            ("/environment-objects".to_owned(), object),
+            (at, json!({ "description": "new" })),
+            (format!("/tokens/{}", token.id), json!({ "name": "renamed" })),
+            (format!("/tokens/{}/roles", token.id), roles),
+        ];
+        for (path, body) in &calls {
+            once(&app, &operator, path, body).await.ok();
+            once(&app, &operator, path, body).await.ok();
+        }
+        make_hold(&app, &operator, vec![in_workspace(workspace, "WORKSPACE_AUTHOR")]).await;
+        for (path, body) in &calls {
+            // An author sees objects, and no tokens.
+            let status = if path.starts_with("/tokens") { 404 } else { 403 };
+            assert_eq!(once(&app, &operator, path, body).await.code(), status, "{path}");
+        }
+        make_hold(&app, &operator, vec![]).await;
+        for (path, body) in &calls {
+            assert_eq!(once(&app, &operator, path, body).await.code(), 404, "{path}");
+        }
+    }
+
+    async fn roles_that_were_given_are_not_repeated_to_one_who_could_not_give_them(app) {
+        let workspace = app.workspace("Data").await;
+        let (owner, user_id) =
+            (user(&app, "owner", vec![in_workspace(workspace, "WORKSPACE_OWNER")]).await, app.member("ada").await.id);
+        let team_id = app.team("Team", &[]).await;
+        let body = json!({ "workspaceRoles": [{ "workspaceId": workspace, "role": "WORKSPACE_AUTHOR" }] });
+        for path in [format!("/users/{user_id}/roles"), format!("/teams/{team_id}/roles")] {
+            make_hold(&app, &owner, vec![in_workspace(workspace, "WORKSPACE_OWNER")]).await;
+            let given = once(&app, &owner, &path, &body).await.ok();
+            assert_eq!(once(&app, &owner, &path, &body).await.ok(), given);
+            make_hold(&app, &owner, vec![in_workspace(workspace, "WORKSPACE_AUTHOR")]).await;
+            once(&app, &owner, &path, &body).await.refused(403);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Calls that somebody interferes with: a body that comes late, an effect that has to wait while rights are taken away.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::mpsc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::Frame;
+use http_body_util::BodyExt as _;
+use podium_db::{Engine, Hold, Sql, Tx};
+use tokio::sync::{mpsc as channel, oneshot};
+
+use crate::answer::Answer;
+use crate::app::{Call, TestApp};
+
+/// A body that comes when it is told to, and tells when it is asked for.
+struct Late {
+    asked: Option<oneshot::Sender<()>>,
+    come: oneshot::Receiver<()>,
+    bytes: Option<Bytes>,
+}
+
+impl http_body::Body for Late {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Some(asked) = self.asked.take() {
+            let _ = asked.send(());
+        }
+        if self.bytes.is_some() {
+            let _ = ready!(Pin::new(&mut self.come).poll(context));
+        }
+        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+impl Call<'_> {
+    /// Sends the head; once the server waits for the body something else is done, and then the body comes.
+    pub async fn send_late(self, meanwhile: impl Future<Output = ()>) -> Answer {
+        let (asked, was_asked) = oneshot::channel();
+        let (come, comes) = oneshot::channel();
+        let (app, peer) = (self.app, self.peer);
+        let body = Late { asked: Some(asked), come: comes, bytes: Some(self.body) };
+        let request = self.request.body(body).expect("a request");
+        let interfering = async {
+            was_asked.await.expect("the server asks for the body");
+            meanwhile.await;
+            let _ = come.send(());
+        };
+        let (response, ()) = tokio::join!(app.server.call(request, peer), interfering);
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.expect("a whole body").to_bytes().to_vec();
+        Answer { status: parts.status, headers: parts.headers, bytes }
+    }
+}
+
+impl TestApp {
+    /// Sends a call, and changes something in a transaction that has begun before the call and ends only when the call
+    /// has been judged and waits to write. What the transaction holds is what such a change holds.
+    pub async fn send_under(
+        &self,
+        call: Call<'_>,
+        holds: Vec<Hold>,
+        mut change: impl FnMut(&Tx) -> podium_app::Result<()> + Send + 'static,
+    ) -> Answer {
+        let (begun, mut has_begun) = channel::unbounded_channel();
+        let (go_on, goes_on) = mpsc::channel::<()>();
+        let unit = move |tx: &Tx| {
+            change(tx)?;
+            let _ = begun.send(());
+            // Until the other end is dropped; a unit that runs again does not wait again.
+            let _ = goes_on.recv();
+            Ok::<_, podium_app::Error>(())
+        };
+        let db = self.app.db.clone();
+        let changing = tokio::spawn(async move { db.write_holding(None, holds, unit).await });
+        has_begun.recv().await.expect("the change begins");
+        let mut calling = Box::pin(call.send());
+        let mut answer = None;
+        loop {
+            let is_done = poll_fn(|context| {
+                if answer.is_none()
+                    && let Poll::Ready(got) = calling.as_mut().poll(context)
+                {
+                    answer = Some(got);
+                }
+                Poll::Ready(answer.is_some())
+            });
+            if is_done.await || self.is_waiting_to_write().await {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(go_on);
+        changing.await.expect("the change does not panic").expect("the change is made");
+        match answer {
+            Some(answer) => answer,
+            None => calling.await,
+        }
+    }
+
+    /// Whether a transaction waits for another.
+    async fn is_waiting_to_write(&self) -> bool {
+        if self.app.db.engine() == Engine::Sqlite {
+            return self.app.db.waiting() > 0;
+        }
+        let sql = Sql::new(
+            "SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database \
+             WHERE d.datname = current_database() AND NOT l.granted",
+        );
+        let count = self.app.db.read(None, move |conn| conn.query_one(&sql, &[], |row| row.get::<i64>(0)));
+        count.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}")) > 0
+    }
+}
