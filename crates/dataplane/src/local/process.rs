@@ -122,6 +122,14 @@ impl Process {
     }
 }
 
+/// What runs these arguments so that their user has at most so many processes. Shells name that limit differently.
+pub(super) fn counted(arguments: &[OsString], most: u64) -> Vec<OsString> {
+    let script = format!(
+        "if (ulimit -u {most}) 2>/dev/null; then ulimit -u {most}; else ulimit -p {most}; fi; exec \"$0\" \"$@\""
+    );
+    ["/bin/sh".into(), "-c".into(), script.into()].into_iter().chain(arguments.iter().cloned()).collect()
+}
+
 fn open_log(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }

@@ -214,6 +214,7 @@ mod tests {
     use std::process::{Child, Command};
 
     use super::*;
+    use crate::local::process::counted;
     use crate::local::tests::fresh_id;
 
     #[tokio::test]
@@ -271,6 +272,36 @@ mod tests {
             other.kill().unwrap();
             other.wait().unwrap();
         }
+    }
+
+    #[tokio::test]
+    async fn a_user_that_forks_without_end_has_so_many_processes_and_all_of_them_end() {
+        if !rustix::process::geteuid().is_root() {
+            // Nobody else has other users.
+            return;
+        }
+        // Of no plane, and of no other test of this machine.
+        let user = 1_900_000_000 + std::process::id() % 90_000_000;
+        let bomb = ["python3", "-I", "-S", "-c", crate::local::tests::BOMB].map(std::ffi::OsString::from);
+        let arguments = counted(&bomb, 40);
+        let mut bomb = Command::new(&arguments[0]);
+        bomb.args(&arguments[1..])
+            .uid(user)
+            .gid(user)
+            .current_dir("/")
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        let mut bomb = bomb.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let strays = Strays::of(fresh_id(), Some(user), &Cgroups::None);
+        let count = || numbers().filter(|pid| group_of(*pid).is_some() && strays.runs(*pid)).count();
+        while count() < 40 {
+            assert!(bomb.try_wait().unwrap().is_none(), "it runs");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        assert!((0..20).all(|_| count() <= 40));
+        strays.clone().end().await;
+        bomb.wait().unwrap();
+        assert_eq!(count(), 0);
     }
 
     #[tokio::test]

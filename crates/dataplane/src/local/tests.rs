@@ -16,3 +16,4 @@ pub(super) mod services;
 mod waiting;
 
 pub(super) use self::bed::fresh_id;
+pub(super) use self::bounding::BOMB;

@@ -4,12 +4,11 @@ use std::io;
 use std::time::Duration;
 
 use podium_api::Timestamp;
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tokio::time::Instant;
 
 use super::{Keeper, Kept};
 use crate::local::components::{RETIRING, is_web};
-use crate::local::process::{Process, length_of};
+use crate::local::process::{Process, counted, length_of};
 use crate::local::program::{Manner, Program};
 use crate::local::socket::Socket;
 use crate::local::state::Started;
@@ -99,13 +98,12 @@ impl Keeper {
             _ => None,
         };
         let log_start = length_of(&program.log);
-        let process = Process::start(program, &self.isolation, socket);
+        let process = Process::start(&self.counted(program), &self.isolation, socket);
         self.state.starting = None;
         let process = process?;
         if let Err(error) = self.plane.cgroups.join(self.id, process.identity.pid) {
             tracing::warn!(id = %self.id, component = program.name, %error, "a process is not within its bounds");
         }
-        self.count_for_user(process.identity.pid);
         let fingerprint =
             program.fingerprint(&self.plane.key(self.id, "fingerprint"), self.isolation.bounds());
         let started = Started {
@@ -120,17 +118,14 @@ impl Keeper {
         Ok(())
     }
 
-    /// Bounds how many processes the environment's user may have, where no control group does.
-    fn count_for_user(&self, pid: i32) {
-        let most = self.plane.options.environment_processes;
-        let (Some(most), Some(_)) = (most, self.isolation.user()) else { return };
-        if self.plane.cgroups.counts_processes(self.id) {
-            return;
+    /// The program as it is started: where no control group does, the environment's user bounds how many processes it has.
+    fn counted(&self, program: &Program) -> Program {
+        let mut program = program.clone();
+        let most = self.plane.options.environment_processes.filter(|_| self.isolation.user().is_some());
+        if let Some(most) = most.filter(|_| !self.plane.cgroups.counts_processes(self.id)) {
+            program.arguments = counted(&program.arguments, most);
         }
-        let limit = Rlimit { current: Some(most), maximum: Some(most) };
-        if let Err(error) = prlimit(Pid::from_raw(pid), Resource::Nproc, limit) {
-            tracing::warn!(id = %self.id, %error, "the number of processes is not bounded");
-        }
+        program
     }
 
     /// Takes a process that has ended off the list.

@@ -10,7 +10,7 @@ use crate::local::cgroups::Cgroups;
 use crate::local::process::group_of;
 
 /// Starts others as fast as it can, each of which does the same; a broken bound does not take the machine down with it.
-const BOMB: &str = "import os, time\n\
+pub(crate) const BOMB: &str = "import os, time\n\
     while True:\n    \
         try:\n        \
             if len(os.listdir('/proc')) < 3000: os.fork() or os.setsid()\n    \

@@ -176,6 +176,6 @@ async fn what_was_cut_off_before_anything_was_remembered_leaves_nothing() {
     drop(bed.open());
     fs::create_dir(bed.place().root).unwrap();
     let plane = bed.open();
-    assert_eq!(plane.observe(bed.id).await, Ok(None));
+    bed.until_gone(&plane).await;
     assert!(!bed.place().root.exists());
 }
