@@ -115,6 +115,9 @@ fn mounted(home: &Path) -> Vec<(String, String)> {
     found
 }
 
+/// Mount paths with their versions.
+type Mounts = &'static [(&'static str, &'static str)];
+
 #[tokio::test]
 async fn bundles_at_the_reference_home_are_below_the_home_here() {
     let (directory, shelf) = (tempfile::tempdir().unwrap(), Shelf::default());
@@ -126,7 +129,7 @@ async fn bundles_at_the_reference_home_are_below_the_home_here() {
         deploy_id: id(),
     };
     // Each step from what the one before left: other spellings, and what lies where folders were and inside what was.
-    let steps: [(&[(&str, &str)], &[(&str, &str)]); 6] = [
+    let steps: [(Mounts, Mounts); 6] = [
         (
             &[("/usr/local/airflow/a/b", "b1"), ("/usr/local/airflow/dags", "b2")],
             &[("a/b", "b1"), ("dags", "b2")],
