@@ -146,8 +146,8 @@ mod tests {
             let roles = visible_to(&holder(viewer), SubjectKind::User, &held());
             assert_eq!(roles.organization_role.as_deref(), Some("ORGANIZATION_MEMBER"), "{viewer}");
             assert_eq!(workspaces(&roles), in_workspaces, "{viewer}");
-            assert_eq!(roles.deployment_roles.unwrap().len(), on_deployments, "{viewer}");
-            assert_eq!(roles.dag_roles.unwrap().len(), on_dags, "{viewer}");
+            assert_eq!(roles.deployment_roles.iter().flatten().count(), on_deployments, "{viewer}");
+            assert_eq!(roles.dag_roles.iter().flatten().count(), on_dags, "{viewer}");
         }
     }
 
