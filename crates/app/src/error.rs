@@ -87,6 +87,11 @@ impl Error {
     /// What was remembered of the caller is no longer true.
     pub const STALE: Self = Self::Db(podium_db::Error::Stale);
 
+    /// Whether the call lost every race against other changes of the same thing.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Db(podium_db::Error::Lost))
+    }
+
     /// Whether what was remembered of the caller is no longer true.
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Db(podium_db::Error::Stale))

@@ -109,6 +109,10 @@ impl From<Error> for Failure {
                 let message = "Your rights changed while the request ran: try again.";
                 Self { is_stale: true, ..Self::later(StatusCode::SERVICE_UNAVAILABLE, message, 1) }
             }
+            lost if lost.is_lost() => {
+                let message = "Others kept changing the same thing meanwhile: try again.";
+                Self::later(StatusCode::SERVICE_UNAVAILABLE, message, 1)
+            }
             fault => {
                 tracing::error!(error = %fault, "a request failed");
                 Self::new(
