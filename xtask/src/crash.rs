@@ -2,8 +2,8 @@
 //! deployments, on both engines. The test that the other tests run with a few rounds, run with many.
 
 use crate::outcome::Outcome;
-use crate::postgres::{Postgres, VARIABLE};
-use crate::workspace::{cargo, must, scratch};
+use crate::postgres::must_with_postgres;
+use crate::workspace::cargo;
 
 const TEST: &str = "crashes::deployments";
 
@@ -25,15 +25,7 @@ pub(crate) fn run(options: &[&str]) -> Outcome {
     let mut command = cargo(&["test", "--package", "podium-cli", "--test", "it", TEST, "--"]);
     command.args(["--nocapture", "--test-threads", "1"]);
     command.env("PODIUM_CRASH_ROUNDS", rounds.to_string()).env("PODIUM_CRASH_CALLERS", callers.to_string());
-    let mut server = None;
-    if std::env::var_os(VARIABLE).is_none() {
-        let postgres = Postgres::start(&scratch()?)?;
-        command.env(VARIABLE, &postgres.url);
-        server = Some(postgres);
-    }
-    let result = must(&mut command);
-    drop(server);
-    result
+    must_with_postgres(&mut command)
 }
 
 #[cfg(test)]

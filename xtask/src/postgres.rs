@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::keeper::{self, Account, Keeper};
 use crate::outcome::{Outcome, While};
 use crate::system;
+use crate::workspace::{must, scratch};
 
 /// The variable that tells the tests where their server is. If it is set already, that server is used.
 pub(crate) const VARIABLE: &str = "PODIUM_TEST_POSTGRES";
@@ -30,6 +31,15 @@ pub(crate) struct Postgres {
     /// How the superuser connects.
     pub(crate) url: String,
     _keeper: Keeper,
+}
+
+/// Runs a command with a PostgreSQL server at hand: the one that the environment names, or a private one.
+pub(crate) fn must_with_postgres(command: &mut Command) -> Outcome {
+    if std::env::var_os(VARIABLE).is_some() {
+        return must(command);
+    }
+    let postgres = Postgres::start(&scratch()?)?;
+    must(command.env(VARIABLE, &postgres.url))
 }
 
 impl Postgres {
