@@ -43,9 +43,10 @@ pub(crate) struct Choice {
     /// Processes and threads that a local environment may have at the most; 0 for as many as it likes.
     #[arg(long, env = "PODIUM_ENVIRONMENT_PROCESSES", default_value_t = 4096)]
     environment_processes: u64,
-    /// Gibibytes that a local environment may have on disk before it is stopped; 0 for as many as there are.
-    #[arg(long = "environment-disk-gib", env = "PODIUM_ENVIRONMENT_DISK_GIB", default_value = "32", value_parser = clap::value_parser!(u64).range(..1 << 30))]
-    environment_disk: u64,
+    /// Gibibytes that a local environment may have on disk before it is stopped; 0 for as many as there are. The default is
+    /// half of the file system that the data directory is on.
+    #[arg(long = "environment-disk-gib", env = "PODIUM_ENVIRONMENT_DISK_GIB", value_parser = clap::value_parser!(u64).range(..1 << 30))]
+    environment_disk: Option<u64>,
     /// Ports that tasks on this machine may listen on, such as 20000-20099, beside those that the kernel picks for them; the
     /// default is none.
     #[arg(long, env = "PODIUM_TASK_PORTS", value_parser = ports)]
@@ -132,8 +133,12 @@ impl Choice {
         kept: Option<PathBuf>,
     ) -> Result<podium_dataplane::local::Options, String> {
         use podium_dataplane::Hidden;
-        use podium_dataplane::local::{Broker, Options};
+        use podium_dataplane::local::{Broker, Options, half_of_disk};
 
+        let environment_disk = match self.environment_disk {
+            Some(gibibytes) => Some(gibibytes << 30).filter(|most| *most > 0),
+            None => half_of_disk(data_dir),
+        };
         Ok(Options {
             directory: data_dir.join(crate::data_dir::LOCAL),
             public_url: app.config.public_url.clone(),
@@ -146,7 +151,7 @@ impl Choice {
             disk_reserve: app.config.reserve.bytes,
             runtime_retention_days: Some(self.runtime_retention_days),
             environment_processes: Some(self.environment_processes).filter(|most| *most > 0),
-            environment_disk: Some(self.environment_disk << 30).filter(|most| *most > 0),
+            environment_disk,
         })
     }
 

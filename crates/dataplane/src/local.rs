@@ -66,6 +66,7 @@ use self::pace::Pace;
 use self::plane::Plane;
 use self::process::numbers;
 pub use self::python::check_python;
+pub use self::quota::half_of_disk;
 pub use self::services::{Archive, Archives, Keys, Logs, Services};
 use self::settings::EnvironmentKeys;
 use self::state::State;

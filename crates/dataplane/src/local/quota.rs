@@ -6,11 +6,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 use podium_api::Id;
-use rustix::io::Result;
 use tokio::time::Instant;
 
 use super::layout::Place;
@@ -27,6 +26,12 @@ const REST: u32 = 5;
 const MUCH: u64 = 256 << 20;
 /// What is written between two looks at a full disk, by somebody who goes on writing.
 const WRITES_ON: u64 = 1 << 20;
+/// So many files more are measured of an environment that has more than it may, to say where it has them.
+const FURTHER: usize = 25 * SLICE;
+/// One that runs is measured for so long at the most: files that come and go could keep it going for ever.
+const LONGEST: Duration = Duration::from_secs(600);
+/// A disk that can take fewer files than this is as full as one without room.
+const FILES: u64 = 1_500;
 
 /// What an environment has on disk, by the directory that it is in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,27 +64,35 @@ impl Measuring {
         Self { waiting: place.measured(), at: None, usage: Usage::default() }
     }
 
-    /// Measures on; the usage once that was all.
-    pub(super) fn go_on(&mut self, most: usize) -> Result<Option<Usage>> {
+    /// Measures on; the usage once that was all. What cannot be looked at does not count, and ends nothing.
+    pub(super) fn go_on(&mut self, most: usize) -> Option<Usage> {
         if self.at.is_none() {
             let Some((name, path)) = self.waiting.pop() else {
-                return Ok(Some(std::mem::take(&mut self.usage)));
+                return Some(std::mem::take(&mut self.usage));
             };
-            self.at = Some((name, Walk::new(&path)?));
+            match Walk::new(&path) {
+                Ok(walk) => self.at = Some((name, walk)),
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "a directory cannot be measured")
+                }
+            }
         }
-        let Some((name, walk)) = &mut self.at else { return Ok(None) };
+        let (name, walk) = self.at.as_mut()?;
         let bytes = self.usage.0.entry(name.clone()).or_default();
-        let is_all = walk.go_on(most, |seen| {
+        let walked = walk.go_on(most, |seen| {
             *bytes = bytes.saturating_add(taken(seen));
             Ok(())
-        })?;
-        if is_all {
+        });
+        if let Err(error) = &walked {
+            tracing::warn!(name, %error, "the rest of a directory cannot be measured");
+        }
+        if walked.unwrap_or(true) {
             if walk.lost() > 0 {
-                tracing::debug!(name, lost = walk.lost(), "directories moved while they were measured");
+                tracing::debug!(name, lost = walk.lost(), "not everything could be measured");
             }
             self.at = None;
         }
-        Ok(None)
+        None
     }
 }
 
@@ -100,12 +113,13 @@ pub(super) async fn watch(plane: Weak<Plane>) {
         };
         let mut now = HashMap::new();
         for id in ids {
-            if let Some(usage) = measure(&plane, id).await {
-                now.insert(id, usage);
-            }
+            let Some(usage) = measure(&plane, id).await else { continue };
+            let Some(plane) = plane.upgrade() else { return };
+            judge(&plane, id, &usage, before.get(&id).copied());
+            now.insert(id, usage);
         }
         let Some(plane) = plane.upgrade() else { return };
-        judge(&plane, &now, &before);
+        stop_writer(&plane, &now, &before);
         before = now.into_iter().map(|(id, usage)| (id, usage.total())).collect();
         took = begun.elapsed();
     }
@@ -131,10 +145,14 @@ fn free_bytes(directory: &Path) -> Option<u64> {
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Measures an environment, with pauses; nothing where it is gone or cannot be measured now.
+/// Measures an environment, with pauses; nothing where it is gone.
 async fn measure(plane: &Weak<Plane>, id: Id) -> Option<Usage> {
-    let place = plane.upgrade()?.layout.environment(id);
-    let mut measuring = Measuring::new(&place);
+    let (place, bound, is_stopped) = {
+        let plane = plane.upgrade()?;
+        let is_stopped = plane.keepers().get(&id)?.stopped_for().is_some();
+        (plane.layout.environment(id), plane.options.environment_disk, is_stopped)
+    };
+    let (mut measuring, begun, mut further) = (Measuring::new(&place), Instant::now(), 0);
     loop {
         let step = tokio::task::spawn_blocking(move || {
             let done = measuring.go_on(SLICE);
@@ -142,38 +160,53 @@ async fn measure(plane: &Weak<Plane>, id: Id) -> Option<Usage> {
         });
         let (kept, done) = step.await.ok()?;
         measuring = kept;
-        match done {
-            Ok(Some(usage)) => return Some(usage),
-            Ok(None) => tokio::time::sleep(plane.upgrade()?.pace.slice).await,
-            Err(error) => {
-                tracing::warn!(%id, %error, "what an environment has on disk cannot be measured");
-                return None;
-            }
+        if done.is_some() {
+            return done;
         }
+        if bound.is_some_and(|most| measuring.usage.total() > most) {
+            further += SLICE;
+        }
+        // What is stopped is measured to the end: it runs again only where all of it is little enough.
+        if further > FURTHER || (!is_stopped && begun.elapsed() > LONGEST) {
+            return Some(measuring.usage);
+        }
+        tokio::time::sleep(plane.upgrade()?.pace.slice).await;
     }
 }
 
-/// Tells each environment whether it has to stop.
-fn judge(plane: &Arc<Plane>, now: &HashMap<Id, Usage>, before: &HashMap<Id, u64>) {
-    let full = FullDisk::look(plane);
-    let growth = |(id, usage): (&Id, &Usage)| Some((usage.total().saturating_sub(*before.get(id)?), *id));
-    let writer = now.iter().filter_map(growth).max();
-    let writer = writer.filter(|(growth, _)| full.is_some() && *growth >= WRITES_ON).map(|(_, id)| id);
-    for (id, handle) in plane.keepers().iter() {
-        let Some(usage) = now.get(id) else { continue };
-        handle.view.pulse.note_disk(usage.total());
-        let is_stopped = handle.stopped_for();
-        let why = match (over(usage, plane.options.environment_disk), &full) {
-            (Some(over), _) => Some(over),
-            (None, Some(full)) if writer == Some(*id) => Some(full.described(usage)),
-            // What was stopped for the disk waits until there is room again.
-            (None, Some(_)) => is_stopped.clone(),
-            (None, None) => None,
-        };
-        // The same words as long as it is stopped: every change of them is written down.
-        if is_stopped.is_some() != why.is_some() {
-            handle.stop_for(why);
+/// Tells an environment whether it has to stop because of what it has, or may run again.
+fn judge(plane: &Plane, id: Id, usage: &Usage, before: Option<u64>) {
+    let keepers = plane.keepers();
+    let Some(handle) = keepers.get(&id) else { return };
+    handle.view.pulse.note_disk(usage.total());
+    let bound = plane.options.environment_disk;
+    if let Some(most) = bound {
+        let is_much = |bytes: u64| bytes > most / 5 * 4;
+        if is_much(usage.total()) && !before.is_some_and(is_much) {
+            let (has, may_have) = (size(usage.total()), size(most));
+            tracing::warn!(%id, has, may_have, "an environment has nearly as much on disk as it may have");
         }
+    }
+    let is_stopped = handle.stopped_for();
+    // What was stopped for the disk waits until there is room again.
+    let why = over(usage, bound).or_else(|| is_stopped.clone().filter(|_| FullDisk::look(plane).is_some()));
+    // The same words as long as it is stopped: every change of them is written down.
+    if is_stopped.is_some() != why.is_some() {
+        handle.stop_for(why);
+    }
+}
+
+/// Stops whoever wrote the most, where the disk is full.
+fn stop_writer(plane: &Plane, now: &HashMap<Id, Usage>, before: &HashMap<Id, u64>) {
+    let Some(full) = FullDisk::look(plane) else { return };
+    let growth = |(id, usage): (&Id, &Usage)| Some((usage.total().saturating_sub(*before.get(id)?), *id));
+    let Some((_, id)) = now.iter().filter_map(growth).max().filter(|(growth, _)| *growth >= WRITES_ON) else {
+        return;
+    };
+    let keepers = plane.keepers();
+    let handle = keepers.get(&id).filter(|handle| handle.stopped_for().is_none());
+    if let (Some(handle), Some(usage)) = (handle, now.get(&id)) {
+        handle.stop_for(Some(full.described(usage)));
     }
 }
 
@@ -191,28 +224,45 @@ fn over(usage: &Usage, most: Option<u64>) -> Option<String> {
 
 /// A disk with less room than is kept for the control plane.
 struct FullDisk {
-    free: u64,
-    reserve: u64,
+    /// What is left, for people.
+    left: String,
 }
 
 impl FullDisk {
+    fn look(plane: &Plane) -> Option<Self> {
+        let disk = rustix::fs::statvfs(&plane.layout.environments()).ok()?;
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let files = (disk.f_files > 0).then_some(disk.f_favail);
+        Self::with(free, files, plane.options.disk_reserve)
+    }
+
     /// Environments stop when a quarter of the reserve is gone: the rest is for what is written until they have, and for the
     /// control plane.
-    fn look(plane: &Plane) -> Option<Self> {
-        let (free, reserve) = (free_bytes(&plane.layout.environments())?, plane.options.disk_reserve);
-        (free < reserve.saturating_sub(reserve / 4)).then_some(Self { free, reserve })
+    fn with(free: u64, files: Option<u64>, reserve: u64) -> Option<Self> {
+        if free < reserve.saturating_sub(reserve / 4) {
+            let left = format!("{} are free, and {} are kept in reserve", size(free), size(reserve));
+            return Some(Self { left });
+        }
+        let files = files.filter(|files| reserve > 0 && *files < FILES)?;
+        Some(Self { left: format!("it can take {files} files more") })
     }
 
     fn described(&self, usage: &Usage) -> String {
         format!(
-            "it was stopped, because the disk of its machine is full ({} are free, and {} are kept in reserve) and it went \
-             on writing: it has {} ({}). It starts again once there is room",
-            size(self.free),
-            size(self.reserve),
+            "it was stopped, because the disk of its machine is full ({}) and it went on writing: it has {} ({}). It \
+             starts again once there is room",
+            self.left,
             size(usage.total()),
             usage.described()
         )
     }
+}
+
+/// Half of the file system that a directory is on, or will be.
+pub fn half_of_disk(directory: &Path) -> Option<u64> {
+    let found = directory.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+    let disk = rustix::fs::statvfs(found).ok()?;
+    Some(disk.f_blocks.saturating_mul(disk.f_frsize) / 2).filter(|half| *half > 0)
 }
 
 /// Bytes for people.
@@ -221,4 +271,28 @@ fn size(bytes: u64) -> String {
         return format!("{} MiB", bytes >> 20);
     }
     format!("{} GiB", bytes >> 30)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_full_without_bytes_and_without_files() {
+        let left = |free, files, reserve| FullDisk::with(free, files, reserve).map(|full| full.left);
+        assert_eq!(left(3 << 20, Some(FILES), 4 << 20), None);
+        assert_eq!(left(3 << 20, None, 4 << 20), None, "where files are not counted");
+        let few = left(2 << 20, Some(FILES), 4 << 20);
+        assert_eq!(few.as_deref(), Some("2 MiB are free, and 4 MiB are kept in reserve"));
+        assert_eq!(left(8 << 20, Some(7), 4 << 20).as_deref(), Some("it can take 7 files more"));
+        assert_eq!(left(0, Some(0), 0), None, "where nothing is kept in reserve");
+    }
+
+    #[test]
+    fn half_of_a_disk_is_known_before_its_directory_is_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let half = half_of_disk(directory.path());
+        assert!(half.is_some());
+        assert_eq!(half_of_disk(&directory.path().join("not/there/yet")), half);
+    }
 }

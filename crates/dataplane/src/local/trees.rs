@@ -46,9 +46,15 @@ fn open_directory(above: impl AsFd, name: impl Arg + Copy) -> Result<OwnedFd> {
     // What can be read need not be open to be passed through or written to.
     let mode = fstat(&opened)?.st_mode;
     if mode & ALL != ALL {
-        let _ = fchmod(&opened, Mode::from_raw_mode(mode & 0o7777 | ALL));
+        let _ = open_up(&opened);
     }
     Ok(opened)
+}
+
+/// Lets the owner of a directory that is open do everything with it.
+fn open_up(directory: &OwnedFd) -> Result<()> {
+    let mode = fstat(directory)?.st_mode;
+    fchmod(directory, Mode::from_raw_mode(mode & 0o7777 | ALL))
 }
 
 /// Lets the owner of a directory do everything with it. By a descriptor: a link in its place is not followed.

@@ -17,6 +17,17 @@ use crate::local::program::{Manner, Program};
 /// How long a web server may finish its requests once another one serves.
 const LAST_REQUESTS: Duration = Duration::from_secs(30);
 
+/// What feeds the workers of an environment.
+const BROKER: &str = "broker";
+
+fn is_worker(name: &str) -> bool {
+    name.starts_with("worker-")
+}
+
+fn needs_broker(name: &str) -> bool {
+    name == "scheduler" || is_worker(name)
+}
+
 /// What is still to be replaced, and what is waited for.
 pub(super) type Outdated = BTreeMap<String, String>;
 
@@ -28,21 +39,32 @@ impl Keeper {
         prepared: &Prepared,
     ) -> Outdated {
         let mut waits = Outdated::new();
-        let outdated = self.outdated(&prepared.programs);
+        let mut outdated = self.outdated(&prepared.programs);
+        let replaces_broker = outdated.iter().any(|name| name == BROKER);
+        if replaces_broker {
+            // Whoever it feeds ends before it does, also those that would be as they should.
+            outdated.extend(self.kept.keys().filter(|name| is_worker(name)).cloned());
+            outdated.sort();
+            outdated.dedup();
+            let held = prepared.programs.iter().map(|program| &program.name);
+            let held = held.filter(|name| needs_broker(name) && !self.kept.contains_key(*name));
+            waits.extend(held.map(|name| (name.clone(), "the broker is replaced first".into())));
+        }
         let is_wanted = |name: &String| prepared.programs.iter().any(|program| program.name == *name);
         // Workers of an executor that is given up: nobody else may take their tasks before they have ended.
-        let gives_up_workers = outdated.iter().any(|name| name.starts_with("worker-") && !is_wanted(name));
+        let gives_up_workers = outdated.iter().any(|name| is_worker(name) && !is_wanted(name));
         for name in outdated {
+            let Some(kept) = self.kept.get(&name) else { continue };
             let must_wait = match name.as_str() {
-                "scheduler" => gives_up_workers,
-                "broker" => self.kept.keys().any(|name| name.starts_with("worker-")),
+                // A newer one would send tasks where nobody takes them yet.
+                "scheduler" => gives_up_workers || replaces_broker,
+                BROKER => self.kept.keys().any(|name| is_worker(name)),
                 _ => false,
             };
-            if must_wait {
+            if must_wait && kept.ends_by.is_none() {
                 waits.insert(name, "workers finish their tasks first".into());
                 continue;
             }
-            let Some(kept) = self.kept.get(&name) else { continue };
             if let Some(by) = kept.ends_by {
                 if Instant::now() >= by {
                     kept.process.kill().await;
@@ -74,6 +96,14 @@ impl Keeper {
             self.end_drain();
         }
         waits
+    }
+
+    /// Whether a program must not start yet: no one that needs the broker starts until an outdated broker is replaced.
+    /// Otherwise there would always be a worker for the broker to wait for.
+    pub(super) fn is_held(&self, name: &str, programs: &[Program]) -> bool {
+        needs_broker(name)
+            && self.kept.contains_key(BROKER)
+            && self.outdated(programs).iter().any(|outdated| outdated == BROKER)
     }
 
     fn outdated(&self, programs: &[Program]) -> Vec<String> {

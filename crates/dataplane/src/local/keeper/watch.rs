@@ -53,7 +53,7 @@ impl Keeper {
             let looked = tokio::select! {
                 look = self.look(&base, prepared) => Ok(look),
                 name = self.any_end() => Err(Some(name)),
-                () = self.next_start() => Err(None),
+                () = self.next_start(&prepared.programs) => Err(None),
                 _ = orders.changed() => return,
             };
             let look = match looked {
@@ -89,7 +89,7 @@ impl Keeper {
             let ended = tokio::select! {
                 name = self.any_end() => Some(name),
                 () = tokio::time::sleep(pause) => None,
-                () = self.next_start() => None,
+                () = self.next_start(&prepared.programs) => None,
                 _ = orders.changed() => return,
             };
             if let Some(name) = ended {
@@ -107,7 +107,7 @@ impl Keeper {
             self.start_missing(&programs);
             let ended = tokio::select! {
                 name = self.any_end() => Some(name),
-                () = self.next_start(), if !programs.is_empty() => None,
+                () = self.next_start(&programs), if !programs.is_empty() => None,
                 () = tokio::time::sleep_until(until) => return,
                 _ = orders.changed() => return,
             };
@@ -123,7 +123,7 @@ impl Keeper {
             let trouble = self.troubles.get(&program.name);
             let must_wait =
                 trouble.and_then(|trouble| trouble.start_at).is_some_and(|at| at > Instant::now());
-            if self.kept.contains_key(&program.name) || must_wait {
+            if self.kept.contains_key(&program.name) || must_wait || self.is_held(&program.name, programs) {
                 continue;
             }
             if let Err(error) = self.begin(program) {
@@ -135,8 +135,9 @@ impl Keeper {
     }
 
     /// Waits until something that ended may start again.
-    async fn next_start(&self) {
-        let missing = self.troubles.iter().filter(|(name, _)| !self.kept.contains_key(*name));
+    async fn next_start(&self, programs: &[Program]) {
+        let may_start = |name: &str| !self.kept.contains_key(name) && !self.is_held(name, programs);
+        let missing = self.troubles.iter().filter(|(name, _)| may_start(name));
         match missing.filter_map(|(_, trouble)| trouble.start_at).min() {
             Some(at) => tokio::time::sleep_until(at).await,
             None => std::future::pending().await,

@@ -290,7 +290,7 @@ pub(crate) async fn eventually(what: impl Fn() -> bool) {
 }
 
 /// Writes a program. Under another name first: one that is open for writing cannot be run.
-fn program(path: &Path, text: &str) {
+pub(crate) fn program(path: &Path, text: &str) {
     let draft = path.with_extension("draft");
     fs::write(&draft, text).unwrap();
     fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use podium_api::enums::Executor;
 use podium_domain::deployments::plan::Rollout;
 
-use super::bed::{Bed, eventually, trouble};
+use super::bed::{Bed, eventually, program, trouble};
 use crate::local::tasks::tests::queue;
 use crate::local::{Broker, Local};
 use crate::{DataPlane as _, Environment, Hidden, Setting};
@@ -138,6 +138,54 @@ async fn workers_that_are_given_up_finish_before_another_executor_takes_their_ta
     bed.bring_up(&plane, &changed).await;
     assert!(!before["scheduler"].is_alive() && !before["worker-heavy"].is_alive());
     assert_eq!(bed.starts("scheduler").len(), 2);
+}
+
+#[tokio::test]
+async fn a_broker_is_replaced_once_all_its_workers_have_ended() {
+    let bed = Bed::new().with_runtime("3.3.2");
+    // It is started by a shell, which is the one that is kept.
+    let noting = format!("echo \"$PPID|-|broker|||\" >>'{}'", bed.path("journal").display());
+    for name in ["older-broker", "newer-broker"] {
+        program(&bed.path(name), &format!("#!/bin/sh\n{noting}\ncat >/dev/null\nexec sleep 100000\n"));
+    }
+    let open = |name: &str| bed.open_with(|options, _| options.broker = Broker::Own(bed.path(name)));
+    let wanted = |generation, city| {
+        let mut environment = with_variable(&bed, generation, "CITY", city);
+        environment.worker_queues = vec![queue("default", 1), queue("heavy", 1)];
+        environment
+    };
+    for worker in ["worker-default", "worker-heavy"] {
+        fs::write(bed.path("told").join(worker), "").unwrap();
+    }
+    bed.tell(
+        "celery",
+        "touch \"$PODIUM_STATUS/$PODIUM_COMPONENT.progress\"; trap '' TERM; \
+         while [ -e \"$told/$PODIUM_COMPONENT\" ]; do sleep 0.02; done; exit 0",
+    );
+    let plane = open("older-broker");
+    bed.bring_up(&plane, &wanted(1, "Oslo")).await;
+    let before = bed.processes();
+    drop(plane);
+    let plane = open("newer-broker");
+    plane.apply(&wanted(2, "Rome")).await.unwrap();
+    bed.until(&plane, |seen| trouble(seen, "worker-heavy").is_some_and(|why| why.contains("ending"))).await;
+    bed.untell("worker-default");
+    bed.until(&plane, |seen| trouble(seen, "worker-default").is_some_and(|why| why.contains("broker"))).await;
+    assert!(!before["worker-default"].is_alive());
+    for name in ["broker", "scheduler", "worker-heavy"] {
+        assert!(before[name].is_alive(), "{name}");
+    }
+    assert_eq!(bed.starts("celery").len(), 2, "a newer one has nobody to listen to yet");
+    // Those that come next work as usual.
+    bed.untell("celery");
+    bed.untell("worker-heavy");
+    bed.bring_up(&plane, &wanted(2, "Rome")).await;
+    let now = bed.processes();
+    assert_eq!(now.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+    for name in ["broker", "scheduler", "worker-default", "worker-heavy"] {
+        assert!(now[name] != before[name] && !before[name].is_alive(), "{name}");
+    }
+    assert_eq!((bed.starts("celery").len(), bed.starts("scheduler").len()), (4, 2));
 }
 
 #[tokio::test]

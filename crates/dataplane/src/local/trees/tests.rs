@@ -161,3 +161,44 @@ fn what_moves_away_under_the_walk_does_not_lead_it_elsewhere() {
     assert!(walk.lost() > 0 && !seen.contains(&"secret".to_owned()));
     assert!(seen.contains(&"side".to_owned()));
 }
+
+#[test]
+fn what_is_closed_under_the_walk_is_opened_again() {
+    // Nothing is closed to the administrator: as somebody else, in a process of its own.
+    const INSIDE: &str = "PODIUM_TEST_CLOSED_TREE";
+    if let Some(tree) = std::env::var_os(INSIDE) {
+        let tree = Path::new(&tree);
+        let (mut walk, mut names) = (Walk::new(tree).unwrap(), BTreeSet::new());
+        loop {
+            fs::set_permissions(tree, fs::Permissions::from_mode(0o600)).unwrap();
+            let is_all = walk.go_on(1, |seen| {
+                names.insert(seen.name.to_str().unwrap().to_owned());
+                Ok(())
+            });
+            if is_all.unwrap() {
+                break;
+            }
+        }
+        assert_eq!((names.len(), walk.lost()), (3, 0));
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let tree = directory.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    for name in ["a", "b", "c"] {
+        fs::write(tree.join(name), "").unwrap();
+    }
+    let mut again = Command::new("/proc/self/exe");
+    if rustix::process::geteuid().is_root() {
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::chown(&tree, Some(65_534), None).unwrap();
+        again.uid(65_534);
+    }
+    again
+        .arg0("again")
+        .args(["--exact", "local::trees::tests::what_is_closed_under_the_walk_is_opened_again"])
+        .current_dir("/")
+        .env(INSIDE, &tree);
+    let output = again.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}

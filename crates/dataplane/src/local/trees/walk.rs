@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, SeekFrom, Stat, fstat, openat, seek, statat};
 use rustix::io::{Errno, Result};
 
-use super::{NAMES, is_directory, is_dots, open_directory};
+use super::{NAMES, is_directory, is_dots, open_directory, open_up};
 
 /// The descriptors of so many levels are kept open.
 const HELD: usize = 16;
@@ -17,7 +17,7 @@ const HELD: usize = 16;
 pub(in super::super) struct Walk {
     /// The directories from the top to where the walk is.
     levels: Vec<Level>,
-    /// Directories whose rest was not seen, because somebody moved them away.
+    /// Directories whose rest was not seen, because somebody moved them away, and entries that somebody closed.
     lost: u64,
 }
 
@@ -57,7 +57,7 @@ impl Walk {
         }
     }
 
-    /// How many directories were not seen to their end.
+    /// How many directories were not seen to their end, and entries not at all.
     pub(in super::super) fn lost(&self) -> u64 {
         self.lost
     }
@@ -76,7 +76,7 @@ impl Walk {
                 return Err(Errno::BADF);
             };
             let device = level.device;
-            let pause = level.read(&directory, device, &mut most, &mut visit);
+            let pause = level.read(&directory, device, &mut most, &mut self.lost, &mut visit);
             match pause {
                 Ok(Pause::Enough) => {
                     level.held = Some(directory);
@@ -141,6 +141,7 @@ impl Level {
         directory: &OwnedFd,
         device: u64,
         most: &mut usize,
+        lost: &mut u64,
         visit: &mut impl FnMut(&Seen<'_>) -> Result<()>,
     ) -> Result<Pause> {
         seek(directory, SeekFrom::Start(self.position))?;
@@ -157,8 +158,18 @@ impl Level {
                 continue;
             }
             *most -= 1;
-            let stat = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            let look = || statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+            let looked = match look() {
+                // It was closed since it was opened.
+                Err(Errno::ACCESS) => open_up(directory).and_then(|()| look()),
+                looked => looked,
+            };
+            let stat = match looked {
                 Err(error) if is_gone(error) => continue,
+                Err(Errno::ACCESS | Errno::PERM) => {
+                    *lost += 1;
+                    continue;
+                }
                 stat => stat?,
             };
             if stat.st_dev != device {
