@@ -32,7 +32,7 @@ impl Ground {
         // The first that keeps environments apart best.
         let mut best = None;
         for python in &pythons {
-            let apart = apart(python);
+            let apart = apart(python)?;
             let is_best = matches!(apart.mode, Mode::Users { .. });
             if is_best || best.is_none() {
                 best = Some((python.clone(), apart));

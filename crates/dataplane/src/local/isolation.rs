@@ -13,7 +13,7 @@ mod proving;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::ops::RangeInclusive;
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::os::unix::process::CommandExt as _;
@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub use self::confining::Confinement;
+pub(super) use self::confining::MOUNTED;
 use self::proving::Proven;
 use super::options::Options;
 use super::settings::Variables;
@@ -88,38 +89,36 @@ pub(super) struct Isolation {
 }
 
 impl Apart {
-    /// What this machine allows, with an interpreter that environments have to be able to run.
-    pub(super) fn of_this_machine(python: &Path, reach: &Reach, options: &Options, first: u32) -> Self {
+    /// What this machine allows, with an interpreter that environments have to be able to run. An error says why that
+    /// could not be tried: a machine that is short of something for a moment must not count as one that cannot.
+    pub(super) fn of_this_machine(
+        python: &Path,
+        reach: &Reach,
+        options: &Options,
+        first: u32,
+    ) -> Result<Self, String> {
+        let untried = |why: String| format!("it could not be tried how environments are kept apart: {why}");
         let launcher = options.launcher.as_ref().map(|program| Launcher {
             program: program.clone(),
             kept: options.kept.iter().map(|path| real(path)).collect(),
             ports: options.task_ports.clone(),
         });
         let mut apart = Self { mode: Mode::Landlock, launcher, proven: Proven::default() };
-        match users_work(python, &options.directory, first) {
-            Ok(()) => apart.mode = Mode::Users { first },
-            Err(why) if apart.launcher.is_none() || !confining::confines_files() => {
+        match users_work(python, &options.directory, first).map_err(untried)? {
+            None => apart.mode = Mode::Users { first },
+            Some(why) if apart.launcher.is_none() || !confining::confines_files().map_err(untried)? => {
                 apart.mode = Mode::Trusted(format!("{why}; and the kernel offers no Landlock"));
             }
-            Err(_) => {}
+            Some(_) => {}
         }
         if apart.launcher.is_some() {
-            match apart.prove(reach, &options.directory) {
-                Ok(proven) => apart.proven = proven,
-                // Users keep environments apart also without a launcher.
-                Err(why) => {
-                    apart.launcher = None;
-                    if apart.mode == Mode::Landlock {
-                        apart.mode = Mode::Trusted(format!("processes cannot be confined: {why}"));
-                    }
-                    apart.proven.trouble = Some(why);
-                }
-            }
+            apart.proven = apart.prove(reach, &options.directory).map_err(untried)?;
             if let (Mode::Landlock, [first, ..]) = (&apart.mode, apart.proven.readable.as_slice()) {
                 apart.mode = Mode::Trusted(format!("a confined process can still read {}", first.display()));
             }
+            apart.proven.own_port = confining::open_port(&options.public_url);
         }
-        apart
+        Ok(apart)
     }
 
     /// What to tell the operator at the start.
@@ -134,6 +133,9 @@ impl Apart {
                 );
             }
         };
+        if self.launcher.is_none() {
+            return format!("{apart}. But programs can gain rights and take ports: there is no launcher");
+        }
         let but = self.proven.but(matches!(self.mode, Mode::Landlock));
         if but.is_empty() { apart.into() } else { format!("{apart}. But {}", but.join("; ")) }
     }
@@ -152,7 +154,9 @@ impl Apart {
     fn launch(&self, launcher: &Launcher, user: Option<u32>, reach: &Reach) -> (PathBuf, Vec<OsString>) {
         let mut told: Vec<OsString> = vec!["confine".into()];
         let mut tell = |flag: &str, value: OsString| told.extend([flag.into(), value]);
-        tell("--temporary", reach.temporary.clone().into());
+        if self.proven.has_own_temporary {
+            tell("--temporary", reach.temporary.clone().into());
+        }
         for (flag, paths) in [("--write", &reach.write), ("--read", &reach.read), ("--kept", &launcher.kept)]
         {
             paths.iter().for_each(|path| tell(flag, path.into()));
@@ -183,6 +187,11 @@ impl Isolation {
     /// What the launcher is told: a process that was started with something else is in other bounds.
     pub(super) fn bounds(&self) -> &[OsString] {
         self.launch.as_ref().map_or(&[], |(_, told)| told)
+    }
+
+    /// Whether the kernel alone tells its processes from the control plane's own.
+    pub(super) fn shares_user(&self) -> bool {
+        self.user.is_none() && self.launch.is_some()
     }
 
     /// The user that its processes run under, where that is another.
@@ -233,10 +242,11 @@ fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// Whether processes can run under other users here, and reach what they need.
-fn users_work(python: &Path, directory: &Path, user: u32) -> Result<(), String> {
+/// Why processes cannot run under other users here and reach what they need, where that is so. An error says why that
+/// could not be tried.
+fn users_work(python: &Path, directory: &Path, user: u32) -> Result<Option<String>, String> {
     if !rustix::process::geteuid().is_root() {
-        return Err("the control plane does not run as root, so it cannot use other users".into());
+        return Ok(Some("the control plane does not run as root, so it cannot use other users".into()));
     }
     // The data directory itself is opened for passing by whoever makes it.
     let above_data = directory.parent().and_then(Path::parent).unwrap_or(directory);
@@ -244,7 +254,7 @@ fn users_work(python: &Path, directory: &Path, user: u32) -> Result<(), String> 
         let real = fs::canonicalize(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let is_closed = |above: &&Path| fs::metadata(above).is_ok_and(|metadata| metadata.mode() & 0o1 == 0);
         if let Some(closed) = real.ancestors().find(is_closed) {
-            return Err(format!("other users cannot enter {}", closed.display()));
+            return Ok(Some(format!("other users cannot enter {}", closed.display())));
         }
     }
     let works = Command::new(python)
@@ -257,9 +267,16 @@ fn users_work(python: &Path, directory: &Path, user: u32) -> Result<(), String> 
         .gid(user)
         .uid(user)
         .status();
+    let refused = format!("another user cannot run {}", python.display());
     match works {
-        Ok(status) if status.success() => Ok(()),
-        _ => Err(format!("another user cannot run {}", python.display())),
+        Ok(status) if status.success() => Ok(None),
+        Ok(status) if status.code().is_some() => Ok(Some(refused)),
+        Ok(status) => Err(format!("{}: {status}", python.display())),
+        // Who may not become another user, or has no others, is told so.
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput) => {
+            Ok(Some(refused))
+        }
+        Err(error) => Err(format!("{}: {error}", python.display())),
     }
 }
 

@@ -180,9 +180,13 @@ impl Keeper {
     }
 
     fn strays(&self) -> Strays {
-        Strays::of(self.id, self.isolation.user(), &self.plane.cgroups)
-            .using(self.place.root.clone())
-            .beside(self.kept.values().map(|kept| kept.process.identity.pid))
+        let strays = Strays::of(self.id, self.isolation.user(), &self.plane.cgroups);
+        // Where environments have users of their own these tell them from everybody else.
+        if !self.isolation.shares_user() {
+            return strays;
+        }
+        let components = self.kept.values().map(|kept| kept.process.identity.pid);
+        strays.using(self.place.root.clone()).beside(components)
     }
 
     async fn keep(mut self) {

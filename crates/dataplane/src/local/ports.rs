@@ -36,7 +36,8 @@ pub(super) fn candidates(
     std::iter::once(known).filter(|known| *known != 0).chain(ours).chain([0])
 }
 
-fn picked() -> Option<RangeInclusive<u16>> {
+/// What the kernel picks from.
+pub(super) fn picked() -> Option<RangeInclusive<u16>> {
     let text = fs::read_to_string(PICKED).ok()?;
     let mut numbers = text.split_whitespace().map(str::parse);
     Some(numbers.next()?.ok()?..=numbers.next()?.ok()?)

@@ -17,6 +17,7 @@ use podium_api::Id;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::cgroups::Cgroups;
+use super::isolation::MOUNTED;
 use super::process::{group_of, numbers};
 use super::settings;
 
@@ -55,10 +56,12 @@ impl Strays {
         self
     }
 
-    /// Also those that share the mounts of some processes, which live.
+    /// Also those that share the mounts of some components, which live, where the launcher made these for them. Others
+    /// are shared: after a restart of this service those of the one before are the mounts of all that it had started.
     pub(super) fn beside(mut self, pids: impl Iterator<Item = i32>) -> Self {
         let own = mounts_of("self").ok().and_then(|mounts| identity(&mounts));
-        let others = pids.filter_map(|pid| mounts_of(&pid.to_string()).ok());
+        let made = pids.filter(|pid| has_made_mounts(*pid));
+        let others = made.filter_map(|pid| mounts_of(&pid.to_string()).ok());
         self.mounts = Arc::new(others.filter(|mounts| identity(mounts) != own).collect());
         self
     }
@@ -141,24 +144,37 @@ impl Strays {
     }
 
     /// Whether a process gave up its rights for good, as all that runs code of authors has, and has to do with this
-    /// environment. Others may look at the files of an environment: whoever operates it, or saves it.
+    /// environment. Others may look at the files of an environment: whoever operates it, saves it or ships its logs.
     fn is_confined_here(&self, pid: i32) -> bool {
         let has_to_do = || {
             let mounts = mounts_of(&pid.to_string()).ok().and_then(|mounts| identity(&mounts));
             let is_beside = mounts.is_some() && self.mounts.iter().any(|known| identity(known) == mounts);
             is_beside || self.directory.as_ref().is_some_and(|directory| uses(pid, directory))
         };
-        pid != std::process::id().cast_signed() && has_given_up_rights(pid) && has_to_do()
+        let user = self.user.unwrap_or_else(|| rustix::process::geteuid().as_raw());
+        pid != std::process::id().cast_signed()
+            && has_given_up_rights(pid)
+            && user_of(pid) == Some(user)
+            && has_to_do()
     }
 
     fn runs(&self, pid: i32) -> bool {
-        let status = || fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        self.user.is_some_and(|user| {
-            let status = status();
-            let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next());
-            uid.and_then(|uid| uid.parse().ok()) == Some(user)
-        })
+        self.user.is_some_and(|user| user_of(pid) == Some(user))
     }
+}
+
+fn user_of(pid: i32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next());
+    uid?.parse().ok()
+}
+
+/// Whether a process sees something that only the launcher mounts.
+fn has_made_mounts(pid: i32) -> bool {
+    let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
+    // After the fields that vary in number: the kind of file system, and what is mounted.
+    let source = |line: &str| line.split_once(" - ")?.1.split(' ').nth(1).map(str::to_owned);
+    mounts.lines().any(|line| source(line).as_deref() == Some(MOUNTED))
 }
 
 /// Ends everything of a user at one moment, as only that user can.
@@ -304,29 +320,67 @@ mod tests {
         assert_eq!(count(), 0);
     }
 
-    #[tokio::test]
-    async fn what_shares_the_mounts_of_a_component_belongs_to_it() {
+    /// What is ended with a component whose mounts are made by this, and something nameless shares them: the latter,
+    /// and whether it is still there. Nothing where this kernel does not let everybody have mounts of its own.
+    async fn ended_with_component(mounting: &str) -> Option<(i32, bool)> {
         let directory = tempfile::tempdir().unwrap();
         let said = directory.path().join("said");
         let script = format!(
-            "cd /; setpriv --no-new-privs env -i setsid /bin/sh -c 'echo $$ >{}; exec sleep 1000' & exec sleep 1000",
+            "{mounting} || exit 1; cd /; setpriv --no-new-privs env -i setsid /bin/sh -c 'echo $$ >{}; exec sleep 1000' & \
+             exec sleep 1000",
             said.display()
         );
         let mut component = Command::new("unshare");
-        component.args(["--user", "--map-current-user", "--mount", "/bin/sh", "-c", &script]);
+        component.args(["--user", "--map-root-user", "--mount", "/bin/sh", "-c", &script]);
         let mut component = component.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let stray = tokio::select! {
             pid = until_it_says(&said) => pid,
-            // Not every kernel lets everybody have mounts of its own.
             () = async { while component.try_wait().unwrap().is_none() {
                 tokio::time::sleep(Duration::from_millis(2)).await;
-            } } => return,
+            } } => return None,
         };
         let strays = Strays::of(fresh_id(), None, &Cgroups::None);
         let strays = strays.beside(std::iter::once(component.id().cast_signed()));
         component.kill().unwrap();
         component.wait().unwrap();
         strays.end().await;
-        assert_eq!(group_of(stray), None);
+        Some((stray, group_of(stray).is_some()))
+    }
+
+    #[tokio::test]
+    async fn what_shares_the_mounts_of_a_component_belongs_to_it() {
+        if let Some((_, is_left)) = ended_with_component("mount -t tmpfs podium /dev/shm").await {
+            assert!(!is_left);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_shares_mounts_that_were_not_made_for_the_component_is_let_be() {
+        if let Some((bystander, is_left)) = ended_with_component("mount -t tmpfs other /dev/shm").await {
+            assert!(is_left, "the service before had mounts of its own, and all that it started shares them");
+            rustix::process::kill_process(Pid::from_raw(bystander).unwrap(), Signal::KILL).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn another_user_who_has_a_file_open_is_let_be() {
+        if !rustix::process::geteuid().is_root() {
+            // Nobody else can be somebody else.
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let own = directory.path().canonicalize().unwrap();
+        let mut command = Command::new("setpriv");
+        command.args(["--no-new-privs", "--reuid=1999990003", "--clear-groups", "sleep", "1000"]);
+        let log = File::create(own.join("log")).unwrap();
+        let mut shipper = command.current_dir("/").stdin(log).spawn().unwrap();
+        let pid = shipper.id().cast_signed();
+        while !has_given_up_rights(pid) || user_of(pid) != Some(1_999_990_003) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        Strays::of(fresh_id(), None, &Cgroups::None).using(own).end().await;
+        assert_eq!(shipper.try_wait().unwrap(), None);
+        shipper.kill().unwrap();
+        shipper.wait().unwrap();
     }
 }

@@ -79,6 +79,14 @@ fn confines_files() -> bool {
     !Launch::new().shell("true").contains("no Landlock")
 }
 
+/// Whether programs can have mounts of their own here; the start says so where they cannot.
+fn has_own_mounts() -> bool {
+    let own = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let said = Launch::new().told("--temporary", own.path()).with_any_file().shell("echo made");
+    assert!(said == "made\n" || said.contains("no mounts of its own can be made"), "{said}");
+    said == "made\n"
+}
+
 /// A directory below one that every program may read, where this test may make one; else beside other things.
 fn place_that_is_read() -> TempDir {
     tempfile::tempdir_in("/opt").or_else(|_| tempfile::tempdir()).expect("a directory")
@@ -121,7 +129,8 @@ fn a_data_directory_below_what_everybody_reads_stays_closed() {
     let root = place_that_is_read();
     let (data, own) = data_below(root.path());
     let launch = || {
-        let launch = Launch::new().told("--kept", &data).told("--write", &own).told("--temporary", &own);
+        let launch = Launch::new().told("--kept", &data).told("--write", &own);
+        let launch = if has_own_mounts() { launch.told("--temporary", &own) } else { launch };
         // Somebody's interpreter may be in the same place.
         launch.told("--read", root.path())
     };
@@ -205,12 +214,23 @@ fn a_confined_root_is_nobody_special() {
     }
 }
 
+/// A port that is free, and none that the kernel picks.
+fn free_port() -> u16 {
+    let range =
+        fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").expect("Linux says which it picks");
+    let ends: Vec<u16> = range.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+    let first = 10_000 + u16::try_from(std::process::id() % 10_000).expect("it is small");
+    let mut ports = (first..24_000).filter(|port| !(ends[0]..=ends[1]).contains(port));
+    ports.find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("some port is free")
+}
+
 #[test]
 fn a_task_takes_no_port_that_somebody_may_be_waiting_for() {
     if kernel() < (6, 7) || !confines_files() {
         return;
     }
-    let installation = Installation::new();
+    let mut installation = Installation::new();
+    installation.set("PODIUM_LISTEN", &format!("127.0.0.1:{}", free_port()));
     let program = installation.serve(&[]);
     let port = program.address.port().to_string();
     // From here on whoever calls the server would speak to whoever has its port.
@@ -221,6 +241,10 @@ fn a_task_takes_no_port_that_somebody_may_be_waiting_for() {
         assert_eq!(listen(mine(), &port), "");
     }
     assert!(listen(mine(), "0").contains("tcp took 127.0.0.1"), "the kernel may pick one");
+    let again = "import socket; one = socket.create_server(('127.0.0.1', 0)); port = one.getsockname()[1]; one.close(); \
+                 socket.create_server(('127.0.0.1', port)); print('again')";
+    let said = mine().with_any_file().run(&["python3", "-c", again]);
+    assert_eq!(said, "again\n", "many programs let the kernel pick one, and name it then");
     let allowed = listen(mine().told("--ports", format!("{port}-{port}")), &port);
     assert!(allowed.contains("tcp took 127.0.0.1"), "the operator may allow some: {allowed}");
     assert!(!allowed.contains("multipath") && !allowed.contains("smc"), "{allowed}");
@@ -262,6 +286,9 @@ fn what_an_environment_leaves_behind_is_in_its_own_directory() {
     if is_root() {
         chown(own.path(), Some(USER), Some(USER)).expect("root may");
     }
+    if !has_own_mounts() {
+        return;
+    }
     let name = format!("podium-left-{}", std::process::id());
     let launch = Launch::new().told("--temporary", own.path()).told("--write", own.path()).with_any_file();
     let launch = if is_root() { launch.told("--user", USER.to_string()) } else { launch };
@@ -269,16 +296,32 @@ fn what_an_environment_leaves_behind_is_in_its_own_directory() {
         "for place in /tmp /var/tmp /dev/shm; do echo mine >$place/{name}; done; ipcmk -Q >/dev/null 2>&1; echo done"
     ));
     assert_eq!(said, "done\n");
-    if !own.path().join(&name).exists() {
-        // No name spaces can be made here; the start says so.
-        ["/tmp", "/var/tmp", "/dev/shm"]
-            .iter()
-            .for_each(|place| _ = fs::remove_file(Path::new(place).join(&name)));
-        return;
-    }
+    assert!(own.path().join(&name).exists(), "it is in its own directory");
     for place in ["/tmp", "/var/tmp", "/dev/shm"] {
         assert!(!Path::new(place).join(&name).exists(), "{place}");
     }
     let queues = fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
     assert!(!queues.split_whitespace().any(|field| field == USER.to_string()), "{queues}");
+}
+
+#[test]
+fn a_confined_task_reaches_no_socket_of_the_user_s_session() {
+    let Ok(place) = tempfile::tempdir_in("/run/user") else {
+        // Only root can make one, where there are sessions at all.
+        return;
+    };
+    if !has_own_mounts() {
+        return;
+    }
+    let socket = place.path().join("bus");
+    let _bus = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    let connect = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1]); print('reached')";
+    let own = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let program = ["python3", "-c", connect, socket.to_str().expect("text")];
+    assert_eq!(Launch::new().with_any_file().run(&program), "reached\n", "nothing else keeps it");
+    let confined = || Launch::new().told("--temporary", own.path());
+    for launch in [confined().with_any_file(), confined()] {
+        let said = launch.run(&program);
+        assert!(said.contains("No such file") || said.contains("no Landlock"), "{said}");
+    }
 }

@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, NetPort, PathBeneath, PathFd,
-    Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, CreateRulesetError, NetPort,
+    PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError,
+    RulesetStatus, Scope,
 };
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
 use rustix::process::{DumpableBehavior, Gid, Uid, getegid, geteuid, set_dumpable_behavior};
@@ -24,6 +25,7 @@ use rustix::thread::{
 };
 
 use super::{AS_DATA, filter, grants};
+use crate::local::ports;
 
 /// The newest rules that this program knows; an older kernel keeps those that it knows.
 const RULES: ABI = ABI::V6;
@@ -33,6 +35,22 @@ const EVERYBODYS: &[&str] = &["/tmp", "/var/tmp"];
 /// The same in memory.
 const SHARED_MEMORY: &str = "/dev/shm";
 const QUEUES: &str = "/dev/mqueue";
+
+/// What the launcher's own mounts are of, as the kernel's list of mounts says.
+pub(in crate::local) const MOUNTED: &str = "podium";
+
+/// Where services listen that start programs or use keys for whoever is their user.
+const SOCKETS: &[&str] = &[
+    "/run/user",
+    "/run/docker.sock",
+    "/var/run/docker.sock",
+    "/run/podman",
+    "/var/run/podman",
+    "/run/containerd",
+    "/var/run/containerd",
+];
+/// The same for root.
+const SOCKETS_OF_ROOT: &[&str] = &["/run/dbus", "/run/systemd/private"];
 
 /// What may be written outside the program's own directories.
 const SINKS: &[&str] = &["/dev/null", "/dev/full", "/dev/zero", "/dev/tty", SHARED_MEMORY];
@@ -46,7 +64,7 @@ pub struct Confinement {
     pub read: Vec<PathBuf>,
     /// What it may not read, wherever that is.
     pub kept: Vec<PathBuf>,
-    /// What it has in the place of `/tmp`, where the kernel allows it.
+    /// What it has in the place of `/tmp`; it is not run where the kernel does not allow that.
     pub temporary: Option<PathBuf>,
     /// The user that it becomes.
     pub user: Option<u32>,
@@ -76,15 +94,14 @@ impl Confinement {
         let text = |error: io::Error| error.to_string();
         let mut is_user = false;
         if let Some(temporary) = &self.temporary {
-            // A convenience where the kernel allows it, for files: TMPDIR names the same directory in any case.
+            let own = |error: io::Error| format!("no mounts of its own can be made: {error}");
             if !leave_name_spaces() {
                 // Whoever may not leave them alone may leave them as its own master, once it is who it is to be.
                 self.become_user().map_err(text)?;
                 is_user = true;
-                let _ = leave_name_spaces_as_oneself().and_then(|()| self.mount_own(temporary));
-            } else {
-                let _ = self.mount_own(temporary);
+                leave_name_spaces_as_oneself().map_err(own)?;
             }
+            self.mount_own(temporary).map_err(own)?;
         }
         limit_capabilities();
         set_no_new_privs(true).map_err(|error| error.to_string())?;
@@ -129,10 +146,29 @@ impl Confinement {
         }
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         if !self.needs(SHARED_MEMORY) && Path::new(SHARED_MEMORY).is_dir() {
-            mount("podium", SHARED_MEMORY, "tmpfs", flags, c"mode=1777")?;
+            mount(MOUNTED, SHARED_MEMORY, "tmpfs", flags, c"mode=1777")?;
         }
         if Path::new(QUEUES).is_dir() {
-            mount("podium", QUEUES, "mqueue", flags | MountFlags::NOEXEC, None)?;
+            // Where queues are everybody's these stay what they are.
+            let _ = mount(MOUNTED, QUEUES, "mqueue", flags | MountFlags::NOEXEC, None);
+        }
+        if self.user.is_none() { self.hide_sockets() } else { Ok(()) }
+    }
+
+    /// Hides sockets whose services do for the control plane's user whatever it asks for: no rule for files holds for
+    /// connecting to one.
+    fn hide_sockets(&self) -> io::Result<()> {
+        let of_root = if geteuid().is_root() { SOCKETS_OF_ROOT } else { &[] };
+        for place in SOCKETS.iter().chain(of_root).filter_map(|place| fs::canonicalize(place).ok()) {
+            if self.write.iter().chain(&self.read).any(|path| path.starts_with(&place)) {
+                continue;
+            }
+            if place.is_dir() {
+                let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+                mount(MOUNTED, &place, "tmpfs", flags, c"mode=0755")?;
+            } else {
+                mount_bind("/dev/null", &place)?;
+            }
         }
         Ok(())
     }
@@ -147,8 +183,9 @@ impl Confinement {
             rules = rules.handle_access(AccessFs::from_all(RULES)).map_err(|error| error.to_string())?;
         }
         let mut rules = rules.create().map_err(|error| error.to_string())?;
-        // The kernel picks a port where none is named.
-        for port in std::iter::once(0).chain(self.ports.iter().cloned().flatten()) {
+        // The kernel picks a port where none is named. Many programs let it pick one, close it and name it then.
+        let picked = ports::picked().into_iter().flatten();
+        for port in std::iter::once(0).chain(picked).chain(self.ports.iter().cloned().flatten()) {
             rules =
                 rules.add_rule(NetPort::new(port, AccessNet::BindTcp)).map_err(|error| error.to_string())?;
         }
@@ -214,9 +251,22 @@ fn limit_capabilities() {
 }
 
 /// Whether the kernel can confine files.
-pub(super) fn confines_files() -> bool {
+pub(super) fn confines_files() -> Result<bool, String> {
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    rules.handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create).is_ok()
+    match rules.handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create) {
+        Ok(_) => Ok(true),
+        Err(RulesetError::CreateRuleset(CreateRulesetError::CreateRulesetCall { source, .. })) => {
+            Err(format!("Landlock: {source}"))
+        }
+        Err(_) => Ok(false),
+    }
+}
+
+/// The port of a URL, where it is one that tasks may listen on because the kernel picks from it.
+pub(super) fn open_port(url: &str) -> Option<u16> {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next()?;
+    let port = authority.rsplit_once(':')?.1.parse().ok()?;
+    ports::picked()?.contains(&port).then_some(port)
 }
 
 /// Whether the kernel can keep ports from programs.

@@ -4,8 +4,11 @@
 //! what lies beside is granted one by one.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+use rustix::process::geteuid;
 
 /// How far below a directory it is looked for what is not everybody's to read.
 const LOOKS_EVERYWHERE: u32 = 32;
@@ -33,6 +36,11 @@ const KERNEL: &[&str] = &["/sys/firmware", "/sys/fs/bpf", "/sys/kernel/debug", "
 /// Files of `/etc` that are links to where a service writes them.
 const LINKED: &[&str] = &["/etc/hosts", "/etc/localtime", "/etc/resolv.conf"];
 
+/// Where services write who resolves names. They replace their files, so a rule for one of those would be worth nothing.
+const RESOLVERS: &[&str] = &["/run/resolvconf", "/run/systemd/resolve"];
+/// The same, where there may be secrets beside them.
+const NETWORK: &str = "/run/NetworkManager";
+
 /// What is granted below a path.
 enum Found {
     /// All of it.
@@ -54,6 +62,10 @@ pub(super) fn system(kept: &[PathBuf]) -> Vec<PathBuf> {
         // Its writer replaces the file: a rule for it would be worth nothing then.
         let directory = target.as_deref().and_then(Path::parent).filter(|above| *above != Path::new("/"));
         all.extend(directory.into_iter().flat_map(|above| parts(above, &kept, Some(1))));
+    }
+    all.extend(RESOLVERS.iter().flat_map(|path| named(Path::new(path), &kept)));
+    if let Ok(network) = fs::canonicalize(NETWORK) {
+        all.extend(parts(&network, &kept, Some(LOOKS_EVERYWHERE)));
     }
     all.sort();
     all.dedup();
@@ -77,8 +89,7 @@ fn parts(path: &Path, kept: &[PathBuf], looks: Option<u32>) -> Vec<PathBuf> {
 fn found(path: &Path, kept: &[PathBuf], looks: Option<u32>) -> Found {
     const NOTHING: Found = Found::Parts(Vec::new());
     let Ok(metadata) = fs::symlink_metadata(path) else { return NOTHING };
-    let wanted = if metadata.is_dir() { 0o005 } else { 0o004 };
-    let is_closed = looks.is_some() && metadata.mode() & wanted != wanted;
+    let is_closed = looks.is_some() && is_closed(path, &metadata);
     // Links are followed by the kernel, to what has a rule or has none.
     if is_closed || metadata.is_symlink() || kept.iter().any(|kept| kept == path) {
         return NOTHING;
@@ -88,7 +99,10 @@ fn found(path: &Path, kept: &[PathBuf], looks: Option<u32>) -> Found {
     if !metadata.is_dir() || (!holds_kept && looks.unwrap_or(0) == 0) {
         return Found::Whole;
     }
-    let Ok(entries) = fs::read_dir(path) else { return NOTHING };
+    let Ok(entries) = fs::read_dir(path) else {
+        // What this process cannot read needs no keeping from it.
+        return if holds_kept { NOTHING } else { Found::Whole };
+    };
     let (mut is_whole, mut all) = (!holds_kept, Vec::new());
     for entry in entries.flatten() {
         let below = entry.path();
@@ -102,6 +116,20 @@ fn found(path: &Path, kept: &[PathBuf], looks: Option<u32>) -> Found {
         }
     }
     if is_whole { Found::Whole } else { Found::Parts(all) }
+}
+
+/// Whether something is not everybody's to read, and this process could read it. What its user may not read anyway is
+/// left to that: a directory that holds it can be granted as a whole, and what is replaced there later is readable.
+fn is_closed(path: &Path, metadata: &fs::Metadata) -> bool {
+    let (wanted, asked) = if metadata.is_dir() { (0o005, Access::EXEC_OK) } else { (0o004, Access::READ_OK) };
+    let is_everybodys = metadata.mode() & wanted == wanted;
+    // Nobody reads a socket.
+    if is_everybodys || metadata.file_type().is_socket() {
+        return false;
+    }
+    let user = geteuid();
+    let may = |asked| access(path, asked).is_ok();
+    user.is_root() || metadata.uid() == user.as_raw() || may(asked) || may(Access::READ_OK)
 }
 
 #[cfg(test)]

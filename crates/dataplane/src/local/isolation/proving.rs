@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use super::{Apart, Mode, Reach, confining};
 use crate::local::settings::Variables;
 
@@ -25,25 +27,32 @@ pub(super) struct Proven {
     pub(super) keeps_ports: bool,
     /// What it can read although it is kept.
     pub(super) readable: Vec<PathBuf>,
-    /// Why nothing could be tried.
-    pub(super) trouble: Option<String>,
+    /// The port of the control plane, where tasks may listen on it while nobody else does.
+    pub(super) own_port: Option<u16>,
 }
 
 impl Proven {
     /// What is lacking, for people.
     pub(super) fn but(&self, is_landlock: bool) -> Vec<String> {
-        if let Some(why) = &self.trouble {
-            return vec![format!(
-                "programs can gain rights and take ports, because they cannot be confined: {why}"
-            )];
-        }
         let mut but = Vec::new();
         if !self.has_own_temporary {
             let shared = if is_landlock { "/dev/shm" } else { "/tmp, /var/tmp and /dev/shm" };
             but.push(format!("they share {shared}, because no name spaces can be made here"));
+            if is_landlock {
+                but.push(
+                    "sockets of your own user can be reached, such as those of its session and of an agent for keys"
+                        .into(),
+                );
+            }
         }
         if !self.keeps_ports {
             but.push("a task can listen on any free port: Linux 6.7 and later can prevent that".into());
+        }
+        if let Some(port) = self.own_port.filter(|_| self.keeps_ports) {
+            but.push(format!(
+                "a task can take port {port} while this server restarts: the kernel picks from ports around it \
+                 (ip_local_port_range), so tasks may listen there"
+            ));
         }
         if !self.readable.is_empty() {
             let paths: Vec<String> = self.readable.iter().map(|path| path.display().to_string()).collect();
@@ -57,8 +66,17 @@ impl Apart {
     /// Runs a process as those of environments are run, and lets it try.
     pub(super) fn prove(&self, reach: &Reach, directory: &Path) -> Result<Proven, String> {
         let place = directory.join("proof");
-        let made = make(&place);
-        let tried = made.map_err(|error| error.to_string()).and_then(|()| self.try_out(reach, &place));
+        let made = make(&place).map_err(|error| format!("{}: {error}", place.display()));
+        let tried = made.and_then(|()| {
+            let with_own = Proven { has_own_temporary: true, ..Proven::default() };
+            match (Self { proven: with_own, ..self.clone() }).try_out(reach, &place) {
+                Err(why) if !is_passing(&why) => {
+                    // Not every kernel lets everybody have mounts of its own.
+                    Self { proven: Proven::default(), ..self.clone() }.try_out(reach, &place)
+                }
+                tried => tried,
+            }
+        });
         let _ = fs::remove_dir_all(&place);
         tried
     }
@@ -86,7 +104,7 @@ impl Apart {
         Ok(Proven {
             has_own_temporary: said.lines().any(|line| line == "own"),
             keeps_ports: confining::confines_ports(),
-            trouble: None,
+            own_port: None,
             readable: said
                 .lines()
                 .filter_map(|line| line.strip_prefix("reads "))
@@ -95,6 +113,15 @@ impl Apart {
                 .collect(),
         })
     }
+}
+
+/// Whether something failed for want of what may be there in a moment.
+fn is_passing(why: &str) -> bool {
+    let most = fs::read_to_string("/proc/sys/user/max_user_namespaces").unwrap_or_default();
+    let has_name_spaces = most.trim() != "0";
+    let is = |error: Errno| why.contains(&io::Error::from(error).to_string());
+    [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE].into_iter().any(is)
+        || (has_name_spaces && (is(Errno::NOSPC) || is(Errno::USERS)))
 }
 
 fn make(place: &Path) -> io::Result<()> {

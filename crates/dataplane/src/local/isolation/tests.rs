@@ -35,8 +35,8 @@ fn every_program_of_an_environment_is_started_by_the_launcher() {
     let launcher =
         Launcher { program: "/bin/echo".into(), kept: vec!["/data".into()], ports: Some(20000..=20009) };
     let started = |mode: Mode| {
-        let apart = Apart { mode, launcher: Some(launcher.clone()), proven: Proven::default() };
-        apart.of_environment(7, &reach)
+        let proven = Proven { has_own_temporary: true, ..Proven::default() };
+        Apart { mode, launcher: Some(launcher.clone()), proven }.of_environment(7, &reach)
     };
     let rest = "-- /bin/sh -c umask";
     let start = "confine --temporary /own/tmp --write /own --read /shared --read /more --kept /data --ports 20000-20009 ";
@@ -67,8 +67,9 @@ fn what_is_kept_is_known_by_where_it_really_is() {
 
 #[test]
 fn what_is_said_at_the_start_names_what_is_lacking() {
-    let says = |mode: Mode, proven: Proven| Apart { mode, launcher: None, proven }.describe();
-    let all = Proven { has_own_temporary: true, keeps_ports: true, readable: Vec::new(), trouble: None };
+    let launcher = Some(Launcher { program: "/bin/echo".into(), kept: Vec::new(), ports: None });
+    let says = |mode: Mode, proven: Proven| Apart { mode, launcher: launcher.clone(), proven }.describe();
+    let all = Proven { has_own_temporary: true, keeps_ports: true, readable: Vec::new(), own_port: None };
     let users = Mode::Users { first: 1 };
     let plain = "environments are kept apart: each runs under a user of its own";
     assert_eq!(says(users.clone(), all.clone()), plain);
@@ -80,9 +81,52 @@ fn what_is_said_at_the_start_names_what_is_lacking() {
     );
     let shared = says(Mode::Landlock, Proven { has_own_temporary: false, ..all.clone() });
     assert!(shared.contains("they share /dev/shm"), "{shared}");
-    let unconfined = Proven { trouble: Some("no such program".into()), ..all.clone() };
-    assert!(says(Mode::Users { first: 1 }, unconfined).contains("cannot be confined: no such program"));
+    assert!(shared.contains("sockets of your own user can be reached"), "{shared}");
+    let open = says(Mode::Landlock, Proven { own_port: Some(40_000), ..all.clone() });
+    assert!(open.contains("can take port 40000 while this server restarts"), "{open}");
+    let unconfined = Apart { mode: Mode::Users { first: 1 }, launcher: None, proven: all.clone() };
+    assert!(unconfined.describe().contains("there is no launcher"));
     assert!(says(Mode::Trusted("no".into()), all).contains("NOT kept apart"));
+}
+
+#[test]
+fn what_could_not_be_tried_is_not_taken_for_what_cannot_be() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(directory.path()).unwrap();
+    let program = |name: &str, script: &str| {
+        let path = root.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    };
+    // As where no process can be started for a moment.
+    let busy = program("busy", "echo 'sh: Cannot fork: Resource temporarily unavailable' >&2; exit 2");
+    let found = |launcher: &Path, data: &Path| {
+        let options =
+            Options { directory: data.to_owned(), launcher: Some(launcher.to_owned()), ..Options::default() };
+        Apart::of_this_machine(Path::new("/bin/true"), &Reach::default(), &options, 1_999_990_010)
+    };
+    let local = root.join("data/local");
+    let why = found(&busy, &local).unwrap_err();
+    assert!(why.contains("could not be tried") && why.contains("temporarily unavailable"), "{why}");
+    let why = found(&root.join("missing"), &local).unwrap_err();
+    assert!(why.contains("could not be tried"), "{why}");
+    fs::create_dir_all(&local).unwrap();
+    fs::write(local.join("proof"), "in the way").unwrap();
+    let why = found(&busy, &local).unwrap_err();
+    assert!(why.contains("local/proof"), "{why}");
+}
+
+#[test]
+fn mounts_of_its_own_are_asked_for_only_where_they_were_found_to_work() {
+    let apart = |has_own_temporary| Apart {
+        mode: Mode::Landlock,
+        launcher: Some(Launcher { program: "/bin/echo".into(), kept: Vec::new(), ports: None }),
+        proven: Proven { has_own_temporary, ..Proven::default() },
+    };
+    let reach = Reach { temporary: "/own/tmp".into(), ..Reach::default() };
+    let tells = |has: bool| run(&apart(has).of_environment(1, &reach), "true").contains("--temporary");
+    assert!(tells(true) && !tells(false));
 }
 
 #[test]
