@@ -179,7 +179,7 @@ async fn own_account(cx: &Cx<()>) -> Result<Account> {
     let running = cx.app().running.enter(cx)?;
     let entered = Arc::clone(&running);
     let read = move |cx: &Cx<()>, conn: &Conn| {
-        running.replay(cx, conn, || Ok(()))?;
+        running.replay(cx, conn, |_| Ok(()))?;
         Ok(users::account(conn, cx.subject_id())?)
     };
     let account = cx.read(read).await;

@@ -15,6 +15,7 @@ use podium_api::{Id, Reply, Spec, Timestamp};
 use podium_db::{Change, Conn, Guard, Tx};
 use podium_domain::{Grants, Refusal, Scope, Target};
 use podium_store::changes;
+use serde::de::DeserializeOwned;
 
 use crate::authority::{Authority, Watch};
 use crate::error::{Error, Result};
@@ -223,17 +224,17 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         &self,
         effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
     ) -> Result<R> {
-        self.write(false, |_, _| Ok(()), effect).await
+        self.write(false, |_, _, _| Ok(()), effect).await
     }
 
     /// The same where the effect asks for rights beyond those that the operation takes: `may` asks for them again
     /// before an answer is repeated.
     pub async fn mutate_where<R: Reply>(
         &self,
-        may: impl FnMut(&Self, &Tx) -> Result<()> + Send + 'static,
+        mut may: impl FnMut(&Self, &Tx) -> Result<()> + Send + 'static,
         effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
     ) -> Result<R> {
-        self.write(false, may, effect).await
+        self.write(false, move |cx, tx, _| may(cx, tx), effect).await
     }
 
     /// Runs an effect that changes rights: while nobody else's does, and while nobody acts on rights that it may take
@@ -242,22 +243,34 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         &self,
         effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
     ) -> Result<R> {
-        self.write(true, |_, _| Ok(()), effect).await
+        self.write(true, |_, _, _| Ok(()), effect).await
     }
 
     /// The same where the effect asks for further rights.
     pub async fn change_rights_where<R: Reply>(
         &self,
-        may: impl FnMut(&Self, &Tx) -> Result<()> + Send + 'static,
+        mut may: impl FnMut(&Self, &Tx) -> Result<()> + Send + 'static,
         effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
     ) -> Result<R> {
-        self.write(true, may, effect).await
+        self.write(true, move |cx, tx, _| may(cx, tx), effect).await
+    }
+
+    /// The same where those rights depend on the answer that is repeated.
+    pub async fn change_rights_told<R: Reply<Body: DeserializeOwned>>(
+        &self,
+        mut may: impl FnMut(&Self, &Tx, R::Body) -> Result<()> + Send + 'static,
+        effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        let judged = move |cx: &Self, tx: &Tx, kept: &[u8]| {
+            may(cx, tx, serde_json::from_slice(kept).map_err(|error| Error::Internal(error.to_string()))?)
+        };
+        self.write(true, judged, effect).await
     }
 
     async fn write<R: Reply>(
         &self,
         alone: bool,
-        mut may: impl FnMut(&Self, &Tx) -> Result<()> + Send + 'static,
+        mut may: impl FnMut(&Self, &Tx, &[u8]) -> Result<()> + Send + 'static,
         mut effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
     ) -> Result<R> {
         let Inner { app, authority, .. } = &*self.inner;
@@ -268,7 +281,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         let audit_id = self.new_id();
         let unit = move |tx: &Tx| {
             cx.confirm_for_certain(tx)?;
-            running.replay(&cx, tx, || may(&cx, tx))?;
+            running.replay(&cx, tx, |kept| may(&cx, tx, kept))?;
             running.claim(&cx, tx)?;
             let reply = effect(&cx, tx)?;
             audit::record(tx, &cx, audit_id, R::KIND.status())?;

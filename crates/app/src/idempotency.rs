@@ -86,12 +86,12 @@ impl Entered {
     }
 
     /// Ends the call with the kept answer, if there is one and the caller may still have it: `may` asks for the rights
-    /// that the effect would ask for.
+    /// to what it tells. A secret that is no longer told needs none.
     pub fn replay<P: Clone + Send + Sync + 'static>(
         &self,
         cx: &Cx<P>,
         conn: &Conn,
-        may: impl FnOnce() -> Result<()>,
+        may: impl FnOnce(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let Some((key, request_hash)) = &self.keyed else { return Ok(()) };
         let Some(answer) = kept_answers::get(conn, key)? else { return Ok(()) };
@@ -103,8 +103,8 @@ impl Entered {
                 "This Idempotency-Key was used for another request: use a new key for a new request.";
             return Err(Refusal::Conflict(message.into()).into());
         }
-        may()?;
         let body = if answer.is_sealed { self.open(cx, conn, key, &answer)? } else { answer.body };
+        may(&body)?;
         Err(Error::Replay(Box::new(Replay { version: answer.version, body })))
     }
 

@@ -140,7 +140,8 @@ impl AuditExport {
         let (mut cursor, end) = (self.cursor.clone(), self.end);
         let cx = self.cx.clone();
         let next = self.cx.app().db.scan(None, move |conn| {
-            // An export may take long: it ends with the caller's right to it.
+            // An export may take long: it ends with the caller's session and with the right to it.
+            cx.authority().has_not_ended(cx.app().world.now())?;
             cx.authority().confirm(conn)?;
             let mut lines = Vec::new();
             let count = audit::export(conn, cx.scope(), &mut cursor, end, EXPORTED_AT_ONCE, &mut lines)?;

@@ -9,7 +9,7 @@ use podium_api::teams::Team;
 use podium_api::users::User;
 use podium_db::{Conn, Tx};
 use podium_domain::role_updates::{self, Change, SubjectKind};
-use podium_domain::{Grant, Held, On, Scope, last_owner, subject_roles};
+use podium_domain::{Grant, Held, On, Refusal, Scope, last_owner, no_escalation, subject_roles};
 use podium_store::{deployments, grants};
 
 use crate::cx::Cx;
@@ -153,16 +153,28 @@ pub(crate) fn changed(
     Ok(role_updates::update(kind, current, change, cx.grants(), &facts)?)
 }
 
-/// Whether the caller could still give a subject everything that a change gives.
-pub(crate) fn may_give(
+/// Whether the caller may be told again what a subject held after a change: it is its own, or the caller still manages
+/// everything that is told. The request itself was judged when it was made.
+pub(crate) fn may_be_told(
     kind: SubjectKind,
     id: Id,
-    change: Change,
-) -> impl FnMut(&Cx<Scope>, &Tx) -> Result<()> + Send + 'static {
-    move |cx, tx| {
-        let role = organization_role(&grants::of(tx, cx.scope(), id)?).unwrap_or(OrganizationRole::Member);
-        let bare = Grant { on: On::Organization, held: Held::Organization(role) };
-        changed(cx, tx, kind, &[bare], &change).map(drop)
+    change: &Change,
+) -> impl FnMut(&Cx<Scope>, &Tx, SubjectRoles) -> Result<()> + Send + 'static {
+    let leaves = *change == Change::Leave;
+    move |cx, tx, told| {
+        if leaves {
+            return Ok(no_escalation::only_owners(cx.grants(), "remove somebody from the organization")?);
+        }
+        if id == cx.subject_id() {
+            return Ok(());
+        }
+        let told = Change::Set(told);
+        let facts = facts::load(tx, cx.scope(), &told.mentions())?;
+        if told.places(&facts).iter().all(|on| kind.is_managed_by(cx.grants(), on)) {
+            return Ok(());
+        }
+        let message = "You no longer manage all of the roles that were changed: ask for them again.";
+        Err(Refusal::Forbidden(message.into()).into())
     }
 }
 

@@ -1,7 +1,8 @@
 //! Room that many share: whoever has taken as much as is left gets no more.
 //!
 //! One who takes everything it can therefore gets half of the room, two of them get a third each, and there is always
-//! some left for the next. Nobody waits: what has no room is refused, and asked for again.
+//! some left for the next. Many together could take all of it, so whoever has nothing may take one beyond the room, up to
+//! twice as much altogether. Nobody waits: what has no room is refused, and asked for again.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -37,10 +38,13 @@ impl<K: Clone + Eq + Hash> Shares<K> {
     /// one before it, at the most half of what that one may have.
     pub fn take(&self, keys: &[K]) -> Option<Share<K>> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.all >= self.room.saturating_mul(2) {
+            return None;
+        }
         let (mut room, mut outside) = (self.room, taken.all);
         for key in keys {
             let own = taken.by_key.get(key).copied().unwrap_or_default();
-            if own >= room.saturating_sub(outside) {
+            if own > 0 && own >= room.saturating_sub(outside) {
                 return None;
             }
             (room, outside) = (room.div_ceil(2), own);
@@ -90,6 +94,19 @@ mod tests {
         assert_eq!(take_all(&shares, &["zoe"]).len(), 20, "what is given back is shared again");
         drop((second, third));
         assert!(shares.taken.lock().unwrap().by_key.is_empty(), "nobody is remembered");
+    }
+
+    #[test]
+    fn whoever_has_nothing_gets_one_even_where_many_have_taken_everything() {
+        let shares = Shares::new(8);
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+        let many: Vec<_> = names.iter().flat_map(|name| take_all(&shares, &[*name])).collect();
+        assert_eq!(many.len(), 8 + 7, "four, two, one and one each");
+        let last = shares.take(&["ada"]);
+        assert!(last.is_some() && shares.take(&["ada"]).is_none(), "one");
+        assert!(shares.take(&["bob"]).is_none(), "there is an end to it");
+        drop(last);
+        assert!(shares.take(&["bob"]).is_some());
     }
 
     #[test]

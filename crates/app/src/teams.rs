@@ -206,7 +206,8 @@ pub async fn update_roles(
 ) -> Result<One<SubjectRoles>> {
     let id = call.path.team_id;
     let change = Change::from(call.body);
-    cx.change_rights_where(role_holders::may_give(SubjectKind::Team, id, change.clone()), move |cx, tx| {
+    let may = role_holders::may_be_told(SubjectKind::Team, id, &change);
+    cx.change_rights_told(may, move |cx, tx| {
         cx.rights_change(tx)?;
         let team = find(tx, cx.scope(), id)?;
         cx.expect_version(team.version)?;
@@ -250,7 +251,7 @@ fn check_members(conn: &Conn, scope: &Scope, ids: &[Id], fields: &mut Fields) ->
         fields.push(
             format!("memberIds[{index}]"),
             "notFound",
-            "there is no such user in this organization: invite the user first",
+            "is no user of the organization: invite the user first",
         );
     }
     Ok(())

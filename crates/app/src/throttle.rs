@@ -1,8 +1,9 @@
 //! Slows down those who guess passwords, and nobody else.
 //!
 //! Failures are counted for an account at an address, so that whoever guesses waits and the account's owner, somewhere
-//! else, does not: the right password from another address always works. An address that guesses at many accounts waits
-//! too, though never long, because many people may share it. An account that is guessed at from many addresses allows each
+//! else, does not: the right password from another address always works. At an address that guesses at many accounts, those
+//! that it has guessed at wait too, though never long; because many people may share it, everybody else's first attempt is
+//! theirs, and its failures drain away. An account that is guessed at from many addresses allows each
 //! of them less, and never nothing. Accounts that do not exist are counted like those that do.
 
 use std::net::{IpAddr, Ipv6Addr};
@@ -22,6 +23,8 @@ const MANY_FAILURES_OF_AN_ACCOUNT: u32 = 100;
 /// The longest waits, in seconds.
 const LONGEST_WAIT: u64 = 15 * 60;
 const LONGEST_WAIT_OF_AN_ADDRESS: u64 = 60;
+/// How long it takes until one failure of an address drains away.
+const DRAINED_AFTER: Duration = Duration::from_mins(1);
 const FORGOTTEN_AFTER: Duration = Duration::from_hours(1);
 const REMEMBERED: usize = 100_000;
 
@@ -45,6 +48,8 @@ enum Who {
 struct Failures {
     count: u32,
     last: Timestamp,
+    /// Until when what drains away has been taken off.
+    drained: Timestamp,
 }
 
 /// Counts failures.
@@ -73,25 +78,24 @@ impl Account {
 }
 
 impl Throttle {
-    /// Refuses an attempt that comes too soon after failures.
+    /// Refuses an attempt that comes too soon after failures. Those of the address count where there is no account, or
+    /// where there were failures of this account there.
     pub(crate) fn check(&self, account: Option<Account>, place: Place, now: Timestamp) -> Result<()> {
-        let of_place = self.wait_until(
-            Who::Place(place),
-            (FREE_FAILURES_OF_AN_ADDRESS, LONGEST_WAIT_OF_AN_ADDRESS),
-            now,
-        );
-        let of_both = account.and_then(|account| {
-            let is_guessed_at = self.count(Who::Account(account), now) >= MANY_FAILURES_OF_AN_ACCOUNT;
-            let free = if is_guessed_at { 1 } else { FREE_FAILURES };
-            self.wait_until(Who::Both(account, place), (free, LONGEST_WAIT), now)
-        });
-        match of_place.max(of_both) {
-            Some(until) if until > now => {
-                let wait = (until.millis() - now.millis()).unsigned_abs();
-                Err(Error::TooMany { retry_after: wait.div_ceil(1000) })
+        if let Some(account) = account {
+            self.check_both(account, place, now)?;
+            if self.count(Who::Both(account, place), now) == 0 {
+                return Ok(());
             }
-            _ => Ok(()),
         }
+        let bounds = (FREE_FAILURES_OF_AN_ADDRESS, LONGEST_WAIT_OF_AN_ADDRESS);
+        refuse_until(self.wait_until(Who::Place(place), bounds, now), now)
+    }
+
+    /// Refuses an attempt that comes too soon after failures of the account at the address.
+    pub(crate) fn check_both(&self, account: Account, place: Place, now: Timestamp) -> Result<()> {
+        let is_guessed_at = self.count(Who::Account(account), now) >= MANY_FAILURES_OF_AN_ACCOUNT;
+        let free = if is_guessed_at { 1 } else { FREE_FAILURES };
+        refuse_until(self.wait_until(Who::Both(account, place), (free, LONGEST_WAIT), now), now)
     }
 
     /// Notes a failure.
@@ -99,8 +103,8 @@ impl Throttle {
         let of_account =
             account.into_iter().flat_map(|account| [Who::Account(account), Who::Both(account, place)]);
         for who in of_account.chain([Who::Place(place)]) {
-            let count = self.count(who, now).saturating_add(1);
-            self.0.insert(who, Failures { count, last: now });
+            let (count, drained) = self.failures(who, now).map_or((0, now), |it| (it.count, it.drained));
+            self.0.insert(who, Failures { count: count.saturating_add(1), last: now, drained });
         }
     }
 
@@ -110,8 +114,19 @@ impl Throttle {
     }
 
     fn count(&self, who: Who, now: Timestamp) -> u32 {
-        let recent = self.0.get(&who).filter(|failures| failures.last + FORGOTTEN_AFTER > now);
-        recent.map_or(0, |failures| failures.count)
+        self.failures(who, now).map_or(0, |failures| failures.count)
+    }
+
+    /// Failures that still count.
+    fn failures(&self, who: Who, now: Timestamp) -> Option<Failures> {
+        let mut recent = self.0.get(&who).filter(|failures| failures.last + FORGOTTEN_AFTER > now)?;
+        if let Who::Place(_) = who {
+            let since = u128::try_from(now.millis() - recent.drained.millis()).unwrap_or_default();
+            let drops = u32::try_from(since / DRAINED_AFTER.as_millis()).unwrap_or(u32::MAX);
+            recent.count = recent.count.saturating_sub(drops);
+            recent.drained = recent.drained + DRAINED_AFTER * drops;
+        }
+        Some(recent)
     }
 
     /// Until when to wait: twice as long after each failure that was not free.
@@ -122,6 +137,16 @@ impl Throttle {
         }
         let seconds = 1u64.checked_shl(doublings).unwrap_or(u64::MAX).min(longest);
         self.0.get(&who).map(|failures| failures.last + Duration::from_secs(seconds))
+    }
+}
+
+fn refuse_until(until: Option<Timestamp>, now: Timestamp) -> Result<()> {
+    match until {
+        Some(until) if until > now => {
+            let wait = (until.millis() - now.millis()).unsigned_abs();
+            Err(Error::TooMany { retry_after: wait.div_ceil(1000) })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -174,6 +199,13 @@ mod tests {
         }
         assert_eq!(wait(&throttle, None, "192.0.2.1", now()), LONGEST_WAIT_OF_AN_ADDRESS);
         assert_eq!(wait(&throttle, None, "192.0.2.2", now()), 0);
+        let (guessed_at, ada) = (Account::named("7"), Account::named("ada"));
+        assert_eq!(wait(&throttle, Some(guessed_at), "192.0.2.1", now()), LONGEST_WAIT_OF_AN_ADDRESS);
+        assert_eq!(wait(&throttle, Some(ada), "192.0.2.1", now()), 0, "whoever shares it gets in");
+        assert!(throttle.check_both(guessed_at, place("192.0.2.1"), now()).is_ok());
+        let later = now() + DRAINED_AFTER * 20;
+        throttle.failed(None, place("192.0.2.1"), later);
+        assert_eq!(wait(&throttle, None, "192.0.2.1", later), 2, "all but one too many drained away");
     }
 
     #[test]

@@ -4,7 +4,6 @@ mod values;
 
 use std::collections::HashMap;
 use std::slice;
-use std::sync::Arc;
 
 use podium_api::enums::TokenScope;
 use podium_api::path::{InOrganization, OfToken};
@@ -69,15 +68,16 @@ pub async fn create(
     let id = cx.new_id();
     let asked_for = values::asked_for(&cx, &body).await?;
     let issued = values::issue(&cx, id, asked_for, body.token_expiry_period_in_days);
-    let (mentions, scope, body) = (Arc::new(rules::mentions(&body)), body.scope, Arc::new(body));
-    let judged = move |cx: &Cx<Scope>, conn: &Conn| {
-        let facts = facts::load(conn, cx.scope(), &mentions)?;
-        Ok(rules::create(cx.organization_id(), &body, cx.grants(), &facts)?)
+    let (mentions, scope) = (rules::mentions(&body), body.scope);
+    // Its value is told again to whoever could make it now, as it is now.
+    let may = |cx: &Cx<Scope>, tx: &Tx, made: ApiToken| {
+        find(cx, tx, made.id, Verb::Create)?;
+        may_act_as(cx, &grants::of(tx, cx.scope(), made.id)?)
     };
-    let may = judged.clone();
     let effect = move |cx: &Cx<Scope>, tx: &Tx| {
         cx.rights_change(tx)?;
-        let new = judged(cx, tx)?;
+        let facts = facts::load(tx, cx.scope(), &mentions)?;
+        let new = rules::create(cx.organization_id(), &body, cx.grants(), &facts)?;
         let stamp = Stamp::new(cx.profile(), cx.now());
         let token = ApiToken {
             id,
@@ -107,7 +107,7 @@ pub async fn create(
         cx.changed(tx, tokens::KIND, id, stamp.version)?;
         Ok(One { version: stamp.version, body: token })
     };
-    cx.change_rights_where(move |cx, tx| may(cx, tx).map(drop), effect).await
+    cx.change_rights_told(may, effect).await
 }
 
 /// Reads a token.

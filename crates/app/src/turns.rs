@@ -1,9 +1,13 @@
 //! Turns at something of which little can be done at once, shared out fairly.
 //!
-//! Each turn is asked for on somebody's account, or on that of several: an address and a user, say. Whoever asks often
-//! queues behind itself: the next turn goes to whoever has had the fewest, so that one that asks three hundred times
-//! delays others by one turn and not by three hundred (start-time fair queueing). The queue is bounded for each account
-//! and altogether; when it is full, whoever would have been last has to go.
+//! Each turn is asked for on somebody's account, such as that of an address. Whoever asks often queues behind itself: the
+//! next turn goes to whoever has had the fewest, so that one that asks three hundred times delays others by one turn and
+//! not by three hundred (start-time fair queueing). The queue is bounded for each account and altogether; when it is
+//! full, whoever would have been last has to go.
+//!
+//! A turn may name others that it is about, such as a user. Anybody can name anybody, so they only move a turn back a
+//! bounded number of places among those that rank like it: whoever is named by strangers is never kept out. Whoever stops
+//! waiting leaves nothing behind, and an account is forgotten when none of its turns waits or runs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -11,8 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Accounts without anybody waiting are forgotten when there are so many.
-const REMEMBERED: usize = 4096;
+/// How many places a turn goes back for each other one that waits on behalf of whom it names, and how many at the most.
+const PLACES_BACK: u64 = 64;
+const MOST_PLACES_BACK: u64 = 512;
 
 /// Turns at something; clones share them.
 #[derive(Clone)]
@@ -39,16 +44,20 @@ struct State<K: Clone + Eq + Hash> {
     /// The rank of the turn that was given last.
     now: u64,
     asked: u64,
+    /// Of those who wait or run, and nobody else: the queue bounds how many there are.
     accounts: HashMap<K, Account>,
-    /// By rank, and within one by who came first.
-    queue: BTreeMap<(u64, u64), Waiter<K>>,
+    queue: BTreeMap<Place, Waiter<K>>,
 }
+
+/// By rank, within one by who came first but for the places back, and then by who came first.
+type Place = (u64, u64, u64);
 
 #[derive(Default)]
 struct Account {
     /// The rank that its next turn has at the least.
     next: u64,
     waiting: usize,
+    running: usize,
 }
 
 struct Waiter<K: Clone + Eq + Hash> {
@@ -56,8 +65,18 @@ struct Waiter<K: Clone + Eq + Hash> {
     turn: oneshot::Sender<Turn<K>>,
 }
 
+/// Somebody who waits; leaves the queue when this is dropped.
+struct Waiting<K: Clone + Eq + Hash> {
+    shared: Arc<Shared<K>>,
+    place: Place,
+    turn: oneshot::Receiver<Turn<K>>,
+}
+
 /// Somebody's turn, until this is dropped.
-pub(crate) struct Turn<K: Clone + Eq + Hash>(Option<Arc<Shared<K>>>);
+pub(crate) struct Turn<K: Clone + Eq + Hash> {
+    shared: Option<Arc<Shared<K>>>,
+    keys: Vec<K>,
+}
 
 /// There is no room to wait in.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,30 +88,31 @@ impl<K: Clone + Eq + Hash> Turns<K> {
         Self(Arc::new(Shared { bounds, state: Mutex::new(state) }))
     }
 
-    /// Waits for a turn on these accounts.
+    /// Waits for a turn on the first of these accounts, which names the others.
     pub(crate) async fn take(&self, keys: &[K]) -> Result<Turn<K>, Full> {
-        let receiver = {
+        let mut waiting = {
             let mut state = self.0.lock();
             let rank = state.rank(keys);
             if state.taken < self.0.bounds.at_once {
                 state.charge(keys, rank);
+                state.run(keys);
                 state.now = rank;
                 state.taken += 1;
-                return Ok(Turn(Some(Arc::clone(&self.0))));
+                return Ok(Turn { shared: Some(Arc::clone(&self.0)), keys: keys.to_vec() });
             }
             state.make_room(self.0.bounds, keys, rank)?;
-            state.charge(keys, rank);
             state.asked += 1;
-            let place = (rank, state.asked);
+            let place = (rank, state.asked + state.places_back(keys), state.asked);
+            state.charge(keys, rank);
             let (turn, receiver) = oneshot::channel();
             for key in keys {
                 state.accounts.entry(key.clone()).or_default().waiting += 1;
             }
             state.queue.insert(place, Waiter { keys: keys.to_vec(), turn });
-            receiver
+            Waiting { shared: Arc::clone(&self.0), place, turn: receiver }
         };
         // Whoever had to go for somebody else finds the other end dropped.
-        receiver.await.map_err(|_| Full)
+        (&mut waiting.turn).await.map_err(|_| Full)
     }
 
     /// How many wait.
@@ -107,59 +127,58 @@ impl<K: Clone + Eq + Hash> Shared<K> {
     }
 
     /// Gives a turn that has ended to the next one.
-    fn pass_on(self: &Arc<Self>) {
+    fn pass_on(self: &Arc<Self>, mut ended: Vec<K>) {
         loop {
             let next = {
                 let mut state = self.lock();
-                let Some(next) = state.queue.pop_first() else {
+                state.end(&ended);
+                let Some(((rank, ..), waiter)) = state.queue.pop_first() else {
                     state.taken -= 1;
                     if state.taken == 0 {
-                        state.accounts.clear();
                         state.now = 0;
                     }
                     return;
                 };
-                let ((rank, _), waiter) = next;
+                state.run(&waiter.keys);
                 state.leave(&waiter.keys);
                 state.now = state.now.max(rank);
                 waiter
             };
-            match next.turn.send(Turn(Some(Arc::clone(self)))) {
+            let turn = Turn { shared: Some(Arc::clone(self)), keys: next.keys };
+            match next.turn.send(turn) {
                 Ok(()) => return,
                 // It does not wait any more: the turn is still this one's to pass on.
-                Err(mut turn) => turn.0 = None,
+                Err(mut turn) => {
+                    turn.shared = None;
+                    ended = std::mem::take(&mut turn.keys);
+                }
             }
         }
     }
 }
 
 impl<K: Clone + Eq + Hash> State<K> {
-    /// Where one more turn on these accounts stands: behind all others of each of them.
+    /// Where one more turn on an account stands: behind all others of it.
     fn rank(&self, keys: &[K]) -> u64 {
-        let next = keys.iter().filter_map(|key| self.accounts.get(key)).map(|account| account.next).max();
-        next.unwrap_or_default().max(self.now)
+        let account = keys.first().and_then(|key| self.accounts.get(key));
+        account.map_or(0, |account| account.next).max(self.now)
+    }
+
+    /// How many places a turn goes back because of those that wait on behalf of whom it names.
+    fn places_back(&self, keys: &[K]) -> u64 {
+        let named = keys.iter().skip(1).filter_map(|key| self.accounts.get(key));
+        let waiting = named.map(|account| account.waiting).max().unwrap_or_default();
+        u64::try_from(waiting).unwrap_or(u64::MAX).saturating_mul(PLACES_BACK).min(MOST_PLACES_BACK)
     }
 
     fn charge(&mut self, keys: &[K], rank: u64) {
-        if self.accounts.len() > REMEMBERED {
-            let now = self.now;
-            self.accounts.retain(|_, account| account.waiting > 0 || account.next > now);
-        }
-        for key in keys {
+        if let Some(key) = keys.first() {
             self.accounts.entry(key.clone()).or_default().next = rank + 1;
         }
     }
 
     /// Sees to it that one more can wait.
     fn make_room(&mut self, bounds: Bounds, keys: &[K], rank: u64) -> Result<(), Full> {
-        let is_full = |state: &Self| {
-            let first = keys.first().and_then(|key| state.accounts.get(key));
-            state.queue.len() >= bounds.waiting
-                || first.is_some_and(|account| account.waiting >= bounds.waiting_of_one)
-        };
-        if is_full(self) {
-            self.forget_gone();
-        }
         let first = keys.first().and_then(|key| self.accounts.get(key));
         if first.is_some_and(|account| account.waiting >= bounds.waiting_of_one) {
             return Err(Full);
@@ -168,40 +187,57 @@ impl<K: Clone + Eq + Hash> State<K> {
             let Some(last) = self.queue.last_entry().filter(|last| last.key().0 > rank) else {
                 return Err(Full);
             };
-            let waiter = last.remove();
-            self.leave(&waiter.keys);
+            let place = *last.key();
+            self.give_up(place);
         }
         Ok(())
     }
 
-    /// Takes those out of the queue who do not wait any more.
-    fn forget_gone(&mut self) {
-        let gone: Vec<_> = self
-            .queue
-            .iter()
-            .filter(|(_, waiter)| waiter.turn.is_closed())
-            .map(|(place, _)| *place)
-            .collect();
-        for place in gone {
-            if let Some(waiter) = self.queue.remove(&place) {
-                self.leave(&waiter.keys);
-            }
+    /// Takes somebody out of the queue who gets no turn, and takes back what that would have cost.
+    fn give_up(&mut self, place: Place) {
+        let Some(waiter) = self.queue.remove(&place) else { return };
+        if let Some(account) = waiter.keys.first().and_then(|key| self.accounts.get_mut(key)) {
+            account.next = account.next.saturating_sub(1);
+        }
+        self.leave(&waiter.keys);
+    }
+
+    fn run(&mut self, keys: &[K]) {
+        for key in keys {
+            self.accounts.entry(key.clone()).or_default().running += 1;
         }
     }
 
+    fn end(&mut self, keys: &[K]) {
+        self.count_off(keys, |account| &mut account.running);
+    }
+
     fn leave(&mut self, keys: &[K]) {
+        self.count_off(keys, |account| &mut account.waiting);
+    }
+
+    fn count_off(&mut self, keys: &[K], count: impl Fn(&mut Account) -> &mut usize) {
         for key in keys {
             if let Some(account) = self.accounts.get_mut(key) {
-                account.waiting -= 1;
+                *count(account) -= 1;
+                if account.waiting + account.running == 0 {
+                    self.accounts.remove(key);
+                }
             }
         }
     }
 }
 
+impl<K: Clone + Eq + Hash> Drop for Waiting<K> {
+    fn drop(&mut self) {
+        self.shared.lock().give_up(self.place);
+    }
+}
+
 impl<K: Clone + Eq + Hash> Drop for Turn<K> {
     fn drop(&mut self) {
-        if let Some(shared) = self.0.take() {
-            shared.pass_on();
+        if let Some(shared) = self.shared.take() {
+            shared.pass_on(std::mem::take(&mut self.keys));
         }
     }
 }
@@ -305,5 +341,28 @@ mod tests {
         drop(first);
         assert_eq!(turns.waiting(), 0);
         assert!(turns.take(&["hog".to_owned()]).now_or_never().is_some(), "the turn came back");
+    }
+
+    #[tokio::test]
+    async fn whoever_is_named_by_strangers_is_not_kept_out_and_those_who_hang_up_leave_nothing_behind() {
+        let (turns, mut waiting) = (Turns::new(BOUNDS), Vec::new());
+        let first = turns.take(&["x".to_owned()]).await.unwrap();
+        for _ in 0..2000 {
+            let mut gone = Vec::new();
+            assert!(ask(&turns, &["stranger", "bob"], &mut gone));
+        }
+        assert_eq!((turns.waiting(), turns.0.lock().accounts.len()), (0, 1), "only who runs is remembered");
+        for _ in 0..200 {
+            assert!(ask(&turns, &["stranger", "bob"], &mut waiting));
+        }
+        assert!(ask(&turns, &["home", "bob"], &mut waiting));
+        for number in 0..100 {
+            assert!(ask(&turns, &[&format!("address {number}"), "eve"], &mut waiting));
+        }
+        let order = order(first, waiting).await;
+        let bob = order.iter().position(|who| who == "home bob").unwrap();
+        let strangers = order[..bob].iter().filter(|who| *who == "stranger bob").count();
+        assert!(strangers <= 1 && bob <= 12, "{bob}: behind a few only that rank like it");
+        assert_eq!(turns.0.lock().accounts.len(), 0);
     }
 }

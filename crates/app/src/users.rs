@@ -64,7 +64,8 @@ pub async fn update_roles(
 ) -> Result<One<SubjectRoles>> {
     let id = call.path.user_id;
     let change = Change::from(call.body);
-    cx.change_rights_where(role_holders::may_give(SubjectKind::User, id, change.clone()), move |cx, tx| {
+    let may = role_holders::may_be_told(SubjectKind::User, id, &change);
+    cx.change_rights_told(may, move |cx, tx| {
         cx.rights_change(tx)?;
         let One { version, body: user } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;

@@ -6,10 +6,11 @@
 mod entries;
 mod replacement;
 
-use podium_api::Patch;
+use podium_api::enums::WorkspaceRoleName;
 use podium_api::subjects::SubjectRoles;
 use podium_api::teams::UpdateTeamRolesRequest;
 use podium_api::users::UpdateUserRolesRequest;
+use podium_api::{Id, Patch};
 
 use crate::assignable::{Facts, Mentions};
 use crate::grants::{Grant, Grants, On};
@@ -99,6 +100,32 @@ impl Change {
             mentions.role(&entry.role);
         }
         mentions
+    }
+
+    /// Where its roles are held, below the organization and as far as that is still there. An ACCESSOR is one through a
+    /// role on something in the workspace.
+    pub fn places(&self, facts: &Facts) -> Vec<On> {
+        let Self::Set(roles) = self else { return Vec::new() };
+        let workspaces = roles.workspace_roles.iter().flatten();
+        let held = workspaces.filter(|entry| entry.role != WorkspaceRoleName::Accessor);
+        let mut places: Vec<On> = held
+            .filter(|entry| facts.workspaces.contains(&entry.workspace_id))
+            .map(|entry| On::Workspace(entry.workspace_id))
+            .collect();
+        let of = |id: &Id| facts.deployments.get(id).copied();
+        places.extend(roles.deployment_roles.iter().flatten().filter_map(|entry| {
+            let id = entry.deployment_id;
+            Some(On::Deployment { id, workspace_id: of(&id)? })
+        }));
+        places.extend(roles.dag_roles.iter().flatten().filter_map(|entry| {
+            let (deployment_id, workspace_id) = (entry.deployment_id, of(&entry.deployment_id)?);
+            match (&entry.dag_id, &entry.dag_tag) {
+                (Some(dag_id), _) => Some(On::Dag { deployment_id, workspace_id, dag_id: dag_id.clone() }),
+                (None, Some(tag)) => Some(On::DagTag { deployment_id, workspace_id, tag: tag.clone() }),
+                (None, None) => None,
+            }
+        }));
+        places
     }
 }
 

@@ -10,15 +10,36 @@ pub fn is_web(text: &str) -> bool {
     !host.is_empty() && is_plain(text)
 }
 
-/// Whether a text is where a repository is fetched from: a URL of the web or of SSH, or `user@host:path`.
+/// Whether a text is where a repository is fetched from, in any form that Git takes: a URL of the web, of SSH, of Git's
+/// own protocol or of a file, `host:path` with or without a user, or a path. What a browser would run is none.
 pub fn is_remote(text: &str) -> bool {
-    let over_ssh = text.strip_prefix("ssh://").map(authority);
-    let by_user = text.split_once(':').and_then(|(host, path)| {
-        let (user, host) = host.split_once('@')?;
-        let is_word = |word: &str| !word.is_empty() && !word.contains('/');
-        (is_word(user) && is_word(host) && !path.is_empty() && !path.starts_with("//")).then_some(host)
-    });
-    is_web(text) || is_plain(text) && over_ssh.or(by_user).is_some_and(|host| !host.is_empty())
+    let is_one_line = !text.contains(char::is_control) && podium_api::text::hidden(text).is_none();
+    if !is_one_line || text.is_empty() || text.starts_with('-') || text != text.trim() {
+        return false;
+    }
+    if let Some((scheme, rest)) = text.split_once("://") {
+        let scheme = scheme.to_ascii_lowercase();
+        return match scheme.as_str() {
+            "http" | "https" => is_web(text),
+            "file" => !rest.is_empty(),
+            "ssh" | "git" | "git+ssh" | "ssh+git" => {
+                is_plain(text) && authority(rest).rsplit('@').next().is_some_and(|host| !host.is_empty())
+            }
+            _ => false,
+        };
+    }
+    // As for Git, a colon before any slash ends a host.
+    match text.split_once(':') {
+        Some((host, path)) if !host.contains('/') => {
+            const RUN: [&str; 8] =
+                ["javascript", "data", "vbscript", "http", "https", "file", "blob", "about"];
+            let is_host =
+                |host: &str| !host.is_empty() && !RUN.iter().any(|it| host.eq_ignore_ascii_case(it));
+            let parts: Vec<&str> = host.split('@').collect();
+            is_plain(text) && !path.is_empty() && parts.into_iter().all(is_host)
+        }
+        _ => true,
+    }
 }
 
 /// Whether a URL has a user, with or without a password, in front of its host.
@@ -49,19 +70,19 @@ mod tests {
             ("ssh://git@example.com/a/b.git", false, true),
             ("git@example.com:a/b.git", false, true),
             ("", false, false),
-            ("example.com/a", false, false),
+            ("example.com/a", false, true),
             ("https://", false, false),
             ("https:///path", false, false),
             ("https://@/path", false, false),
             ("https:example.com", false, false),
-            ("//example.com", false, false),
+            ("//example.com", false, true),
             ("javascript:alert(1)", false, false),
             ("JaVaScRiPt:alert(1)", false, false),
             ("javascript://example.com/%0aalert(1)", false, false),
             ("javascript:alert@example.com:1", false, false),
             (" javascript:alert(1)", false, false),
             ("data:text/html,x", false, false),
-            ("file:///etc/passwd", false, false),
+            ("file:///srv/git/a.git", false, true),
             ("ftp://example.com", false, false),
             ("https://example.com/a b", false, false),
             ("https://example.com/\nx", false, false),
@@ -70,6 +91,18 @@ mod tests {
             ("git@example.com:a b", false, false),
             ("git@:a", false, false),
             ("@host:a", false, false),
+            ("example.com:a/b.git", false, true),
+            ("/srv/git/a b.git", false, true),
+            ("../a.git", false, true),
+            ("./a:b", false, true),
+            ("git://example.com/a.git", false, true),
+            ("git+ssh://git@example.com/a.git", false, true),
+            ("git:///a.git", false, false),
+            ("ext::sh -c x", false, false),
+            ("--upload-pack=x", false, false),
+            ("VBScript:x", false, false),
+            ("/srv/git\u{202e}/a", false, false),
+            ("/srv/git\n/a", false, false),
         ];
         for (text, web, remote) in table {
             assert_eq!((is_web(text), is_remote(text)), (web, remote), "{text:?}");

@@ -94,6 +94,8 @@ pub(crate) struct Connection {
     /// Requests that were taken back, less those that were not.
     abandoned: AtomicU32,
     gives_up: Notify,
+    /// When an answer was last read on, in milliseconds since the start.
+    moved: AtomicU64,
     stalled: Mutex<HashMap<u64, Arc<AtomicU64>>>,
 }
 
@@ -170,6 +172,7 @@ impl Connections {
             go: Notify::new(),
             abandoned: AtomicU32::new(0),
             gives_up: Notify::new(),
+            moved: AtomicU64::new(0),
             stalled: Mutex::default(),
         });
         Some(Admitted(connection))
@@ -208,6 +211,18 @@ impl Connections {
 
     fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// Forgets an address of which there is nothing any more.
+    fn forget(&mut self, address: &Arc<Address>) {
+        let is_gone = address.connections.load(Ordering::Relaxed) == 0
+            && address.waiting.load(Ordering::Relaxed) == 0
+            && self.addresses.get(&address.key).is_some_and(|known| Arc::ptr_eq(known, address));
+        if is_gone {
+            self.addresses.remove(&address.key);
+        }
     }
 }
 
@@ -253,11 +268,8 @@ impl Drop for Admitted {
         let Connection { id, all, address, .. } = &*self.0;
         let mut open = all.lock();
         open.connections.remove(id);
-        if address.connections.fetch_sub(1, Ordering::Relaxed) == 1
-            && address.waiting.load(Ordering::Relaxed) == 0
-        {
-            open.addresses.remove(&address.key);
-        }
+        address.connections.fetch_sub(1, Ordering::Relaxed);
+        open.forget(address);
     }
 }
 

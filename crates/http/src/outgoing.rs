@@ -15,7 +15,7 @@ use crate::errors::Failure;
 use crate::respond::Kept;
 
 /// The most that is handed over at once: what the HTTP library has in its hands is beyond our control.
-const PIECE: usize = 32 * 1024;
+const PIECE: usize = 8 * 1024;
 /// On HTTP/1 a connection has one answer, and what is this small is in the buffers of the connection anyway.
 const UNCOUNTED: usize = 16 * 1024;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

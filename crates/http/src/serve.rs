@@ -251,6 +251,8 @@ where
     let served = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(Duration::from_secs(30))
+        // A ping waits behind what is written, and a slow reader has as long for that as for anything.
+        .keep_alive_timeout(settings.write_timeout.max(Duration::from_secs(60)))
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX))
         .max_send_buf_size(SEND_BUFFER_OF_STREAM)

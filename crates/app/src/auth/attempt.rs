@@ -31,7 +31,7 @@ impl<'a> Attempt<'a> {
         let payers = [Payer::Address(self.place), Payer::User(self.account)];
         let fits = self.app.passwords.fits(password, hash, &payers).await?;
         // Guesses that were made at the same time count: many at once learn no more than one after the other.
-        throttle.check(Some(self.account), self.place, self.now)?;
+        throttle.check_both(self.account, self.place, self.now)?;
         if fits {
             throttle.succeeded(self.account, self.place);
         } else {

@@ -42,7 +42,11 @@ pub(super) fn tags(fields: &mut Fields, asked: &[ClusterK8sTag]) -> Vec<ClusterK
 /// Checks the workspaces that a cluster takes; repeated ones collapse.
 pub(super) fn workspaces(fields: &mut Fields, asked: &[Id], facts: &Facts<'_>) -> Vec<Id> {
     for (index, id) in asked.iter().enumerate().filter(|(_, id)| !facts.workspaces.contains(id)) {
-        fields.push(format!("workspaceIds[{index}]"), "notFound", format!("there is no workspace {id}"));
+        fields.push(
+            format!("workspaceIds[{index}]"),
+            "notFound",
+            format!("names no workspace of the organization: {id}"),
+        );
     }
     let kept: BTreeSet<Id> = asked.iter().copied().collect();
     let missing: Vec<&str> = facts.in_use_by.difference(&kept).map(Id::as_str).collect();

@@ -170,7 +170,9 @@ mod tests {
             (CreateDeployGitRequest { branch: some("ma\u{200b}in"), ..base() }, "git.branch: format"),
             (CreateDeployGitRequest { author_name: some("A\u{202e}da"), ..base() }, "git.authorName: format"),
             (asked(GitProvider::Generic, ["", "", "javascript:alert(1)"]), "git.remoteUrl: format"),
-            (asked(GitProvider::Generic, ["", "", "file:///srv/git"]), "git.remoteUrl: format"),
+            (asked(GitProvider::Generic, ["", "", "file:///srv/git"]), ""),
+            (asked(GitProvider::Generic, ["", "", "git.example.com:a/b.git"]), ""),
+            (asked(GitProvider::Generic, ["", "", "/srv/\u{200b}git"]), "git.remoteUrl: format"),
         ];
         for (asked, expected) in table {
             assert_eq!(wrong(&asked).join(", "), expected);

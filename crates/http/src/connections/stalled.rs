@@ -10,6 +10,9 @@ use super::{Connection, Running};
 /// So many more requests may be taken back than are not.
 const MOST_ABANDONED: u32 = 200;
 
+/// One answer may wait so many times longer than all of a connection's together.
+const LONGER_ALONE: u64 = 10;
+
 /// Why a connection has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overstay {
@@ -38,7 +41,8 @@ impl Connection {
         Stalled { connection: Arc::clone(self), id, since }
     }
 
-    /// Resolves when the connection has to end: an answer was not read for `unread`, or nothing was asked for `idle`.
+    /// Resolves when the connection has to end: answers wait and none of them was read for `unread`, one was not for
+    /// much longer although others were, or nothing was asked for `idle`.
     pub(crate) async fn overstays(&self, unread: Duration, idle: Duration) -> Overstay {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let look = (unread.min(idle) / 4).max(Duration::from_millis(5));
@@ -52,7 +56,12 @@ impl Connection {
                 }
             }
             let now = self.all.now();
-            if self.stalled_since().is_some_and(|since| now.saturating_sub(since) >= millis(unread)) {
+            let moved = now.saturating_sub(self.moved.load(Ordering::Relaxed));
+            let is_unread = |since: u64| {
+                let waits = now.saturating_sub(since);
+                waits.min(moved) >= millis(unread) || waits >= millis(unread).saturating_mul(LONGER_ALONE)
+            };
+            if self.stalled_since().is_some_and(is_unread) {
                 counts.unread.fetch_add(1, Ordering::Relaxed);
                 return Overstay::Unread;
             }
@@ -84,6 +93,7 @@ impl Connection {
 impl Stalled {
     /// It is its reader's turn.
     pub(crate) fn waits(&self) {
+        self.connection.moved.store(self.connection.all.now(), Ordering::Relaxed);
         self.since.store(self.connection.all.now().max(1), Ordering::Relaxed);
     }
 
@@ -95,6 +105,7 @@ impl Stalled {
 
 impl Drop for Stalled {
     fn drop(&mut self) {
+        self.connection.moved.store(self.connection.all.now(), Ordering::Relaxed);
         self.connection.stalled.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }
 }

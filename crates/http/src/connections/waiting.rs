@@ -57,6 +57,10 @@ impl Drop for Held {
         for counter in [waiting, &address.waiting, &all.waiting] {
             counter.fetch_sub(self.bytes, Ordering::Relaxed);
         }
+        // On HTTP/2 an answer may outlive its connection.
+        if address.waiting.load(Ordering::Relaxed) == 0 && address.connections.load(Ordering::Relaxed) == 0 {
+            all.lock().forget(address);
+        }
     }
 }
 
@@ -98,5 +102,10 @@ mod tests {
         assert_eq!(connections.waiting(), 320, "a part of it still waits");
         drop((part, more, others, less));
         assert_eq!(connections.waiting(), 0);
+        let outlives = other.connection().hold(10, false).unwrap();
+        drop((one, two, other, third));
+        assert_eq!(connections.lock().addresses.len(), 1, "something of it waits");
+        drop(outlives);
+        assert!(connections.lock().addresses.is_empty());
     }
 }
