@@ -39,8 +39,9 @@ async fn follow_while_writing(apps: [Arc<TestApp>; 2]) {
     let mut last: Option<String> = None;
     while last.is_none() || !seen.iter().any(|change| Some(&change.id) == last.as_ref()) {
         if last.is_none() && writers.iter().all(JoinHandle::is_finished) {
-            let made = apps[0].post(&apps[0].owner, &apps[0].path("/workspaces"), json!({ "name": "Last" }));
-            last = Some(made.await.id().to_string());
+            let app = &apps[0];
+            let made = app.post(&app.owner, &app.path("/workspaces"), json!({ "name": "Last" })).await;
+            last = Some(made.id().to_string());
         }
         let news = after(&apps[1], position).await;
         match news.last() {
