@@ -73,7 +73,7 @@ impl Measuring {
             match Walk::new(&path) {
                 Ok(walk) => self.at = Some((name, walk)),
                 Err(error) => {
-                    tracing::warn!(path = %path.display(), %error, "a directory cannot be measured")
+                    tracing::warn!(path = %path.display(), %error, "a directory cannot be measured");
                 }
             }
         }
@@ -230,7 +230,7 @@ struct FullDisk {
 
 impl FullDisk {
     fn look(plane: &Plane) -> Option<Self> {
-        let disk = rustix::fs::statvfs(&plane.layout.environments()).ok()?;
+        let disk = rustix::fs::statvfs(plane.layout.environments()).ok()?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         let files = (disk.f_files > 0).then_some(disk.f_favail);
         Self::with(free, files, plane.options.disk_reserve)
