@@ -20,7 +20,7 @@ pub(crate) struct Confine {
     /// What may not be read although it is below a directory that may; may be repeated.
     #[arg(long)]
     kept: Vec<PathBuf>,
-    /// Directory to put in the place of /tmp, where the kernel allows it.
+    /// Directory to put in the place of /tmp; nothing is run where the kernel does not allow that.
     #[arg(long)]
     temporary: Option<PathBuf>,
     /// Number of the user to become.
