@@ -63,15 +63,19 @@ async fn an_environment_with_too_much_on_disk_is_stopped_until_it_has_less() {
     bed.bring_up(&plane, &bed.environment(1)).await;
     let before = bed.processes();
     let large = bed.place().user_home().join("large");
-    fs::write(&large, vec![1; 6 << 20]).unwrap();
-    fs::write(bed.place().temporary().join("also"), vec![1; 6 << 20]).unwrap();
+    fs::write(bed.place().temporary().join("also"), vec![1; 3 << 20]).unwrap();
+    eventually(|| plane.vitals()[0].disk.is_some_and(|bytes| bytes >= 3 << 20)).await;
+    // In one step: nothing is measured before it is all there.
+    let draft = bed.path("large");
+    fs::write(&draft, vec![1; 6 << 20]).unwrap();
+    fs::rename(draft, &large).unwrap();
     let is_stopped = |seen: &Observed| trouble(seen, "disk").is_some();
     let seen = bed.until(&plane, is_stopped).await;
     let why = trouble(&seen, "disk").unwrap();
-    assert!(why.starts_with("it was stopped, because it has 12 MiB on disk and may have 4 MiB ("), "{why}");
+    assert!(why.starts_with("it was stopped, because it has 9 MiB on disk and may have 4 MiB ("), "{why}");
     assert!(
         why.contains("6 MiB in user")
-            && why.contains("6 MiB in tmp")
+            && why.contains("3 MiB in tmp")
             && why.contains("--environment-disk-gib")
     );
     assert_eq!(seen.rollout, Rollout::Done, "it is not on its way up");
