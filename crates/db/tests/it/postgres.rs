@@ -117,7 +117,7 @@ async fn a_lost_race_is_run_again_but_not_for_ever() {
         Err::<(), _>(Error::Lost)
     });
     assert_eq!(lost.await, Err(Error::Lost));
-    assert_eq!(runs.load(Ordering::SeqCst), 10);
+    assert_eq!(runs.load(Ordering::SeqCst), 40);
     assert_eq!(count(&bed.db).await, 0);
     assert!(bed.heard().is_empty());
 }
