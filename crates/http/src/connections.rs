@@ -85,7 +85,7 @@ pub(crate) struct Connection {
     address: Arc<Address>,
     /// Requests that run on it, answers that are sent included.
     running: AtomicU32,
-    /// When it became idle, in milliseconds since the start.
+    /// Its place among those that became idle: a later one has a higher number.
     idle_since: AtomicU64,
     /// Whether the other end does not take what is written.
     is_stalled: AtomicBool,
@@ -166,7 +166,7 @@ impl Connections {
             all: Arc::clone(self),
             address,
             running: AtomicU32::new(0),
-            idle_since: AtomicU64::new(self.now()),
+            idle_since: AtomicU64::new(self.next.fetch_add(1, Ordering::Relaxed)),
             is_stalled: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
             go: Notify::new(),
@@ -194,7 +194,7 @@ impl Connections {
         let idle = |connection: &&Arc<Connection>| connection.is_idle() && of(connection);
         let since = |connection: &Arc<Connection>| connection.idle_since.load(Ordering::Relaxed);
         let mut found: Vec<_> = open.connections.values().filter(idle).map(|one| (since(one), one)).collect();
-        found.sort_unstable_by_key(|(since, one)| (*since, one.id));
+        found.sort_unstable_by_key(|(since, _)| *since);
         found.truncate(many);
         found.iter().for_each(|(_, connection)| connection.go.notify_one());
         found.len()
@@ -276,7 +276,7 @@ impl Drop for Admitted {
 impl Drop for Running {
     fn drop(&mut self) {
         let Connection { all, running, idle_since, .. } = &*self.0;
-        idle_since.store(all.now(), Ordering::Relaxed);
+        idle_since.store(all.next.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         if running.fetch_sub(1, Ordering::SeqCst) == 1 && all.is_full.load(Ordering::SeqCst) {
             all.became_idle.notify_one();
         }
