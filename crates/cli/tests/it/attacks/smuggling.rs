@@ -82,8 +82,9 @@ fn no_request_hides_in_the_body_of_another() {
                 assert!(statuses(&all).len() <= 1, "{target}, {chunks:?}, {pieces}: {all}");
             }
         }
-        let both = post("/v1/organizations", "Content-Length: 5\r\n", "0\r\n\r\n", pieces);
-        assert_eq!(statuses(&both), ["405", "200"], "a request with one length hides nothing: {both}");
     }
+    // In one piece, so that the body is there when the first request is refused.
+    let both = post("/v1/organizations", "Content-Length: 5\r\n", "0\r\n\r\n", 1);
+    assert_eq!(statuses(&both), ["405", "200"], "a request with one length hides nothing: {both}");
     program.stop();
 }
