@@ -231,7 +231,7 @@ impl App {
         let unauthenticated = |why| Err(Error::Unauthenticated(why));
         let claims = match self.keys.load().verify(token) {
             Err(NotOurs::UnknownKey) => {
-                self.reload_keys().await?;
+                self.reload_keys_for_unknown().await?;
                 self.keys.load().verify(token)
             }
             verified => verified,

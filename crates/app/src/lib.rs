@@ -12,6 +12,7 @@ pub mod disk;
 mod error;
 pub mod follow;
 pub mod idempotency;
+mod key_reload;
 pub mod log_events;
 pub mod mail;
 pub mod maintenance;
@@ -97,6 +98,7 @@ pub struct Shared {
     pub secrets: secrets::Secrets,
     /// The keys that sign tokens.
     pub keys: ArcSwap<Keys>,
+    pub(crate) key_reload: key_reload::KeyReload,
     /// Logs of deployments.
     pub logs: Arc<LogStore>,
     /// How often subjects may call.

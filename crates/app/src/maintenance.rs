@@ -51,12 +51,22 @@ pub async fn once(app: &App) -> Result<()> {
 
 /// Writes down when tokens were last used.
 pub async fn flush_uses(app: &App) -> Result<()> {
-    let used: Vec<_> =
-        app.used_tokens.lock().unwrap_or_else(std::sync::PoisonError::into_inner).drain().collect();
+    let waiting = || app.used_tokens.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let used: Vec<_> = waiting().iter().map(|(id, at)| (*id, *at)).collect();
     if used.is_empty() {
         return Ok(());
     }
-    app.db.write(None, move |tx| Ok(used.iter().try_for_each(|(id, at)| tokens::used(tx, *id, *at))?)).await
+    let written = used.clone();
+    let write = move |tx: &Tx| used.iter().try_for_each(|(id, at)| tokens::used(tx, *id, *at));
+    app.db.write(None, write).await?;
+    let mut waiting = waiting();
+    for (id, at) in written {
+        // A use of a later minute may have come meanwhile: it waits for the next round.
+        if waiting.get(&id) == Some(&at) {
+            waiting.remove(&id);
+        }
+    }
+    Ok(())
 }
 
 /// Repeats small transactions until nothing is left to drop, so that no caller waits long for one.

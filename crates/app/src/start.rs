@@ -78,6 +78,7 @@ impl App {
             uploads_refused: Default::default(),
             secrets,
             keys: ArcSwap::from_pointee(keys),
+            key_reload: Default::default(),
             logs: Arc::new(logs),
             log_streams: Default::default(),
             authorities,
@@ -113,13 +114,6 @@ impl App {
     pub async fn ready(&self) -> Result<()> {
         self.must_have_room()?;
         self.db.read(None, organizations::first).await?;
-        Ok(())
-    }
-
-    /// Reads the signing keys again: another replica may have rotated them.
-    pub async fn reload_keys(&self) -> Result<()> {
-        let rows = self.db.read(None, signing_keys::all).await?;
-        self.keys.store(Arc::new(Keys::load(&rows, &self.secrets).map_err(Error::Internal)?));
         Ok(())
     }
 

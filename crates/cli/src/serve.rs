@@ -82,7 +82,8 @@ pub(crate) struct Serve {
     /// and 25/10/5 with PostgreSQL.
     #[arg(long, env = "PODIUM_RATE_LIMITS", value_parser = limits)]
     rate_limits: Option<Limits>,
-    /// Connections to the database: the pool of PostgreSQL, or the readers of SQLite.
+    /// Connections to PostgreSQL, 16 by default; with SQLite, how many lists are read at a time: by default as many as there
+    /// are cores.
     #[arg(long, env = "PODIUM_DATABASE_CONNECTIONS")]
     database_connections: Option<usize>,
     #[command(flatten)]

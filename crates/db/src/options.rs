@@ -52,7 +52,7 @@ pub type OnCommit = Arc<dyn Fn(&[Change]) + Send + Sync>;
 pub struct Options {
     /// Where the data is.
     pub target: Target,
-    /// PostgreSQL connections, or SQLite readers (for reads by key, and as many for scans).
+    /// PostgreSQL connections, or how many SQLite scans run at a time.
     pub connections: usize,
     /// How many units may wait; one more is refused as unavailable.
     pub queue: usize,
@@ -61,11 +61,16 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults: 16 connections to PostgreSQL, 8 readers of SQLite, 4096 waiting units, no listener.
+    /// The defaults: 16 connections to PostgreSQL, a scan of SQLite for each core, 4096 waiting units, no listener.
     pub fn new(target: Target) -> Self {
-        let connections = if matches!(target, Target::Postgres(_)) { 16 } else { 8 };
+        let connections = if matches!(target, Target::Postgres(_)) { 16 } else { cores() };
         Self { target, connections, queue: 4096, on_commit: Arc::new(|_| {}) }
     }
+}
+
+/// How many threads can run at a time, and at least two: a scan must not keep all others waiting.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from).max(2)
 }
 
 #[cfg(test)]

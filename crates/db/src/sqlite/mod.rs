@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 pub use self::copy::copy_database;
 pub(crate) use self::session::{Session, column};
 use crate::conn::{self, Conn};
+use crate::options::cores;
 use crate::queue::Queue;
 use crate::unit::{self, Unit, guarded};
 use crate::{Error, Fault, OnCommit, Result, Tx};
@@ -45,7 +46,8 @@ impl Pool {
         let writer = writer::start(connection, lock, waiting, on_commit, Arc::clone(&commits))?;
         let connections = connections.max(1);
         Ok(Self {
-            readers: Readers::open(path.clone(), connections)?,
+            // Reads run on the threads of their callers, so that no more run at a time than there are cores.
+            readers: Readers::open(path.clone(), cores())?,
             scanners: Arc::new(Readers::open(path, connections)?),
             scans: Arc::new(Semaphore::new(connections)),
             jobs,
@@ -151,11 +153,10 @@ struct Readers {
 }
 
 impl Readers {
+    /// Opens one connection, to see that it can be done; the others are opened when they are needed, and `count` kept.
     fn open(path: PathBuf, count: usize) -> Result<Self> {
         let readers = Self { path, idle: ArrayQueue::new(count), closed: AtomicBool::new(false) };
-        for _ in 0..count {
-            readers.give_back(readers.another()?);
-        }
+        readers.give_back(readers.another()?);
         Ok(readers)
     }
 
@@ -227,5 +228,22 @@ fn translate(error: &rusqlite::Error) -> Error {
             | ErrorCode::ReadOnly,
         ) => Error::unavailable(error),
         _ => Error::other(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_opened_when_they_are_needed_and_as_many_kept_as_there_are_cores() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("one.db");
+        let pool = Pool::open(&path, 1, 1, Arc::new(|_| {})).unwrap();
+        assert_eq!(pool.readers.idle.len(), 1);
+        let taken: Vec<Conn> = (0..=cores()).map(|_| pool.readers.take().unwrap()).collect();
+        taken.into_iter().for_each(|conn| pool.readers.give_back(conn));
+        assert_eq!(pool.readers.idle.len(), cores());
+        assert_eq!(pool.scanners.idle.len(), 1, "scans have connections of their own");
     }
 }

@@ -119,6 +119,15 @@ on_both_engines! {
         assert_eq!(read.ok()["updatedAt"], "2027-01-15T08:00:00.000Z");
     }
 
+    async fn a_use_that_could_not_be_written_down_is_written_down_later(app) {
+        let token = app.token("ci", "ORGANIZATION", app.organization_id, "ORGANIZATION_MEMBER").await;
+        app.get(&token, &app.path("")).await.ok();
+        app.execute("ALTER TABLE api_tokens RENAME TO lost_tokens").await;
+        maintenance::flush_uses(&app.app).await.unwrap_err();
+        app.execute("ALTER TABLE lost_tokens RENAME TO api_tokens").await;
+        assert_eq!(last_used(&app, &token).await, "2027-01-15T08:00:00.000Z");
+    }
+
     async fn deleting_a_workspace_kills_its_tokens_at_once(app) {
         let workspace = app.workspace("Data").await;
         let deployment = app.deployment(workspace).await;

@@ -93,6 +93,23 @@ on_both_engines! {
         assert_eq!((session.get("permissions"), session.get("apiTokenId")), (None, None));
     }
 
+    async fn tokens_with_made_up_keys_share_one_look_for_the_key(app) {
+        let made_up = |kid: usize| {
+            let header = json!({ "alg": "EdDSA", "typ": "JWT", "kid": format!("{kid:016x}") }).to_string();
+            let rest = app.owner.token.split_once('.').unwrap().1;
+            format!("{}.{rest}", URL_SAFE_NO_PAD.encode(header))
+        };
+        let tokens: Vec<String> = (0..50).map(made_up).collect();
+        let started = std::time::Instant::now();
+        let refusals = tokens.iter().map(|token| refusal(&app, token));
+        for message in futures_util::future::join_all(refusals).await {
+            assert_eq!(message, MALFORMED);
+        }
+        let (looks, seconds) = (app.app.key_reloads().await, started.elapsed().as_secs());
+        let most = if app.app.db.is_shared() { seconds + 1 } else { 0 };
+        assert!(looks <= most, "{looks} looks in {seconds} s");
+    }
+
     async fn the_message_says_why_a_token_is_not_accepted(app) {
         let missing = app.call("GET", &app.path("")).send().await;
         assert_eq!(missing.header("www-authenticate"), "Bearer");
