@@ -3,6 +3,7 @@
 
 mod client;
 mod deployments;
+mod fresh;
 pub(crate) mod logs;
 
 use std::fs;
@@ -33,8 +34,10 @@ struct Measured {
 /// What to measure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
-    /// Identity, and then deployments.
+    /// Reads beside commits, identity, and then deployments.
     All,
+    /// Reads beside commits only.
+    Fresh,
     /// Deployments only.
     Deployments,
     /// The start on a database of a million rows, too.
@@ -48,6 +51,12 @@ pub(crate) fn run(what: What) -> Outcome {
     }
     must(&mut cargo(&["build", "--release", "--package", "podium-cli"]))?;
     must(&mut cargo(&["build", "--release", "--package", "xtask", "--example", "bare"]))?;
+    if matches!(what, What::All | What::Fresh) {
+        Bench::start()?.fresh_reads()?;
+    }
+    if what == What::Fresh {
+        return Ok(());
+    }
     if what != What::Deployments {
         identity(what == What::Million)?;
     }

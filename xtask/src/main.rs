@@ -77,6 +77,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["auth-types"] => auth_types::write(),
         ["tidy"] => tidy::run(),
         ["bench"] => bench::run(bench::What::All),
+        ["bench", "--fresh"] => bench::run(bench::What::Fresh),
         ["bench", "--deployments"] => bench::run(bench::What::Deployments),
         ["bench", "--logs", options @ ..] => bench::logs::run(options),
         ["bench", "--million"] => bench::run(bench::What::Million),

@@ -19,7 +19,7 @@ pub trait SortKeys {
 }
 
 /// One sort key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sort {
     /// The wire name of the field.
     pub key: &'static str,

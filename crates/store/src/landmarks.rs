@@ -21,6 +21,8 @@ const STEP: i64 = 256;
 const NEWEST: i64 = 2 * STEP;
 const MAX_LISTS: usize = 1024;
 
+const UP_TO: &str = "t.organization_id = {} AND (t.created_at, t.id) <= ({}, {})";
+
 podium_db::statements! {}
 
 /// The landmarks of many lists.
@@ -126,8 +128,7 @@ fn page<T>(
         return Ok(Way::Near);
     };
     let skip = (nearest * STEP.unsigned_abs()).cast_signed() - rank;
-    let sql =
-        Sql::owned(table.page_sql("t.organization_id = $1 AND (t.created_at, t.id) <= ($2, $3)", 3, &[]));
+    let sql = table.page_sql(vec![UP_TO], &[]);
     let params = params![organization_id.as_str(), *created_at, id.as_str(), paging.limit, skip];
     Ok(Way::Known(conn.query(&sql, params, read)?, counter.total.unsigned_abs()))
 }

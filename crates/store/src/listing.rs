@@ -4,10 +4,12 @@
 //! then: skipped rows are never read. At most three sort keys, id last, all in a bounded set of texts.
 
 use std::fmt::Write as _;
+use std::sync::{Arc, LazyLock};
 
 use podium_api::page::{Page, Sort, SortKeys};
 use podium_db::{Conn, Result, Row, Sql, Value};
 use podium_domain::Reach;
+use quick_cache::sync::Cache;
 
 use crate::counters;
 
@@ -31,7 +33,7 @@ impl<K: SortKeys> From<&Page<K>> for Paging {
 /// A list: what is read, from where, and how it can be sorted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table {
-    /// The table, alias `t`.
+    /// The table, alias `t`; statements are kept by it, so no two lists have the same.
     pub name: &'static str,
     /// The column that tells the rows of the list apart.
     pub key: &'static str,
@@ -49,24 +51,23 @@ pub(crate) struct Table {
 
 /// The conditions of one listing.
 pub(crate) struct Filter<'a> {
-    conditions: String,
+    conditions: Vec<&'static str>,
     params: Vec<Value<'a>>,
     narrowed: bool,
 }
 
 impl<'a> Filter<'a> {
     /// Rows for which `condition` holds: one that every listing of the table has.
-    pub(crate) fn new(condition: &str, param: impl Into<Value<'a>>) -> Self {
-        let mut filter = Self { conditions: String::new(), params: Vec::new(), narrowed: false };
-        filter.push(condition, param.into());
-        filter
+    pub(crate) fn new(condition: &'static str, param: impl Into<Value<'a>>) -> Self {
+        Self { conditions: vec![condition], params: vec![param.into()], narrowed: false }
     }
 
     /// Also a condition of the table's list, where there is a value for it.
     pub(crate) fn and(&mut self, condition: &'static str, param: Option<impl Into<Value<'a>>>) {
         if let Some(param) = param {
             self.narrowed = true;
-            self.push(condition, param.into());
+            self.conditions.push(condition);
+            self.params.push(param.into());
         }
     }
 
@@ -83,18 +84,40 @@ impl<'a> Filter<'a> {
         other: impl Into<Value<'a>>,
     ) {
         self.narrowed = true;
-        self.params.push(one.into());
-        let condition = condition.replacen("{}", &format!("${}", self.params.len()), 1);
-        self.push(&condition, other.into());
+        self.conditions.push(condition);
+        self.params.extend([one.into(), other.into()]);
     }
+}
 
-    fn push(&mut self, condition: &str, param: Value<'a>) {
-        self.params.push(param);
-        let placeholder = format!("${}", self.params.len());
-        let glue = if self.conditions.is_empty() { "" } else { " AND " };
-        // Writing to a string cannot fail.
-        let _ = write!(self.conditions, "{glue}{}", condition.replace("{}", &placeholder));
+/// A statement that was put together before, by what it was put together from.
+type Known = Cache<(&'static str, Shape), Arc<Sql>>;
+
+/// How many are kept; there are a few for each list that is in use.
+const KNOWN: usize = 1024;
+
+/// What a statement about a list asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Shape {
+    Count(Vec<&'static str>),
+    Page(Vec<&'static str>, Vec<Sort>),
+}
+
+/// The conditions as SQL, with a number for each `{}`, and how many there are.
+fn numbered(conditions: &[&str]) -> (String, usize) {
+    let (mut text, mut params) = (String::new(), 0);
+    for condition in conditions {
+        if !text.is_empty() {
+            text.push_str(" AND ");
+        }
+        let mut parts = condition.split("{}");
+        text.extend(parts.next());
+        for part in parts {
+            params += 1;
+            // Writing to a string cannot fail.
+            let _ = write!(text, "${params}{part}");
+        }
     }
+    (text, params)
 }
 
 /// Where the total comes from when nothing narrows the list.
@@ -121,7 +144,7 @@ impl Table {
                 counters::read(conn, organization_id, kind)?.total
             }
             _ => {
-                let sql = Sql::owned(self.count_sql(&filter.conditions));
+                let sql = self.sql(Shape::Count(filter.conditions.clone()));
                 conn.query_one(&sql, &filter.params, |row| row.get::<i64>(0))?
             }
         };
@@ -140,17 +163,38 @@ impl Table {
         if paging.limit == 0 || paging.offset.cast_signed() >= total {
             return Ok((Vec::new(), total.unsigned_abs()));
         }
-        let sql = Sql::owned(self.page_sql(&filter.conditions, filter.params.len(), &paging.sorts));
+        let sql = self.page_sql(filter.conditions, &paging.sorts);
         filter.params.extend([Value::from(paging.limit), Value::from(paging.offset.cast_signed())]);
         Ok((conn.query(&sql, &filter.params, read)?, total.unsigned_abs()))
     }
 
-    fn count_sql(&self, conditions: &str) -> String {
-        format!("SELECT COUNT(*) FROM {} t WHERE {conditions}", self.name)
+    /// The statement that reads a page; limit and offset are the last two parameters.
+    pub(crate) fn page_sql(&self, conditions: Vec<&'static str>, sorts: &[Sort]) -> Arc<Sql> {
+        self.sql(Shape::Page(conditions, sorts.to_vec()))
     }
 
-    pub(crate) fn page_sql(&self, conditions: &str, params: usize, sorts: &[Sort]) -> String {
+    fn sql(&self, shape: Shape) -> Arc<Sql> {
+        static STATEMENTS: LazyLock<Known> = LazyLock::new(|| Cache::new(KNOWN));
+        let key = (self.name, shape);
+        if let Some(sql) = STATEMENTS.get(&key) {
+            return sql;
+        }
+        let text = match &key.1 {
+            Shape::Count(conditions) => self.count_text(conditions),
+            Shape::Page(conditions, sorts) => self.page_text(conditions, sorts),
+        };
+        let sql = Arc::new(Sql::owned(text));
+        STATEMENTS.insert(key, Arc::clone(&sql));
+        sql
+    }
+
+    fn count_text(&self, conditions: &[&str]) -> String {
+        format!("SELECT COUNT(*) FROM {} t WHERE {}", self.name, numbered(conditions).0)
+    }
+
+    fn page_text(&self, conditions: &[&str], sorts: &[Sort]) -> String {
         let Self { name, key, on, columns, joins, .. } = self;
+        let (conditions, params) = numbered(conditions);
         let order = self.order(sorts);
         let (limit, offset) = (params + 1, params + 2);
         format!(
@@ -183,7 +227,7 @@ impl Table {
             .sorts
             .iter()
             .flat_map(|(key, _)| [true, false].map(|descending| Sort { key, descending }))
-            .map(|sort| Sql::owned(self.page_sql(&base, 1, &[sort])))
+            .map(|sort| Sql::owned(self.page_text(&base, &[sort])))
             .collect();
         for condition in &self.filters[1..] {
             if condition.matches("{}").count() == 2 {
@@ -192,8 +236,8 @@ impl Table {
                 filter.and(condition, Some(""));
             }
         }
-        shapes.push(Sql::owned(self.count_sql(&filter.conditions)));
-        shapes.push(Sql::owned(self.page_sql(&filter.conditions, filter.params.len(), &[])));
+        shapes.push(Sql::owned(self.count_text(&filter.conditions)));
+        shapes.push(Sql::owned(self.page_text(&filter.conditions, &[])));
         shapes
     }
 }

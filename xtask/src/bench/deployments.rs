@@ -28,7 +28,7 @@ impl Bench {
         self.read_all(&workspace)
     }
 
-    fn root(&self) -> String {
+    pub(super) fn root(&self) -> String {
         format!("/v1/organizations/{}", self.organization)
     }
 
@@ -37,13 +37,13 @@ impl Bench {
         serde_json::from_str(&get(self.port, &path, &self.token).doing(&path)?).doing(&path)
     }
 
-    fn first(&self, path: &str, list: &str) -> Outcome<String> {
+    pub(super) fn first(&self, path: &str, list: &str) -> Outcome<String> {
         let page = self.json(&format!("{path}?limit=1"))?;
         Ok(page[list][0]["id"].as_str().unwrap_or_default().to_owned())
     }
 
     /// Calls with many connections at once; the numbers are shared among them.
-    fn each(&self, count: usize, call: impl Fn(&mut Client, usize) -> Outcome + Sync) -> Outcome<Duration> {
+    pub(super) fn each(&self, count: usize, call: impl Fn(&mut Client, usize) -> Outcome + Sync) -> Outcome<Duration> {
         let started = Instant::now();
         thread::scope(|scope| {
             let run = |first: usize| {
@@ -62,7 +62,7 @@ impl Bench {
     }
 
     /// Waits until the loops have nothing left that is due.
-    fn settled(&self) -> Outcome {
+    pub(super) fn settled(&self) -> Outcome {
         let deadline = Instant::now() + Duration::from_secs(600);
         while Instant::now() < deadline {
             let page = get(self.port, "/metrics", &self.token).doing("metrics")?;
@@ -127,7 +127,7 @@ impl Bench {
         Ok(self.processor_time()? - before)
     }
 
-    fn processor_time(&self) -> Outcome<u64> {
+    pub(super) fn processor_time(&self) -> Outcome<u64> {
         let stat =
             fs::read_to_string(format!("/proc/{}/stat", self.server.server()?)).doing("reading /proc")?;
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();

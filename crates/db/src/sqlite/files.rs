@@ -63,6 +63,9 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
 }
 
 /// A connection that cannot write.
+///
+/// After every commit a reader forgets its pages. Mapped into memory they are found again without a system call each; an
+/// I/O error of the disk then ends the process by a signal, as it would fail every request anyway.
 pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     open(
@@ -70,6 +73,7 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection> {
         flags,
         "PRAGMA busy_timeout = 1000;
          PRAGMA query_only = ON;
+         PRAGMA mmap_size = 2147418112;
          PRAGMA cache_size = -8192;
          PRAGMA temp_store = MEMORY;",
     )
