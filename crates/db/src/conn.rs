@@ -15,6 +15,9 @@ pub struct Conn {
     failed: Cell<bool>,
 }
 
+/// Is given each row, and says whether it wants the next.
+pub(crate) type Visit<'v> = &'v mut dyn FnMut(&Row<'_>) -> Result<bool>;
+
 pub(crate) enum Session {
     Sqlite(sqlite::Session),
     Postgres(Box<postgres::Session>),
@@ -33,7 +36,7 @@ impl Conn {
         mut read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
         let mut rows = Vec::new();
-        self.each(sql, params, |row| {
+        self.each(sql, params, &mut |row| {
             rows.push(read(row)?);
             Ok(true)
         })?;
@@ -48,7 +51,7 @@ impl Conn {
         mut read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Option<T>> {
         let mut first = None;
-        self.each(sql, params, |row| {
+        self.each(sql, params, &mut |row| {
             first = Some(read(row)?);
             Ok(false)
         })?;
@@ -66,13 +69,9 @@ impl Conn {
             .ok_or_else(|| Error::Other("expected a row, found none".to_owned()))
     }
 
-    /// Runs a statement; `visit` says whether it wants the next row.
-    fn each(
-        &self,
-        sql: &Sql,
-        params: &[Value<'_>],
-        visit: impl FnMut(&Row<'_>) -> Result<bool>,
-    ) -> Result<()> {
+    /// Runs a statement; `visit` says whether it wants the next row. What the engines do with it is compiled once, not for
+    /// each caller.
+    fn each(&self, sql: &Sql, params: &[Value<'_>], visit: Visit<'_>) -> Result<()> {
         self.noting(|| match &self.session {
             Session::Sqlite(session) => session.each(sql, params, visit),
             Session::Postgres(session) => session.each(sql, params, visit),

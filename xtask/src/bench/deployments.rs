@@ -43,7 +43,11 @@ impl Bench {
     }
 
     /// Calls with many connections at once; the numbers are shared among them.
-    pub(super) fn each(&self, count: usize, call: impl Fn(&mut Client, usize) -> Outcome + Sync) -> Outcome<Duration> {
+    pub(super) fn each(
+        &self,
+        count: usize,
+        call: impl Fn(&mut Client, usize) -> Outcome + Sync,
+    ) -> Outcome<Duration> {
         let started = Instant::now();
         thread::scope(|scope| {
             let run = |first: usize| {

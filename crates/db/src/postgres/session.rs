@@ -17,6 +17,7 @@ use tokio_postgres::{Client, Error as Driver};
 use super::cache::Cache;
 use super::connect::Connector;
 use super::{Mode, lost_connection, translate};
+use crate::conn::Visit;
 use crate::row::Kind;
 use crate::{Error, Guard, Hold, Owned, Result, Row, Sql, Value};
 
@@ -161,12 +162,7 @@ impl Session {
         }
     }
 
-    pub(crate) fn each(
-        &self,
-        sql: &Sql,
-        params: &[Value<'_>],
-        mut visit: impl FnMut(&Row<'_>) -> Result<bool>,
-    ) -> Result<()> {
+    pub(crate) fn each(&self, sql: &Sql, params: &[Value<'_>], visit: Visit<'_>) -> Result<()> {
         let rows: Vec<_> = self.explained(sql, async |link| {
             let statement = link.cache.get(&link.client, sql).await?;
             let rows = async {

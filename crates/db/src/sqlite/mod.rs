@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use crossbeam_queue::ArrayQueue;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 pub use self::copy::copy_database;
 pub(crate) use self::session::{Session, column};
@@ -95,15 +95,16 @@ impl Pool {
     {
         let permit = Arc::clone(&self.scans).acquire_owned().await.map_err(|_| unit::closed())?;
         let scanners = Arc::clone(&self.scanners);
-        let scan = move || {
+        let (reply, answer) = oneshot::channel();
+        // A box, so that the machinery of a task is compiled once and not for each scan.
+        let scan: Box<dyn FnOnce() + Send> = Box::new(move || {
             let result = scanners.in_snapshot(work);
             drop(permit);
-            result
-        };
-        match tokio::task::spawn_blocking(scan).await {
-            Ok(result) => result,
-            Err(_) => Err(unit::closed().into()),
-        }
+            // Nobody listens any more: the caller went away, which is its right.
+            let _ = reply.send(result);
+        });
+        drop(tokio::task::spawn_blocking(scan));
+        unit::answer(answer).await
     }
 
     /// How many transactions were committed.
@@ -170,14 +171,24 @@ impl Readers {
 
     /// Runs statements that all see the same state.
     fn in_snapshot<T, E: Fault>(&self, mut work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
+        let conn = self.begin()?;
+        let result = guarded(&conn, || work(&conn));
+        self.end(conn);
+        result
+    }
+
+    /// A connection in a new snapshot.
+    fn begin(&self) -> Result<Conn> {
         let conn = self.take()?;
         session(&conn).control("BEGIN DEFERRED")?;
-        let result = guarded(&conn, || work(&conn));
-        // A connection that cannot leave its snapshot is dropped rather than kept: it would hold back the log.
+        Ok(conn)
+    }
+
+    /// A connection that cannot leave its snapshot is dropped rather than kept: it would hold back the log.
+    fn end(&self, conn: Conn) {
         if session(&conn).control("COMMIT").is_ok() {
             self.give_back(conn);
         }
-        result
     }
 
     /// Keeps the connection for the next one, unless there are enough.

@@ -4,7 +4,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql, params_from_iter};
 
 use super::translate;
-use crate::conn::{self, Conn};
+use crate::conn::{self, Conn, Visit};
 use crate::row::Kind;
 use crate::{Error, Result, Row, Sql, Value};
 
@@ -17,12 +17,7 @@ impl Session {
         Conn::new(conn::Session::Sqlite(Self(connection)))
     }
 
-    pub(crate) fn each(
-        &self,
-        sql: &Sql,
-        params: &[Value<'_>],
-        mut visit: impl FnMut(&Row<'_>) -> Result<bool>,
-    ) -> Result<()> {
+    pub(crate) fn each(&self, sql: &Sql, params: &[Value<'_>], visit: Visit<'_>) -> Result<()> {
         let mut statement = self.0.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
         let mut rows = statement.query(params_from_iter(params)).map_err(|error| explain(sql, &error))?;
         while let Some(row) = rows.next().map_err(|error| explain(sql, &error))? {

@@ -4,7 +4,15 @@ use podium_db::{Error, Row, Sql, Value, params};
 
 use crate::support::{Bed, on_both_engines};
 
-on_both_engines!(every_type, nulls, lists, wrong_types_are_refused, text_is_borrowed, rewritten_parts_run);
+on_both_engines!(
+    fingerprints,
+    every_type,
+    nulls,
+    lists,
+    wrong_types_are_refused,
+    text_is_borrowed,
+    rewritten_parts_run
+);
 
 static INSERT: Sql = Sql::new("INSERT INTO items (id, number, flag, body, note) VALUES ($1, $2, $3, $4, $5)");
 static ALL: Sql = Sql::new("SELECT id, number, flag, body, note FROM items ORDER BY id");
@@ -31,6 +39,32 @@ async fn every_type(bed: Bed) {
         })
         .await
         .unwrap();
+}
+
+async fn fingerprints(bed: Bed) {
+    bed.db
+        .write(None, move |tx| {
+            for (id, number, flag, body, note) in [
+                ("a", 1, true, "x", Some("y")),
+                ("b", 1, true, "xy", Some("")),
+                ("c", 1, true, "xy", None),
+                ("d", 2, true, "xy", None),
+                ("e", 2, false, "xy", None),
+            ] {
+                tx.execute(&INSERT, params![id, number, flag, body.as_bytes(), note])?;
+            }
+            Ok::<_, Error>(())
+        })
+        .await
+        .unwrap();
+    let read = |sql: &'static Sql| {
+        bed.db.read(None, move |conn| conn.query(sql, params![], |row| row.fingerprint()))
+    };
+    static WITHOUT_IDS: Sql = Sql::new("SELECT number, flag, body, note FROM items ORDER BY id");
+    let prints = read(&WITHOUT_IDS).await.unwrap();
+    assert_eq!(prints, read(&WITHOUT_IDS).await.unwrap(), "the same rows");
+    let different: std::collections::BTreeSet<u128> = prints.iter().copied().collect();
+    assert_eq!(different.len(), 5, "each differs from the one before in one column");
 }
 
 async fn nulls(bed: Bed) {
