@@ -67,7 +67,18 @@ impl TestApp {
         &self,
         call: Call<'_>,
         holds: Vec<Hold>,
+        change: impl FnMut(&Tx) -> podium_app::Result<()> + Send + 'static,
+    ) -> Answer {
+        self.send_beside(call, holds, change, async {}).await
+    }
+
+    /// The same; and something else is done while the call waits.
+    pub async fn send_beside(
+        &self,
+        call: Call<'_>,
+        holds: Vec<Hold>,
         mut change: impl FnMut(&Tx) -> podium_app::Result<()> + Send + 'static,
+        meanwhile: impl Future<Output = ()>,
     ) -> Answer {
         let (begun, mut has_begun) = channel::unbounded_channel();
         let (go_on, goes_on) = mpsc::channel::<()>();
@@ -97,6 +108,7 @@ impl TestApp {
             }
             tokio::task::yield_now().await;
         }
+        meanwhile.await;
         drop(go_on);
         changing.await.expect("the change does not panic").expect("the change is made");
         match answer {

@@ -62,7 +62,36 @@ fn number(cell: &str) -> Option<(u32, u32)> {
 fn exists(tree: &Tree, test: &str) -> bool {
     let Some((path, name)) = test.split_once("::") else { return false };
     let path = format!("crates/{path}");
-    tree.files.iter().any(|file| file.path == path && file.text.contains(&format!("fn {name}(")))
+    tree.files.iter().any(|file| file.path == path && is_test(&file.text, name))
+}
+
+/// Whether a function is a test: it has the attribute, or stands in a macro that makes tests of functions, or is named by
+/// one.
+fn is_test(text: &str, name: &str) -> bool {
+    let declared = format!("fn {name}(");
+    let (mut has_attribute, mut in_macro) = (false, false);
+    let mut is_declared = false;
+    for line in text.lines() {
+        let start = line.trim_start();
+        if line.contains(&declared) {
+            if has_attribute || in_macro {
+                return true;
+            }
+            is_declared = true;
+        }
+        in_macro = if line == start && line.ends_with("! {") { true } else { in_macro && line != "}" };
+        let is_attribute = start.starts_with("#[");
+        has_attribute = is_attribute && (has_attribute || start.contains("test"));
+    }
+    is_declared && is_listed(text, name)
+}
+
+/// Whether a macro of the file is given this name, as in `on_both_engines!(names_are_unique, …);`.
+fn is_listed(text: &str, name: &str) -> bool {
+    text.split("!(").skip(1).any(|call| {
+        let list = call.split(");").next().unwrap_or_default();
+        list.split(',').any(|listed| listed.trim() == name)
+    })
 }
 
 #[cfg(test)]
@@ -71,7 +100,9 @@ mod tests {
     use super::*;
 
     fn found(table: &str) -> Vec<String> {
-        let test = ("crates/http/tests/it/teams.rs", "async fn names_are_unique(app) {}");
+        let file = "on_both_engines! {\n    async fn names_are_unique(app) {}\n}\n\nfn prepare() {}\n\n\
+                    #[test]\nfn names_are_kept() {}\n";
+        let test = ("crates/http/tests/it/teams.rs", file);
         violations(rules_are_pinned, &[(TABLE, table), test])
     }
 
@@ -100,6 +131,10 @@ mod tests {
             (
                 "| 1.1 | A rule | `http/tests/it/gone.rs::names` |",
                 "there is no test `http/tests/it/gone.rs::names`",
+            ),
+            (
+                "| 1.1 | A rule | `http/tests/it/teams.rs::prepare` |",
+                "there is no test `http/tests/it/teams.rs::prepare`",
             ),
             ("| 1.1 | A rule | later |", "names no test"),
             ("| 1.1 |  | `http/tests/it/teams.rs::names_are_unique` |", "says no rule"),

@@ -3,9 +3,10 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use podium_testkit::Engine;
 use serde_json::{Value, json};
 
-use crate::program::{Installation, exchange, read_reply, request};
+use crate::program::{Caller, Installation, exchange, read_reply, request};
 
 #[test]
 fn a_request_that_runs_is_finished_before_the_end() {
@@ -41,6 +42,22 @@ fn a_request_that_runs_is_finished_before_the_end() {
         let id = answer.json()["id"].as_str().unwrap().to_owned();
         assert_eq!(again.get(&format!("{organization}/workspaces/{id}"), &token).json(), answer.json());
     }
+}
+
+#[test]
+fn callers_are_slowed_down_by_default_where_the_database_is_a_server() {
+    // Five deletes a second, and fifty at once; however slow this machine is, it makes more.
+    let mut refused = [Engine::Sqlite, Engine::Postgres].map(|engine| {
+        let installation = Installation::on(engine);
+        let program = installation.serve(&[]);
+        let token = installation.read("owner-token");
+        let nothing = format!("{}/workspaces/nothing", program.organization(&token));
+        let mut caller = Caller::new(&program, &token);
+        let most = if engine == Engine::Sqlite { 300 } else { 100_000 };
+        (0..most).find(|_| caller.call("DELETE", &nothing, None).expect("an answer").0 == 429)
+    });
+    assert_eq!(refused[0].take(), None, "embedded");
+    assert!(refused[1].is_some_and(|calls| calls >= 50), "{refused:?}");
 }
 
 #[test]

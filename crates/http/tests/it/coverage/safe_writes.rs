@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use podium_api::{OPERATIONS, Spec};
+use podium_app::authority::rights_of;
 use podium_testkit::{Actor, Answer, Engine, TestApp, on_both_engines, run};
 use serde_json::{Value, json};
 
@@ -115,6 +116,41 @@ on_both_engines! {
         let second = create("b").send().await.id();
         assert_ne!(first, second);
         assert_eq!(create("b").send().await.id(), second);
+    }
+
+    async fn while_the_first_request_runs_a_second_is_told_to_wait(app) {
+        let create = |name: &str| {
+            let call = app.call("POST", &app.path("/workspaces")).by(&app.owner);
+            call.header("idempotency-key", "k").json(&json!({ "name": name }))
+        };
+        let holds = vec![rights_of(app.organization_id, true)];
+        let second = async {
+            let answer = create("a").send().await;
+            assert_eq!(
+                answer.refused(409),
+                "The first request with this Idempotency-Key is still running: try again in a second."
+            );
+            assert_eq!(answer.header("retry-after"), "1");
+        };
+        let first = app.send_beside(create("a"), holds, |_| Ok(()), second).await;
+        assert_eq!(create("a").send().await.id(), first.id());
+    }
+
+    async fn an_answer_and_its_effect_are_kept_together_or_not_at_all(app) {
+        let create = |key: &str| {
+            let call = app.call("POST", &app.path("/workspaces")).by(&app.owner);
+            call.header("idempotency-key", key).json(&json!({ "name": key }))
+        };
+        create("first").send().await.ok();
+        let before = changes(&app).await;
+        // Both workspaces are of version 1: now the answer cannot be kept, which is the last thing to be written.
+        app.execute("CREATE UNIQUE INDEX one_version ON kept_answers (version)").await;
+        create("second").send().await.refused(500);
+        app.execute("DROP INDEX one_version").await;
+        assert_eq!(changes(&app).await, before, "there is no effect without its answer");
+        assert_eq!(app.get(&app.owner, &app.path("/workspaces")).await.ok()["totalCount"], 2);
+        let made = create("second").send().await.id();
+        assert_eq!(create("second").send().await.id(), made);
     }
 
     async fn a_key_has_1_to_255_characters(app) {
