@@ -6,7 +6,7 @@ use podium_api::agent_tokens::{CreateAgentTokenRequest, ListAgentTokens};
 use podium_api::enums::{TokenKind, TokenScope};
 use podium_api::path::{OfAgentToken, OfDeployment};
 use podium_api::tokens::{ApiToken, ApiTokensPaginated};
-use podium_api::{Many, Nothing, One};
+use podium_api::{AgentTokenId, Many, Nothing, One, TokenId};
 use podium_domain::tokens::MAX_NAME;
 use podium_domain::{Refusal, Scope, names};
 use podium_store::credentials::{Credential, CredentialKind};
@@ -36,12 +36,12 @@ pub async fn create(
 ) -> Result<One<ApiToken>> {
     let (deployment_id, body) = (call.path.deployment_id, call.body);
     let name = names::name("name", &body.name, MAX_NAME)?;
-    let id = cx.new_id();
+    let id: AgentTokenId = cx.new_id();
     let period = body.token_expiry_period_in_days;
     let credential = Credential {
         kind: CredentialKind::AgentToken,
-        token_id: id,
-        subject_id: id,
+        token_id: id.into(),
+        subject_id: id.into(),
         organization_id: Some(cx.organization_id()),
         expires_at: period.map(|days| cx.now() + Duration::from_hours(24 * u64::from(days))),
     };
@@ -56,7 +56,7 @@ pub async fn create(
         }
         let stamp = Stamp::new(cx.profile(), cx.now());
         let token = ApiToken {
-            id,
+            id: TokenId::from_raw(id.id()),
             name: name.text.clone(),
             description: body.description.clone().unwrap_or_default(),
             scope: TokenScope::Deployment,
@@ -79,7 +79,7 @@ pub async fn create(
         };
         agent_tokens::insert(tx, cx.scope(), deployment_id, &token, &name.key, &stamp).or_taken(taken)?;
         issued.store(tx)?;
-        cx.changed(tx, agent_tokens::KIND, id, stamp.version)?;
+        cx.changed(tx, agent_tokens::KIND, id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: token })
     })
     .await
@@ -100,11 +100,11 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfAgentToken, Nothing, Nothing>) -
     let path = call.path;
     cx.mutate(move |cx, tx| {
         let found = agent_tokens::get(tx, cx.scope(), path.deployment_id, path.agent_token_id)?;
-        let One { version, body } = found.ok_or_else(|| Refusal::not_found("agent token"))?;
+        let version = found.ok_or_else(|| Refusal::not_found("agent token"))?.version;
         cx.expect_version(version)?;
-        credentials::delete(tx, body.id)?;
-        agent_tokens::delete(tx, cx.scope(), body.id, version)?;
-        cx.changed(tx, agent_tokens::KIND, body.id, version + 1)?;
+        credentials::delete(tx, path.agent_token_id.into())?;
+        agent_tokens::delete(tx, cx.scope(), path.agent_token_id, version)?;
+        cx.changed(tx, agent_tokens::KIND, path.agent_token_id.id(), version + 1)?;
         Ok(Nothing)
     })
     .await

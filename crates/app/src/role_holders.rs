@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use podium_api::Id;
+use podium_api::SubjectId;
 use podium_api::enums::OrganizationRole;
 use podium_api::subjects::SubjectRoles;
 use podium_api::teams::Team;
@@ -19,7 +19,7 @@ use crate::facts;
 /// What is shown together with the roles that it holds.
 pub(crate) trait Holder {
     /// Its id.
-    fn id(&self) -> Id;
+    fn id(&self) -> SubjectId;
     /// What kind of subject it is.
     const KIND: SubjectKind;
     /// Fills in its roles; `roles` is what the caller may see of those it holds.
@@ -29,8 +29,8 @@ pub(crate) trait Holder {
 impl Holder for User {
     const KIND: SubjectKind = SubjectKind::User;
 
-    fn id(&self) -> Id {
-        self.id
+    fn id(&self) -> SubjectId {
+        self.id.into()
     }
 
     /// The role that an invite promises stands in for the one that is not held yet.
@@ -45,8 +45,8 @@ impl Holder for User {
 impl Holder for Team {
     const KIND: SubjectKind = SubjectKind::Team;
 
-    fn id(&self) -> Id {
-        self.id
+    fn id(&self) -> SubjectId {
+        self.id.into()
     }
 
     fn show(&mut self, held: &[Grant], roles: SubjectRoles) {
@@ -63,8 +63,8 @@ pub(crate) fn show_roles<H: Holder>(cx: &Cx<Scope>, conn: &Conn, holders: &mut [
     if holders.is_empty() {
         return Ok(());
     }
-    let ids: Vec<Id> = holders.iter().map(Holder::id).collect();
-    let mut held = BTreeMap::<Id, Vec<Grant>>::new();
+    let ids: Vec<SubjectId> = holders.iter().map(Holder::id).collect();
+    let mut held = BTreeMap::<SubjectId, Vec<Grant>>::new();
     for (id, grant) in grants::of_each(conn, cx.scope(), &ids)? {
         held.entry(id).or_default().push(grant);
     }
@@ -157,7 +157,7 @@ pub(crate) fn changed(
 /// everything that is told. The request itself was judged when it was made.
 pub(crate) fn may_be_told(
     kind: SubjectKind,
-    id: Id,
+    id: SubjectId,
     change: &Change,
 ) -> impl FnMut(&Cx<Scope>, &Tx, SubjectRoles) -> Result<()> + Send + 'static {
     let leaves = *change == Change::Leave;

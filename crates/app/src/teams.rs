@@ -7,7 +7,7 @@ use podium_api::teams::{
     AddTeamMembersRequest, CreateTeamRequest, ListTeamMembers, ListTeams, Team, TeamMembersPaginated,
     TeamsPaginated, UpdateTeamRequest, UpdateTeamRolesRequest,
 };
-use podium_api::{Id, Many, Nothing, One};
+use podium_api::{Many, Nothing, One, TeamId, UserId};
 use podium_db::{Conn, Tx};
 use podium_domain::role_updates::{Change, SubjectKind};
 use podium_domain::{Fields, Grant, Held, On, Refusal, Scope, names, no_escalation, subject_roles};
@@ -86,11 +86,11 @@ pub async fn create(
             updated_by: Some(stamp.updated_by.clone()),
         };
         teams::insert(tx, &team, &name.key, &stamp).or_taken(|| taken(&team.name))?;
-        grants::insert(tx, cx.scope(), grants::Subject::Team, id, &grant)?;
+        grants::insert(tx, cx.scope(), grants::Subject::Team, id.into(), &grant)?;
         for user_id in &members {
             team_members::add(tx, cx.scope(), id, *user_id, cx.now())?;
         }
-        cx.changed(tx, teams::KIND, id, stamp.version)?;
+        cx.changed(tx, teams::KIND, id.id(), stamp.version)?;
         role_holders::show_to(cx, &mut team, std::slice::from_ref(&grant));
         Ok(One { version: stamp.version, body: team })
     })
@@ -130,11 +130,11 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfTeam, Nothing, Nothing>) -> Resu
         cx.rights_change(tx)?;
         let One { version, .. } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;
-        grants::delete_subject(tx, cx.scope(), id)?;
+        grants::delete_subject(tx, cx.scope(), id.into())?;
         team_members::clear(tx, cx.scope(), id)?;
         teams::delete(tx, cx.scope(), id, version)?;
         role_holders::keeps_an_owner(cx, tx)?;
-        cx.changed(tx, teams::KIND, id, version + 1)?;
+        cx.changed(tx, teams::KIND, id.id(), version + 1)?;
         Ok(Nothing)
     })
     .await
@@ -206,16 +206,16 @@ pub async fn update_roles(
 ) -> Result<One<SubjectRoles>> {
     let id = call.path.team_id;
     let change = Change::from(call.body);
-    let may = role_holders::may_be_told(SubjectKind::Team, id, &change);
+    let may = role_holders::may_be_told(SubjectKind::Team, id.into(), &change);
     cx.change_rights_told(may, move |cx, tx| {
         cx.rights_change(tx)?;
         let team = find(tx, cx.scope(), id)?;
         cx.expect_version(team.version)?;
-        let current = grants::of(tx, cx.scope(), id)?;
+        let current = grants::of(tx, cx.scope(), id.into())?;
         let after = role_holders::changed(cx, tx, SubjectKind::Team, &current, &change)?;
         let mut version = team.version;
         if !role_holders::are_same(&current, &after) {
-            grants::replace(tx, cx.scope(), grants::Subject::Team, id, &after)?;
+            grants::replace(tx, cx.scope(), grants::Subject::Team, id.into(), &after)?;
             role_holders::keeps_an_owner(cx, tx)?;
             version = advance(cx, tx, team)?.version;
         }
@@ -224,7 +224,7 @@ pub async fn update_roles(
     .await
 }
 
-fn find(conn: &Conn, scope: &Scope, id: Id) -> Result<One<Team>> {
+fn find(conn: &Conn, scope: &Scope, id: TeamId) -> Result<One<Team>> {
     teams::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("team").into())
 }
 
@@ -233,7 +233,7 @@ fn advance(cx: &Cx<Scope>, tx: &Tx, One { version, body }: One<Team>) -> Result<
     let stamp = Stamp { version: version + 1, ..Stamp::new(cx.profile(), cx.now().max(body.updated_at)) };
     let team = Team { updated_at: stamp.updated_at, updated_by: Some(stamp.updated_by.clone()), ..body };
     teams::update(tx, &team, &names::fold(&team.name), &stamp).or_taken(|| taken(&team.name))?;
-    cx.changed(tx, teams::KIND, team.id, stamp.version)?;
+    cx.changed(tx, teams::KIND, team.id.id(), stamp.version)?;
     Ok(One { version: stamp.version, body: team })
 }
 
@@ -242,7 +242,7 @@ fn taken(name: &str) -> String {
 }
 
 /// Members are users of the organization; one who is listed twice is meant once.
-fn check_members(conn: &Conn, scope: &Scope, ids: &[Id], fields: &mut Fields) -> Result<()> {
+fn check_members(conn: &Conn, scope: &Scope, ids: &[UserId], fields: &mut Fields) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }

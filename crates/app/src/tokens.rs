@@ -12,7 +12,7 @@ use podium_api::tokens::{
     ApiToken, ApiTokenRole, ApiTokensPaginated, CreateApiTokenRequest, ListApiTokens, UpdateApiTokenRequest,
     UpdateApiTokenRolesRequest,
 };
-use podium_api::{Id, Many, Nothing, One};
+use podium_api::{Many, Nothing, One, SubjectId, TokenId};
 use podium_db::{Conn, Tx};
 use podium_domain::tokens::{self as rules, Verb};
 use podium_domain::{
@@ -72,7 +72,7 @@ pub async fn create(
     // Its value is told again to whoever could make it now, as it is now.
     let may = |cx: &Cx<Scope>, tx: &Tx, made: ApiToken| {
         find(cx, tx, made.id, Verb::Create)?;
-        may_act_as(cx, &grants::of(tx, cx.scope(), made.id)?)
+        may_act_as(cx, &grants::of(tx, cx.scope(), made.id.into())?)
     };
     let effect = move |cx: &Cx<Scope>, tx: &Tx| {
         cx.rights_change(tx)?;
@@ -101,10 +101,10 @@ pub async fn create(
         let home = values::home(cx.organization_id(), new.belongs_to);
         tokens::insert(tx, cx.scope(), &token, home, &new.name.key, &stamp)
             .or_taken(|| taken(&token.name))?;
-        grants::insert(tx, cx.scope(), grants::Subject::Token, id, &new.primary)?;
+        grants::insert(tx, cx.scope(), grants::Subject::Token, id.into(), &new.primary)?;
         subjects::put(tx, &subjects::token_profile(id, &token.name))?;
         issued.store(tx)?;
-        cx.changed(tx, tokens::KIND, id, stamp.version)?;
+        cx.changed(tx, tokens::KIND, id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: token })
     };
     cx.change_rights_told(may, effect).await
@@ -134,7 +134,7 @@ pub async fn update(
         }
         tokens::rename(tx, cx.scope(), &token, &name.key, &stamp).or_taken(|| taken(&token.name))?;
         subjects::put(tx, &subjects::token_profile(id, &token.name))?;
-        cx.changed(tx, tokens::KIND, id, stamp.version)?;
+        cx.changed(tx, tokens::KIND, id.id(), stamp.version)?;
         shown(cx, tx, id)
     })
     .await
@@ -147,10 +147,10 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfToken, Nothing, Nothing>) -> Res
         cx.rights_change(tx)?;
         let version = find(cx, tx, id, Verb::Delete)?.stamp.version;
         cx.expect_version(version)?;
-        credentials::delete(tx, id)?;
-        grants::delete_subject(tx, cx.scope(), id)?;
+        credentials::delete(tx, id.into())?;
+        grants::delete_subject(tx, cx.scope(), id.into())?;
         tokens::delete(tx, cx.scope(), id, version)?;
-        cx.changed(tx, tokens::KIND, id, version + 1)?;
+        cx.changed(tx, tokens::KIND, id.id(), version + 1)?;
         Ok(Nothing)
     })
     .await
@@ -169,14 +169,14 @@ pub async fn update_roles(
         let row = find(cx, tx, id, Verb::Update)?;
         cx.expect_version(row.stamp.version)?;
         let facts = facts::load(tx, cx.scope(), &mentions)?;
-        let held = grants::of(tx, cx.scope(), id)?;
+        let held = grants::of(tx, cx.scope(), id.into())?;
         let organization_id = cx.organization_id();
         let after =
             token_roles::update(organization_id, belongs_to(&row), &held, &entries, cx.grants(), &facts)?;
         let stamp = row.stamp.changed(cx.profile(), cx.now());
-        grants::replace(tx, cx.scope(), grants::Subject::Token, id, &after)?;
+        grants::replace(tx, cx.scope(), grants::Subject::Token, id.into(), &after)?;
         tokens::touch(tx, cx.scope(), id, &stamp)?;
-        cx.changed(tx, tokens::KIND, id, stamp.version)?;
+        cx.changed(tx, tokens::KIND, id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: subject_roles::all(&after) })
     })
     .await
@@ -190,13 +190,13 @@ pub async fn rotate(cx: Cx<Scope>, call: Call<OfToken, Nothing, Nothing>) -> Res
     let issued = values::issue(&cx, id, belongs_to(&row), row.token.body.expiry_period_in_days);
     let may = move |cx: &Cx<Scope>, tx: &Tx| {
         find(cx, tx, id, Verb::Rotate)?;
-        may_act_as(cx, &grants::of(tx, cx.scope(), id)?)
+        may_act_as(cx, &grants::of(tx, cx.scope(), id.into())?)
     };
     cx.change_rights_where(may, move |cx, tx| {
         cx.rights_change(tx)?;
         let row = find(cx, tx, id, Verb::Rotate)?;
         cx.expect_version(row.stamp.version)?;
-        let held = grants::of(tx, cx.scope(), id)?;
+        let held = grants::of(tx, cx.scope(), id.into())?;
         may_act_as(cx, &held)?;
         let stamp = row.stamp.changed(cx.profile(), cx.now());
         let token = ApiToken {
@@ -210,17 +210,17 @@ pub async fn rotate(cx: Cx<Scope>, call: Call<OfToken, Nothing, Nothing>) -> Res
             updated_by: Some(stamp.updated_by.clone()),
             ..row.token.body
         };
-        credentials::delete(tx, id)?;
+        credentials::delete(tx, id.into())?;
         issued.store(tx)?;
         tokens::rotate(tx, cx.scope(), &token, &stamp)?;
-        cx.changed(tx, tokens::KIND, id, stamp.version)?;
+        cx.changed(tx, tokens::KIND, id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: token })
     })
     .await
 }
 
 /// A token that the caller may do this to.
-fn find(cx: &Cx<Scope>, conn: &Conn, id: Id, verb: Verb) -> Result<TokenRow> {
+fn find(cx: &Cx<Scope>, conn: &Conn, id: TokenId, verb: Verb) -> Result<TokenRow> {
     let row = tokens::get(conn, cx.scope(), id)?.ok_or_else(|| Refusal::not_found("API token"))?;
     rules::may(cx.grants(), verb, belongs_to(&row))?;
     Ok(row)
@@ -232,7 +232,7 @@ fn may_act_as(cx: &Cx<Scope>, held: &[Grant]) -> Result<()> {
 }
 
 /// A token that the caller may see, with its roles.
-fn shown(cx: &Cx<Scope>, conn: &Conn, id: Id) -> Result<One<ApiToken>> {
+fn shown(cx: &Cx<Scope>, conn: &Conn, id: TokenId) -> Result<One<ApiToken>> {
     let mut token = find(cx, conn, id, Verb::Get)?.token;
     fill_roles(conn, cx.scope(), slice::from_mut(&mut token.body))?;
     Ok(token)
@@ -240,13 +240,13 @@ fn shown(cx: &Cx<Scope>, conn: &Conn, id: Id) -> Result<One<ApiToken>> {
 
 /// Fills in the roles of tokens, all by one statement.
 fn fill_roles(conn: &Conn, scope: &Scope, tokens: &mut [ApiToken]) -> Result<()> {
-    let ids: Vec<Id> = tokens.iter().map(|token| token.id).collect();
-    let mut held: HashMap<Id, Vec<Grant>> = HashMap::new();
+    let ids: Vec<SubjectId> = tokens.iter().map(|token| token.id.into()).collect();
+    let mut held: HashMap<SubjectId, Vec<Grant>> = HashMap::new();
     for (id, grant) in grants::of_each(conn, scope, &ids)? {
         held.entry(id).or_default().push(grant);
     }
     for token in tokens {
-        token.roles = Some(roles(scope, held.remove(&token.id).unwrap_or_default()));
+        token.roles = Some(roles(scope, held.remove(&token.id.into()).unwrap_or_default()));
     }
     Ok(())
 }
@@ -259,9 +259,9 @@ fn roles(scope: &Scope, mut held: Vec<Grant>) -> Vec<ApiTokenRole> {
 
 fn belongs_to(row: &TokenRow) -> Target {
     match (row.token.body.scope, row.workspace_id) {
-        (TokenScope::Workspace, _) => Target::Workspace(row.entity_id),
+        (TokenScope::Workspace, _) => Target::Workspace(row.entity_id.as_workspace()),
         (TokenScope::Deployment, Some(workspace_id)) => {
-            Target::Deployment { id: row.entity_id, workspace_id }
+            Target::Deployment { id: row.entity_id.as_deployment(), workspace_id }
         }
         _ => Target::Organization,
     }

@@ -2,7 +2,7 @@
 
 use podium_api::enums::{TokenKind, TokenScope};
 use podium_api::tokens::ApiToken;
-use podium_api::{Id, One, Timestamp};
+use podium_api::{AgentTokenId, DeploymentId, One, Timestamp};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::Scope;
 
@@ -55,20 +55,30 @@ statements! {
 }
 
 /// Reads a page of a deployment's agent tokens, and how many there are.
-pub fn list(conn: &Conn, scope: &Scope, deployment_id: Id, paging: &Paging) -> Result<(Vec<ApiToken>, u64)> {
+pub fn list(
+    conn: &Conn,
+    scope: &Scope,
+    deployment_id: DeploymentId,
+    paging: &Paging,
+) -> Result<(Vec<ApiToken>, u64)> {
     let mut filter = Filter::new(DEPLOYMENT, deployment_id.as_str());
     filter.and(ORGANIZATION, Some(scope.organization()));
     TABLE.page(conn, filter, paging, Total::Count, read)
 }
 
 /// Reads an agent token.
-pub fn get(conn: &Conn, scope: &Scope, deployment_id: Id, id: Id) -> Result<Option<One<ApiToken>>> {
+pub fn get(
+    conn: &Conn,
+    scope: &Scope,
+    deployment_id: DeploymentId,
+    id: AgentTokenId,
+) -> Result<Option<One<ApiToken>>> {
     let params = params![id.as_str(), deployment_id.as_str(), scope.organization()];
     conn.query_opt(&GET, params, |row| Ok(One { version: row.get(8)?, body: read(row)? }))
 }
 
 /// The deployment of an agent token.
-pub fn deployment_of(conn: &Conn, id: Id) -> Result<Option<Id>> {
+pub fn deployment_of(conn: &Conn, id: AgentTokenId) -> Result<Option<DeploymentId>> {
     conn.query_opt(&DEPLOYMENT_OF, params![id.as_str()], |row| row.id(0))
 }
 
@@ -76,7 +86,7 @@ pub fn deployment_of(conn: &Conn, id: Id) -> Result<Option<Id>> {
 pub fn insert(
     tx: &Tx,
     scope: &Scope,
-    deployment_id: Id,
+    deployment_id: DeploymentId,
     token: &ApiToken,
     name_key: &str,
     stamp: &Stamp,
@@ -105,13 +115,17 @@ pub fn insert(
 }
 
 /// Removes an agent token of this version.
-pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
+pub fn delete(tx: &Tx, scope: &Scope, id: AgentTokenId, version: i64) -> Result<()> {
     let rows = tx.execute(&DELETE, params![id.as_str(), scope.organization(), version])?;
     if rows == 1 { Ok(()) } else { Err(Error::Lost) }
 }
 
 /// Removes every agent token of a deployment; says which.
-pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: Id) -> Result<Vec<Id>> {
+pub fn delete_of_deployment(
+    tx: &Tx,
+    scope: &Scope,
+    deployment_id: DeploymentId,
+) -> Result<Vec<AgentTokenId>> {
     tx.query(&DELETE_OF, params![deployment_id.as_str(), scope.organization()], |row| row.id(0))
 }
 

@@ -2,7 +2,7 @@
 
 use podium_api::enums::OrganizationRole;
 use podium_api::teams::Team;
-use podium_api::{Id, One};
+use podium_api::{One, TeamId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::Scope;
 
@@ -77,7 +77,7 @@ pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) ->
 }
 
 /// Reads a team without its roles.
-pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<One<Team>>> {
+pub fn get(conn: &Conn, scope: &Scope, id: TeamId) -> Result<Option<One<Team>>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
         Ok(One { version: row.get(5)?, body: read(row)? })
     })
@@ -101,7 +101,7 @@ pub fn insert(tx: &Tx, team: &Team, name_key: &str, stamp: &Stamp) -> Result<()>
             stamp.updated_by.id.as_str(),
         ],
     )?;
-    counters::add(tx, team.organization_id, KIND, team.id, 1, 0)
+    counters::add(tx, team.organization_id, KIND, team.id.id(), 1, 0)
 }
 
 /// Replaces the name and description of a team whose version is still the one before `stamp`'s.
@@ -123,12 +123,12 @@ pub fn update(tx: &Tx, team: &Team, name_key: &str, stamp: &Stamp) -> Result<()>
 }
 
 /// Removes a team of this version.
-pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
+pub fn delete(tx: &Tx, scope: &Scope, id: TeamId, version: i64) -> Result<()> {
     let organization_id = scope.organization_id();
     if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
         return Err(Error::Lost);
     }
-    counters::add(tx, organization_id, KIND, id, -1, 1)
+    counters::add(tx, organization_id, KIND, id.id(), -1, 1)
 }
 
 fn read(row: &Row<'_>) -> Result<Team> {

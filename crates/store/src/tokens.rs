@@ -2,7 +2,7 @@
 
 use podium_api::enums::TokenKind;
 use podium_api::tokens::ApiToken;
-use podium_api::{Id, One, Timestamp};
+use podium_api::{DeploymentId, EntityId, One, Timestamp, TokenId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Sql, Tx, params, statements};
 use podium_domain::{DeploymentReach, Reach, Scope};
 
@@ -77,11 +77,11 @@ statements! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
     /// The organization, workspace or deployment.
-    pub entity_id: Id,
+    pub entity_id: EntityId,
     /// The workspace, of a workspace's or deployment's token.
-    pub workspace_id: Option<Id>,
+    pub workspace_id: Option<WorkspaceId>,
     /// The deployment, of a deployment's token.
-    pub deployment_id: Option<Id>,
+    pub deployment_id: Option<DeploymentId>,
 }
 
 /// A token with where it belongs.
@@ -90,9 +90,9 @@ pub struct TokenRow {
     /// The token, without roles, and its version.
     pub token: One<ApiToken>,
     /// The organization, workspace or deployment that it belongs to.
-    pub entity_id: Id,
+    pub entity_id: EntityId,
     /// The workspace that it belongs to, if any.
-    pub workspace_id: Option<Id>,
+    pub workspace_id: Option<WorkspaceId>,
     /// Its stamp.
     pub stamp: Stamp,
 }
@@ -153,7 +153,7 @@ fn reached(listed: &Listed<'_>) -> Vec<String> {
 }
 
 /// Reads a token without its roles.
-pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<TokenRow>> {
+pub fn get(conn: &Conn, scope: &Scope, id: TokenId) -> Result<Option<TokenRow>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
 }
 
@@ -174,8 +174,8 @@ pub fn insert(
             organization_id.as_str(),
             token.scope.as_str(),
             home.entity_id.as_str(),
-            home.workspace_id.as_ref().map_or("", Id::as_str),
-            home.deployment_id.as_ref().map_or("", Id::as_str),
+            home.workspace_id.as_ref().map_or("", WorkspaceId::as_str),
+            home.deployment_id.as_ref().map_or("", DeploymentId::as_str),
             &token.name,
             name_key,
             &token.description,
@@ -191,7 +191,7 @@ pub fn insert(
             stamp.updated_by.id.as_str(),
         ],
     )?;
-    counters::add(tx, organization_id, KIND, token.id, 1, 0)
+    counters::add(tx, organization_id, KIND, token.id.id(), 1, 0)
 }
 
 /// Replaces the name and description of a token whose version is still the one before `stamp`'s.
@@ -224,49 +224,54 @@ pub fn rotate(tx: &Tx, scope: &Scope, token: &ApiToken, stamp: &Stamp) -> Result
 }
 
 /// Advances the version of a token, which is still the one before `stamp`'s.
-pub fn touch(tx: &Tx, scope: &Scope, id: Id, stamp: &Stamp) -> Result<()> {
+pub fn touch(tx: &Tx, scope: &Scope, id: TokenId, stamp: &Stamp) -> Result<()> {
     let (organization_id, version) = (scope.organization_id(), stamp.version - 1);
     let (at, by) = (stamp.updated_at.millis(), stamp.updated_by.id);
     one(tx.execute(&TOUCH, params![id.as_str(), organization_id.as_str(), version, at, by.as_str()])?)
 }
 
 /// Removes a token of this version.
-pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
+pub fn delete(tx: &Tx, scope: &Scope, id: TokenId, version: i64) -> Result<()> {
     let organization_id = scope.organization_id();
     one(tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])?)?;
-    counters::add(tx, organization_id, KIND, id, -1, 1)
+    counters::add(tx, organization_id, KIND, id.id(), -1, 1)
 }
 
 /// Removes every token of a workspace and its deployments; says which.
-pub fn delete_of_workspace(tx: &Tx, scope: &Scope, workspace_id: Id) -> Result<Vec<Id>> {
-    delete_of(tx, scope, &OF_WORKSPACE, workspace_id)
+pub fn delete_of_workspace(tx: &Tx, scope: &Scope, workspace_id: WorkspaceId) -> Result<Vec<TokenId>> {
+    delete_of(tx, scope, &OF_WORKSPACE, workspace_id.into())
 }
 
 /// Removes every token of a deployment; says which.
-pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: Id) -> Result<Vec<Id>> {
-    delete_of(tx, scope, &OF_DEPLOYMENT, deployment_id)
+pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<Vec<TokenId>> {
+    delete_of(tx, scope, &OF_DEPLOYMENT, deployment_id.into())
 }
 
 /// Moves the tokens of a deployment to another workspace.
-pub fn move_deployment(tx: &Tx, scope: &Scope, deployment_id: Id, workspace_id: Id) -> Result<()> {
+pub fn move_deployment(
+    tx: &Tx,
+    scope: &Scope,
+    deployment_id: DeploymentId,
+    workspace_id: WorkspaceId,
+) -> Result<()> {
     let params = params![deployment_id.as_str(), scope.organization(), workspace_id.as_str()];
     tx.execute(&MOVE_DEPLOYMENT, params)?;
     Ok(())
 }
 
-fn delete_of(tx: &Tx, scope: &Scope, of: &Sql, entity_id: Id) -> Result<Vec<Id>> {
+fn delete_of(tx: &Tx, scope: &Scope, of: &Sql, entity_id: EntityId) -> Result<Vec<TokenId>> {
     let organization_id = scope.organization_id();
     let params = params![entity_id.as_str(), organization_id.as_str()];
-    let ids = tx.query(of, params, |row| row.id(0))?;
+    let ids: Vec<TokenId> = tx.query(of, params, |row| row.id(0))?;
     for id in &ids {
         tx.execute(&DELETE_BY_ID, params![id.as_str(), organization_id.as_str()])?;
-        counters::add(tx, organization_id, KIND, *id, -1, 1)?;
+        counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
     }
     Ok(ids)
 }
 
 /// Notes when a token was last used.
-pub fn used(tx: &Tx, id: Id, at: Timestamp) -> Result<()> {
+pub fn used(tx: &Tx, id: TokenId, at: Timestamp) -> Result<()> {
     tx.execute(&USED, params![id.as_str(), at.millis()])?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use podium_api::enums::UserStatus;
 use podium_api::users::{SelfUser, User};
-use podium_api::{Id, One, Timestamp};
+use podium_api::{One, OrganizationId, Timestamp, UserId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::Scope;
 
@@ -104,7 +104,7 @@ pub struct Listed<'a> {
 #[derive(Clone)]
 pub struct Account {
     /// The user's id.
-    pub id: Id,
+    pub id: UserId,
     /// The name for signing in.
     pub username: String,
     /// The user's name.
@@ -123,7 +123,7 @@ pub struct Account {
 
 impl Account {
     /// The account as its owner sees it, without roles and invites.
-    pub fn into_self_user(self, status: UserStatus, organization_id: Option<Id>) -> SelfUser {
+    pub fn into_self_user(self, status: UserStatus, organization_id: Option<OrganizationId>) -> SelfUser {
         SelfUser {
             id: self.id,
             username: self.username,
@@ -153,20 +153,20 @@ pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) ->
 }
 
 /// Reads a user of an organization. Of roles only the one that an open invite promises is there.
-pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<One<User>>> {
+pub fn get(conn: &Conn, scope: &Scope, id: UserId) -> Result<Option<One<User>>> {
     conn.query_opt(&GET, params![scope.organization(), id.as_str()], |row| {
         Ok(One { version: row.get(7)?, body: read(row)? })
     })
 }
 
 /// Which of these users belong to the organization.
-pub fn members(conn: &Conn, scope: &Scope, ids: &[Id]) -> Result<Vec<Id>> {
-    let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
+pub fn members(conn: &Conn, scope: &Scope, ids: &[UserId]) -> Result<Vec<UserId>> {
+    let ids: Vec<&str> = ids.iter().map(UserId::as_str).collect();
     conn.query(&MEMBERS, params![scope.organization(), &ids], |row| row.id(0))
 }
 
 /// Finds an account by its id.
-pub fn account(conn: &Conn, id: Id) -> Result<Option<Account>> {
+pub fn account(conn: &Conn, id: UserId) -> Result<Option<Account>> {
     conn.query_opt(&ACCOUNT, params![id.as_str()], read_account)
 }
 
@@ -189,19 +189,19 @@ pub fn insert(tx: &Tx, account: &Account, username_key: &str) -> Result<bool> {
 }
 
 /// Sets the password of an account whose hash is still `before`; says whether it was.
-pub fn set_password(tx: &Tx, id: Id, before: Option<&str>, hash: &str, at: Timestamp) -> Result<bool> {
+pub fn set_password(tx: &Tx, id: UserId, before: Option<&str>, hash: &str, at: Timestamp) -> Result<bool> {
     let params = params![id.as_str(), before.unwrap_or_default(), hash, at.millis()];
     Ok(tx.execute(&SET_PASSWORD, params)? == 1)
 }
 
 /// Makes transactions that change an account or its sessions wait for each other.
-pub fn lock(tx: &Tx, id: Id) -> Result<()> {
+pub fn lock(tx: &Tx, id: UserId) -> Result<()> {
     tx.execute(&LOCK, params![id.as_str()])?;
     Ok(())
 }
 
 /// Sets the full name of an account.
-pub fn rename(tx: &Tx, id: Id, full_name: &str, full_name_key: &str, at: Timestamp) -> Result<()> {
+pub fn rename(tx: &Tx, id: UserId, full_name: &str, full_name_key: &str, at: Timestamp) -> Result<()> {
     tx.execute(&RENAME, params![id.as_str(), full_name, at.millis()])?;
     tx.execute(&RENAME_MEMBERSHIPS, params![id.as_str(), full_name_key, at.millis()])?;
     Ok(())
@@ -221,32 +221,32 @@ pub fn join(
         &JOIN,
         params![organization_id.as_str(), account.id.as_str(), status.as_str(), keys.0, keys.1, at.millis()],
     )?;
-    counters::add(tx, organization_id, KIND, account.id, 1, 0)
+    counters::add(tx, organization_id, KIND, account.id.id(), 1, 0)
 }
 
 /// Sets the state of a member.
-pub fn set_status(tx: &Tx, scope: &Scope, id: Id, status: UserStatus, at: Timestamp) -> Result<()> {
+pub fn set_status(tx: &Tx, scope: &Scope, id: UserId, status: UserStatus, at: Timestamp) -> Result<()> {
     tx.execute(&SET_STATUS, params![scope.organization(), id.as_str(), status.as_str(), at.millis()])?;
     Ok(())
 }
 
 /// Advances the version of a member, which is still `version`.
-pub fn touch(tx: &Tx, scope: &Scope, id: Id, version: i64, at: Timestamp) -> Result<()> {
+pub fn touch(tx: &Tx, scope: &Scope, id: UserId, version: i64, at: Timestamp) -> Result<()> {
     let params = params![scope.organization(), id.as_str(), version, at.millis()];
     if tx.execute(&TOUCH, params)? == 1 { Ok(()) } else { Err(Error::Lost) }
 }
 
 /// Ends a membership.
-pub fn leave(tx: &Tx, scope: &Scope, id: Id) -> Result<()> {
+pub fn leave(tx: &Tx, scope: &Scope, id: UserId) -> Result<()> {
     let organization_id = scope.organization_id();
     if tx.execute(&LEAVE, params![organization_id.as_str(), id.as_str()])? == 1 {
-        counters::add(tx, organization_id, KIND, id, -1, 1)?;
+        counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
     }
     Ok(())
 }
 
 /// The organizations of a user, the oldest membership first.
-pub fn memberships(conn: &Conn, id: Id) -> Result<Vec<(Id, UserStatus)>> {
+pub fn memberships(conn: &Conn, id: UserId) -> Result<Vec<(OrganizationId, UserStatus)>> {
     conn.query(&MEMBERSHIPS, params![id.as_str()], |row| Ok((row.id(0)?, row.word(1)?)))
 }
 

@@ -7,7 +7,7 @@ use podium_api::deployments::{
     DeploymentScalingSpecRequest, InstanceSpecRequest, UpdateDeploymentRequest, WorkerQueueRequest,
 };
 use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize};
-use podium_api::{Id, Timestamp};
+use podium_api::{NodePoolId, Timestamp, WorkerQueueId};
 
 use super::spec::{Hibernation, Spec};
 use super::variables::Seals;
@@ -33,14 +33,14 @@ pub struct Facts {
 #[derive(Clone, Copy, Debug)]
 pub struct NodePool {
     /// Its id.
-    pub id: Id,
+    pub id: NodePoolId,
     /// Whether it is taken where none is named.
     pub is_default: bool,
 }
 
 impl Facts {
     /// The node pool that is taken where none is named.
-    pub fn default_node_pool(&self) -> Option<Id> {
+    pub fn default_node_pool(&self) -> Option<NodePoolId> {
         self.node_pools.iter().find(|pool| pool.is_default).map(|pool| pool.id)
     }
 }
@@ -49,8 +49,8 @@ impl Facts {
 pub struct Means<'a> {
     /// The time.
     pub now: Timestamp,
-    /// Makes an id.
-    pub new_id: &'a mut dyn FnMut() -> Id,
+    /// Makes the id of a queue.
+    pub new_id: &'a mut dyn FnMut() -> WorkerQueueId,
     /// Encrypts the values of variables.
     pub seals: &'a dyn Seals,
 }
@@ -68,7 +68,7 @@ struct Asked<'a> {
     worker_queues: Option<&'a [WorkerQueueRequest]>,
     default_task_pod: (Option<&'a str>, Option<&'a str>),
     resource_quota: (Option<&'a str>, Option<&'a str>),
-    task_pod_node_pool_id: Option<Id>,
+    task_pod_node_pool_id: Option<NodePoolId>,
     environment_variables: Option<&'a [DeploymentEnvironmentVariableRequest]>,
     contact_emails: Option<&'a [String]>,
     scaling_spec: Option<&'a DeploymentScalingSpecRequest>,
