@@ -9,6 +9,7 @@ use podium_api::tokens::{ApiToken, ApiTokensPaginated};
 use podium_api::{AgentTokenId, Many, Nothing, One, TokenId};
 use podium_domain::tokens::MAX_NAME;
 use podium_domain::{Refusal, Scope, names};
+use podium_store::agent_tokens::AgentTokenRow;
 use podium_store::credentials::{Credential, CredentialKind};
 use podium_store::{Paging, Stamp, agent_tokens, credentials};
 
@@ -25,7 +26,8 @@ pub async fn list(
     let (limit, offset) = (paging.limit, paging.offset);
     let id = call.path.deployment_id;
     let page = cx.scan(move |cx, conn| Ok(agent_tokens::list(conn, cx.scope(), id, &paging)?));
-    let (tokens, total_count) = page.await?;
+    let (rows, total_count) = page.await?;
+    let tokens = rows.into_iter().map(show).collect();
     Ok(Many(ApiTokensPaginated { tokens, limit, offset, total_count }))
 }
 
@@ -54,33 +56,25 @@ pub async fn create(
             let message = "The deployment has no remote execution: enable `remoteExecution` first.";
             return Err(Refusal::invalid(message).into());
         }
-        let stamp = Stamp::new(cx.profile(), cx.now());
-        let token = ApiToken {
-            id: TokenId::from_raw(id.id()),
+        let token = AgentTokenRow {
+            id,
             name: name.text.clone(),
             description: body.description.clone().unwrap_or_default(),
-            scope: TokenScope::Deployment,
-            kind: TokenKind::Standard,
-            roles: Some(Vec::new()),
-            token: Some(issued.value.clone()),
             short_token: issued.short(),
             start_at: cx.now(),
             end_at: issued.credential.expires_at,
             expiry_period_in_days: period,
-            last_rotated_at: None,
             last_used_at: None,
-            created_at: stamp.created_at,
-            created_by: Some(stamp.created_by.clone()),
-            updated_at: stamp.updated_at,
-            updated_by: Some(stamp.updated_by.clone()),
+            stamp: Stamp::new(cx.profile(), cx.now()),
         };
         let taken = || {
             format!("The deployment has an agent token named `{}` already: choose another name.", token.name)
         };
-        agent_tokens::insert(tx, cx.scope(), deployment_id, &token, &name.key, &stamp).or_taken(taken)?;
+        agent_tokens::insert(tx, cx.scope(), deployment_id, &token, &name.key).or_taken(taken)?;
         issued.store(tx)?;
-        cx.changed(tx, agent_tokens::KIND, id.id(), stamp.version)?;
-        Ok(One { version: stamp.version, body: token })
+        let version = token.stamp.version;
+        cx.changed(tx, agent_tokens::KIND, id.id(), version)?;
+        Ok(One { version, body: ApiToken { token: Some(issued.value.clone()), ..show(token) } })
     })
     .await
 }
@@ -90,7 +84,8 @@ pub async fn get(cx: Cx<Scope>, call: Call<OfAgentToken, Nothing, Nothing>) -> R
     let path = call.path;
     cx.read(move |cx, conn| {
         let found = agent_tokens::get(conn, cx.scope(), path.deployment_id, path.agent_token_id)?;
-        found.ok_or_else(|| Refusal::not_found("agent token").into())
+        let row = found.ok_or_else(|| Refusal::not_found("agent token"))?;
+        Ok(One { version: row.stamp.version, body: show(row) })
     })
     .await
 }
@@ -100,7 +95,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfAgentToken, Nothing, Nothing>) -
     let path = call.path;
     cx.mutate(move |cx, tx| {
         let found = agent_tokens::get(tx, cx.scope(), path.deployment_id, path.agent_token_id)?;
-        let version = found.ok_or_else(|| Refusal::not_found("agent token"))?.version;
+        let version = found.ok_or_else(|| Refusal::not_found("agent token"))?.stamp.version;
         cx.expect_version(version)?;
         credentials::delete(tx, path.agent_token_id.into())?;
         agent_tokens::delete(tx, cx.scope(), path.agent_token_id, version)?;
@@ -108,4 +103,27 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfAgentToken, Nothing, Nothing>) -
         Ok(Nothing)
     })
     .await
+}
+
+/// An agent token as its readers see it: in the shape of an API token, and without roles.
+fn show(row: AgentTokenRow) -> ApiToken {
+    ApiToken {
+        id: TokenId::from_raw(row.id.id()),
+        name: row.name,
+        description: row.description,
+        scope: TokenScope::Deployment,
+        kind: TokenKind::Standard,
+        roles: Some(Vec::new()),
+        token: None,
+        short_token: row.short_token,
+        start_at: row.start_at,
+        end_at: row.end_at,
+        expiry_period_in_days: row.expiry_period_in_days,
+        last_rotated_at: None,
+        last_used_at: row.last_used_at,
+        created_at: row.stamp.created_at,
+        created_by: Some(row.stamp.created_by),
+        updated_at: row.stamp.updated_at,
+        updated_by: Some(row.stamp.updated_by),
+    }
 }

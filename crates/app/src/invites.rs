@@ -86,10 +86,10 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfInvite, Nothing, Nothing>) -> Re
         cx.expect_version(invite.version)?;
         invites::delete(tx, cx.scope(), id)?;
         cx.changed(tx, invites::KIND, id.id(), invite.version + 1)?;
-        if let Some(One { version, body: user }) = users::get(tx, cx.scope(), invite.user_id)?
+        if let Some(user) = users::get(tx, cx.scope(), invite.user_id)?
             && user.status == UserStatus::Pending
         {
-            crate::users::remove(cx, tx, user.id, version)?;
+            crate::users::remove(cx, tx, user.id, user.version)?;
         }
         Ok(Nothing)
     })
@@ -149,9 +149,9 @@ fn join(cx: &Cx<Scope>, tx: &Tx, account: &Account, email: &Email) -> Result<()>
             users::join(tx, cx.scope(), account, keys, UserStatus::Pending, cx.now())?;
             1
         }
-        Some(One { version, body: user }) if user.status == UserStatus::Pending => {
-            users::touch(tx, cx.scope(), account.id, version, cx.now())?;
-            version + 1
+        Some(user) if user.status == UserStatus::Pending => {
+            users::touch(tx, cx.scope(), account.id, user.version, cx.now())?;
+            user.version + 1
         }
         Some(_) => {
             let message = format!("`{}` belongs to the organization already.", account.username);

@@ -15,11 +15,12 @@ use podium_db::{Conn, Tx};
 use podium_domain::role_updates::{Change, SubjectKind};
 use podium_domain::{Grant, Held, On, Refusal, Scope, subject_roles};
 use podium_store::invites::InviteRow;
+use podium_store::users::UserRow;
 use podium_store::{Paging, grants, invites, sessions, team_members, teams, users};
 
 use crate::cx::{Call, Cx};
 use crate::error::Result;
-use crate::role_holders::{self, show_roles};
+use crate::role_holders;
 
 /// Lists the users of an organization.
 pub async fn list(
@@ -39,9 +40,8 @@ pub async fn list(
             dags: narrowed.dags.as_deref(),
             dag_tags: narrowed.dag_tags.as_deref(),
         };
-        let (mut users, total) = users::list(conn, cx.scope(), &listed, &paging)?;
-        show_roles(cx, conn, &mut users)?;
-        Ok((users, total))
+        let (users, total) = users::list(conn, cx.scope(), &listed, &paging)?;
+        Ok((role_holders::show_all(cx, conn, users)?, total))
     };
     let (users, total_count) = cx.scan(page).await?;
     Ok(Many(UsersPaginated { users, limit, offset, total_count }))
@@ -50,9 +50,8 @@ pub async fn list(
 /// Reads a user of an organization.
 pub async fn get(cx: Cx<Scope>, call: Call<OfUser, Nothing, Nothing>) -> Result<One<User>> {
     cx.read(move |cx, conn| {
-        let mut user = find(conn, cx.scope(), call.path.user_id)?;
-        show_roles(cx, conn, std::slice::from_mut(&mut user.body))?;
-        Ok(user)
+        let user = find(conn, cx.scope(), call.path.user_id)?;
+        Ok(One { version: user.version, body: role_holders::show(cx, conn, user)? })
     })
     .await
 }
@@ -67,9 +66,8 @@ pub async fn update_roles(
     let may = role_holders::may_be_told(SubjectKind::User, id.into(), &change);
     cx.change_rights_told(may, move |cx, tx| {
         cx.rights_change(tx)?;
-        let One { version, body: user } = find(tx, cx.scope(), id)?;
+        let UserRow { version, promised_role: promised, .. } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;
-        let promised = user.organization_role;
         let mut current = grants::of(tx, cx.scope(), id.into())?;
         current.extend(promised.map(|role| Grant { on: On::Organization, held: Held::Organization(role) }));
         let after = role_holders::changed(cx, tx, SubjectKind::User, &current, &change)?;
@@ -106,11 +104,10 @@ pub async fn list_teams(
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
-        let user = find(conn, cx.scope(), call.path.user_id)?.body;
+        let user = find(conn, cx.scope(), call.path.user_id)?;
         let listed = teams::Listed { user_id: Some(user.id.as_str()), ..Default::default() };
-        let (mut teams, total) = teams::list(conn, cx.scope(), &listed, &paging)?;
-        show_roles(cx, conn, &mut teams)?;
-        Ok((teams, total))
+        let (teams, total) = teams::list(conn, cx.scope(), &listed, &paging)?;
+        Ok((role_holders::show_all(cx, conn, teams)?, total))
     };
     let (teams, total_count) = cx.scan(page).await?;
     let teams = teams.into_iter().map(membership).collect();
@@ -135,8 +132,21 @@ pub async fn get_self(cx: Cx<()>, _: Call<(), GetSelfUser, Nothing>) -> Result<O
         let invites = invites::of_user(conn, account.id, cx.now())?.iter().map(self_invite).collect();
         let version = account.version;
         let home = memberships.iter().find(is_active).map(|(id, _)| *id);
-        let user = account.into_self_user(best_status(&memberships), home);
-        Ok(One { version, body: SelfUser { roles: Some(roles), invites: Some(invites), ..user } })
+        let user = SelfUser {
+            id: account.id,
+            username: account.username,
+            full_name: account.full_name,
+            avatar_url: account.avatar_url,
+            status: best_status(&memberships),
+            organization_id: home,
+            roles: Some(roles),
+            invites: Some(invites),
+            feature_flags: Some(Vec::new()),
+            is_idp_managed: Some(false),
+            created_at: account.created_at,
+            updated_at: account.updated_at,
+        };
+        Ok(One { version, body: user })
     })
     .await
 }
@@ -151,7 +161,7 @@ pub(crate) fn remove(cx: &Cx<Scope>, tx: &Tx, id: UserId, version: i64) -> Resul
     cx.changed(tx, users::KIND, id.id(), version + 1)
 }
 
-fn find(conn: &Conn, scope: &Scope, id: UserId) -> Result<One<User>> {
+fn find(conn: &Conn, scope: &Scope, id: UserId) -> Result<UserRow> {
     users::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("user").into())
 }
 

@@ -1,8 +1,7 @@
 //! API tokens; their values are in [`crate::credentials`], as hashes.
 
-use podium_api::enums::TokenKind;
-use podium_api::tokens::ApiToken;
-use podium_api::{DeploymentId, EntityId, One, Timestamp, TokenId, WorkspaceId};
+use podium_api::enums::{TokenKind, TokenScope};
+use podium_api::{DeploymentId, EntityId, Timestamp, TokenId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Sql, Tx, params, statements};
 use podium_domain::{DeploymentReach, Reach, Scope};
 
@@ -84,16 +83,34 @@ pub struct Home {
     pub deployment_id: Option<DeploymentId>,
 }
 
-/// A token with where it belongs.
+/// A token, without its roles and its value.
 #[derive(Clone, Debug)]
 pub struct TokenRow {
-    /// The token, without roles, and its version.
-    pub token: One<ApiToken>,
-    /// The organization, workspace or deployment that it belongs to.
-    pub entity_id: EntityId,
-    /// The workspace that it belongs to, if any.
-    pub workspace_id: Option<WorkspaceId>,
-    /// Its stamp.
+    /// Its id.
+    pub id: TokenId,
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// What it belongs to.
+    pub scope: TokenScope,
+    /// Where it belongs.
+    pub home: Home,
+    /// How it is meant to be used.
+    pub kind: TokenKind,
+    /// The last six characters of its value.
+    pub short_token: String,
+    /// From when it works.
+    pub start_at: Timestamp,
+    /// Until when it works.
+    pub end_at: Option<Timestamp>,
+    /// How many days it works after it was made or rotated.
+    pub expiry_period_in_days: Option<u32>,
+    /// When it was last rotated.
+    pub last_rotated_at: Option<Timestamp>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<Timestamp>,
+    /// Who made it and changed it.
     pub stamp: Stamp,
 }
 
@@ -119,13 +136,13 @@ pub struct Listed<'a> {
     pub dag_tags: &'a [String],
 }
 
-/// Reads a page of tokens without their roles, and how many there are.
+/// Reads a page of tokens, and how many there are.
 pub fn list(
     conn: &Conn,
     scope: &Scope,
     listed: &Listed<'_>,
     paging: &Paging,
-) -> Result<(Vec<ApiToken>, u64)> {
+) -> Result<(Vec<TokenRow>, u64)> {
     let organization_id = scope.organization_id();
     let reached = reached(listed);
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
@@ -137,7 +154,7 @@ pub fn list(
     filter.and(ON_DAG, listed.dag_id);
     filter.and(ON_DAG_TAGS, Some(listed.dag_tags).filter(|tags| !tags.is_empty()));
     let total = Total::Counter(organization_id.as_str(), KIND);
-    TABLE.page(conn, filter, paging, total, |row| Ok(read(row)?.token.body))
+    TABLE.page(conn, filter, paging, total, read)
 }
 
 fn reached(listed: &Listed<'_>) -> Vec<String> {
@@ -152,21 +169,14 @@ fn reached(listed: &Listed<'_>) -> Vec<String> {
     keys
 }
 
-/// Reads a token without its roles.
+/// Reads a token.
 pub fn get(conn: &Conn, scope: &Scope, id: TokenId) -> Result<Option<TokenRow>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
 }
 
 /// Adds a token.
-pub fn insert(
-    tx: &Tx,
-    scope: &Scope,
-    token: &ApiToken,
-    home: Home,
-    name_key: &str,
-    stamp: &Stamp,
-) -> Result<()> {
-    let organization_id = scope.organization_id();
+pub fn insert(tx: &Tx, scope: &Scope, token: &TokenRow, name_key: &str) -> Result<()> {
+    let (organization_id, home, stamp) = (scope.organization_id(), token.home, &token.stamp);
     tx.execute(
         &INSERT,
         params![
@@ -194,8 +204,9 @@ pub fn insert(
     counters::add(tx, organization_id, KIND, token.id.id(), 1, 0)
 }
 
-/// Replaces the name and description of a token whose version is still the one before `stamp`'s.
-pub fn rename(tx: &Tx, scope: &Scope, token: &ApiToken, name_key: &str, stamp: &Stamp) -> Result<()> {
+/// Replaces the name and description of a token whose version is still the one before.
+pub fn rename(tx: &Tx, scope: &Scope, token: &TokenRow, name_key: &str) -> Result<()> {
+    let stamp = &token.stamp;
     let params = params![
         token.id.as_str(),
         scope.organization(),
@@ -209,8 +220,9 @@ pub fn rename(tx: &Tx, scope: &Scope, token: &ApiToken, name_key: &str, stamp: &
     one(tx.execute(&RENAME, params)?)
 }
 
-/// Notes a new value of a token whose version is still the one before `stamp`'s.
-pub fn rotate(tx: &Tx, scope: &Scope, token: &ApiToken, stamp: &Stamp) -> Result<()> {
+/// Notes a new value of a token whose version is still the one before.
+pub fn rotate(tx: &Tx, scope: &Scope, token: &TokenRow) -> Result<()> {
+    let stamp = &token.stamp;
     let params = params![
         token.id.as_str(),
         scope.organization(),
@@ -281,26 +293,21 @@ fn one(rows: u64) -> Result<()> {
 }
 
 fn read(row: &Row<'_>) -> Result<TokenRow> {
-    let stamp = Stamp::read(row, 13)?;
-    let token = ApiToken {
+    let (scope, entity_id): (TokenScope, EntityId) = (row.word(3)?, row.id(11)?);
+    let deployment_id = (scope == TokenScope::Deployment).then(|| entity_id.as_deployment());
+    Ok(TokenRow {
         id: row.id(0)?,
         name: row.get(1)?,
         description: row.get(2)?,
-        scope: row.word(3)?,
+        scope,
+        home: Home { entity_id, workspace_id: row.id_opt(12)?, deployment_id },
         kind: row.word(4)?,
-        roles: None,
-        token: None,
         short_token: row.get(5)?,
         start_at: row.time(6)?,
         end_at: row.time_opt(7)?,
         expiry_period_in_days: row.get(8)?,
         last_rotated_at: row.time_opt(9)?,
         last_used_at: row.time_opt(10)?,
-        created_at: stamp.created_at,
-        created_by: Some(stamp.created_by.clone()),
-        updated_at: stamp.updated_at,
-        updated_by: Some(stamp.updated_by.clone()),
-    };
-    let body = One { version: stamp.version, body: token };
-    Ok(TokenRow { token: body, entity_id: row.id(11)?, workspace_id: row.id_opt(12)?, stamp })
+        stamp: Stamp::read(row, 13)?,
+    })
 }

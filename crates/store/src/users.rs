@@ -1,8 +1,7 @@
 //! Users, and their membership of organizations.
 
-use podium_api::enums::UserStatus;
-use podium_api::users::{SelfUser, User};
-use podium_api::{One, OrganizationId, Timestamp, UserId};
+use podium_api::enums::{OrganizationRole, UserStatus};
+use podium_api::{OrganizationId, Timestamp, UserId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::Scope;
 
@@ -100,6 +99,29 @@ pub struct Listed<'a> {
     pub dag_tags: Option<&'a [String]>,
 }
 
+/// A user of an organization, without the roles that it holds.
+#[derive(Clone, Debug)]
+pub struct UserRow {
+    /// The user's id.
+    pub id: UserId,
+    /// The name for signing in.
+    pub username: String,
+    /// The user's name.
+    pub full_name: String,
+    /// The user's picture.
+    pub avatar_url: String,
+    /// The state in the organization.
+    pub status: UserStatus,
+    /// The role in the organization that an open invite promises.
+    pub promised_role: Option<OrganizationRole>,
+    /// Advanced by every change of the membership.
+    pub version: i64,
+    /// When the user came to the organization.
+    pub created_at: Timestamp,
+    /// When the membership was last changed.
+    pub updated_at: Timestamp,
+}
+
 /// An account: a user as itself, outside of any organization.
 #[derive(Clone)]
 pub struct Account {
@@ -121,28 +143,8 @@ pub struct Account {
     pub updated_at: Timestamp,
 }
 
-impl Account {
-    /// The account as its owner sees it, without roles and invites.
-    pub fn into_self_user(self, status: UserStatus, organization_id: Option<OrganizationId>) -> SelfUser {
-        SelfUser {
-            id: self.id,
-            username: self.username,
-            full_name: self.full_name,
-            avatar_url: self.avatar_url,
-            status,
-            organization_id,
-            roles: None,
-            invites: None,
-            feature_flags: Some(Vec::new()),
-            is_idp_managed: Some(false),
-            created_at: self.created_at,
-            updated_at: self.updated_at,
-        }
-    }
-}
-
-/// Reads a page of users, and how many there are. Of roles only the one that an open invite promises is there.
-pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) -> Result<(Vec<User>, u64)> {
+/// Reads a page of users, and how many there are.
+pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) -> Result<(Vec<UserRow>, u64)> {
     let organization_id = scope.organization_id();
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
     filter.and(IN_WORKSPACE, listed.workspace_id);
@@ -152,11 +154,9 @@ pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) ->
     TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
 }
 
-/// Reads a user of an organization. Of roles only the one that an open invite promises is there.
-pub fn get(conn: &Conn, scope: &Scope, id: UserId) -> Result<Option<One<User>>> {
-    conn.query_opt(&GET, params![scope.organization(), id.as_str()], |row| {
-        Ok(One { version: row.get(7)?, body: read(row)? })
-    })
+/// Reads a user of an organization.
+pub fn get(conn: &Conn, scope: &Scope, id: UserId) -> Result<Option<UserRow>> {
+    conn.query_opt(&GET, params![scope.organization(), id.as_str()], read)
 }
 
 /// Which of these users belong to the organization.
@@ -250,17 +250,15 @@ pub fn memberships(conn: &Conn, id: UserId) -> Result<Vec<(OrganizationId, UserS
     conn.query(&MEMBERSHIPS, params![id.as_str()], |row| Ok((row.id(0)?, row.word(1)?)))
 }
 
-fn read(row: &Row<'_>) -> Result<User> {
-    Ok(User {
+fn read(row: &Row<'_>) -> Result<UserRow> {
+    Ok(UserRow {
         id: row.id(0)?,
         username: row.get(1)?,
         full_name: row.get(2)?,
         avatar_url: row.get(3)?,
         status: row.word(4)?,
-        organization_role: row.word_opt(8)?,
-        workspace_roles: None,
-        deployment_roles: None,
-        dag_roles: None,
+        promised_role: row.word_opt(8)?,
+        version: row.get(7)?,
         created_at: row.time(5)?,
         updated_at: row.time(6)?,
     })

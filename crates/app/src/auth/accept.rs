@@ -99,7 +99,7 @@ impl Invited {
         let organization_id = invite.organization_id;
         let account = users::account(conn, invite.user_id)?.ok_or_else(unknown)?;
         let member = users::get(conn, &Scope::for_server(organization_id), account.id)?;
-        let member = member.filter(|member| member.body.status == UserStatus::Pending).ok_or_else(unknown)?;
+        let member = member.filter(|member| member.status == UserStatus::Pending).ok_or_else(unknown)?;
         admit_address(conn, organization_id, request)?;
         let belongs_elsewhere = |(id, status): &(OrganizationId, UserStatus)| {
             *id != organization_id && *status != UserStatus::Pending
