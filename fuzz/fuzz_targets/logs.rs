@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use podium_api::enums::LogSource;
-use podium_api::{Id, Timestamp};
+use podium_api::{Id, Timestamp, TypedId};
 use podium_logs::{Line, LogStore, Page, Query, Search};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -59,8 +59,8 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-fn id() -> Id {
-    Id::from_parts(0, 0, 1)
+fn id<I: TypedId>() -> I {
+    I::from_raw(Id::from_parts(0, 0, 1))
 }
 
 fn said(number: i64) -> String {

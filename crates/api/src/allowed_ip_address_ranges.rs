@@ -9,7 +9,7 @@ use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfAllowedIpAddressRange};
 use crate::reply::{Many, One};
 use crate::subjects::SubjectProfile;
-use crate::{Id, Timestamp};
+use crate::{AllowedIpAddressRangeId, OrganizationId, Timestamp};
 
 const TAG: &str = "AllowedIpAddressRange";
 
@@ -100,11 +100,11 @@ pub struct ListAllowedIpAddressRanges {
 #[serde(rename_all = "camelCase")]
 pub struct AllowedIpAddressRange {
     /// Its id.
-    pub id: Id,
+    pub id: AllowedIpAddressRangeId,
     /// The range, in CIDR notation.
     pub ip_address_range: String,
     /// Its organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// When it was created.
     pub created_at: Timestamp,
     /// Who created it.
@@ -161,5 +161,5 @@ pub struct BulkCreateAllowedIpAddressRangesRequest {
 pub struct BulkDeleteAllowedIpAddressRangesRequest {
     /// The ids of the ranges.
     #[schemars(length(min = 1, max = 1000))]
-    pub allowed_ip_address_range_ids: Vec<Id>,
+    pub allowed_ip_address_range_ids: Vec<AllowedIpAddressRangeId>,
 }

@@ -6,7 +6,7 @@ use serde_with::skip_serializing_none;
 
 use crate::operation::{Anyone, Method, Nothing, Operation, SignedIn};
 use crate::reply::Many;
-use crate::{Id, Timestamp};
+use crate::{OrganizationId, Timestamp, UserId};
 
 const TAG: &str = "Auth";
 
@@ -58,7 +58,7 @@ pub struct Session {
     /// Until when it works.
     pub expires_at: Timestamp,
     /// Whose it is.
-    pub user_id: Id,
+    pub user_id: UserId,
 }
 
 /// Accepts an invite. A user who has a password already signs in and sends only the link's secret.
@@ -83,9 +83,9 @@ pub struct AcceptInviteRequest {
 #[serde(rename_all = "camelCase")]
 pub struct AcceptedInvite {
     /// The organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// The user.
-    pub user_id: Id,
+    pub user_id: UserId,
     /// A session, where a new user set a password.
     pub session: Option<Session>,
 }

@@ -12,7 +12,7 @@ use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfCluster};
 use crate::reply::{Many, One};
 use crate::union::OneOf;
-use crate::{Id, Timestamp};
+use crate::{ClusterId, NodePoolId, OrganizationId, Timestamp, WorkspaceId};
 
 pub use requests::{
     CreateClusterRequest, CreateNodePoolRequest, UpdateClusterRequest, UpdateNodePoolRequest,
@@ -87,11 +87,11 @@ pub struct ListClusters {
 #[serde(rename_all = "camelCase")]
 pub struct Cluster {
     /// Its id.
-    pub id: Id,
+    pub id: ClusterId,
     /// Its name, unique in the organization.
     pub name: String,
     /// Its organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// Who it is run by and for.
     pub r#type: ClusterType,
     /// Its provider.
@@ -109,7 +109,7 @@ pub struct Cluster {
     /// Whether its region takes no new clusters.
     pub is_limited: bool,
     /// The only workspaces that it takes deployments of; none means all.
-    pub workspace_ids: Vec<Id>,
+    pub workspace_ids: Vec<WorkspaceId>,
     /// What is known of it once it is there.
     pub metadata: ClusterMetadata,
     /// When it was created.
@@ -171,11 +171,11 @@ pub struct ClusterDetails {
 #[serde(rename_all = "camelCase")]
 pub struct NodePool {
     /// Its id.
-    pub id: Id,
+    pub id: NodePoolId,
     /// Its name, unique in the cluster.
     pub name: String,
     /// Its cluster.
-    pub cluster_id: Id,
+    pub cluster_id: ClusterId,
     /// The provider of its cluster.
     pub cloud_provider: CloudProvider,
     /// Whether it runs what names no pool.

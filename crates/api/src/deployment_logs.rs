@@ -8,7 +8,7 @@ use crate::enums::LogSource;
 use crate::operation::{Nothing, Operation, Permitted};
 use crate::path::OfDeployment;
 use crate::reply::{Events, Many};
-use crate::{Id, Timestamp};
+use crate::{SearchId, Timestamp};
 
 /// Searches the logs of a deployment.
 pub const GET: Operation<Permitted, OfDeployment, GetDeploymentLogs, Nothing, Many<DeploymentLog>> =
@@ -108,7 +108,7 @@ pub struct DeploymentLog {
     #[schemars(range(min = 0))]
     pub result_count: u64,
     /// Names the search: with it further pages show what the first one saw.
-    pub search_id: Id,
+    pub search_id: SearchId,
     /// How many lines were asked for.
     #[schemars(range(min = 1))]
     pub limit: u64,

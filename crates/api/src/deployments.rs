@@ -15,7 +15,7 @@ use crate::path::{InOrganization, OfDeployment};
 use crate::reply::{Many, One};
 use crate::subjects::SubjectProfile;
 use crate::union::OneOf;
-use crate::{Id, Timestamp};
+use crate::{ClusterId, DeploymentId, NodePoolId, OrganizationId, Timestamp, WorkspaceId};
 
 pub use parts::{
     DeploymentEnvironmentVariable, DeploymentHibernationOverride, DeploymentHibernationSchedule,
@@ -150,22 +150,22 @@ pub struct DeploymentsPaginated {
 #[serde(rename_all = "camelCase")]
 pub struct Deployment {
     /// Its id.
-    pub id: Id,
+    pub id: DeploymentId,
     /// Its name, unique in the workspace.
     pub name: String,
     /// What it is for.
     pub description: Option<String>,
     /// Its organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// Its workspace.
-    pub workspace_id: Id,
+    pub workspace_id: WorkspaceId,
     /// The name of its workspace.
     pub workspace_name: Option<String>,
     /// Where it runs.
     #[serde(rename = "type")]
     pub kind: Option<DeploymentType>,
     /// The cluster that it runs on.
-    pub cluster_id: Option<Id>,
+    pub cluster_id: Option<ClusterId>,
     /// The name of that cluster.
     pub cluster_name: Option<String>,
     /// The cloud provider that it runs at.
@@ -227,7 +227,7 @@ pub struct Deployment {
     /// Memory of all pods together.
     pub resource_quota_memory: Option<String>,
     /// The node pool of tasks' pods.
-    pub task_pod_node_pool_id: Option<Id>,
+    pub task_pod_node_pool_id: Option<NodePoolId>,
     /// Its environment variables; a secret has no value here.
     pub environment_variables: Option<Vec<DeploymentEnvironmentVariable>>,
     /// Who is told of trouble.

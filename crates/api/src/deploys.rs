@@ -10,7 +10,7 @@ use crate::page::{Page, SortKeys};
 use crate::path::{OfDeploy, OfDeployment};
 use crate::reply::{Many, One};
 use crate::subjects::SubjectProfile;
-use crate::{Id, Timestamp};
+use crate::{DeployId, DeploymentId, Timestamp};
 
 const TAG: &str = "Deploy";
 
@@ -99,9 +99,9 @@ pub struct DeploysPaginated {
 #[serde(rename_all = "camelCase")]
 pub struct Deploy {
     /// Its id.
-    pub id: Id,
+    pub id: DeployId,
     /// The deployment that it is for.
-    pub deployment_id: Id,
+    pub deployment_id: DeploymentId,
     /// What it carries.
     #[serde(rename = "type")]
     pub kind: DeployType,
@@ -132,7 +132,7 @@ pub struct Deploy {
     /// Where its code came from.
     pub git: Option<DeployGit>,
     /// The deploy that it brings back.
-    pub rollback_from_id: Option<Id>,
+    pub rollback_from_id: Option<DeployId>,
     /// When it was created.
     pub created_at: Timestamp,
     /// Who created it.
@@ -153,7 +153,7 @@ pub struct Bundle {
     /// Where it is mounted.
     pub mount_path: String,
     /// The deploy that brought it.
-    pub deploy_id: Id,
+    pub deploy_id: DeployId,
     /// The version that is to run.
     pub desired_version: Option<String>,
     /// The version that runs.

@@ -16,7 +16,7 @@ use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfEnvironmentObject};
 use crate::reply::{Blank, Many, One};
 use crate::subjects::SubjectProfile;
-use crate::{Id, Timestamp};
+use crate::{EntityId, EnvironmentObjectId, Timestamp};
 
 use bodies::{
     ConnectionRequest, EnvironmentObjectConnection, EnvironmentObjectVariable, MetricsExport,
@@ -124,7 +124,7 @@ pub struct ListEnvironmentObjects {
 #[serde(rename_all = "camelCase")]
 pub struct EnvironmentObject {
     /// Its id; none where it is shown as a deployment is given it.
-    pub id: Option<Id>,
+    pub id: Option<EnvironmentObjectId>,
     /// Its key, unique for its type in what it belongs to.
     pub object_key: String,
     /// What it is.
@@ -132,11 +132,11 @@ pub struct EnvironmentObject {
     /// What it belongs to.
     pub scope: EnvironmentObjectScope,
     /// The workspace or deployment that it belongs to.
-    pub scope_entity_id: Id,
+    pub scope_entity_id: EntityId,
     /// Where a deployment is given it from.
     pub source_scope: Option<EnvironmentObjectScope>,
     /// The workspace or deployment that it is given from.
-    pub source_scope_entity_id: Option<Id>,
+    pub source_scope_entity_id: Option<EntityId>,
     /// What it is for.
     pub description: Option<String>,
     /// Whether it reaches every deployment of its workspace that is not excluded.
@@ -183,7 +183,7 @@ pub struct EnvironmentObjectsPaginated {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CreateEnvironmentObject {
     /// Its id.
-    pub id: Id,
+    pub id: EnvironmentObjectId,
 }
 
 /// A new environment object, with the one body that fits its type.
@@ -198,7 +198,7 @@ pub struct CreateEnvironmentObjectRequest {
     /// What it belongs to.
     pub scope: EnvironmentObjectScope,
     /// The workspace or deployment that it belongs to.
-    pub scope_entity_id: Id,
+    pub scope_entity_id: EntityId,
     /// What it is for.
     #[schemars(length(max = 500))]
     pub description: Option<String>,

@@ -9,7 +9,7 @@ use crate::operation::{Nothing, Operation, Permitted};
 use crate::path::{InOrganization, OfInvite};
 use crate::reply::One;
 use crate::subjects::SubjectProfile;
-use crate::{Id, Timestamp};
+use crate::{InviteId, OrganizationId, Timestamp, UserId};
 
 const TAG: &str = "Invite";
 
@@ -56,7 +56,7 @@ pub struct CreateUserInviteRequest {
 #[serde(rename_all = "camelCase")]
 pub struct Invite {
     /// Its id.
-    pub invite_id: Id,
+    pub invite_id: InviteId,
     /// When it lapses.
     pub expires_at: Timestamp,
     /// Who is invited.
@@ -64,11 +64,11 @@ pub struct Invite {
     /// Who invites.
     pub inviter: SubjectProfile,
     /// To which organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// The name of that organization.
     pub organization_name: Option<String>,
     /// The user that the invitee is, pending until the invite is accepted.
-    pub user_id: Option<Id>,
+    pub user_id: Option<UserId>,
 }
 
 /// A link that accepts an invite.

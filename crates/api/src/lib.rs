@@ -18,6 +18,7 @@ pub mod environment_objects;
 mod error;
 pub mod front_door;
 mod id;
+mod ids;
 pub mod invites;
 pub mod openapi;
 pub mod operation;
@@ -40,6 +41,7 @@ pub mod workspaces;
 
 pub use error::{ErrorBody, FieldError, counted};
 pub use id::{Id, NotAnId};
+pub use ids::*;
 pub use operation::{Access, Method, Nothing, Operation, Spec};
 pub use patch::Patch;
 pub use reply::{Blank, Events, Lines, Many, One, Reply, ReplyKind};

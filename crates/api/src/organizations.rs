@@ -13,7 +13,7 @@ use crate::page::{Page, SortKeys};
 use crate::path::InOrganization;
 use crate::reply::{Lines, Many, One};
 use crate::subjects::SubjectProfile;
-use crate::{Id, Timestamp};
+use crate::{Id, OrganizationId, Timestamp};
 
 const TAG: &str = "Organization";
 
@@ -81,7 +81,7 @@ pub struct GetOrganization {
 #[serde(rename_all = "camelCase")]
 pub struct Organization {
     /// Its id.
-    pub id: Id,
+    pub id: OrganizationId,
     /// Its name.
     pub name: String,
     /// Where bills go.
@@ -125,7 +125,7 @@ pub struct Organization {
 #[serde(rename_all = "camelCase")]
 pub struct OrganizationProductPlan {
     /// The organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// The product.
     pub platform_product: PlatformProduct,
     /// The plan.
@@ -144,7 +144,7 @@ pub struct ManagedDomain {
     /// The domain.
     pub name: String,
     /// Its organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// Whether it is proven.
     pub status: DomainStatus,
     /// The ways of signing in that its users are held to.

@@ -1,6 +1,9 @@
 //! Path parameters: the ids that a path names.
 
-use crate::Id;
+use crate::{
+    AgentTokenId, AllowedIpAddressRangeId, ClusterId, DeployId, DeploymentId, EnvironmentObjectId, Id,
+    InviteId, OrganizationId, RoleId, TeamId, TokenId, UserId, WorkspaceId,
+};
 
 /// The ids of a path, in the order in which the path names them.
 pub trait PathParams: Send + 'static {
@@ -23,21 +26,21 @@ impl PathParams for () {
 }
 
 macro_rules! path_params {
-    ($($(#[$doc:meta])* $name:ident { $($field:ident: $wire:literal),+ })+) => {$(
+    ($($(#[$doc:meta])* $name:ident { $($field:ident: $kind:ident = $wire:literal),+ })+) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
-        pub struct $name { $(#[doc = concat!("`", $wire, "`")] pub $field: Id),+ }
+        pub struct $name { $(#[doc = concat!("`", $wire, "`")] pub $field: $kind),+ }
 
         impl PathParams for $name {
             const NAMES: &'static [&'static str] = &[$($wire),+];
 
             fn from_ids(ids: &[Id]) -> Self {
                 let mut ids = ids.iter().copied();
-                Self { $($field: ids.next().expect("as many ids as names")),+ }
+                Self { $($field: $kind::from_raw(ids.next().expect("as many ids as names"))),+ }
             }
 
             fn ids(&self) -> Vec<Id> {
-                vec![$(self.$field),+]
+                vec![$(self.$field.id()),+]
             }
         }
     )+};
@@ -45,31 +48,31 @@ macro_rules! path_params {
 
 path_params! {
     /// An organization.
-    InOrganization { organization_id: "organizationId" }
+    InOrganization { organization_id: OrganizationId = "organizationId" }
     /// A workspace of an organization.
-    OfWorkspace { organization_id: "organizationId", workspace_id: "workspaceId" }
+    OfWorkspace { organization_id: OrganizationId = "organizationId", workspace_id: WorkspaceId = "workspaceId" }
     /// A team of an organization.
-    OfTeam { organization_id: "organizationId", team_id: "teamId" }
+    OfTeam { organization_id: OrganizationId = "organizationId", team_id: TeamId = "teamId" }
     /// A member of a team.
-    OfTeamMember { organization_id: "organizationId", team_id: "teamId", member_id: "memberId" }
+    OfTeamMember { organization_id: OrganizationId = "organizationId", team_id: TeamId = "teamId", member_id: UserId = "memberId" }
     /// A user of an organization.
-    OfUser { organization_id: "organizationId", user_id: "userId" }
+    OfUser { organization_id: OrganizationId = "organizationId", user_id: UserId = "userId" }
     /// An invite to an organization.
-    OfInvite { organization_id: "organizationId", invite_id: "inviteId" }
+    OfInvite { organization_id: OrganizationId = "organizationId", invite_id: InviteId = "inviteId" }
     /// An API token of an organization.
-    OfToken { organization_id: "organizationId", token_id: "tokenId" }
+    OfToken { organization_id: OrganizationId = "organizationId", token_id: TokenId = "tokenId" }
     /// A custom role of an organization.
-    OfRole { organization_id: "organizationId", role_id: "roleId" }
+    OfRole { organization_id: OrganizationId = "organizationId", role_id: RoleId = "roleId" }
     /// A cluster of an organization.
-    OfCluster { organization_id: "organizationId", cluster_id: "clusterId" }
+    OfCluster { organization_id: OrganizationId = "organizationId", cluster_id: ClusterId = "clusterId" }
     /// A deployment of an organization.
-    OfDeployment { organization_id: "organizationId", deployment_id: "deploymentId" }
+    OfDeployment { organization_id: OrganizationId = "organizationId", deployment_id: DeploymentId = "deploymentId" }
     /// A deploy to a deployment.
-    OfDeploy { organization_id: "organizationId", deployment_id: "deploymentId", deploy_id: "deployId" }
+    OfDeploy { organization_id: OrganizationId = "organizationId", deployment_id: DeploymentId = "deploymentId", deploy_id: DeployId = "deployId" }
     /// An agent token of a deployment.
-    OfAgentToken { organization_id: "organizationId", deployment_id: "deploymentId", agent_token_id: "agentTokenId" }
+    OfAgentToken { organization_id: OrganizationId = "organizationId", deployment_id: DeploymentId = "deploymentId", agent_token_id: AgentTokenId = "agentTokenId" }
     /// An environment object of an organization.
-    OfEnvironmentObject { organization_id: "organizationId", environment_object_id: "environmentObjectId" }
+    OfEnvironmentObject { organization_id: OrganizationId = "organizationId", environment_object_id: EnvironmentObjectId = "environmentObjectId" }
     /// An allowed address range of an organization.
-    OfAllowedIpAddressRange { organization_id: "organizationId", allowed_ip_address_range_id: "allowedIpAddressRangeId" }
+    OfAllowedIpAddressRange { organization_id: OrganizationId = "organizationId", allowed_ip_address_range_id: AllowedIpAddressRangeId = "allowedIpAddressRangeId" }
 }

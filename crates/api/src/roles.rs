@@ -10,7 +10,7 @@ use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfRole};
 use crate::reply::{Many, One};
 use crate::subjects::SubjectProfile;
-use crate::{Id, Timestamp};
+use crate::{RoleId, Timestamp, WorkspaceId};
 
 const TAG: &str = "Role";
 
@@ -109,7 +109,7 @@ pub struct ListRoleTemplates {
 #[serde(rename_all = "camelCase")]
 pub struct Role {
     /// Its id.
-    pub id: Id,
+    pub id: RoleId,
     /// Its name, unique in the organization.
     pub name: String,
     /// What it is for.
@@ -117,7 +117,7 @@ pub struct Role {
     /// What it is held on.
     pub scope_type: RoleScope,
     /// The only workspaces in which it can be held; none means everywhere.
-    pub restricted_workspace_ids: Vec<Id>,
+    pub restricted_workspace_ids: Vec<WorkspaceId>,
     /// When it was created.
     pub created_at: Timestamp,
     /// Who created it.
@@ -134,7 +134,7 @@ pub struct Role {
 #[serde(rename_all = "camelCase")]
 pub struct RoleWithPermission {
     /// Its id.
-    pub id: Id,
+    pub id: RoleId,
     /// Its name, unique in the organization.
     pub name: String,
     /// What it is for.
@@ -144,7 +144,7 @@ pub struct RoleWithPermission {
     /// The permissions that it gives.
     pub permissions: Vec<String>,
     /// The only workspaces in which it can be held; none means everywhere.
-    pub restricted_workspace_ids: Vec<Id>,
+    pub restricted_workspace_ids: Vec<WorkspaceId>,
     /// When it was created.
     pub created_at: Timestamp,
     /// Who created it.
@@ -220,7 +220,7 @@ pub struct CreateCustomRoleRequest {
     pub permissions: Vec<String>,
     /// The only workspaces in which it can be held; none means everywhere.
     #[schemars(length(max = 1000))]
-    pub restricted_workspace_ids: Option<Vec<Id>>,
+    pub restricted_workspace_ids: Option<Vec<WorkspaceId>>,
 }
 
 /// New settings of a custom role.
@@ -239,5 +239,5 @@ pub struct UpdateCustomRoleRequest {
     pub permissions: Vec<String>,
     /// The only workspaces in which it can be held; none means everywhere.
     #[schemars(length(max = 1000))]
-    pub restricted_workspace_ids: Option<Vec<Id>>,
+    pub restricted_workspace_ids: Option<Vec<WorkspaceId>>,
 }

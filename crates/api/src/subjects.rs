@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::Id;
 use crate::enums::{SubjectType, WorkspaceRoleName};
+use crate::{DeploymentId, SubjectId, WorkspaceId};
 
 /// A user or an API token, briefly.
 #[skip_serializing_none]
@@ -14,7 +14,7 @@ use crate::enums::{SubjectType, WorkspaceRoleName};
 #[schemars(rename = "BasicSubjectProfile")]
 pub struct SubjectProfile {
     /// The id of the user or token.
-    pub id: Id,
+    pub id: SubjectId,
     /// What it is.
     pub subject_type: Option<SubjectType>,
     /// The user's name for signing in, an e-mail address.
@@ -34,7 +34,7 @@ pub struct WorkspaceRole {
     /// The role.
     pub role: WorkspaceRoleName,
     /// The workspace.
-    pub workspace_id: Id,
+    pub workspace_id: WorkspaceId,
 }
 
 /// A role on a deployment: a built-in name or a custom role's.
@@ -42,7 +42,7 @@ pub struct WorkspaceRole {
 #[serde(rename_all = "camelCase")]
 pub struct DeploymentRole {
     /// The deployment.
-    pub deployment_id: Id,
+    pub deployment_id: DeploymentId,
     /// The role's name.
     pub role: String,
 }
@@ -57,7 +57,7 @@ pub struct DagRole {
     /// The tag; required when there is no `dagId`.
     pub dag_tag: Option<String>,
     /// The deployment that the DAG is part of.
-    pub deployment_id: Id,
+    pub deployment_id: DeploymentId,
     /// The role's name.
     pub role: String,
 }

@@ -10,7 +10,7 @@ use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfTeam, OfTeamMember};
 use crate::reply::{Many, One};
 use crate::subjects::{DagRole, DeploymentRole, SubjectProfile, SubjectRoles, WorkspaceRole};
-use crate::{Id, Timestamp};
+use crate::{OrganizationId, TeamId, Timestamp, UserId};
 
 const TAG: &str = "Team";
 
@@ -124,13 +124,13 @@ pub struct ListTeamMembers {
 #[serde(rename_all = "camelCase")]
 pub struct Team {
     /// Its id.
-    pub id: Id,
+    pub id: TeamId,
     /// Its name, unique in the organization.
     pub name: String,
     /// What it is for.
     pub description: Option<String>,
     /// Its organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// Whether an identity provider keeps it.
     pub is_idp_managed: bool,
     /// Its role in the organization.
@@ -173,7 +173,7 @@ pub struct TeamsPaginated {
 #[serde(rename_all = "camelCase")]
 pub struct TeamMember {
     /// The user.
-    pub user_id: Id,
+    pub user_id: UserId,
     /// The user's name for signing in.
     pub username: String,
     /// The user's name.
@@ -211,7 +211,7 @@ pub struct CreateTeamRequest {
     pub description: Option<String>,
     /// Its first members.
     #[schemars(length(max = 1000))]
-    pub member_ids: Option<Vec<Id>>,
+    pub member_ids: Option<Vec<UserId>>,
     /// Its role in the organization; the default is ORGANIZATION_MEMBER.
     pub organization_role: Option<OrganizationRole>,
 }
@@ -235,7 +235,7 @@ pub struct UpdateTeamRequest {
 pub struct AddTeamMembersRequest {
     /// The ids of the users.
     #[schemars(length(min = 1, max = 1000))]
-    pub member_ids: Vec<Id>,
+    pub member_ids: Vec<UserId>,
 }
 
 /// New roles of a team; a list that is absent is kept, an empty one clears.

@@ -10,7 +10,7 @@ use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfToken};
 use crate::reply::{Many, One};
 use crate::subjects::{SubjectProfile, SubjectRoles};
-use crate::{Id, Timestamp};
+use crate::{DeploymentId, EntityId, Timestamp, TokenId};
 
 const TAG: &str = "ApiToken";
 const GATE: &str = "organization.apiTokens.access";
@@ -91,7 +91,7 @@ pub struct ListApiTokens {
 #[serde(rename_all = "camelCase")]
 pub struct ApiToken {
     /// Its id.
-    pub id: Id,
+    pub id: TokenId,
     /// Its name, unique in what it belongs to.
     pub name: String,
     /// What it is for.
@@ -137,7 +137,7 @@ pub struct ApiTokenRole {
     /// The organization, workspace, deployment, DAG or tag.
     pub entity_id: String,
     /// The deployment of a DAG or tag.
-    pub deployment_id: Option<Id>,
+    pub deployment_id: Option<DeploymentId>,
     /// The role's name.
     pub role: String,
 }
@@ -170,7 +170,7 @@ pub struct CreateApiTokenRequest {
     /// What it belongs to.
     pub scope: TokenScope,
     /// The workspace or deployment that it belongs to.
-    pub entity_id: Option<Id>,
+    pub entity_id: Option<EntityId>,
     /// Its primary role, which fits the scope.
     pub role: String,
     /// How it is meant to be used; the default is STANDARD.

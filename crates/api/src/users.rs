@@ -11,7 +11,7 @@ use crate::path::{InOrganization, OfUser};
 use crate::reply::{Many, One};
 use crate::subjects::{DagRole, DeploymentRole, SubjectRoles, WorkspaceRole};
 use crate::teams::TeamSorts;
-use crate::{Id, Patch, Timestamp};
+use crate::{DeploymentId, InviteId, OrganizationId, Patch, TeamId, Timestamp, UserId};
 
 const TAG: &str = "User";
 
@@ -95,7 +95,7 @@ pub struct GetSelfUser {
 #[serde(rename_all = "camelCase")]
 pub struct User {
     /// The user's id.
-    pub id: Id,
+    pub id: UserId,
     /// The name for signing in, an e-mail address.
     pub username: String,
     /// The user's name.
@@ -156,7 +156,7 @@ pub struct UpdateUserRolesRequest {
 #[serde(rename_all = "camelCase")]
 pub struct UserTeamMembership {
     /// The team's id.
-    pub id: Id,
+    pub id: TeamId,
     /// The team's name.
     pub name: String,
     /// What the team is for.
@@ -195,7 +195,7 @@ pub struct UserTeamsPaginated {
 #[serde(rename_all = "camelCase")]
 pub struct SelfUser {
     /// The user's id.
-    pub id: Id,
+    pub id: UserId,
     /// The name for signing in, an e-mail address.
     pub username: String,
     /// The user's name.
@@ -205,7 +205,7 @@ pub struct SelfUser {
     /// The best of the user's states in organizations.
     pub status: UserStatus,
     /// The organization that the user belongs to; the oldest of several.
-    pub organization_id: Option<Id>,
+    pub organization_id: Option<OrganizationId>,
     /// Every role, with what it is held on.
     pub roles: Option<Vec<SelfUserRole>>,
     /// Invites that wait to be accepted.
@@ -240,7 +240,7 @@ pub struct SelfUserRoleScope {
     /// The organization, workspace, deployment or DAG.
     pub entity_id: String,
     /// The deployment of a DAG role.
-    pub deployment_id: Option<Id>,
+    pub deployment_id: Option<DeploymentId>,
     /// The tag of a DAG role.
     pub dag_tag: Option<String>,
 }
@@ -250,9 +250,9 @@ pub struct SelfUserRoleScope {
 #[serde(rename_all = "camelCase")]
 pub struct SelfUserInvite {
     /// The invite.
-    pub invite_id: Id,
+    pub invite_id: InviteId,
     /// The organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// When it lapses.
     pub expires_at: Timestamp,
 }

@@ -10,7 +10,7 @@ use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfWorkspace};
 use crate::reply::{Many, One};
 use crate::subjects::SubjectProfile;
-use crate::{Id, Patch, Timestamp};
+use crate::{ClusterId, OrganizationId, Patch, Timestamp, WorkspaceId};
 
 const TAG: &str = "Workspace";
 
@@ -85,19 +85,19 @@ pub struct ListWorkspaces {
 #[serde(rename_all = "camelCase")]
 pub struct Workspace {
     /// Its id.
-    pub id: Id,
+    pub id: WorkspaceId,
     /// Its name, unique in the organization.
     pub name: String,
     /// What it is for.
     pub description: Option<String>,
     /// Its organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// The name of its organization.
     pub organization_name: Option<String>,
     /// Whether new deployments take deploys from API tokens only.
     pub cicd_enforced_default: bool,
     /// The cluster of new deployments.
-    pub default_cluster_id: Option<Id>,
+    pub default_cluster_id: Option<ClusterId>,
     /// The cloud provider of new deployments.
     pub default_cloud_provider: Option<CloudProvider>,
     /// The region of new deployments.
@@ -140,7 +140,7 @@ pub struct CreateWorkspaceRequest {
     /// Whether new deployments take deploys from API tokens only.
     pub cicd_enforced_default: Option<bool>,
     /// The cluster of new deployments; excludes provider and region.
-    pub default_cluster_id: Option<Id>,
+    pub default_cluster_id: Option<ClusterId>,
     /// The cloud provider of new deployments; goes with `defaultRegion`.
     pub default_cloud_provider: Option<CloudProvider>,
     /// The region of new deployments; goes with `defaultCloudProvider`.
@@ -162,7 +162,7 @@ pub struct UpdateWorkspaceRequest {
     pub cicd_enforced_default: bool,
     /// The cluster of new deployments; `null` clears it.
     #[serde(default, skip_serializing_if = "Patch::is_keep")]
-    pub default_cluster_id: Patch<Id>,
+    pub default_cluster_id: Patch<ClusterId>,
     /// The cloud provider of new deployments; `null` clears it.
     #[serde(default, skip_serializing_if = "Patch::is_keep")]
     pub default_cloud_provider: Patch<CloudProvider>,

@@ -6,9 +6,10 @@ use podium_api::agent_tokens::{CreateAgentTokenRequest, ListAgentTokens};
 use podium_api::enums::{TokenKind, TokenScope};
 use podium_api::path::{OfAgentToken, OfDeployment};
 use podium_api::tokens::{ApiToken, ApiTokensPaginated};
-use podium_api::{Many, Nothing, One};
+use podium_api::{AgentTokenId, Many, Nothing, One, TokenId};
 use podium_domain::tokens::MAX_NAME;
 use podium_domain::{Refusal, Scope, names};
+use podium_store::agent_tokens::AgentTokenRow;
 use podium_store::credentials::{Credential, CredentialKind};
 use podium_store::{Paging, Stamp, agent_tokens, credentials};
 
@@ -25,7 +26,8 @@ pub async fn list(
     let (limit, offset) = (paging.limit, paging.offset);
     let id = call.path.deployment_id;
     let page = cx.scan(move |cx, conn| Ok(agent_tokens::list(conn, cx.scope(), id, &paging)?));
-    let (tokens, total_count) = page.await?;
+    let (rows, total_count) = page.await?;
+    let tokens = rows.into_iter().map(show).collect();
     Ok(Many(ApiTokensPaginated { tokens, limit, offset, total_count }))
 }
 
@@ -36,12 +38,12 @@ pub async fn create(
 ) -> Result<One<ApiToken>> {
     let (deployment_id, body) = (call.path.deployment_id, call.body);
     let name = names::name("name", &body.name, MAX_NAME)?;
-    let id = cx.new_id();
+    let id: AgentTokenId = cx.new_id();
     let period = body.token_expiry_period_in_days;
     let credential = Credential {
         kind: CredentialKind::AgentToken,
-        token_id: id,
-        subject_id: id,
+        token_id: id.into(),
+        subject_id: id.into(),
         organization_id: Some(cx.organization_id()),
         expires_at: period.map(|days| cx.now() + Duration::from_hours(24 * u64::from(days))),
     };
@@ -54,33 +56,25 @@ pub async fn create(
             let message = "The deployment has no remote execution: enable `remoteExecution` first.";
             return Err(Refusal::invalid(message).into());
         }
-        let stamp = Stamp::new(cx.profile(), cx.now());
-        let token = ApiToken {
+        let token = AgentTokenRow {
             id,
             name: name.text.clone(),
             description: body.description.clone().unwrap_or_default(),
-            scope: TokenScope::Deployment,
-            kind: TokenKind::Standard,
-            roles: Some(Vec::new()),
-            token: Some(issued.value.clone()),
             short_token: issued.short(),
             start_at: cx.now(),
             end_at: issued.credential.expires_at,
             expiry_period_in_days: period,
-            last_rotated_at: None,
             last_used_at: None,
-            created_at: stamp.created_at,
-            created_by: Some(stamp.created_by.clone()),
-            updated_at: stamp.updated_at,
-            updated_by: Some(stamp.updated_by.clone()),
+            stamp: Stamp::new(cx.profile(), cx.now()),
         };
         let taken = || {
             format!("The deployment has an agent token named `{}` already: choose another name.", token.name)
         };
-        agent_tokens::insert(tx, cx.scope(), deployment_id, &token, &name.key, &stamp).or_taken(taken)?;
+        agent_tokens::insert(tx, cx.scope(), deployment_id, &token, &name.key).or_taken(taken)?;
         issued.store(tx)?;
-        cx.changed(tx, agent_tokens::KIND, id, stamp.version)?;
-        Ok(One { version: stamp.version, body: token })
+        let version = token.stamp.version;
+        cx.changed(tx, agent_tokens::KIND, id.id(), version)?;
+        Ok(One { version, body: ApiToken { token: Some(issued.value.clone()), ..show(token) } })
     })
     .await
 }
@@ -90,7 +84,8 @@ pub async fn get(cx: Cx<Scope>, call: Call<OfAgentToken, Nothing, Nothing>) -> R
     let path = call.path;
     cx.read(move |cx, conn| {
         let found = agent_tokens::get(conn, cx.scope(), path.deployment_id, path.agent_token_id)?;
-        found.ok_or_else(|| Refusal::not_found("agent token").into())
+        let row = found.ok_or_else(|| Refusal::not_found("agent token"))?;
+        Ok(One { version: row.stamp.version, body: show(row) })
     })
     .await
 }
@@ -100,12 +95,35 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfAgentToken, Nothing, Nothing>) -
     let path = call.path;
     cx.mutate(move |cx, tx| {
         let found = agent_tokens::get(tx, cx.scope(), path.deployment_id, path.agent_token_id)?;
-        let One { version, body } = found.ok_or_else(|| Refusal::not_found("agent token"))?;
+        let version = found.ok_or_else(|| Refusal::not_found("agent token"))?.stamp.version;
         cx.expect_version(version)?;
-        credentials::delete(tx, body.id)?;
-        agent_tokens::delete(tx, cx.scope(), body.id, version)?;
-        cx.changed(tx, agent_tokens::KIND, body.id, version + 1)?;
+        credentials::delete(tx, path.agent_token_id.into())?;
+        agent_tokens::delete(tx, cx.scope(), path.agent_token_id, version)?;
+        cx.changed(tx, agent_tokens::KIND, path.agent_token_id.id(), version + 1)?;
         Ok(Nothing)
     })
     .await
+}
+
+/// An agent token as its readers see it: in the shape of an API token, and without roles.
+fn show(row: AgentTokenRow) -> ApiToken {
+    ApiToken {
+        id: TokenId::from_raw(row.id.id()),
+        name: row.name,
+        description: row.description,
+        scope: TokenScope::Deployment,
+        kind: TokenKind::Standard,
+        roles: Some(Vec::new()),
+        token: None,
+        short_token: row.short_token,
+        start_at: row.start_at,
+        end_at: row.end_at,
+        expiry_period_in_days: row.expiry_period_in_days,
+        last_rotated_at: None,
+        last_used_at: row.last_used_at,
+        created_at: row.stamp.created_at,
+        created_by: Some(row.stamp.created_by),
+        updated_at: row.stamp.updated_at,
+        updated_by: Some(row.stamp.updated_by),
+    }
 }

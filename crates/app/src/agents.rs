@@ -3,10 +3,9 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use podium_api::{Id, Timestamp};
+use podium_api::{AgentTokenId, DeploymentId, OrganizationId, Timestamp};
 use podium_domain::{Refusal, Scope, allowed_ip_address_ranges as ranges};
-use podium_store::credentials::{self, CredentialKind};
-use podium_store::{agent_tokens, allowed_ip_address_ranges as stored_ranges, deployments};
+use podium_store::{agent_tokens, allowed_ip_address_ranges as stored_ranges, credentials, deployments};
 
 use crate::App;
 use crate::error::{Error, Result, Unauthenticated};
@@ -17,7 +16,7 @@ pub struct AgentVisit {
     /// The application.
     pub app: App,
     /// The deployment that it works for.
-    pub deployment_id: Id,
+    pub deployment_id: DeploymentId,
     /// When the request came.
     pub now: Timestamp,
 }
@@ -25,9 +24,9 @@ pub struct AgentVisit {
 /// An agent token that is alive; nothing has been asked with it yet.
 pub struct Agent {
     /// The token.
-    pub token_id: Id,
-    organization_id: Id,
-    deployment_id: Id,
+    pub token_id: AgentTokenId,
+    organization_id: OrganizationId,
+    deployment_id: DeploymentId,
     /// Where its deployment and its organization let it call from.
     allowed: [Vec<IpNet>; 2],
     has_remote_execution: bool,
@@ -41,14 +40,14 @@ impl App {
         let found = self.db.read(None, move |conn| {
             let revoked = Error::Unauthenticated(Unauthenticated::Revoked);
             let Some(credential) = credentials::by_hash(conn, &hash)? else { return Err(revoked) };
-            if credential.kind != CredentialKind::AgentToken {
+            let Some(token_id) = credential.agent_token_id() else {
                 let message = "This endpoint is for remote agents: call it with an agent token.";
                 return Err(Refusal::Forbidden(message.into()).into());
-            }
+            };
             if credential.expires_at.is_some_and(|end| end <= now) {
                 return Err(Error::Unauthenticated(Unauthenticated::Expired));
             }
-            let deployment_id = agent_tokens::deployment_of(conn, credential.token_id)?;
+            let deployment_id = agent_tokens::deployment_of(conn, token_id)?;
             let (Some(organization_id), Some(deployment_id)) = (credential.organization_id, deployment_id)
             else {
                 return Err(revoked);
@@ -64,7 +63,7 @@ impl App {
             };
             let organizations = parsed(stored_ranges::all(conn, organization_id)?);
             Ok(Agent {
-                token_id: credential.token_id,
+                token_id,
                 organization_id,
                 deployment_id,
                 allowed: [organizations, parsed(own.unwrap_or_default())],
@@ -77,7 +76,12 @@ impl App {
 
 impl Agent {
     /// Admits the agent to its own deployment, from where it may call; other deployments are unknown to it.
-    pub fn admit(&self, organization_id: Id, deployment_id: Id, address: IpAddr) -> Result<()> {
+    pub fn admit(
+        &self,
+        organization_id: OrganizationId,
+        deployment_id: DeploymentId,
+        address: IpAddr,
+    ) -> Result<()> {
         if (organization_id, deployment_id) != (self.organization_id, self.deployment_id) {
             return Err(Refusal::not_found("deployment").into());
         }

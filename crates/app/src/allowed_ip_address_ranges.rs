@@ -7,7 +7,7 @@ use podium_api::allowed_ip_address_ranges::{
     CreateAllowedIpAddressRangeRequest, ListAllowedIpAddressRanges,
 };
 use podium_api::path::{InOrganization, OfAllowedIpAddressRange};
-use podium_api::{Id, Many, Nothing, One};
+use podium_api::{AllowedIpAddressRangeId, Many, Nothing, One};
 use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, Scope, allowed_ip_address_ranges as rules};
 use podium_store::{Paging, Stamp, allowed_ip_address_ranges as ranges};
@@ -49,7 +49,8 @@ pub async fn bulk_create(
     call: Call<InOrganization, Nothing, BulkCreateAllowedIpAddressRangesRequest>,
 ) -> Result<Many<AllowedIpAddressRangesList>> {
     let parsed = rules::ranges("allowedIpAddressRanges", &call.body.allowed_ip_address_ranges)?;
-    let added: Vec<(Id, IpNet)> = parsed.into_iter().map(|range| (cx.new_id(), range)).collect();
+    let added: Vec<(AllowedIpAddressRangeId, IpNet)> =
+        parsed.into_iter().map(|range| (cx.new_id(), range)).collect();
     cx.change_rights(move |cx, tx| {
         Ok(Many(AllowedIpAddressRangesList { allowed_ip_address_ranges: insert(cx, tx, &added)? }))
     })
@@ -77,7 +78,7 @@ pub async fn bulk_delete(
     let ids = call.body.allowed_ip_address_range_ids;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
-        let found: Vec<Id> =
+        let found: Vec<AllowedIpAddressRangeId> =
             ranges::get_each(tx, cx.scope(), &ids)?.iter().map(|range| range.body.id).collect();
         let mut fields = Fields::new();
         for (index, id) in ids.iter().enumerate() {
@@ -104,16 +105,21 @@ impl App {
                 rights_change(tx, organization_id, now)?;
                 Ok::<_, Error>(ranges::clear(tx, &Scope::for_server(organization_id))?)
             };
-            removed += self.db.write_holding(None, vec![rights_of(organization_id, true)], clear).await?;
+            removed +=
+                self.db.write_holding(None, vec![rights_of(organization_id.id(), true)], clear).await?;
         }
         Ok(removed)
     }
 }
 
-fn insert(cx: &Cx<Scope>, tx: &Tx, added: &[(Id, IpNet)]) -> Result<Vec<AllowedIpAddressRange>> {
+fn insert(
+    cx: &Cx<Scope>,
+    tx: &Tx,
+    added: &[(AllowedIpAddressRangeId, IpNet)],
+) -> Result<Vec<AllowedIpAddressRange>> {
     cx.rights_change(tx)?;
     let stamp = Stamp::new(cx.profile(), cx.now());
-    let insert_one = |(id, range): &(Id, IpNet)| {
+    let insert_one = |(id, range): &(AllowedIpAddressRangeId, IpNet)| {
         let body = AllowedIpAddressRange {
             id: *id,
             ip_address_range: range.to_string(),
@@ -125,7 +131,7 @@ fn insert(cx: &Cx<Scope>, tx: &Tx, added: &[(Id, IpNet)]) -> Result<Vec<AllowedI
         };
         ranges::insert(tx, &body, &rules::sort_key(*range), &stamp)
             .or_taken(|| format!("The range {range} is listed already."))?;
-        cx.changed(tx, ranges::KIND, *id, stamp.version)?;
+        cx.changed(tx, ranges::KIND, id.id(), stamp.version)?;
         Ok(body)
     };
     let bodies = added.iter().map(insert_one).collect::<Result<_>>()?;
@@ -133,10 +139,10 @@ fn insert(cx: &Cx<Scope>, tx: &Tx, added: &[(Id, IpNet)]) -> Result<Vec<AllowedI
     Ok(bodies)
 }
 
-fn remove(cx: &Cx<Scope>, tx: &Tx, ids: &[Id]) -> Result<Nothing> {
+fn remove(cx: &Cx<Scope>, tx: &Tx, ids: &[AllowedIpAddressRangeId]) -> Result<Nothing> {
     for id in ids {
         ranges::delete(tx, cx.scope(), *id)?;
-        cx.changed(tx, ranges::KIND, *id, 2)?;
+        cx.changed(tx, ranges::KIND, id.id(), 2)?;
     }
     keeps_caller_in(cx, tx)?;
     Ok(Nothing)

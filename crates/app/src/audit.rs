@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use podium_api::subjects::SubjectProfile;
-use podium_api::{Id, Timestamp};
+use podium_api::{AuditLogId, OrganizationId, SubjectId, Timestamp};
 use podium_db::Tx;
 use serde::Serialize;
 use serde_json::Value;
@@ -20,8 +20,8 @@ const MAX_BODY: usize = 16 * 1024;
 #[serde(rename_all = "camelCase")]
 struct Record<'a> {
     timestamp: Timestamp,
-    organization_id: Option<Id>,
-    subject_id: Id,
+    organization_id: Option<OrganizationId>,
+    subject_id: SubjectId,
     subject_type: &'a str,
     subject_name: &'a str,
     source_address: String,
@@ -36,7 +36,12 @@ struct Record<'a> {
 }
 
 /// Records a call and what came of it, unless the operation is not audited.
-pub fn record<P: Clone + Send + Sync + 'static>(tx: &Tx, cx: &Cx<P>, id: Id, status: u16) -> Result<()> {
+pub fn record<P: Clone + Send + Sync + 'static>(
+    tx: &Tx,
+    cx: &Cx<P>,
+    id: AuditLogId,
+    status: u16,
+) -> Result<()> {
     let authority = cx.authority();
     let organization_id = authority.member.as_ref().map(|member| member.organization_id).or(authority.home);
     let profile = &authority.profile;
@@ -47,9 +52,9 @@ pub fn record<P: Clone + Send + Sync + 'static>(tx: &Tx, cx: &Cx<P>, id: Id, sta
 pub fn write(
     tx: &Tx,
     request: &Request,
-    organization_id: Option<Id>,
+    organization_id: Option<OrganizationId>,
     subject: &SubjectProfile,
-    id: Id,
+    id: AuditLogId,
     status: u16,
 ) -> Result<()> {
     if !request.operation.audited {
@@ -87,9 +92,9 @@ impl Entry<'_> {
     pub(crate) fn write(
         &self,
         tx: &Tx,
-        organization_id: Option<Id>,
+        organization_id: Option<OrganizationId>,
         subject: &SubjectProfile,
-        id: Id,
+        id: AuditLogId,
     ) -> Result<()> {
         let record = Record {
             timestamp: self.now,

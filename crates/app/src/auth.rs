@@ -11,7 +11,7 @@ use std::sync::Arc;
 use podium_api::auth::{ChangePasswordRequest, Session, SignInRequest};
 use podium_api::enums::UserStatus;
 use podium_api::subjects::SubjectProfile;
-use podium_api::{Id, Many, Nothing, Reply, Timestamp};
+use podium_api::{Many, Nothing, OrganizationId, Reply, Timestamp, UserId};
 use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, names, passwords};
 use podium_store::users::{self, Account};
@@ -41,16 +41,17 @@ pub async fn sign_in(visit: Visit, call: Call<(), Nothing, SignInRequest>) -> Re
 
 /// Somebody who has shown its password.
 pub(crate) struct Proven {
-    pub(crate) id: Id,
+    pub(crate) id: UserId,
     known: Known,
     hash: String,
 }
 
 /// An account, as far as signing in is concerned.
 struct Known {
+    id: UserId,
     profile: SubjectProfile,
     /// The organization that its sign-ins are recorded in.
-    home: Option<Id>,
+    home: Option<OrganizationId>,
     /// The hash of its password, where it may sign in: a member of some organization, or one who is invited back.
     hash: Option<String>,
 }
@@ -65,7 +66,7 @@ pub(crate) async fn prove(app: &App, request: &Arc<Request>, body: SignInRequest
     let hash = known.as_ref().and_then(|known| known.hash.clone());
     let fits = attempt.fits(password, hash.clone()).await?;
     match (known, hash) {
-        (Some(known), Some(hash)) if fits => Ok(Proven { id: known.profile.id, known, hash }),
+        (Some(known), Some(hash)) if fits => Ok(Proven { id: known.id, known, hash }),
         (known, _) => {
             note_failure(app, request, known);
             Err(Error::Unauthenticated(Unauthenticated::Password))
@@ -123,14 +124,14 @@ pub(crate) fn note_stranger(request: &Request) {
 
 /// Exchanges a session for a fresh one; the old one stops working.
 pub async fn renew(cx: Cx<()>, _: Call<(), Nothing, Nothing>) -> Result<Many<Session>> {
-    users_only(&cx, "rotate the API token instead")?;
+    let user_id = users_only(&cx, "rotate the API token instead")?;
     if cx.authority().credential.expires_at.is_none() {
         return Err(Refusal::invalid("This token has no end, so it needs no renewal: go on using it.").into());
     }
-    let (issued, session) = new_session(cx.app(), cx.subject_id(), cx.now());
+    let (issued, session) = new_session(cx.app(), user_id, cx.now());
     cx.change_rights(move |cx, tx| {
         // A change of the password ends the fresh session too, or finds the old one.
-        users::lock(tx, cx.subject_id())?;
+        users::lock(tx, user_id)?;
         end_session(cx, tx)?;
         issued.store(tx)?;
         Ok(Many(session.clone()))
@@ -150,9 +151,9 @@ pub async fn sign_out(cx: Cx<()>, _: Call<(), Nothing, Nothing>) -> Result<Nothi
 
 /// Changes the caller's password, or sets the first one; every other session of the caller ends.
 pub async fn change_password(cx: Cx<()>, call: Call<(), Nothing, ChangePasswordRequest>) -> Result<Nothing> {
-    users_only(&cx, "sign in as the user whose password is to change")?;
+    let user_id = users_only(&cx, "sign in as the user whose password is to change")?;
     let ChangePasswordRequest { current_password, new_password } = call.body;
-    let account = own_account(&cx).await?;
+    let account = own_account(&cx, user_id).await?;
     let mut fields = Fields::new();
     fields.take(passwords::password("newPassword", &new_password, &account.username));
     if !knows_password(&cx, &account, current_password).await? {
@@ -167,20 +168,20 @@ pub async fn change_password(cx: Cx<()>, call: Call<(), Nothing, ChangePasswordR
             return Err(Refusal::field("currentPassword", "wrong", WRONG_PASSWORD).into());
         }
         credentials::delete_other_sessions(tx, account.id, cx.authority().credential.token_id)?;
-        sessions::delete_of_subject(tx, account.id)?;
-        sessions_change(tx, account.id, cx.now())?;
+        sessions::delete_of_subject(tx, account.id.into())?;
+        sessions_change(tx, account.id.into(), cx.now())?;
         Ok(Nothing)
     })
     .await
 }
 
 /// The caller's account; ends the call here if it was answered before, while the password was another.
-async fn own_account(cx: &Cx<()>) -> Result<Account> {
+async fn own_account(cx: &Cx<()>, user_id: UserId) -> Result<Account> {
     let running = cx.app().running.enter(cx)?;
     let entered = Arc::clone(&running);
     let read = move |cx: &Cx<()>, conn: &Conn| {
         running.replay(cx, conn, |_| Ok(()))?;
-        Ok(users::account(conn, cx.subject_id())?)
+        Ok(users::account(conn, user_id)?)
     };
     let account = cx.read(read).await;
     entered.leave();
@@ -198,17 +199,17 @@ async fn knows_password(cx: &Cx<()>, account: &Account, password: String) -> Res
 impl Known {
     fn find(conn: &Conn, username_key: &str) -> Result<Option<Self>> {
         let Some(account) = users::account_by_username(conn, username_key)? else { return Ok(None) };
-        let Some(profile) = subjects::get(conn, account.id)? else { return Ok(None) };
+        let Some(profile) = subjects::get(conn, account.id.into())? else { return Ok(None) };
         let memberships = users::memberships(conn, account.id)?;
         let is_wanted =
             memberships.iter().any(|(_, status)| matches!(status, UserStatus::Active | UserStatus::Pending));
         let home = memberships.iter().find(|(_, status)| *status == UserStatus::Active).map(|(id, _)| *id);
-        Ok(Some(Self { profile, home, hash: account.password_hash.filter(|_| is_wanted) }))
+        Ok(Some(Self { id: account.id, profile, home, hash: account.password_hash.filter(|_| is_wanted) }))
     }
 }
 
 /// A session that works once it is stored.
-fn new_session(app: &App, user_id: Id, now: Timestamp) -> (Issued, Session) {
+fn new_session(app: &App, user_id: UserId, now: Timestamp) -> (Issued, Session) {
     let expires_at = now + app.config.session;
     let issued = app.issue_session(user_id, Some(expires_at), now);
     let session = Session { token: issued.value.clone(), expires_at, user_id };
@@ -223,10 +224,9 @@ fn end_session(cx: &Cx<()>, tx: &Tx) -> Result<()> {
     sessions_change(tx, cx.subject_id(), cx.now())
 }
 
-fn users_only(cx: &Cx<()>, instead: &str) -> Result<()> {
-    if cx.authority().is_api_token() {
-        let message = format!("An API token is not a user's session: {instead}.");
-        return Err(Refusal::Forbidden(message).into());
-    }
-    Ok(())
+fn users_only(cx: &Cx<()>, instead: &str) -> Result<UserId> {
+    cx.authority()
+        .credential
+        .user_id()
+        .ok_or_else(|| Refusal::Forbidden(format!("An API token is not a user's session: {instead}.")).into())
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use ipnet::IpNet;
 use podium_api::enums::UserStatus;
 use podium_api::subjects::SubjectProfile;
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Id, OrganizationId, SubjectId, Timestamp, WorkspaceId};
 use podium_db::{Change, Conn, Guard, Hold, Tx};
 use podium_domain::{Grants, Refusal, allowed_ip_address_ranges};
 use podium_store::credentials::{self, Credential, CredentialKind};
@@ -42,7 +42,7 @@ pub struct Authority {
     /// The user or API token, as others see it.
     pub profile: SubjectProfile,
     /// The organization that the caller's own audit records go to.
-    pub home: Option<Id>,
+    pub home: Option<OrganizationId>,
     /// What the caller is in the organization that it calls; `None` where it is nothing there.
     pub member: Option<Member>,
     key: Key,
@@ -55,7 +55,7 @@ pub struct Authority {
 #[derive(PartialEq)]
 pub struct Member {
     /// The organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// What it may do there.
     pub grants: Grants,
     ranges: Vec<IpNet>,
@@ -90,10 +90,10 @@ impl Authority {
     /// What a transaction of this caller holds, so that its rights stay as they are until it is committed; `alone`
     /// where it changes rights itself.
     pub(crate) fn holds(&self, alone: bool) -> Vec<Hold> {
-        let organization = self.member.as_ref().map(|member| rights_of(member.organization_id, alone));
+        let organization = self.member.as_ref().map(|member| rights_of(member.organization_id.id(), alone));
         let is_user = self.credential.kind == CredentialKind::Session;
         let alone = alone && organization.is_none();
-        let sessions = is_user.then(|| rights_of(self.credential.subject_id, alone));
+        let sessions = is_user.then(|| rights_of(self.credential.subject_id.id(), alone));
         organization.into_iter().chain(sessions).collect()
     }
 
@@ -121,7 +121,7 @@ impl Member {
 }
 
 /// The hash of a token, and the organization that it calls.
-type Key = ([u8; 32], Option<Id>);
+type Key = ([u8; 32], Option<OrganizationId>);
 
 /// What is remembered of callers.
 pub struct Authorities {
@@ -157,7 +157,7 @@ impl App {
     pub async fn authority(
         &self,
         token: &str,
-        organization_id: Option<Id>,
+        organization_id: Option<OrganizationId>,
         now: Timestamp,
     ) -> Result<Arc<Authority>> {
         self.authority_of((secrets::sha256(token.as_bytes()), organization_id), Some(token), now).await
@@ -167,7 +167,7 @@ impl App {
     pub(crate) async fn authority_by_hash(
         &self,
         hash: [u8; 32],
-        organization_id: Option<Id>,
+        organization_id: Option<OrganizationId>,
         now: Timestamp,
     ) -> Result<Arc<Authority>> {
         self.authority_of((hash, organization_id), None, now).await
@@ -195,7 +195,12 @@ impl App {
     }
 
     /// The workspace of a deployment of the organization that is called.
-    pub async fn workspace_of(&self, authority: &Authority, guarded: bool, id: Id) -> Result<Option<Id>> {
+    pub async fn workspace_of(
+        &self,
+        authority: &Authority,
+        guarded: bool,
+        id: DeploymentId,
+    ) -> Result<Option<WorkspaceId>> {
         let Some(member) = &authority.member else { return Ok(None) };
         let organization_id = member.organization_id;
         let guard = guarded.then(|| authority.guard());
@@ -203,12 +208,12 @@ impl App {
     }
 
     /// Forgets a caller whose guard no longer held.
-    pub fn forget_caller(&self, token: &str, organization_id: Option<Id>) {
+    pub fn forget_caller(&self, token: &str, organization_id: Option<OrganizationId>) {
         self.forget_caller_by_hash(secrets::sha256(token.as_bytes()), organization_id);
     }
 
     /// The same, by the hash of its token.
-    pub(crate) fn forget_caller_by_hash(&self, hash: [u8; 32], organization_id: Option<Id>) {
+    pub(crate) fn forget_caller_by_hash(&self, hash: [u8; 32], organization_id: Option<OrganizationId>) {
         self.authorities.known.remove(&(hash, organization_id));
     }
 
@@ -246,9 +251,11 @@ impl App {
     /// Notes the minute in which an API token was used; written together with others, once a minute.
     fn note_use(&self, authority: &Authority, now: Timestamp) {
         let minute = now.millis() - now.millis().rem_euclid(60_000);
-        if authority.is_api_token() && authority.used_minute.swap(minute, Ordering::Relaxed) != minute {
+        if let Some(id) = authority.credential.api_token_id()
+            && authority.used_minute.swap(minute, Ordering::Relaxed) != minute
+        {
             let mut used = self.used_tokens.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            used.insert(authority.credential.token_id, Timestamp::from_millis(minute));
+            used.insert(id, Timestamp::from_millis(minute));
         }
     }
 }
@@ -267,11 +274,12 @@ fn read_authority(conn: &Conn, key: Key, generation: u64) -> Result<Option<Autho
         return Err(Refusal::Forbidden(message.into()).into());
     }
     let Some(profile) = subjects::get(conn, credential.subject_id)? else { return Ok(None) };
-    let (home, belongs) = match credential.organization_id {
-        Some(own) => (Some(own), organization_id == Some(own)),
-        None => {
+    let (home, belongs) = match (credential.organization_id, credential.user_id()) {
+        (Some(own), _) => (Some(own), organization_id == Some(own)),
+        (None, None) => (None, false),
+        (None, Some(user_id)) => {
             // One who is only invited does not belong yet: neither may it act there, nor is it told there what it does.
-            let mut memberships = users::memberships(conn, credential.subject_id)?;
+            let mut memberships = users::memberships(conn, user_id)?;
             memberships.retain(|(_, status)| *status == UserStatus::Active);
             let belongs = memberships.iter().any(|(id, _)| Some(*id) == organization_id);
             (memberships.first().map(|(id, _)| *id), belongs)
@@ -291,7 +299,7 @@ fn read_member(
     conn: &Conn,
     credential: &Credential,
     hash: &str,
-    (organization_id, epoch): (Id, i64),
+    (organization_id, epoch): (OrganizationId, i64),
 ) -> Result<Option<(Member, Guard)>> {
     let grants = grants::effective(conn, organization_id, credential.subject_id)?;
     let grants = match credential.kind {
@@ -313,17 +321,17 @@ pub fn rights_of(id: Id, alone: bool) -> Hold {
 }
 
 /// Says that rights in an organization change. Goes first in a transaction that changes any.
-pub fn rights_change(tx: &Tx, organization_id: Id, now: Timestamp) -> Result<()> {
+pub fn rights_change(tx: &Tx, organization_id: OrganizationId, now: Timestamp) -> Result<()> {
     organizations::advance_epoch(tx, organization_id)?;
     announce(tx, organization_id.to_string(), Some(organization_id), now)
 }
 
-/// Says that a user's sessions change; the transaction holds them alone ([`rights_of`]).
-pub fn sessions_change(tx: &Tx, user_id: Id, now: Timestamp) -> Result<()> {
+/// Says that the sessions of a user change; the transaction holds them alone ([`rights_of`]).
+pub fn sessions_change(tx: &Tx, user_id: SubjectId, now: Timestamp) -> Result<()> {
     announce(tx, user_id.to_string(), None, now)
 }
 
-fn announce(tx: &Tx, id: String, organization_id: Option<Id>, now: Timestamp) -> Result<()> {
+fn announce(tx: &Tx, id: String, organization_id: Option<OrganizationId>, now: Timestamp) -> Result<()> {
     let organization_id = organization_id.map(|id| id.to_string());
     let change =
         Change { kind: AUTHORITY, id, organization_id, workspace_id: None, deployment_id: None, version: 0 };

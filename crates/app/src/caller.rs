@@ -2,19 +2,19 @@
 
 use std::cell::Cell;
 
-use podium_api::Id;
+use podium_api::SubjectId;
 
 tokio::task_local! {
-    static CALLER: Cell<Option<Id>>;
+    static CALLER: Cell<Option<SubjectId>>;
 }
 
 /// Does some work, and tells with its result who was found to be calling meanwhile.
-pub async fn noting<T>(work: impl Future<Output = T>) -> (T, Option<Id>) {
+pub async fn noting<T>(work: impl Future<Output = T>) -> (T, Option<SubjectId>) {
     CALLER.scope(Cell::new(None), async { (work.await, CALLER.get().get()) }).await
 }
 
 /// Notes who is calling.
-pub(crate) fn note(subject_id: Id) {
+pub(crate) fn note(subject_id: SubjectId) {
     // Outside of a request nobody asks.
     let _ = CALLER.try_with(|caller| caller.set(Some(subject_id)));
 }

@@ -9,7 +9,7 @@ use podium_api::clusters::{
 use podium_api::enums::ClusterStatus;
 use podium_api::path::{InOrganization, OfCluster};
 use podium_api::union::OneOf;
-use podium_api::{Id, Many, Nothing, One};
+use podium_api::{ClusterId, Many, NodePoolId, Nothing, One, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::clusters::states::{self, Event};
 use podium_domain::clusters::{self as rules, Definition, Facts};
@@ -44,7 +44,7 @@ pub async fn create(
 ) -> Result<One<Cluster>> {
     let OneOf(body) = call.body;
     let id = cx.new_id();
-    let pool_ids: Vec<Id> = body.node_pools.iter().flatten().map(|_| cx.new_id()).collect();
+    let pool_ids: Vec<NodePoolId> = body.node_pools.iter().flatten().map(|_| cx.new_id()).collect();
     cx.mutate(move |cx, tx| {
         organizations::lock(tx, cx.scope())?;
         let facts = Facts {
@@ -74,7 +74,7 @@ pub async fn create(
             details,
         };
         clusters::insert(tx, &cluster, &name.key).or_taken(|| taken(&cluster.name))?;
-        cx.changed(tx, clusters::KIND, id, 1)?;
+        cx.changed(tx, clusters::KIND, id.id(), 1)?;
         Ok(One { version: 1, body: cluster })
     })
     .await
@@ -92,7 +92,7 @@ pub async fn update(
 ) -> Result<One<Cluster>> {
     let OneOf(body) = call.body;
     let id = call.path.cluster_id;
-    let pool_ids: Vec<Id> = body.node_pools.iter().flatten().map(|_| cx.new_id()).collect();
+    let pool_ids: Vec<NodePoolId> = body.node_pools.iter().flatten().map(|_| cx.new_id()).collect();
     cx.mutate(move |cx, tx| {
         organizations::lock(tx, cx.scope())?;
         let One { version, body: stored } = find_to_change(tx, cx, id)?;
@@ -121,7 +121,7 @@ pub async fn update(
         if !cluster.workspace_ids.is_empty() {
             leave_defaults(tx, cx, id, &cluster.workspace_ids)?;
         }
-        cx.changed(tx, clusters::KIND, id, version + 1)?;
+        cx.changed(tx, clusters::KIND, id.id(), version + 1)?;
         Ok(One { version: version + 1, body: cluster })
     })
     .await
@@ -143,21 +143,21 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfCluster, Nothing, Nothing>) -> R
         }
         leave_defaults(tx, cx, id, &[])?;
         clusters::delete(tx, cx.scope(), id, version, cx.now())?;
-        cx.changed(tx, clusters::KIND, id, version + 1)?;
+        cx.changed(tx, clusters::KIND, id.id(), version + 1)?;
         Ok(Nothing)
     })
     .await
 }
 
 /// A cluster that the caller may see.
-fn find(conn: &Conn, cx: &Cx<Scope>, id: Id) -> Result<One<Cluster>> {
+fn find(conn: &Conn, cx: &Cx<Scope>, id: ClusterId) -> Result<One<Cluster>> {
     let reach = cx.grants().visible_workspaces();
     let found = clusters::get_visible(conn, cx.scope(), &reach, id)?;
     found.ok_or_else(|| Refusal::not_found("cluster").into())
 }
 
 /// A cluster of the version that the caller expects, which nobody else changes meanwhile.
-fn find_to_change(tx: &Tx, cx: &Cx<Scope>, id: Id) -> Result<One<Cluster>> {
+fn find_to_change(tx: &Tx, cx: &Cx<Scope>, id: ClusterId) -> Result<One<Cluster>> {
     clusters::lock(tx, cx.scope(), id)?;
     let found = find(tx, cx, id)?;
     cx.expect_version(found.version)?;
@@ -165,14 +165,18 @@ fn find_to_change(tx: &Tx, cx: &Cx<Scope>, id: Id) -> Result<One<Cluster>> {
 }
 
 /// Takes the cluster from workspaces that had it as their default and that it does not take any more.
-fn leave_defaults(tx: &Tx, cx: &Cx<Scope>, id: Id, keep: &[Id]) -> Result<()> {
+fn leave_defaults(tx: &Tx, cx: &Cx<Scope>, id: ClusterId, keep: &[WorkspaceId]) -> Result<()> {
     for (workspace_id, version) in workspaces::lose_cluster(tx, cx.scope(), id, keep)? {
-        cx.changed(tx, workspaces::KIND, workspace_id, version)?;
+        cx.changed(tx, workspaces::KIND, workspace_id.id(), version)?;
     }
     Ok(())
 }
 
-fn known_workspaces(conn: &Conn, scope: &Scope, ids: Option<&[Id]>) -> Result<BTreeSet<Id>> {
+fn known_workspaces(
+    conn: &Conn,
+    scope: &Scope,
+    ids: Option<&[WorkspaceId]>,
+) -> Result<BTreeSet<WorkspaceId>> {
     match ids.unwrap_or_default() {
         [] => Ok(BTreeSet::new()),
         ids => Ok(workspaces::exist(conn, scope, ids)?.into_iter().collect()),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use podium_api::subjects::SubjectProfile;
-use podium_api::{Id, Reply, Spec, Timestamp};
+use podium_api::{Id, OrganizationId, Reply, Spec, SubjectId, Timestamp, TypedId};
 use podium_db::{Change, Conn, Guard, Tx};
 use podium_domain::{Grants, Refusal, Scope, Target};
 use podium_store::changes;
@@ -115,7 +115,7 @@ impl Cx<Scope> {
     }
 
     /// The organization that is called.
-    pub fn organization_id(&self) -> Id {
+    pub fn organization_id(&self) -> OrganizationId {
         self.proof.organization_id()
     }
 
@@ -163,7 +163,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
     }
 
     /// Who calls.
-    pub fn subject_id(&self) -> Id {
+    pub fn subject_id(&self) -> SubjectId {
         self.inner.authority.credential.subject_id
     }
 
@@ -188,7 +188,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
     }
 
     /// A new id.
-    pub fn new_id(&self) -> Id {
+    pub fn new_id<I: TypedId>(&self) -> I {
         self.inner.app.world.id()
     }
 

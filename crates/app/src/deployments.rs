@@ -14,7 +14,7 @@ use podium_api::deployments::{
 use podium_api::enums::{DeploymentStatus, DeploymentType};
 use podium_api::path::{InOrganization, OfDeployment};
 use podium_api::union::OneOf;
-use podium_api::{Id, Many, Nothing, One};
+use podium_api::{DeploymentId, Many, Nothing, One, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::place::{self, Place, Surroundings};
 use podium_domain::deployments::{
@@ -115,7 +115,7 @@ pub async fn create(
             stamp: Stamp::new(cx.profile(), cx.now()),
         };
         deployments::insert(tx, &row, &name.key).or_taken(|| taken(&row.name))?;
-        cx.changed(tx, deployments::KIND, id, row.stamp.version)?;
+        cx.changed(tx, deployments::KIND, id.id(), row.stamp.version)?;
         Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
     })
     .await
@@ -159,7 +159,7 @@ pub async fn update(
             move_to(cx, tx, &mut row, body.workspace_id)?;
         }
         deployments::update(tx, &row, &name.key).or_taken(|| taken(&row.name))?;
-        cx.changed(tx, deployments::KIND, id, row.stamp.version)?;
+        cx.changed(tx, deployments::KIND, id.id(), row.stamp.version)?;
         Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
     };
     if moves { cx.change_rights(update).await } else { cx.mutate(update).await }
@@ -177,14 +177,14 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfDeployment, Nothing, Nothing>) -
             cx.rights_change(tx)?;
         }
         deployments::delete(tx, cx.scope(), (id, row.workspace_id), row.stamp.version, cx.now())?;
-        cx.changed(tx, deployments::KIND, id, row.stamp.version + 1)?;
+        cx.changed(tx, deployments::KIND, id.id(), row.stamp.version + 1)?;
         Ok(Nothing)
     })
     .await
 }
 
 /// Reads a deployment that must be there.
-pub(crate) fn find(conn: &Conn, scope: &Scope, id: Id) -> Result<DeploymentRow> {
+pub(crate) fn find(conn: &Conn, scope: &Scope, id: DeploymentId) -> Result<DeploymentRow> {
     deployments::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("deployment").into())
 }
 
@@ -244,7 +244,7 @@ fn placed(
 }
 
 /// Moves a deployment: roles given in the old workspace and links of its environment objects are dropped.
-fn move_to(cx: &Cx<Scope>, tx: &Tx, row: &mut DeploymentRow, workspace_id: Id) -> Result<()> {
+fn move_to(cx: &Cx<Scope>, tx: &Tx, row: &mut DeploymentRow, workspace_id: WorkspaceId) -> Result<()> {
     let workspace = workspaces::get(tx, cx.scope(), workspace_id)?;
     let workspace = workspace.ok_or_else(|| Refusal::not_found("workspace"))?.body;
     if let Some(cluster_id) = row.cluster_id {

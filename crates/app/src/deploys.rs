@@ -10,7 +10,7 @@ use podium_api::deploys::{
 };
 use podium_api::enums::{DeployStatus, DeploymentStatus};
 use podium_api::path::{OfDeploy, OfDeployment};
-use podium_api::{Id, Many, Nothing, One};
+use podium_api::{DeployId, Many, Nothing, One};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::hibernation;
 use podium_domain::deploys::{self as rules, Asker, Details, Outcome, Waiting};
@@ -72,7 +72,7 @@ pub async fn create(
             stamp: stamp.clone(),
         };
         deploys::insert(tx, &row)?;
-        cx.changed(tx, deploys::KIND, id, stamp.version)?;
+        cx.changed(tx, deploys::KIND, id.id(), stamp.version)?;
         let urls = uploads::urls(cx.app(), &row);
         let mut deploy = Place::of(cx, &deployment).show(row);
         (deploy.dags_upload_url, deploy.bundle_upload_url) = urls;
@@ -192,7 +192,7 @@ pub async fn rollback(
             ..target
         };
         deploys::insert(tx, &row)?;
-        cx.changed(tx, deploys::KIND, id, stamp.version)?;
+        cx.changed(tx, deploys::KIND, id.id(), stamp.version)?;
         Ok(answer(cx, &deployment, row))
     })
     .await
@@ -224,7 +224,7 @@ fn want(
     cx: &Cx<Scope>,
     tx: &Tx,
     deployment: DeploymentRow,
-    deploy_id: Id,
+    deploy_id: DeployId,
     outcome: &Outcome,
     git: Option<DeployGit>,
     reason: &str,
@@ -235,7 +235,7 @@ fn want(
     }
     rules::apply(&mut deployment.spec, deploy_id, outcome, git);
     deployments::update(tx, &deployment, &names::fold(&deployment.name))?;
-    cx.changed(tx, deployments::KIND, deployment.id, deployment.stamp.version)?;
+    cx.changed(tx, deployments::KIND, deployment.id.id(), deployment.stamp.version)?;
     Ok(deployment)
 }
 
@@ -243,7 +243,7 @@ fn want(
 fn advance(cx: &Cx<Scope>, tx: &Tx, mut row: DeployRow) -> Result<DeployRow> {
     row.stamp = row.stamp.changed(cx.profile(), cx.now());
     deploys::update(tx, &row)?;
-    cx.changed(tx, deploys::KIND, row.id, row.stamp.version)?;
+    cx.changed(tx, deploys::KIND, row.id.id(), row.stamp.version)?;
     Ok(row)
 }
 

@@ -12,7 +12,7 @@ use podium_api::environment_objects::{
     UpdateEnvironmentObjectRequest,
 };
 use podium_api::path::{InOrganization, OfEnvironmentObject};
-use podium_api::{Blank, Id, Nothing, One};
+use podium_api::{Blank, DeploymentId, EntityId, EnvironmentObjectId, Nothing, One, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::environment_objects::change::affected;
 use podium_domain::environment_objects::{self as rules, Object, Verb, show};
@@ -49,7 +49,7 @@ pub async fn create(
         };
         objects::insert(tx, cx.scope(), &row, &key.unique).or_taken(|| taken(&row))?;
         roll_out(cx, tx, &row, None, Some(&object))?;
-        cx.changed(tx, objects::KIND, id, row.stamp.version)?;
+        cx.changed(tx, objects::KIND, id.id(), row.stamp.version)?;
         Ok(One { version: row.stamp.version, body: CreateEnvironmentObject { id } })
     })
     .await
@@ -91,7 +91,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfEnvironmentObject, Nothing, Noth
         cx.expect_version(version)?;
         objects::delete(tx, cx.scope(), id, version)?;
         roll_out(cx, tx, &row, Some(&sealing::open(cx.app(), &row)?), None)?;
-        cx.changed(tx, objects::KIND, id, version + 1)?;
+        cx.changed(tx, objects::KIND, id.id(), version + 1)?;
         Ok(Nothing)
     })
     .await
@@ -123,12 +123,12 @@ pub async fn exclude_linking(
 }
 
 /// Whether the caller may change an object.
-fn may_update(id: Id) -> impl FnMut(&Cx<Scope>, &Tx) -> Result<()> + Send + 'static {
+fn may_update(id: EnvironmentObjectId) -> impl FnMut(&Cx<Scope>, &Tx) -> Result<()> + Send + 'static {
     move |cx, tx| find(cx, tx, id, Verb::Update).map(drop)
 }
 
 /// An object that the caller may do this to.
-fn find(cx: &Cx<Scope>, conn: &Conn, id: Id, verb: Verb) -> Result<ObjectRow> {
+fn find(cx: &Cx<Scope>, conn: &Conn, id: EnvironmentObjectId, verb: Verb) -> Result<ObjectRow> {
     let row = objects::get(conn, cx.scope(), id)?.ok_or_else(|| Refusal::not_found("environment object"))?;
     rules::may(cx.grants(), verb, row.belongs_to())?;
     Ok(row)
@@ -144,15 +144,20 @@ fn store(cx: &Cx<Scope>, tx: &Tx, row: ObjectRow, before: &Object, after: &Objec
     };
     objects::update(tx, cx.scope(), &row)?;
     roll_out(cx, tx, &row, Some(before), Some(after))?;
-    cx.changed(tx, objects::KIND, row.id, row.stamp.version)?;
+    cx.changed(tx, objects::KIND, row.id.id(), row.stamp.version)?;
     Ok(row)
 }
 
 /// Where a new object is to belong: it is there, the caller may make objects there, and it stays until the unit ends.
-fn hold_home(cx: &Cx<Scope>, tx: &Tx, (scope, id): (EnvironmentObjectScope, Id)) -> Result<Id> {
+fn hold_home(
+    cx: &Cx<Scope>,
+    tx: &Tx,
+    (scope, id): (EnvironmentObjectScope, EntityId),
+) -> Result<WorkspaceId> {
     let (target, workspace_id) = match scope {
-        EnvironmentObjectScope::Workspace => (Target::Workspace(id), id),
+        EnvironmentObjectScope::Workspace => (Target::Workspace(id.as_workspace()), id.as_workspace()),
         EnvironmentObjectScope::Deployment => {
+            let id = id.as_deployment();
             let found = objects::hold_deployments(tx, cx.scope(), &[id])?;
             let Some((_, workspace_id)) = found.first() else {
                 return Err(Refusal::not_found("deployment").into());
@@ -161,14 +166,19 @@ fn hold_home(cx: &Cx<Scope>, tx: &Tx, (scope, id): (EnvironmentObjectScope, Id))
         }
     };
     cx.require(Verb::Create.permission(target), target)?;
-    if scope == EnvironmentObjectScope::Workspace && !objects::hold_workspace(tx, cx.scope(), id)? {
+    if scope == EnvironmentObjectScope::Workspace && !objects::hold_workspace(tx, cx.scope(), workspace_id)? {
         return Err(target.unseen().into());
     }
     Ok(workspace_id)
 }
 
 /// Those of the deployments that are of a workspace; they stay there until the unit ends.
-fn hold_neighbours(cx: &Cx<Scope>, tx: &Tx, workspace_id: Id, ids: &[Id]) -> Result<BTreeSet<Id>> {
+fn hold_neighbours(
+    cx: &Cx<Scope>,
+    tx: &Tx,
+    workspace_id: WorkspaceId,
+    ids: &[DeploymentId],
+) -> Result<BTreeSet<DeploymentId>> {
     let found = objects::hold_deployments(tx, cx.scope(), ids)?;
     Ok(found.into_iter().filter(|(_, home)| *home == workspace_id).map(|(id, _)| id).collect())
 }
@@ -181,8 +191,10 @@ fn roll_out(
     after: Option<&Object>,
 ) -> Result<()> {
     let candidates = match row.object.scope {
-        EnvironmentObjectScope::Deployment => vec![row.entity_id],
-        EnvironmentObjectScope::Workspace => deployments::of_workspace(tx, cx.scope(), row.entity_id)?,
+        EnvironmentObjectScope::Deployment => vec![row.entity_id.as_deployment()],
+        EnvironmentObjectScope::Workspace => {
+            deployments::of_workspace(tx, cx.scope(), row.entity_id.as_workspace())?
+        }
     };
     let affected = affected(before, after, &candidates);
     if affected.is_empty() {

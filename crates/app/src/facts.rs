@@ -1,6 +1,6 @@
 //! What a request for roles mentions, looked up: only that, and each kind in one statement.
 
-use podium_api::Id;
+use podium_api::{DeploymentId, WorkspaceId};
 use podium_db::Conn;
 use podium_domain::Scope;
 use podium_domain::assignable::{Facts, Mentions};
@@ -12,11 +12,11 @@ use crate::error::Result;
 pub(crate) fn load(conn: &Conn, scope: &Scope, mentions: &Mentions) -> Result<Facts> {
     let mut facts = Facts::default();
     if !mentions.workspaces.is_empty() {
-        let ids: Vec<Id> = mentions.workspaces.iter().copied().collect();
+        let ids: Vec<WorkspaceId> = mentions.workspaces.iter().copied().collect();
         facts.workspaces.extend(workspaces::exist(conn, scope, &ids)?);
     }
     if !mentions.deployments.is_empty() {
-        let ids: Vec<Id> = mentions.deployments.iter().copied().collect();
+        let ids: Vec<DeploymentId> = mentions.deployments.iter().copied().collect();
         facts.deployments.extend(deployments::workspaces(conn, scope, &ids)?);
     }
     if !mentions.custom_roles.is_empty() {

@@ -29,7 +29,7 @@ pub struct Idempotency {
     pub request_hash: String,
 }
 
-type RunningKeys = Arc<Mutex<HashSet<(podium_api::Id, &'static str, String, String)>>>;
+type RunningKeys = Arc<Mutex<HashSet<(podium_api::SubjectId, &'static str, String, String)>>>;
 
 /// The requests with a key that are running in this process.
 #[derive(Default)]
@@ -64,7 +64,7 @@ impl Running {
     }
 }
 
-fn name(key: &AnswerKey) -> (podium_api::Id, &'static str, String, String) {
+fn name(key: &AnswerKey) -> (podium_api::SubjectId, &'static str, String, String) {
     (key.subject_id, key.operation_id, key.target.clone(), key.key.clone())
 }
 

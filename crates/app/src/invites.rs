@@ -6,7 +6,7 @@ use podium_api::enums::UserStatus;
 use podium_api::invites::{CreateUserInviteRequest, Invite, InviteLink};
 use podium_api::path::{InOrganization, OfInvite};
 use podium_api::subjects::SubjectProfile;
-use podium_api::{Id, Nothing, One};
+use podium_api::{InviteId, Nothing, One, UserId};
 use podium_db::{Conn, Tx};
 use podium_domain::emails::{self, Email};
 use podium_domain::{Held, On, Refusal, Scope, names, no_escalation};
@@ -58,7 +58,7 @@ pub async fn create(
                 invites::set_secret(tx, cx.scope(), invite.id, hash, invite.expires_at)?;
                 invite.version += 1;
             }
-            cx.changed(tx, invites::KIND, invite.id, invite.version)?;
+            cx.changed(tx, invites::KIND, invite.id.id(), invite.version)?;
             let body = Invite {
                 invite_id: invite.id,
                 expires_at: invite.expires_at,
@@ -85,11 +85,11 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfInvite, Nothing, Nothing>) -> Re
         let invite = find(tx, cx.scope(), id)?;
         cx.expect_version(invite.version)?;
         invites::delete(tx, cx.scope(), id)?;
-        cx.changed(tx, invites::KIND, id, invite.version + 1)?;
-        if let Some(One { version, body: user }) = users::get(tx, cx.scope(), invite.user_id)?
+        cx.changed(tx, invites::KIND, id.id(), invite.version + 1)?;
+        if let Some(user) = users::get(tx, cx.scope(), invite.user_id)?
             && user.status == UserStatus::Pending
         {
-            crate::users::remove(cx, tx, user.id, version)?;
+            crate::users::remove(cx, tx, user.id, user.version)?;
         }
         Ok(Nothing)
     })
@@ -106,13 +106,13 @@ pub async fn create_link(cx: Cx<Scope>, call: Call<OfInvite, Nothing, Nothing>) 
         cx.expect_version(version)?;
         let hash = sha256_hex(link.token.as_bytes());
         invites::set_secret(tx, cx.scope(), id, &hash, link.expires_at)?;
-        cx.changed(tx, invites::KIND, id, version + 1)?;
+        cx.changed(tx, invites::KIND, id.id(), version + 1)?;
         Ok(One { version: version + 1, body: link.clone() })
     })
     .await
 }
 
-fn find(conn: &Conn, scope: &Scope, id: Id) -> Result<InviteRow> {
+fn find(conn: &Conn, scope: &Scope, id: InviteId) -> Result<InviteRow> {
     invites::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("invite").into())
 }
 
@@ -123,7 +123,7 @@ fn new_link(cx: &Cx<Scope>) -> InviteLink {
 }
 
 /// The account of an address, made where there is none.
-fn find_or_make(cx: &Cx<Scope>, tx: &Tx, email: &Email, new_id: Id) -> Result<Account> {
+fn find_or_make(cx: &Cx<Scope>, tx: &Tx, email: &Email, new_id: UserId) -> Result<Account> {
     let account = Account {
         id: new_id,
         username: email.address.clone(),
@@ -149,16 +149,16 @@ fn join(cx: &Cx<Scope>, tx: &Tx, account: &Account, email: &Email) -> Result<()>
             users::join(tx, cx.scope(), account, keys, UserStatus::Pending, cx.now())?;
             1
         }
-        Some(One { version, body: user }) if user.status == UserStatus::Pending => {
-            users::touch(tx, cx.scope(), account.id, version, cx.now())?;
-            version + 1
+        Some(user) if user.status == UserStatus::Pending => {
+            users::touch(tx, cx.scope(), account.id, user.version, cx.now())?;
+            user.version + 1
         }
         Some(_) => {
             let message = format!("`{}` belongs to the organization already.", account.username);
             return Err(Refusal::Conflict(message).into());
         }
     };
-    cx.changed(tx, users::KIND, account.id, version)
+    cx.changed(tx, users::KIND, account.id.id(), version)
 }
 
 fn profile(account: &Account) -> SubjectProfile {

@@ -59,7 +59,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
-use podium_api::{Id, Timestamp};
+use podium_api::{Id, Timestamp, TokenId};
 use podium_db::Db;
 use podium_logs::LogStore;
 use podium_objects::Uploads;
@@ -120,5 +120,5 @@ pub struct Shared {
     pub(crate) landmarks: Arc<Landmarks>,
     pub(crate) passwords: passwords::Passwords,
     pub(crate) sign_in_throttle: throttle::Throttle,
-    pub(crate) used_tokens: Mutex<HashMap<Id, Timestamp>>,
+    pub(crate) used_tokens: Mutex<HashMap<TokenId, Timestamp>>,
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use podium_api::deployment_logs::{DeploymentLogEntry, FollowDeploymentLogs};
 use podium_api::path::OfDeployment;
-use podium_api::{Id, Nothing};
+use podium_api::{DeploymentId, Nothing, SubjectId};
 use podium_domain::{Refusal, Scope, deployment_logs as rules};
 use podium_logs::{Follow, Follower, Query};
 use podium_store::deployments;
@@ -28,16 +28,16 @@ const RETRY_AFTER: u64 = 5;
 
 /// How many streams are open, by subject.
 #[derive(Clone, Default)]
-pub struct Streams(Arc<Mutex<HashMap<Id, usize>>>);
+pub struct Streams(Arc<Mutex<HashMap<SubjectId, usize>>>);
 
 /// A stream that is open.
 struct Open {
     streams: Streams,
-    subject_id: Id,
+    subject_id: SubjectId,
 }
 
 impl Streams {
-    fn open(&self, subject_id: Id) -> Result<Open> {
+    fn open(&self, subject_id: SubjectId) -> Result<Open> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = open.values().sum();
         let own = open.entry(subject_id).or_default();
@@ -64,7 +64,7 @@ impl Drop for Open {
 /// A stream of events.
 pub struct LogEvents {
     cx: Cx<Scope>,
-    deployment_id: Id,
+    deployment_id: DeploymentId,
     follower: Follower,
     watch: Watch,
     /// When it ends.

@@ -4,7 +4,7 @@
 use std::fmt::{Display, Write as _};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use podium_api::Id;
+use podium_api::OrganizationId;
 use podium_domain::DeploymentReach;
 use podium_store::statuses;
 pub use podium_store::statuses::Status;
@@ -63,7 +63,7 @@ pub enum Audience {
     /// All: for whoever is on this machine.
     Machine,
     /// Those that a caller may see in an organization.
-    Caller(Id, DeploymentReach),
+    Caller(OrganizationId, DeploymentReach),
     /// None.
     Nobody,
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, NodeId, Timestamp};
 use podium_db::Tx;
 use podium_store::nodes::{self, NodeRow, Placement};
 
@@ -22,7 +22,7 @@ pub const LATELY: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its id, which is kept in its data directory.
-    pub id: Id,
+    pub id: NodeId,
     /// Its name, for people.
     pub name: String,
 }
@@ -31,15 +31,15 @@ pub struct Node {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Joined {
     /// Environments that are here and that another node runs by now.
-    pub elsewhere: Vec<Id>,
+    pub elsewhere: Vec<DeploymentId>,
     /// Environments that are here and that nobody knows.
-    pub strangers: Vec<Id>,
+    pub strangers: Vec<DeploymentId>,
 }
 
 impl App {
     /// Makes this machine known as a node that has these environments already. With a database of its own there is one
     /// node, which looks after everything.
-    pub async fn join(&self, node: Node, kept: Vec<Id>) -> Result<Joined> {
+    pub async fn join(&self, node: Node, kept: Vec<DeploymentId>) -> Result<Joined> {
         let (now, joining) = (self.world.now(), node.clone());
         let taken = format!(
             "another node is called {:?}: give this one a name with --node-name, or, if that node is gone for good, \
@@ -86,7 +86,7 @@ impl App {
     }
 
     /// The name of the node that a deployment runs on, where that is not this one.
-    pub async fn runs_elsewhere(&self, deployment_id: Id) -> Result<Option<String>> {
+    pub async fn runs_elsewhere(&self, deployment_id: DeploymentId) -> Result<Option<String>> {
         let Some(node) = self.node() else { return Ok(None) };
         let placed = self.db.read(None, move |conn| nodes::placement(conn, deployment_id)).await?;
         Ok(match placed {
@@ -96,7 +96,7 @@ impl App {
     }
 
     /// Refuses what only the node of a deployment can answer.
-    pub(crate) async fn must_run_here(&self, deployment_id: Id) -> Result<()> {
+    pub(crate) async fn must_run_here(&self, deployment_id: DeploymentId) -> Result<()> {
         match self.runs_elsewhere(deployment_id).await? {
             Some(name) => Err(Error::Elsewhere(name)),
             None => Ok(()),
@@ -104,7 +104,7 @@ impl App {
     }
 
     /// The node for a deployment that runs nowhere yet: of those seen lately, the one with the fewest, then by name.
-    pub async fn choose_node(&self, own: Id, now: Timestamp) -> Result<Option<NodeRow>> {
+    pub async fn choose_node(&self, own: NodeId, now: Timestamp) -> Result<Option<NodeRow>> {
         self.db.read(None, move |conn| Ok(nodes::choice(conn, now - LATELY, own)?)).await
     }
 }

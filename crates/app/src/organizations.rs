@@ -29,12 +29,14 @@ pub async fn list(
     let product = call.query.product;
     let has_plan = call.query.product_plan.is_none() && call.query.platform_product.is_none();
     let page = move |cx: &Cx<()>, conn: &Conn| {
-        let ids: Vec<String> = match cx.authority().credential.organization_id {
+        let credential = &cx.authority().credential;
+        let ids: Vec<String> = match (credential.organization_id, credential.user_id()) {
             // Nobody is on a plan here, so a plan as filter leaves nothing.
             _ if !has_plan => Vec::new(),
-            Some(own) => vec![own.to_string()],
-            None => {
-                let memberships = users::memberships(conn, cx.subject_id())?.into_iter();
+            (Some(own), _) => vec![own.to_string()],
+            (None, None) => Vec::new(),
+            (None, Some(user_id)) => {
+                let memberships = users::memberships(conn, user_id)?.into_iter();
                 memberships
                     .filter(|(_, status)| *status == UserStatus::Active)
                     .map(|(id, _)| id.to_string())
@@ -103,7 +105,7 @@ pub async fn update(
             ..stored
         };
         organizations::update(tx, &organization, &name.key, &stamp)?;
-        cx.changed(tx, organizations::KIND, organization.id, stamp.version)?;
+        cx.changed(tx, organizations::KIND, organization.id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: organization })
     })
     .await

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use governor::clock::{Clock as _, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
-use podium_api::{Id, Method};
+use podium_api::{Method, SubjectId};
 
 use crate::error::{Error, Result};
 
@@ -27,7 +27,7 @@ impl Default for Rates {
 }
 
 /// The limits in force.
-pub struct RateLimits(Option<[DefaultKeyedRateLimiter<Id>; 3]>);
+pub struct RateLimits(Option<[DefaultKeyedRateLimiter<SubjectId>; 3]>);
 
 impl RateLimits {
     /// Limits at these rates; none where there are none.
@@ -39,7 +39,7 @@ impl RateLimits {
     }
 
     /// Counts a call; refuses it where there were too many.
-    pub fn count(&self, subject_id: Id, method: Method) -> Result<()> {
+    pub fn count(&self, subject_id: SubjectId, method: Method) -> Result<()> {
         let Some([reads, writes, deletes]) = &self.0 else { return Ok(()) };
         let limiter = match method {
             Method::Get => reads,
@@ -63,7 +63,7 @@ impl RateLimits {
 const TEN: NonZeroU32 = NonZeroU32::new(10).unwrap();
 
 /// Bounds the audit records that a subject's refused calls leave.
-pub(crate) struct Refusals(DefaultKeyedRateLimiter<Id>);
+pub(crate) struct Refusals(DefaultKeyedRateLimiter<SubjectId>);
 
 impl Default for Refusals {
     fn default() -> Self {
@@ -74,7 +74,7 @@ impl Default for Refusals {
 
 impl Refusals {
     /// Whether another record may be left.
-    pub(crate) fn allow(&self, subject_id: Id) -> bool {
+    pub(crate) fn allow(&self, subject_id: SubjectId) -> bool {
         self.0.check_key(&subject_id).is_ok()
     }
 
@@ -86,10 +86,12 @@ impl Refusals {
 
 #[cfg(test)]
 mod tests {
+    use podium_api::{Id, TypedId};
+
     use super::*;
 
-    fn id(number: u64) -> Id {
-        Id::from_parts(0, 0, number)
+    fn id<I: TypedId>(number: u64) -> I {
+        I::from_raw(Id::from_parts(0, 0, number))
     }
 
     #[test]

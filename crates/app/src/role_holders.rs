@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use podium_api::Id;
+use podium_api::SubjectId;
 use podium_api::enums::OrganizationRole;
 use podium_api::subjects::SubjectRoles;
 use podium_api::teams::Team;
@@ -10,79 +10,111 @@ use podium_api::users::User;
 use podium_db::{Conn, Tx};
 use podium_domain::role_updates::{self, Change, SubjectKind};
 use podium_domain::{Grant, Held, On, Refusal, Scope, last_owner, no_escalation, subject_roles};
+use podium_store::teams::TeamRow;
+use podium_store::users::UserRow;
 use podium_store::{deployments, grants};
 
 use crate::cx::Cx;
 use crate::error::Result;
 use crate::facts;
 
-/// What is shown together with the roles that it holds.
+/// A row that is shown together with the roles that it holds.
 pub(crate) trait Holder {
-    /// Its id.
-    fn id(&self) -> Id;
     /// What kind of subject it is.
     const KIND: SubjectKind;
-    /// Fills in its roles; `roles` is what the caller may see of those it holds.
-    fn show(&mut self, held: &[Grant], roles: SubjectRoles);
+    /// What it is on the wire.
+    type Shown;
+    /// Its id.
+    fn id(&self) -> SubjectId;
+    /// Shows it; `roles` is what the caller may see of those it holds.
+    fn show(self, held: &[Grant], roles: SubjectRoles) -> Self::Shown;
 }
 
-impl Holder for User {
+impl Holder for UserRow {
     const KIND: SubjectKind = SubjectKind::User;
+    type Shown = User;
 
-    fn id(&self) -> Id {
-        self.id
+    fn id(&self) -> SubjectId {
+        self.id.into()
     }
 
     /// The role that an invite promises stands in for the one that is not held yet.
-    fn show(&mut self, held: &[Grant], roles: SubjectRoles) {
-        self.organization_role = organization_role(held).or(self.organization_role);
-        self.workspace_roles = roles.workspace_roles;
-        self.deployment_roles = roles.deployment_roles;
-        self.dag_roles = roles.dag_roles;
+    fn show(self, held: &[Grant], roles: SubjectRoles) -> User {
+        User {
+            id: self.id,
+            username: self.username,
+            full_name: self.full_name,
+            avatar_url: self.avatar_url,
+            status: self.status,
+            organization_role: organization_role(held).or(self.promised_role),
+            workspace_roles: roles.workspace_roles,
+            deployment_roles: roles.deployment_roles,
+            dag_roles: roles.dag_roles,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
     }
 }
 
-impl Holder for Team {
+impl Holder for TeamRow {
     const KIND: SubjectKind = SubjectKind::Team;
+    type Shown = Team;
 
-    fn id(&self) -> Id {
-        self.id
+    fn id(&self) -> SubjectId {
+        self.id.into()
     }
 
-    fn show(&mut self, held: &[Grant], roles: SubjectRoles) {
-        self.organization_role = organization_role(held).unwrap_or(OrganizationRole::Member);
-        self.workspace_roles = roles.workspace_roles;
-        self.deployment_roles = roles.deployment_roles;
-        self.dag_roles = roles.dag_roles;
-        self.roles_count = Some(u32::try_from(held.len()).unwrap_or(u32::MAX));
+    fn show(self, held: &[Grant], roles: SubjectRoles) -> Team {
+        Team {
+            id: self.id,
+            name: self.name,
+            description: Some(self.description),
+            organization_id: self.organization_id,
+            is_idp_managed: self.is_idp_managed,
+            organization_role: organization_role(held).unwrap_or(OrganizationRole::Member),
+            workspace_roles: roles.workspace_roles,
+            deployment_roles: roles.deployment_roles,
+            dag_roles: roles.dag_roles,
+            roles_count: Some(u32::try_from(held.len()).unwrap_or(u32::MAX)),
+            created_at: self.stamp.created_at,
+            created_by: Some(self.stamp.created_by),
+            updated_at: self.stamp.updated_at,
+            updated_by: Some(self.stamp.updated_by),
+        }
     }
 }
 
-/// Fills in the roles of all of them, with one statement.
-pub(crate) fn show_roles<H: Holder>(cx: &Cx<Scope>, conn: &Conn, holders: &mut [H]) -> Result<()> {
+/// Shows all of them with their roles, which one statement reads.
+pub(crate) fn show_all<H: Holder>(cx: &Cx<Scope>, conn: &Conn, holders: Vec<H>) -> Result<Vec<H::Shown>> {
     if holders.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    let ids: Vec<Id> = holders.iter().map(Holder::id).collect();
-    let mut held = BTreeMap::<Id, Vec<Grant>>::new();
+    let ids: Vec<SubjectId> = holders.iter().map(Holder::id).collect();
+    let mut held = BTreeMap::<SubjectId, Vec<Grant>>::new();
     for (id, grant) in grants::of_each(conn, cx.scope(), &ids)? {
         held.entry(id).or_default().push(grant);
     }
-    for holder in holders {
-        let held = held.get(&holder.id()).map_or(&[][..], Vec::as_slice);
-        show_to(cx, holder, held);
-    }
-    Ok(())
+    let shown = |holder: H| {
+        let held = held.remove(&holder.id()).unwrap_or_default();
+        show_holding(cx, holder, &held)
+    };
+    Ok(holders.into_iter().map(shown).collect())
+}
+
+/// Shows one with its roles.
+pub(crate) fn show<H: Holder>(cx: &Cx<Scope>, conn: &Conn, holder: H) -> Result<H::Shown> {
+    let held = grants::of(conn, cx.scope(), holder.id())?;
+    Ok(show_holding(cx, holder, &held))
 }
 
 /// Shows the caller what it may see of the roles that somebody holds; of its own everything.
-pub(crate) fn show_to<H: Holder>(cx: &Cx<Scope>, holder: &mut H, held: &[Grant]) {
+pub(crate) fn show_holding<H: Holder>(cx: &Cx<Scope>, holder: H, held: &[Grant]) -> H::Shown {
     let roles = if holder.id() == cx.subject_id() {
         subject_roles::all(held)
     } else {
         subject_roles::visible_to(cx.grants(), H::KIND, held)
     };
-    holder.show(held, roles);
+    holder.show(held, roles)
 }
 
 /// What a list of holders is narrowed to, as far as the caller can see it; `None` where it is to see nobody.
@@ -157,7 +189,7 @@ pub(crate) fn changed(
 /// everything that is told. The request itself was judged when it was made.
 pub(crate) fn may_be_told(
     kind: SubjectKind,
-    id: Id,
+    id: SubjectId,
     change: &Change,
 ) -> impl FnMut(&Cx<Scope>, &Tx, SubjectRoles) -> Result<()> + Send + 'static {
     let leaves = *change == Change::Leave;

@@ -8,7 +8,7 @@ use podium_api::roles::{
     CreateCustomRoleRequest, ListRoleTemplates, ListRoles, Role, RoleTemplate, RoleWithPermission,
     RolesPaginated, UpdateCustomRoleRequest,
 };
-use podium_api::{Id, Many, Nothing, One};
+use podium_api::{Many, Nothing, One, RoleId, WorkspaceId};
 use podium_db::Conn;
 use podium_domain::{Refusal, Scope, custom_roles, no_escalation, roles as built_in};
 use podium_store::{Paging, Stamp, grants, roles, workspaces};
@@ -74,7 +74,7 @@ pub async fn create(
             updated_by: stamp.updated_by.clone(),
         };
         roles::insert(tx, cx.scope(), &role, &definition.name.key, &stamp).or_taken(|| taken(&role.name))?;
-        cx.changed(tx, roles::KIND, id, stamp.version)?;
+        cx.changed(tx, roles::KIND, id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: role })
     })
     .await
@@ -119,7 +119,7 @@ pub async fn update(
             ..stored
         };
         roles::update(tx, cx.scope(), &role, &definition.name.key, &stamp).or_taken(|| taken(&role.name))?;
-        cx.changed(tx, roles::KIND, id, stamp.version)?;
+        cx.changed(tx, roles::KIND, id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: role })
     })
     .await
@@ -136,13 +136,13 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfRole, Nothing, Nothing>) -> Resu
         let holders: Vec<String> = grants::holders(tx, id)?.iter().map(in_words).collect();
         custom_roles::is_free(&holders)?;
         roles::delete(tx, cx.scope(), id, version)?;
-        cx.changed(tx, roles::KIND, id, version + 1)?;
+        cx.changed(tx, roles::KIND, id.id(), version + 1)?;
         Ok(Nothing)
     })
     .await
 }
 
-fn find(conn: &Conn, scope: &Scope, id: Id) -> Result<One<RoleWithPermission>> {
+fn find(conn: &Conn, scope: &Scope, id: RoleId) -> Result<One<RoleWithPermission>> {
     roles::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("role").into())
 }
 
@@ -155,7 +155,11 @@ fn is_asked_for(scopes: &[RoleScope], scope: DefaultRoleScope) -> bool {
     scopes.is_empty() || scopes.iter().any(|asked| asked.as_str() == scope.as_str())
 }
 
-fn known_workspaces(conn: &Conn, scope: &Scope, ids: Option<&[Id]>) -> Result<BTreeSet<Id>> {
+fn known_workspaces(
+    conn: &Conn,
+    scope: &Scope,
+    ids: Option<&[WorkspaceId]>,
+) -> Result<BTreeSet<WorkspaceId>> {
     match ids.unwrap_or_default() {
         [] => Ok(BTreeSet::new()),
         ids => Ok(workspaces::exist(conn, scope, ids)?.into_iter().collect()),

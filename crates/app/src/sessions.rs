@@ -10,7 +10,7 @@ use std::time::Duration;
 use podium_api::auth::SignInRequest;
 use podium_api::enums::UserStatus;
 use podium_api::subjects::SubjectProfile;
-use podium_api::{Id, Timestamp};
+use podium_api::{AuditLogId, OrganizationId, Timestamp, UserId};
 use podium_db::{Conn, Tx};
 use podium_store::sessions::{self, BrowserSession};
 use podium_store::{credentials, front_door, subjects, users};
@@ -45,7 +45,7 @@ impl App {
         let session = BrowserSession {
             credential_hash: sha256_hex(issued.value.as_bytes()),
             token_id: issued.credential.token_id,
-            subject_id: proven.id,
+            subject_id: proven.id.into(),
             is_own: true,
             expires_at: now + self.config.session,
         };
@@ -136,7 +136,7 @@ impl App {
             Some(who) => who.record(tx, &request, audit_id, OK),
             None => Ok(()),
         };
-        self.db.write_holding(None, vec![rights_of(session.subject_id, true)], end).await
+        self.db.write_holding(None, vec![rights_of(session.subject_id.id(), true)], end).await
     }
 
     /// Signs a browser out from inside an environment: its pass ends, and so does the session that it came from.
@@ -147,7 +147,8 @@ impl App {
             let session = front_door::pass(conn, &looked_up)?.and_then(|opening| opening.session_hash);
             session.map_or(Ok(None), |hash| sessions::by_hash(conn, &hash))
         });
-        let holds = session.await?.map(|session| rights_of(session.subject_id, true)).into_iter().collect();
+        let holds =
+            session.await?.map(|session| rights_of(session.subject_id.id(), true)).into_iter().collect();
         let leave = move |tx: &Tx| {
             let Some(opening) = front_door::pass(tx, &hash)? else { return Ok(()) };
             let who = Signed::by_credential(tx, &opening.credential_hash)?;
@@ -175,27 +176,28 @@ fn end(tx: &Tx, hash: &str, now: Timestamp) -> Result<Option<Signed>> {
 /// Somebody who is signed in, and where that is recorded.
 struct Signed {
     profile: SubjectProfile,
-    home: Option<Id>,
+    home: Option<OrganizationId>,
 }
 
 impl Signed {
     fn by_credential(conn: &Conn, hash: &str) -> Result<Option<Self>> {
         let Some(credential) = credentials::by_hash(conn, hash)? else { return Ok(None) };
         let Some(profile) = subjects::get(conn, credential.subject_id)? else { return Ok(None) };
-        let home = match credential.organization_id {
-            Some(organization_id) => Some(organization_id),
-            None => home_of(conn, credential.subject_id)?,
+        let home = match (credential.organization_id, credential.user_id()) {
+            (Some(organization_id), _) => Some(organization_id),
+            (None, Some(user_id)) => home_of(conn, user_id)?,
+            (None, None) => None,
         };
         Ok(Some(Self { profile, home }))
     }
 
-    fn record(&self, tx: &Tx, request: &Request, audit_id: Id, status: u16) -> Result<()> {
+    fn record(&self, tx: &Tx, request: &Request, audit_id: AuditLogId, status: u16) -> Result<()> {
         audit::write(tx, request, self.home, &self.profile, audit_id, status)
     }
 }
 
 /// The organization that a user's own audit records go to.
-fn home_of(conn: &Conn, user_id: Id) -> Result<Option<Id>> {
+fn home_of(conn: &Conn, user_id: UserId) -> Result<Option<OrganizationId>> {
     let memberships = users::memberships(conn, user_id)?;
     let active = memberships.into_iter().find(|(_, status)| *status == UserStatus::Active);
     Ok(active.map(|(id, _)| id))

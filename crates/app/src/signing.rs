@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
-use podium_api::{Id, Timestamp};
+use podium_api::{CredentialId, SubjectId, Timestamp};
 use podium_store::signing_keys::SigningKeyRow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -22,9 +22,9 @@ pub struct Claims {
     /// Whom it is for: the same.
     pub aud: String,
     /// Whose it is.
-    pub sub: Id,
+    pub sub: SubjectId,
     /// The token's id.
-    pub jti: Id,
+    pub jti: CredentialId,
     /// When it was issued, in seconds.
     pub iat: i64,
     /// When it ends, in seconds.
@@ -32,7 +32,7 @@ pub struct Claims {
     pub exp: Option<i64>,
     /// The id of an API token.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub api_token_id: Option<Id>,
+    pub api_token_id: Option<CredentialId>,
     /// Where an API token works.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub permissions: Option<Vec<String>>,

@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use podium_api::enums::{OrganizationRole, Product, UserStatus};
 use podium_api::organizations::Organization;
 use podium_api::workspaces::Workspace;
-use podium_api::{Id, Timestamp};
+use podium_api::{OrganizationId, SessionId, Timestamp, UserId, WorkspaceId};
 use podium_db::{Conn, Db, Options, Target, Tx};
 use podium_domain::{Grant, Held, On, Scope, emails, names};
 use podium_logs::LogStore;
@@ -146,11 +146,11 @@ impl App {
     }
 
     /// Signs a user's token; the caller stores what it returns.
-    pub fn issue_session(&self, user_id: Id, expires_at: Option<Timestamp>, now: Timestamp) -> Issued {
+    pub fn issue_session(&self, user_id: UserId, expires_at: Option<Timestamp>, now: Timestamp) -> Issued {
         let credential = Credential {
             kind: CredentialKind::Session,
-            token_id: self.world.id(),
-            subject_id: user_id,
+            token_id: self.world.id::<SessionId>().into(),
+            subject_id: user_id.into(),
             organization_id: None,
             expires_at,
         };
@@ -188,18 +188,25 @@ impl App {
         }
         let app = self.clone();
         let now = self.world.now();
-        let ids = [self.world.id(), self.world.id(), self.world.id()];
-        let token = self.issue_session(ids[1], None, now);
+        let ids =
+            FirstIds { organization: self.world.id(), owner: self.world.id(), workspace: self.world.id() };
+        let token = self.issue_session(ids.owner, None, now);
         let value = token.value.clone();
         let made = self.db.write(None, move |tx| app.make_first_organization(tx, ids, &token, now)).await?;
         Ok(made.then_some(value))
     }
 
-    fn make_first_organization(&self, tx: &Tx, ids: [Id; 3], token: &Issued, now: Timestamp) -> Result<bool> {
+    fn make_first_organization(
+        &self,
+        tx: &Tx,
+        ids: FirstIds,
+        token: &Issued,
+        now: Timestamp,
+    ) -> Result<bool> {
         if !settings::add(tx, FIRST_START, &now.to_string())? {
             return Ok(false);
         }
-        let [organization_id, owner_id, workspace_id] = ids;
+        let FirstIds { organization: organization_id, owner: owner_id, workspace: workspace_id } = ids;
         let email = emails::email("PODIUM_OWNER_EMAIL", &self.config.owner_email)?;
         let name = names::name("PODIUM_ORGANIZATION_NAME", &self.config.organization_name, 50)?;
         let scope = Scope::for_server(organization_id);
@@ -221,12 +228,20 @@ impl App {
         users::insert(tx, &owner, &email.key)?;
         users::join(tx, &scope, &owner, (&email.key, "owner"), UserStatus::Active, now)?;
         let grant = Grant { on: On::Organization, held: Held::Organization(OrganizationRole::Owner) };
-        grants::insert(tx, &scope, grants::Subject::User, owner_id, &grant)?;
+        grants::insert(tx, &scope, grants::Subject::User, owner_id.into(), &grant)?;
         let workspace = new_workspace(workspace_id, organization_id, &stamp);
         workspaces::insert(tx, &workspace, "default", &stamp)?;
         token.store(tx)?;
         Ok(true)
     }
+}
+
+/// The ids of what the first start makes.
+#[derive(Clone, Copy)]
+struct FirstIds {
+    organization: OrganizationId,
+    owner: UserId,
+    workspace: WorkspaceId,
 }
 
 /// A signed token that is not stored yet.
@@ -302,7 +317,7 @@ async fn make_keys(db: &Db, secrets: &Secrets, world: &World) -> Result<Keys> {
     Keys::load(&rows, secrets).map_err(Error::Internal)
 }
 
-fn new_organization(id: Id, name: String, stamp: &Stamp) -> Organization {
+fn new_organization(id: OrganizationId, name: String, stamp: &Stamp) -> Organization {
     Organization {
         id,
         name,
@@ -326,7 +341,7 @@ fn new_organization(id: Id, name: String, stamp: &Stamp) -> Organization {
     }
 }
 
-fn new_workspace(id: Id, organization_id: Id, stamp: &Stamp) -> Workspace {
+fn new_workspace(id: WorkspaceId, organization_id: OrganizationId, stamp: &Stamp) -> Workspace {
     Workspace {
         id,
         name: "Default".into(),

@@ -7,15 +7,16 @@ use podium_api::teams::{
     AddTeamMembersRequest, CreateTeamRequest, ListTeamMembers, ListTeams, Team, TeamMembersPaginated,
     TeamsPaginated, UpdateTeamRequest, UpdateTeamRolesRequest,
 };
-use podium_api::{Id, Many, Nothing, One};
+use podium_api::{Many, Nothing, One, TeamId, UserId};
 use podium_db::{Conn, Tx};
 use podium_domain::role_updates::{Change, SubjectKind};
 use podium_domain::{Fields, Grant, Held, On, Refusal, Scope, names, no_escalation, subject_roles};
+use podium_store::teams::TeamRow;
 use podium_store::{Paging, Stamp, grants, organizations, team_members, teams, users};
 
 use crate::cx::{Call, Cx};
 use crate::error::{Result, Taken};
-use crate::role_holders::{self, show_roles};
+use crate::role_holders;
 
 const MAX_NAME: usize = 128;
 
@@ -39,9 +40,8 @@ pub async fn list(
             deployment_id: narrowed.deployment_id.as_deref(),
             user_id: None,
         };
-        let (mut teams, total) = teams::list(conn, cx.scope(), &listed, &paging)?;
-        show_roles(cx, conn, &mut teams)?;
-        Ok((teams, total))
+        let (teams, total) = teams::list(conn, cx.scope(), &listed, &paging)?;
+        Ok((role_holders::show_all(cx, conn, teams)?, total))
     };
     let (teams, total_count) = cx.scan(page).await?;
     Ok(Many(TeamsPaginated { teams, limit, offset, total_count }))
@@ -69,30 +69,22 @@ pub async fn create(
         let name = fields.take(names::name("name", &body.name, MAX_NAME));
         check_members(tx, cx.scope(), &members, &mut fields)?;
         let name = fields.finish(name)?;
-        let mut team = Team {
+        let team = TeamRow {
             id,
             name: name.text,
-            description: Some(body.description.clone().unwrap_or_default()),
+            description: body.description.clone().unwrap_or_default(),
             organization_id: cx.organization_id(),
             is_idp_managed: false,
-            organization_role,
-            workspace_roles: None,
-            deployment_roles: None,
-            dag_roles: None,
-            roles_count: None,
-            created_at: stamp.created_at,
-            created_by: Some(stamp.created_by.clone()),
-            updated_at: stamp.updated_at,
-            updated_by: Some(stamp.updated_by.clone()),
+            stamp: stamp.clone(),
         };
-        teams::insert(tx, &team, &name.key, &stamp).or_taken(|| taken(&team.name))?;
-        grants::insert(tx, cx.scope(), grants::Subject::Team, id, &grant)?;
+        teams::insert(tx, &team, &name.key).or_taken(|| taken(&team.name))?;
+        grants::insert(tx, cx.scope(), grants::Subject::Team, id.into(), &grant)?;
         for user_id in &members {
             team_members::add(tx, cx.scope(), id, *user_id, cx.now())?;
         }
-        cx.changed(tx, teams::KIND, id, stamp.version)?;
-        role_holders::show_to(cx, &mut team, std::slice::from_ref(&grant));
-        Ok(One { version: stamp.version, body: team })
+        cx.changed(tx, teams::KIND, id.id(), stamp.version)?;
+        let body = role_holders::show_holding(cx, team, std::slice::from_ref(&grant));
+        Ok(One { version: stamp.version, body })
     })
     .await
 }
@@ -100,9 +92,8 @@ pub async fn create(
 /// Reads a team.
 pub async fn get(cx: Cx<Scope>, call: Call<OfTeam, Nothing, Nothing>) -> Result<One<Team>> {
     cx.read(move |cx, conn| {
-        let mut team = find(conn, cx.scope(), call.path.team_id)?;
-        show_roles(cx, conn, std::slice::from_mut(&mut team.body))?;
-        Ok(team)
+        let team = find(conn, cx.scope(), call.path.team_id)?;
+        Ok(One { version: team.stamp.version, body: role_holders::show(cx, conn, team)? })
     })
     .await
 }
@@ -112,13 +103,11 @@ pub async fn update(cx: Cx<Scope>, call: Call<OfTeam, Nothing, UpdateTeamRequest
     let body = call.body;
     let name = names::name("name", &body.name, MAX_NAME)?;
     cx.mutate(move |cx, tx| {
-        let One { version, body: stored } = find(tx, cx.scope(), call.path.team_id)?;
-        cx.expect_version(version)?;
-        let description = body.description.clone().or(stored.description);
-        let team = Team { name: name.text.clone(), description, ..stored };
-        let mut team = advance(cx, tx, One { version, body: team })?;
-        show_roles(cx, tx, std::slice::from_mut(&mut team.body))?;
-        Ok(team)
+        let stored = find(tx, cx.scope(), call.path.team_id)?;
+        cx.expect_version(stored.stamp.version)?;
+        let description = body.description.clone().unwrap_or(stored.description);
+        let team = advance(cx, tx, TeamRow { name: name.text.clone(), description, ..stored })?;
+        Ok(One { version: team.stamp.version, body: role_holders::show(cx, tx, team)? })
     })
     .await
 }
@@ -128,13 +117,13 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfTeam, Nothing, Nothing>) -> Resu
     let id = call.path.team_id;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
-        let One { version, .. } = find(tx, cx.scope(), id)?;
+        let version = find(tx, cx.scope(), id)?.stamp.version;
         cx.expect_version(version)?;
-        grants::delete_subject(tx, cx.scope(), id)?;
+        grants::delete_subject(tx, cx.scope(), id.into())?;
         team_members::clear(tx, cx.scope(), id)?;
         teams::delete(tx, cx.scope(), id, version)?;
         role_holders::keeps_an_owner(cx, tx)?;
-        cx.changed(tx, teams::KIND, id, version + 1)?;
+        cx.changed(tx, teams::KIND, id.id(), version + 1)?;
         Ok(Nothing)
     })
     .await
@@ -148,7 +137,7 @@ pub async fn list_members(
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
-        let team = find(conn, cx.scope(), call.path.team_id)?.body;
+        let team = find(conn, cx.scope(), call.path.team_id)?;
         Ok(team_members::list(conn, team.id, &paging)?)
     };
     let (team_members, total_count) = cx.scan(page).await?;
@@ -164,14 +153,14 @@ pub async fn add_members(
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let team = find(tx, cx.scope(), call.path.team_id)?;
-        cx.expect_version(team.version)?;
-        takes_members_by_hand(tx, cx.scope(), &team.body)?;
+        cx.expect_version(team.stamp.version)?;
+        takes_members_by_hand(tx, cx.scope(), &team)?;
         let mut fields = Fields::new();
         check_members(tx, cx.scope(), &members, &mut fields)?;
         fields.into_result()?;
         let mut is_changed = false;
         for user_id in &members {
-            is_changed |= team_members::add(tx, cx.scope(), team.body.id, *user_id, cx.now())?;
+            is_changed |= team_members::add(tx, cx.scope(), team.id, *user_id, cx.now())?;
         }
         if is_changed {
             advance(cx, tx, team)?;
@@ -190,8 +179,8 @@ pub async fn remove_member(cx: Cx<Scope>, call: Call<OfTeamMember, Nothing, Noth
         if !team_members::remove(tx, cx.scope(), team_id, member_id)? {
             return Err(Refusal::not_found("member of this team").into());
         }
-        cx.expect_version(team.version)?;
-        takes_members_by_hand(tx, cx.scope(), &team.body)?;
+        cx.expect_version(team.stamp.version)?;
+        takes_members_by_hand(tx, cx.scope(), &team)?;
         role_holders::keeps_an_owner(cx, tx)?;
         advance(cx, tx, team)?;
         Ok(Nothing)
@@ -206,35 +195,34 @@ pub async fn update_roles(
 ) -> Result<One<SubjectRoles>> {
     let id = call.path.team_id;
     let change = Change::from(call.body);
-    let may = role_holders::may_be_told(SubjectKind::Team, id, &change);
+    let may = role_holders::may_be_told(SubjectKind::Team, id.into(), &change);
     cx.change_rights_told(may, move |cx, tx| {
         cx.rights_change(tx)?;
         let team = find(tx, cx.scope(), id)?;
-        cx.expect_version(team.version)?;
-        let current = grants::of(tx, cx.scope(), id)?;
+        cx.expect_version(team.stamp.version)?;
+        let current = grants::of(tx, cx.scope(), id.into())?;
         let after = role_holders::changed(cx, tx, SubjectKind::Team, &current, &change)?;
-        let mut version = team.version;
+        let mut version = team.stamp.version;
         if !role_holders::are_same(&current, &after) {
-            grants::replace(tx, cx.scope(), grants::Subject::Team, id, &after)?;
+            grants::replace(tx, cx.scope(), grants::Subject::Team, id.into(), &after)?;
             role_holders::keeps_an_owner(cx, tx)?;
-            version = advance(cx, tx, team)?.version;
+            version = advance(cx, tx, team)?.stamp.version;
         }
         Ok(One { version, body: subject_roles::managed_by(cx.grants(), SubjectKind::Team, &after) })
     })
     .await
 }
 
-fn find(conn: &Conn, scope: &Scope, id: Id) -> Result<One<Team>> {
+fn find(conn: &Conn, scope: &Scope, id: TeamId) -> Result<TeamRow> {
     teams::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("team").into())
 }
 
 /// Writes a team under its next version, after a change of its settings, its members or its roles.
-fn advance(cx: &Cx<Scope>, tx: &Tx, One { version, body }: One<Team>) -> Result<One<Team>> {
-    let stamp = Stamp { version: version + 1, ..Stamp::new(cx.profile(), cx.now().max(body.updated_at)) };
-    let team = Team { updated_at: stamp.updated_at, updated_by: Some(stamp.updated_by.clone()), ..body };
-    teams::update(tx, &team, &names::fold(&team.name), &stamp).or_taken(|| taken(&team.name))?;
-    cx.changed(tx, teams::KIND, team.id, stamp.version)?;
-    Ok(One { version: stamp.version, body: team })
+fn advance(cx: &Cx<Scope>, tx: &Tx, team: TeamRow) -> Result<TeamRow> {
+    let team = TeamRow { stamp: team.stamp.changed(cx.profile(), cx.now()), ..team };
+    teams::update(tx, &team, &names::fold(&team.name)).or_taken(|| taken(&team.name))?;
+    cx.changed(tx, teams::KIND, team.id.id(), team.stamp.version)?;
+    Ok(team)
 }
 
 fn taken(name: &str) -> String {
@@ -242,7 +230,7 @@ fn taken(name: &str) -> String {
 }
 
 /// Members are users of the organization; one who is listed twice is meant once.
-fn check_members(conn: &Conn, scope: &Scope, ids: &[Id], fields: &mut Fields) -> Result<()> {
+fn check_members(conn: &Conn, scope: &Scope, ids: &[UserId], fields: &mut Fields) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
@@ -257,7 +245,7 @@ fn check_members(conn: &Conn, scope: &Scope, ids: &[Id], fields: &mut Fields) ->
     Ok(())
 }
 
-fn takes_members_by_hand(conn: &Conn, scope: &Scope, team: &Team) -> Result<()> {
+fn takes_members_by_hand(conn: &Conn, scope: &Scope, team: &TeamRow) -> Result<()> {
     if team.is_idp_managed && is_scim_enabled(conn, scope)? {
         let message = "The identity provider decides who is in this team: change the group there.";
         return Err(Refusal::invalid(message).into());

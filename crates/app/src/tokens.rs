@@ -3,7 +3,6 @@
 mod values;
 
 use std::collections::HashMap;
-use std::slice;
 
 use podium_api::enums::TokenScope;
 use podium_api::path::{InOrganization, OfToken};
@@ -12,7 +11,7 @@ use podium_api::tokens::{
     ApiToken, ApiTokenRole, ApiTokensPaginated, CreateApiTokenRequest, ListApiTokens, UpdateApiTokenRequest,
     UpdateApiTokenRolesRequest,
 };
-use podium_api::{Id, Many, Nothing, One};
+use podium_api::{Many, Nothing, One, SubjectId, TokenId};
 use podium_db::{Conn, Tx};
 use podium_domain::tokens::{self as rules, Verb};
 use podium_domain::{
@@ -24,6 +23,7 @@ use podium_store::{Paging, Stamp, credentials, grants, subjects};
 use crate::cx::{Call, Cx};
 use crate::error::{Result, Taken};
 use crate::facts;
+use crate::start::Issued;
 
 const IN_ORGANIZATION: Permission = Permission::known("organization.apiTokens.get");
 const IN_WORKSPACE: Permission = Permission::known("workspace.apiTokens.get");
@@ -51,9 +51,8 @@ pub async fn list(
             dag_id: given(&query.dag_id),
             dag_tags: &query.dag_tags,
         };
-        let (mut tokens, total_count) = tokens::list(conn, cx.scope(), &listed, &paging)?;
-        fill_roles(conn, cx.scope(), &mut tokens)?;
-        Ok((tokens, total_count))
+        let (tokens, total_count) = tokens::list(conn, cx.scope(), &listed, &paging)?;
+        Ok((show_all(conn, cx.scope(), tokens)?, total_count))
     };
     let (tokens, total_count) = cx.scan(page).await?;
     Ok(Many(ApiTokensPaginated { tokens, limit, offset, total_count }))
@@ -72,40 +71,33 @@ pub async fn create(
     // Its value is told again to whoever could make it now, as it is now.
     let may = |cx: &Cx<Scope>, tx: &Tx, made: ApiToken| {
         find(cx, tx, made.id, Verb::Create)?;
-        may_act_as(cx, &grants::of(tx, cx.scope(), made.id)?)
+        may_act_as(cx, &grants::of(tx, cx.scope(), made.id.into())?)
     };
     let effect = move |cx: &Cx<Scope>, tx: &Tx| {
         cx.rights_change(tx)?;
         let facts = facts::load(tx, cx.scope(), &mentions)?;
         let new = rules::create(cx.organization_id(), &body, cx.grants(), &facts)?;
-        let stamp = Stamp::new(cx.profile(), cx.now());
-        let token = ApiToken {
+        let token = TokenRow {
             id,
             name: new.name.text,
             description: new.description,
             scope,
+            home: values::home(cx.organization_id(), new.belongs_to),
             kind: new.kind,
-            roles: Some(roles(cx.scope(), vec![new.primary.clone()])),
-            token: Some(issued.value.clone()),
             short_token: issued.short(),
             start_at: cx.now(),
             end_at: issued.credential.expires_at,
             expiry_period_in_days: new.expiry_period_in_days,
             last_rotated_at: None,
             last_used_at: None,
-            created_at: stamp.created_at,
-            created_by: Some(stamp.created_by.clone()),
-            updated_at: stamp.updated_at,
-            updated_by: Some(stamp.updated_by.clone()),
+            stamp: Stamp::new(cx.profile(), cx.now()),
         };
-        let home = values::home(cx.organization_id(), new.belongs_to);
-        tokens::insert(tx, cx.scope(), &token, home, &new.name.key, &stamp)
-            .or_taken(|| taken(&token.name))?;
-        grants::insert(tx, cx.scope(), grants::Subject::Token, id, &new.primary)?;
+        tokens::insert(tx, cx.scope(), &token, &new.name.key).or_taken(|| taken(&token.name))?;
+        grants::insert(tx, cx.scope(), grants::Subject::Token, id.into(), &new.primary)?;
         subjects::put(tx, &subjects::token_profile(id, &token.name))?;
         issued.store(tx)?;
-        cx.changed(tx, tokens::KIND, id, stamp.version)?;
-        Ok(One { version: stamp.version, body: token })
+        cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;
+        Ok(with_value(token, roles(cx.scope(), vec![new.primary]), &issued))
     };
     cx.change_rights_told(may, effect).await
 }
@@ -128,13 +120,13 @@ pub async fn update(
         let row = find(cx, tx, id, Verb::Update)?;
         cx.expect_version(row.stamp.version)?;
         let stamp = row.stamp.changed(cx.profile(), cx.now());
-        let mut token = ApiToken { name: name.text.clone(), ..row.token.body };
+        let mut token = TokenRow { name: name.text.clone(), stamp, ..row };
         if let Some(description) = &body.description {
             description.trim().clone_into(&mut token.description);
         }
-        tokens::rename(tx, cx.scope(), &token, &name.key, &stamp).or_taken(|| taken(&token.name))?;
+        tokens::rename(tx, cx.scope(), &token, &name.key).or_taken(|| taken(&token.name))?;
         subjects::put(tx, &subjects::token_profile(id, &token.name))?;
-        cx.changed(tx, tokens::KIND, id, stamp.version)?;
+        cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;
         shown(cx, tx, id)
     })
     .await
@@ -147,10 +139,10 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfToken, Nothing, Nothing>) -> Res
         cx.rights_change(tx)?;
         let version = find(cx, tx, id, Verb::Delete)?.stamp.version;
         cx.expect_version(version)?;
-        credentials::delete(tx, id)?;
-        grants::delete_subject(tx, cx.scope(), id)?;
+        credentials::delete(tx, id.into())?;
+        grants::delete_subject(tx, cx.scope(), id.into())?;
         tokens::delete(tx, cx.scope(), id, version)?;
-        cx.changed(tx, tokens::KIND, id, version + 1)?;
+        cx.changed(tx, tokens::KIND, id.id(), version + 1)?;
         Ok(Nothing)
     })
     .await
@@ -169,14 +161,14 @@ pub async fn update_roles(
         let row = find(cx, tx, id, Verb::Update)?;
         cx.expect_version(row.stamp.version)?;
         let facts = facts::load(tx, cx.scope(), &mentions)?;
-        let held = grants::of(tx, cx.scope(), id)?;
+        let held = grants::of(tx, cx.scope(), id.into())?;
         let organization_id = cx.organization_id();
         let after =
             token_roles::update(organization_id, belongs_to(&row), &held, &entries, cx.grants(), &facts)?;
         let stamp = row.stamp.changed(cx.profile(), cx.now());
-        grants::replace(tx, cx.scope(), grants::Subject::Token, id, &after)?;
+        grants::replace(tx, cx.scope(), grants::Subject::Token, id.into(), &after)?;
         tokens::touch(tx, cx.scope(), id, &stamp)?;
-        cx.changed(tx, tokens::KIND, id, stamp.version)?;
+        cx.changed(tx, tokens::KIND, id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: subject_roles::all(&after) })
     })
     .await
@@ -187,40 +179,37 @@ pub async fn rotate(cx: Cx<Scope>, call: Call<OfToken, Nothing, Nothing>) -> Res
     let id = call.path.token_id;
     let row = cx.read(move |cx, conn| find(cx, conn, id, Verb::Rotate)).await?;
     // What a token belongs to and how long it lives never change, so it can be signed before the transaction.
-    let issued = values::issue(&cx, id, belongs_to(&row), row.token.body.expiry_period_in_days);
+    let issued = values::issue(&cx, id, belongs_to(&row), row.expiry_period_in_days);
     let may = move |cx: &Cx<Scope>, tx: &Tx| {
         find(cx, tx, id, Verb::Rotate)?;
-        may_act_as(cx, &grants::of(tx, cx.scope(), id)?)
+        may_act_as(cx, &grants::of(tx, cx.scope(), id.into())?)
     };
     cx.change_rights_where(may, move |cx, tx| {
         cx.rights_change(tx)?;
         let row = find(cx, tx, id, Verb::Rotate)?;
         cx.expect_version(row.stamp.version)?;
-        let held = grants::of(tx, cx.scope(), id)?;
+        let held = grants::of(tx, cx.scope(), id.into())?;
         may_act_as(cx, &held)?;
         let stamp = row.stamp.changed(cx.profile(), cx.now());
-        let token = ApiToken {
-            roles: Some(roles(cx.scope(), held)),
-            token: Some(issued.value.clone()),
+        let token = TokenRow {
             short_token: issued.short(),
             start_at: stamp.updated_at,
             end_at: issued.credential.expires_at,
             last_rotated_at: Some(stamp.updated_at),
-            updated_at: stamp.updated_at,
-            updated_by: Some(stamp.updated_by.clone()),
-            ..row.token.body
+            stamp,
+            ..row
         };
-        credentials::delete(tx, id)?;
+        credentials::delete(tx, id.into())?;
         issued.store(tx)?;
-        tokens::rotate(tx, cx.scope(), &token, &stamp)?;
-        cx.changed(tx, tokens::KIND, id, stamp.version)?;
-        Ok(One { version: stamp.version, body: token })
+        tokens::rotate(tx, cx.scope(), &token)?;
+        cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;
+        Ok(with_value(token, roles(cx.scope(), held), &issued))
     })
     .await
 }
 
 /// A token that the caller may do this to.
-fn find(cx: &Cx<Scope>, conn: &Conn, id: Id, verb: Verb) -> Result<TokenRow> {
+fn find(cx: &Cx<Scope>, conn: &Conn, id: TokenId, verb: Verb) -> Result<TokenRow> {
     let row = tokens::get(conn, cx.scope(), id)?.ok_or_else(|| Refusal::not_found("API token"))?;
     rules::may(cx.grants(), verb, belongs_to(&row))?;
     Ok(row)
@@ -232,23 +221,53 @@ fn may_act_as(cx: &Cx<Scope>, held: &[Grant]) -> Result<()> {
 }
 
 /// A token that the caller may see, with its roles.
-fn shown(cx: &Cx<Scope>, conn: &Conn, id: Id) -> Result<One<ApiToken>> {
-    let mut token = find(cx, conn, id, Verb::Get)?.token;
-    fill_roles(conn, cx.scope(), slice::from_mut(&mut token.body))?;
-    Ok(token)
+fn shown(cx: &Cx<Scope>, conn: &Conn, id: TokenId) -> Result<One<ApiToken>> {
+    let token = find(cx, conn, id, Verb::Get)?;
+    let held = grants::of(conn, cx.scope(), id.into())?;
+    Ok(One { version: token.stamp.version, body: show(token, roles(cx.scope(), held)) })
 }
 
-/// Fills in the roles of tokens, all by one statement.
-fn fill_roles(conn: &Conn, scope: &Scope, tokens: &mut [ApiToken]) -> Result<()> {
-    let ids: Vec<Id> = tokens.iter().map(|token| token.id).collect();
-    let mut held: HashMap<Id, Vec<Grant>> = HashMap::new();
+/// Shows tokens with their roles, which one statement reads.
+fn show_all(conn: &Conn, scope: &Scope, tokens: Vec<TokenRow>) -> Result<Vec<ApiToken>> {
+    let ids: Vec<SubjectId> = tokens.iter().map(|token| token.id.into()).collect();
+    let mut held: HashMap<SubjectId, Vec<Grant>> = HashMap::new();
     for (id, grant) in grants::of_each(conn, scope, &ids)? {
         held.entry(id).or_default().push(grant);
     }
-    for token in tokens {
-        token.roles = Some(roles(scope, held.remove(&token.id).unwrap_or_default()));
+    let shown = |token: TokenRow| {
+        let held = held.remove(&token.id.into()).unwrap_or_default();
+        show(token, roles(scope, held))
+    };
+    Ok(tokens.into_iter().map(shown).collect())
+}
+
+/// A token as its readers see it.
+fn show(row: TokenRow, roles: Vec<ApiTokenRole>) -> ApiToken {
+    ApiToken {
+        id: row.id,
+        name: row.name,
+        description: row.description,
+        scope: row.scope,
+        kind: row.kind,
+        roles: Some(roles),
+        token: None,
+        short_token: row.short_token,
+        start_at: row.start_at,
+        end_at: row.end_at,
+        expiry_period_in_days: row.expiry_period_in_days,
+        last_rotated_at: row.last_rotated_at,
+        last_used_at: row.last_used_at,
+        created_at: row.stamp.created_at,
+        created_by: Some(row.stamp.created_by),
+        updated_at: row.stamp.updated_at,
+        updated_by: Some(row.stamp.updated_by),
     }
-    Ok(())
+}
+
+/// A token as the one that made or rotated it sees it, once.
+fn with_value(row: TokenRow, roles: Vec<ApiTokenRole>, issued: &Issued) -> One<ApiToken> {
+    let version = row.stamp.version;
+    One { version, body: ApiToken { token: Some(issued.value.clone()), ..show(row, roles) } }
 }
 
 /// Roles as on the wire, the primary one first: it is held highest.
@@ -258,10 +277,10 @@ fn roles(scope: &Scope, mut held: Vec<Grant>) -> Vec<ApiTokenRole> {
 }
 
 fn belongs_to(row: &TokenRow) -> Target {
-    match (row.token.body.scope, row.workspace_id) {
-        (TokenScope::Workspace, _) => Target::Workspace(row.entity_id),
+    match (row.scope, row.home.workspace_id) {
+        (TokenScope::Workspace, _) => Target::Workspace(row.home.entity_id.as_workspace()),
         (TokenScope::Deployment, Some(workspace_id)) => {
-            Target::Deployment { id: row.entity_id, workspace_id }
+            Target::Deployment { id: row.home.entity_id.as_deployment(), workspace_id }
         }
         _ => Target::Organization,
     }

@@ -10,16 +10,17 @@ use podium_api::users::{
     GetSelfUser, ListUserTeams, ListUsers, SelfUser, SelfUserInvite, SelfUserRole, SelfUserRoleScope,
     UpdateUserRolesRequest, User, UserTeamMembership, UserTeamsPaginated, UsersPaginated,
 };
-use podium_api::{Id, Many, Nothing, One};
+use podium_api::{Many, Nothing, One, OrganizationId, UserId};
 use podium_db::{Conn, Tx};
 use podium_domain::role_updates::{Change, SubjectKind};
 use podium_domain::{Grant, Held, On, Refusal, Scope, subject_roles};
 use podium_store::invites::InviteRow;
+use podium_store::users::UserRow;
 use podium_store::{Paging, grants, invites, sessions, team_members, teams, users};
 
 use crate::cx::{Call, Cx};
 use crate::error::Result;
-use crate::role_holders::{self, show_roles};
+use crate::role_holders;
 
 /// Lists the users of an organization.
 pub async fn list(
@@ -39,9 +40,8 @@ pub async fn list(
             dags: narrowed.dags.as_deref(),
             dag_tags: narrowed.dag_tags.as_deref(),
         };
-        let (mut users, total) = users::list(conn, cx.scope(), &listed, &paging)?;
-        show_roles(cx, conn, &mut users)?;
-        Ok((users, total))
+        let (users, total) = users::list(conn, cx.scope(), &listed, &paging)?;
+        Ok((role_holders::show_all(cx, conn, users)?, total))
     };
     let (users, total_count) = cx.scan(page).await?;
     Ok(Many(UsersPaginated { users, limit, offset, total_count }))
@@ -50,9 +50,8 @@ pub async fn list(
 /// Reads a user of an organization.
 pub async fn get(cx: Cx<Scope>, call: Call<OfUser, Nothing, Nothing>) -> Result<One<User>> {
     cx.read(move |cx, conn| {
-        let mut user = find(conn, cx.scope(), call.path.user_id)?;
-        show_roles(cx, conn, std::slice::from_mut(&mut user.body))?;
-        Ok(user)
+        let user = find(conn, cx.scope(), call.path.user_id)?;
+        Ok(One { version: user.version, body: role_holders::show(cx, conn, user)? })
     })
     .await
 }
@@ -64,13 +63,12 @@ pub async fn update_roles(
 ) -> Result<One<SubjectRoles>> {
     let id = call.path.user_id;
     let change = Change::from(call.body);
-    let may = role_holders::may_be_told(SubjectKind::User, id, &change);
+    let may = role_holders::may_be_told(SubjectKind::User, id.into(), &change);
     cx.change_rights_told(may, move |cx, tx| {
         cx.rights_change(tx)?;
-        let One { version, body: user } = find(tx, cx.scope(), id)?;
+        let UserRow { version, promised_role: promised, .. } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;
-        let promised = user.organization_role;
-        let mut current = grants::of(tx, cx.scope(), id)?;
+        let mut current = grants::of(tx, cx.scope(), id.into())?;
         current.extend(promised.map(|role| Grant { on: On::Organization, held: Held::Organization(role) }));
         let after = role_holders::changed(cx, tx, SubjectKind::User, &current, &change)?;
         let is_changed = change == Change::Leave || !role_holders::are_same(&current, &after);
@@ -83,12 +81,12 @@ pub async fn update_roles(
             if let Some(role) = role_holders::organization_role(&promise) {
                 invites::promise(tx, cx.scope(), id, role)?;
             }
-            grants::replace(tx, cx.scope(), grants::Subject::User, id, &granted)?;
+            grants::replace(tx, cx.scope(), grants::Subject::User, id.into(), &granted)?;
             users::touch(tx, cx.scope(), id, version, cx.now())?;
-            cx.changed(tx, users::KIND, id, version + 1)?;
+            cx.changed(tx, users::KIND, id.id(), version + 1)?;
         }
         role_holders::keeps_an_owner(cx, tx)?;
-        let body = if id == cx.subject_id() {
+        let body = if cx.subject_id() == id.into() {
             subject_roles::all(&after)
         } else {
             subject_roles::managed_by(cx.grants(), SubjectKind::User, &after)
@@ -106,11 +104,10 @@ pub async fn list_teams(
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
-        let user = find(conn, cx.scope(), call.path.user_id)?.body;
+        let user = find(conn, cx.scope(), call.path.user_id)?;
         let listed = teams::Listed { user_id: Some(user.id.as_str()), ..Default::default() };
-        let (mut teams, total) = teams::list(conn, cx.scope(), &listed, &paging)?;
-        show_roles(cx, conn, &mut teams)?;
-        Ok((teams, total))
+        let (teams, total) = teams::list(conn, cx.scope(), &listed, &paging)?;
+        Ok((role_holders::show_all(cx, conn, teams)?, total))
     };
     let (teams, total_count) = cx.scan(page).await?;
     let teams = teams.into_iter().map(membership).collect();
@@ -119,39 +116,52 @@ pub async fn list_teams(
 
 /// Reads the caller.
 pub async fn get_self(cx: Cx<()>, _: Call<(), GetSelfUser, Nothing>) -> Result<One<SelfUser>> {
-    if cx.authority().is_api_token() {
+    let Some(user_id) = cx.authority().credential.user_id() else {
         let message = "An API token is not a user: sign in as a user to read yourself.";
         return Err(Refusal::Forbidden(message.into()).into());
-    }
-    cx.read(|cx, conn| {
-        let account = users::account(conn, cx.subject_id())?.ok_or_else(|| Refusal::not_found("user"))?;
+    };
+    cx.read(move |cx, conn| {
+        let account = users::account(conn, user_id)?.ok_or_else(|| Refusal::not_found("user"))?;
         let memberships = users::memberships(conn, account.id)?;
-        let is_active = |(_, status): &&(Id, UserStatus)| *status == UserStatus::Active;
+        let is_active = |(_, status): &&(OrganizationId, UserStatus)| *status == UserStatus::Active;
         let mut roles = Vec::new();
         for (organization_id, _) in memberships.iter().filter(is_active) {
-            let held = grants::effective(conn, *organization_id, account.id)?;
+            let held = grants::effective(conn, *organization_id, account.id.into())?;
             roles.extend(self_roles(*organization_id, &held));
         }
         let invites = invites::of_user(conn, account.id, cx.now())?.iter().map(self_invite).collect();
         let version = account.version;
         let home = memberships.iter().find(is_active).map(|(id, _)| *id);
-        let user = account.into_self_user(best_status(&memberships), home);
-        Ok(One { version, body: SelfUser { roles: Some(roles), invites: Some(invites), ..user } })
+        let user = SelfUser {
+            id: account.id,
+            username: account.username,
+            full_name: account.full_name,
+            avatar_url: account.avatar_url,
+            status: best_status(&memberships),
+            organization_id: home,
+            roles: Some(roles),
+            invites: Some(invites),
+            feature_flags: Some(Vec::new()),
+            is_idp_managed: Some(false),
+            created_at: account.created_at,
+            updated_at: account.updated_at,
+        };
+        Ok(One { version, body: user })
     })
     .await
 }
 
 /// Ends a membership, and everything that came with it.
-pub(crate) fn remove(cx: &Cx<Scope>, tx: &Tx, id: Id, version: i64) -> Result<()> {
-    grants::delete_subject(tx, cx.scope(), id)?;
+pub(crate) fn remove(cx: &Cx<Scope>, tx: &Tx, id: UserId, version: i64) -> Result<()> {
+    grants::delete_subject(tx, cx.scope(), id.into())?;
     team_members::leave_all(tx, cx.scope(), id)?;
     invites::delete_of_user(tx, cx.scope(), id)?;
     users::leave(tx, cx.scope(), id)?;
-    sessions::delete_of_subject(tx, id)?;
-    cx.changed(tx, users::KIND, id, version + 1)
+    sessions::delete_of_subject(tx, id.into())?;
+    cx.changed(tx, users::KIND, id.id(), version + 1)
 }
 
-fn find(conn: &Conn, scope: &Scope, id: Id) -> Result<One<User>> {
+fn find(conn: &Conn, scope: &Scope, id: UserId) -> Result<UserRow> {
     users::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("user").into())
 }
 
@@ -171,14 +181,14 @@ fn membership(team: Team) -> UserTeamMembership {
 }
 
 /// The best of a user's states; one who belongs nowhere is inactive.
-fn best_status(memberships: &[(Id, UserStatus)]) -> UserStatus {
+fn best_status(memberships: &[(OrganizationId, UserStatus)]) -> UserStatus {
     use UserStatus::{Active, Banned, Inactive, Pending};
     let has = |status: &UserStatus| memberships.iter().any(|(_, held)| held == status);
     [Active, Pending, Inactive, Banned].into_iter().find(has).unwrap_or(Inactive)
 }
 
 /// Every role once, however often it is held, with the ACCESSOR that roles further down bring.
-fn self_roles(organization_id: Id, held: &[Grant]) -> Vec<SelfUserRole> {
+fn self_roles(organization_id: OrganizationId, held: &[Grant]) -> Vec<SelfUserRole> {
     let mut roles: BTreeSet<(On, &str)> =
         held.iter().map(|grant| (grant.on.clone(), grant.held.name())).collect();
     let in_workspaces: BTreeSet<&On> = held.iter().map(|grant| &grant.on).collect();
@@ -196,7 +206,7 @@ fn self_roles(organization_id: Id, held: &[Grant]) -> Vec<SelfUserRole> {
     roles.into_iter().map(shown).collect()
 }
 
-fn shown(organization_id: Id, on: On) -> SelfUserRoleScope {
+fn shown(organization_id: OrganizationId, on: On) -> SelfUserRoleScope {
     let (kind, entity_id, deployment_id, dag_tag) = match on {
         On::Organization => ("ORGANIZATION", organization_id.to_string(), None, None),
         On::Workspace(id) => ("WORKSPACE", id.to_string(), None, None),

@@ -6,7 +6,7 @@ use podium_api::path::{InOrganization, OfWorkspace};
 use podium_api::workspaces::{
     CreateWorkspaceRequest, ListWorkspaces, UpdateWorkspaceRequest, Workspace, WorkspacesPaginated,
 };
-use podium_api::{Id, Many, Nothing, One};
+use podium_api::{Many, Nothing, One, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, Scope, names};
 use podium_store::{
@@ -77,7 +77,7 @@ pub async fn create(
     cx.mutate(move |cx, tx| {
         check_cluster(tx, cx.scope(), &workspace)?;
         workspaces::insert(tx, &workspace, &name.key, &stamp).or_taken(|| taken(&workspace.name))?;
-        cx.changed(tx, workspaces::KIND, workspace.id, stamp.version)?;
+        cx.changed(tx, workspaces::KIND, workspace.id.id(), stamp.version)?;
         let organization_name = organizations::name(tx, cx.scope())?;
         Ok(One { version: stamp.version, body: Workspace { organization_name, ..workspace.clone() } })
     })
@@ -118,7 +118,7 @@ pub async fn update(
         check_defaults(&workspace)?;
         check_cluster(tx, cx.scope(), &workspace)?;
         workspaces::update(tx, &workspace, &name.key, &stamp).or_taken(|| taken(&workspace.name))?;
-        cx.changed(tx, workspaces::KIND, workspace.id, stamp.version)?;
+        cx.changed(tx, workspaces::KIND, workspace.id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: workspace })
     })
     .await
@@ -140,21 +140,21 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfWorkspace, Nothing, Nothing>) ->
             return Err(Refusal::invalid(message).into());
         }
         for token_id in tokens::delete_of_workspace(tx, cx.scope(), id)? {
-            credentials::delete(tx, token_id)?;
-            grants::delete_subject(tx, cx.scope(), token_id)?;
+            credentials::delete(tx, token_id.into())?;
+            grants::delete_subject(tx, cx.scope(), token_id.into())?;
         }
         grants::delete_workspace(tx, id)?;
         roles::forget_workspace(tx, id)?;
         clusters::forget_workspace(tx, id)?;
         workspaces::delete(tx, cx.scope(), id, version)?;
         environment_objects::delete_of_workspace(tx, cx.scope(), id)?;
-        cx.changed(tx, workspaces::KIND, id, version + 1)?;
+        cx.changed(tx, workspaces::KIND, id.id(), version + 1)?;
         Ok(Nothing)
     })
     .await
 }
 
-fn find(conn: &Conn, scope: &Scope, id: Id) -> Result<One<Workspace>> {
+fn find(conn: &Conn, scope: &Scope, id: WorkspaceId) -> Result<One<Workspace>> {
     workspaces::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("workspace").into())
 }
 

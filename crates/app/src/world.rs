@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use podium_api::{Id, Timestamp};
+use podium_api::{Id, Timestamp, TypedId};
 
 /// Where time and randomness come from: the machine, or a test.
 pub struct World {
@@ -77,13 +77,13 @@ impl World {
     }
 
     /// A new id.
-    pub fn id(&self) -> Id {
+    pub fn id<I: TypedId>(&self) -> I {
         let counter = self.counter.fetch_add(1, Ordering::Relaxed) % COUNTER_END;
         let mut random = [0; 8];
         if let Source::Machine = self.source {
             self.fill(&mut random);
         }
-        Id::from_parts(self.now().millis().unsigned_abs(), counter, u64::from_le_bytes(random))
+        I::from_raw(Id::from_parts(self.now().millis().unsigned_abs(), counter, u64::from_le_bytes(random)))
     }
 
     /// A secret of 32 random bytes, as text.

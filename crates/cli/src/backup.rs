@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_app::world::World;
 use podium_dataplane::local::{AirflowDatabase, Carried, Metadata, Options, Services};
 
@@ -206,7 +206,7 @@ fn later(local: &Path, carried: &Carried) -> Vec<PathBuf> {
 
 /// A metadata database on the installation's own server.
 struct Dump {
-    id: Id,
+    id: DeploymentId,
     /// Where it is written at first, beside the backup.
     draft: PathBuf,
     /// Where it is to be found in the restored installation.
@@ -214,7 +214,7 @@ struct Dump {
 }
 
 impl Dump {
-    fn of(file: &Path, id: Id, to: &Path) -> Self {
+    fn of(file: &Path, id: DeploymentId, to: &Path) -> Self {
         Self { id, draft: tempfile_beside(file, Path::new(id.as_str())), to: to.to_owned() }
     }
 }

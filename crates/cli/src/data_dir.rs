@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use podium_api::Id;
+use podium_api::NodeId;
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
 
@@ -74,7 +74,7 @@ impl DataDir {
     }
 
     /// The id of this machine among the nodes of an installation, made once.
-    pub(crate) fn node_id(&self, world: &World) -> Result<Id, String> {
+    pub(crate) fn node_id(&self, world: &World) -> Result<NodeId, String> {
         let path = self.0.join(NODE_ID);
         match fs::read_to_string(&path) {
             Ok(text) => text.trim().parse().map_err(|_| format!("{} holds no id of a node", path.display())),

@@ -118,7 +118,7 @@ impl Installation {
     }
 
     /// The id of this machine among the nodes of the installation.
-    pub(crate) fn node_id(&self, world: &World) -> Result<podium_api::Id, String> {
+    pub(crate) fn node_id(&self, world: &World) -> Result<podium_api::NodeId, String> {
         DataDir::open(&self.data_dir)?.node_id(world)
     }
 

@@ -1,6 +1,6 @@
 //! What a plane says by itself: that something is worth looking at, never what became of it.
 
-use podium_api::Id;
+use podium_api::{ClusterId, DeploymentId};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
@@ -11,9 +11,9 @@ const WAITING: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
     /// An environment.
-    Environment(Id),
+    Environment(DeploymentId),
     /// A cluster.
-    Cluster(Id),
+    Cluster(ClusterId),
     /// Nobody knows what: look at all of it.
     Everything,
 }
@@ -77,6 +77,8 @@ impl Changes {
 
 #[cfg(test)]
 mod tests {
+    use podium_api::Id;
+
     use super::*;
 
     #[test]
@@ -85,13 +87,14 @@ mod tests {
         let mut changes = news.listen();
         assert_eq!(changes.try_next(), Some(Changed::Everything), "what happened before");
         let id = Id::from_parts(1, 2, 3);
-        news.tell(Changed::Cluster(id));
-        assert_eq!(changes.try_next(), Some(Changed::Cluster(id)));
+        let (cluster, environment) = (ClusterId::from_raw(id), DeploymentId::from_raw(id));
+        news.tell(Changed::Cluster(cluster));
+        assert_eq!(changes.try_next(), Some(Changed::Cluster(cluster)));
         assert_eq!(changes.try_next(), None);
         for _ in 0..=WAITING {
-            news.tell(Changed::Environment(id));
+            news.tell(Changed::Environment(environment));
         }
         assert_eq!(changes.try_next(), Some(Changed::Everything));
-        assert_eq!(changes.try_next(), Some(Changed::Environment(id)));
+        assert_eq!(changes.try_next(), Some(Changed::Environment(environment)));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use podium_api::Id;
 use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize};
+use podium_api::{ClusterId, DeploymentId, NodePoolId, OrganizationId, WorkspaceId};
 use podium_domain::deployments::{Bundle, Queue, Release, RemoteExecution, Running, RunningBundle, Spec};
 
 use crate::Hidden;
@@ -12,13 +12,13 @@ use crate::Hidden;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Environment {
     /// The deployment.
-    pub id: Id,
+    pub id: DeploymentId,
     /// Its organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// Its workspace.
-    pub workspace_id: Id,
+    pub workspace_id: WorkspaceId,
     /// The cluster that it runs on; none on the server's own infrastructure.
-    pub cluster_id: Option<Id>,
+    pub cluster_id: Option<ClusterId>,
     /// Its name.
     pub name: String,
     /// Its name in the plane, unlike all others.
@@ -58,7 +58,7 @@ pub struct Environment {
     /// Memory of all pods together.
     pub resource_quota_memory: Option<String>,
     /// The node pool of tasks' pods.
-    pub task_pod_node_pool_id: Option<Id>,
+    pub task_pod_node_pool_id: Option<NodePoolId>,
     /// The cloud identity of its workloads, where it runs now.
     pub workload_identity: Option<String>,
     /// Where its tasks run, when that is elsewhere.
@@ -101,13 +101,13 @@ pub struct Setting {
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// The deployment.
-    pub id: Id,
+    pub id: DeploymentId,
     /// Its organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// Its workspace.
-    pub workspace_id: Id,
+    pub workspace_id: WorkspaceId,
     /// The cluster that it runs on.
-    pub cluster_id: Option<Id>,
+    pub cluster_id: Option<ClusterId>,
     /// Its name.
     pub name: String,
     /// Its name in the plane.

@@ -20,7 +20,7 @@ mod vitals;
 
 use std::pin::Pin;
 
-use podium_api::Id;
+use podium_api::{ClusterId, DeploymentId};
 
 pub use changes::{Changed, Changes, News};
 pub use clusters::{Cluster, ObservedCluster};
@@ -48,22 +48,22 @@ pub trait DataPlane: Send + Sync {
     fn apply<'a>(&'a self, environment: &'a Environment) -> Answer<'a, ()>;
 
     /// Shows an environment; `None` where nothing is left of it.
-    fn observe(&self, id: Id) -> Answer<'_, Option<Observed>>;
+    fn observe(&self, id: DeploymentId) -> Answer<'_, Option<Observed>>;
 
     /// Removes an environment and everything that it kept; one that is not there is removed already.
-    fn remove(&self, id: Id) -> Answer<'_, ()>;
+    fn remove(&self, id: DeploymentId) -> Answer<'_, ()>;
 
     /// Makes a cluster as described.
     fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> Answer<'a, ()>;
 
     /// Shows a cluster; `None` where nothing is left of it.
-    fn observe_cluster(&self, id: Id) -> Answer<'_, Option<ObservedCluster>>;
+    fn observe_cluster(&self, id: ClusterId) -> Answer<'_, Option<ObservedCluster>>;
 
     /// Removes a cluster; one that is not there is removed already.
-    fn remove_cluster(&self, id: Id) -> Answer<'_, ()>;
+    fn remove_cluster(&self, id: ClusterId) -> Answer<'_, ()>;
 
     /// The way to an environment's web server; `None` where there is none, or none yet.
-    fn door(&self, id: Id) -> Answer<'_, Option<Door>>;
+    fn door(&self, id: DeploymentId) -> Answer<'_, Option<Door>>;
 
     /// The users of this machine that environments run under, if it is this machine and they are told apart by users.
     /// What such a process has of a browser's is not its own.
@@ -80,7 +80,7 @@ pub trait DataPlane: Send + Sync {
     }
 
     /// The environments that are on this machine, for a plane that is bound to one.
-    fn kept(&self) -> Vec<Id> {
+    fn kept(&self) -> Vec<DeploymentId> {
         Vec::new()
     }
 
@@ -91,7 +91,7 @@ pub trait DataPlane: Send + Sync {
 
     /// Ends an environment that another machine runs by now. What it kept is put where nothing starts it again, for an
     /// operator to look at or to delete.
-    fn set_aside(&self, id: Id) -> Answer<'_, ()> {
+    fn set_aside(&self, id: DeploymentId) -> Answer<'_, ()> {
         self.remove(id)
     }
 }

@@ -53,7 +53,7 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use podium_api::Id;
+use podium_api::{ClusterId, DeploymentId};
 
 pub use self::carrying::{Carried, carried, settle_in};
 use self::health::Probes;
@@ -152,7 +152,7 @@ impl Local {
     }
 
     /// Clears away an environment of which nothing is remembered but what its files tell.
-    fn remove_unknown(&self, id: Id) {
+    fn remove_unknown(&self, id: DeploymentId) {
         let place = self.plane.layout.environment(id);
         let slot = place.slot_by_owner(&self.plane.layout.users()).unwrap_or_default();
         let state = State { slot, is_removed: true, ..State::default() };
@@ -211,7 +211,7 @@ impl Local {
         true
     }
 
-    async fn take(&self, id: Id) -> Result<(), Fault> {
+    async fn take(&self, id: DeploymentId) -> Result<(), Fault> {
         if self.plane.note_readable(id) {
             tracing::warn!(%id, "an environment is removed of which nothing is known: a database of it on a server stays");
             self.remove_unknown(id);
@@ -229,7 +229,7 @@ impl Local {
         Ok(())
     }
 
-    fn find_door(&self, id: Id) -> Option<Door> {
+    fn find_door(&self, id: DeploymentId) -> Option<Door> {
         let keepers = self.plane.keepers();
         let shown = keepers.get(&id)?.view.get();
         let version = shown.running.runtime_version.clone().unwrap_or_default();
@@ -274,14 +274,14 @@ impl DataPlane for Local {
         Box::pin(self.put(environment))
     }
 
-    fn observe(&self, id: Id) -> Answer<'_, Option<Observed>> {
+    fn observe(&self, id: DeploymentId) -> Answer<'_, Option<Observed>> {
         Box::pin(async move {
             let kept = self.plane.keepers().get(&id).map(|handle| handle.view.observed());
             Ok(kept.or_else(|| self.plane.unreadable(id)))
         })
     }
 
-    fn remove(&self, id: Id) -> Answer<'_, ()> {
+    fn remove(&self, id: DeploymentId) -> Answer<'_, ()> {
         Box::pin(self.take(id))
     }
 
@@ -289,15 +289,15 @@ impl DataPlane for Local {
         self.clusters.apply_cluster(cluster)
     }
 
-    fn observe_cluster(&self, id: Id) -> Answer<'_, Option<ObservedCluster>> {
+    fn observe_cluster(&self, id: ClusterId) -> Answer<'_, Option<ObservedCluster>> {
         self.clusters.observe_cluster(id)
     }
 
-    fn remove_cluster(&self, id: Id) -> Answer<'_, ()> {
+    fn remove_cluster(&self, id: ClusterId) -> Answer<'_, ()> {
         self.clusters.remove_cluster(id)
     }
 
-    fn door(&self, id: Id) -> Answer<'_, Option<Door>> {
+    fn door(&self, id: DeploymentId) -> Answer<'_, Option<Door>> {
         Box::pin(async move { Ok(self.find_door(id)) })
     }
 
@@ -317,14 +317,14 @@ impl DataPlane for Local {
         vitals::of(&self.plane)
     }
 
-    fn kept(&self) -> Vec<Id> {
-        let mut ids: Vec<Id> = self.plane.keepers().keys().copied().collect();
+    fn kept(&self) -> Vec<DeploymentId> {
+        let mut ids: Vec<DeploymentId> = self.plane.keepers().keys().copied().collect();
         ids.extend(self.plane.unreadable_ids());
         ids.sort_unstable();
         ids
     }
 
-    fn set_aside(&self, id: Id) -> Answer<'_, ()> {
+    fn set_aside(&self, id: DeploymentId) -> Answer<'_, ()> {
         Box::pin(self.put_aside(id))
     }
 }

@@ -1,12 +1,12 @@
 //! What components of environments write.
 
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Timestamp};
 
 /// A line that a component wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
     /// The deployment.
-    pub deployment_id: Id,
+    pub deployment_id: DeploymentId,
     /// The component, as the API names sources of logs.
     pub source: String,
     /// When it was written.

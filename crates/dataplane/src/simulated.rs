@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use podium_api::clusters::{ClusterHealthStatus, ClusterMetadata};
 use podium_api::enums::{Executor, HealthValue};
-use podium_api::{Id, Timestamp};
+use podium_api::{ClusterId, DeploymentId, Id, Timestamp};
 use podium_domain::clusters::plan::Progress;
 use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
@@ -29,8 +29,8 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// A plane that runs nothing.
 pub struct Simulated {
-    environments: Shelf<KeptEnvironment>,
-    clusters: Shelf<KeptCluster>,
+    environments: Shelf<DeploymentId, KeptEnvironment>,
+    clusters: Shelf<ClusterId, KeptCluster>,
     script: Script,
     news: News,
     clock: Clock,
@@ -76,7 +76,11 @@ impl Simulated {
         Ok(Self::new(environments, Shelf::files(directory.join("clusters"))?, clock))
     }
 
-    fn new(environments: Shelf<KeptEnvironment>, clusters: Shelf<KeptCluster>, clock: Clock) -> Self {
+    fn new(
+        environments: Shelf<DeploymentId, KeptEnvironment>,
+        clusters: Shelf<ClusterId, KeptCluster>,
+        clock: Clock,
+    ) -> Self {
         let news = News::default();
         let script = Script::new(news.clone());
         Self { environments, clusters, script, news, clock, logs: Arc::new(|_| {}), is_bound: false }
@@ -100,12 +104,12 @@ impl Simulated {
     }
 
     /// The environments that are there, in order.
-    pub fn environments(&self) -> Vec<Id> {
+    pub fn environments(&self) -> Vec<DeploymentId> {
         self.environments.ids()
     }
 
     /// The clusters that are there, in order.
-    pub fn clusters(&self) -> Vec<Id> {
+    pub fn clusters(&self) -> Vec<ClusterId> {
         self.clusters.ids()
     }
 
@@ -168,7 +172,7 @@ impl Simulated {
         Ok(())
     }
 
-    fn show(&self, id: Id) -> Result<Option<Observed>, Fault> {
+    fn show(&self, id: DeploymentId) -> Result<Option<Observed>, Fault> {
         let Some(mut kept) = self.environments.get(id)? else { return Ok(None) };
         let now = (self.clock)();
         if kept.gone_at.is_some_and(|gone_at| now.millis() >= gone_at) {
@@ -199,7 +203,7 @@ impl Simulated {
         }))
     }
 
-    fn take(&self, id: Id) -> Result<(), Fault> {
+    fn take(&self, id: DeploymentId) -> Result<(), Fault> {
         let Some(mut kept) = self.environments.get(id)? else { return Ok(()) };
         let takes = self.script.removal_time();
         if takes.is_zero() {
@@ -220,7 +224,7 @@ impl Simulated {
         self.clusters.put(id, &kept)
     }
 
-    fn show_cluster(&self, id: Id) -> Result<Option<ObservedCluster>, Fault> {
+    fn show_cluster(&self, id: ClusterId) -> Result<Option<ObservedCluster>, Fault> {
         let Some(kept) = self.clusters.get(id)? else { return Ok(None) };
         let now = (self.clock)().millis();
         if kept.gone_at.is_some_and(|gone_at| now >= gone_at) {
@@ -242,7 +246,7 @@ impl Simulated {
         Ok(Some(ObservedCluster { generation: kept.generation, progress, metadata }))
     }
 
-    fn take_cluster(&self, id: Id) -> Result<(), Fault> {
+    fn take_cluster(&self, id: ClusterId) -> Result<(), Fault> {
         let Some(mut kept) = self.clusters.get(id)? else { return Ok(()) };
         let takes = self.script.removal_time();
         if takes.is_zero() {
@@ -262,31 +266,31 @@ impl Simulated {
 impl DataPlane for Simulated {
     fn apply<'a>(&'a self, environment: &'a Environment) -> Answer<'a, ()> {
         let (id, generation) = (environment.id, Some(environment.generation));
-        Box::pin(self.perform(Call::Apply, id, generation, || self.put(environment)))
+        Box::pin(self.perform(Call::Apply, id.id(), generation, || self.put(environment)))
     }
 
-    fn observe(&self, id: Id) -> Answer<'_, Option<Observed>> {
-        Box::pin(self.perform(Call::Observe, id, None, move || self.show(id)))
+    fn observe(&self, id: DeploymentId) -> Answer<'_, Option<Observed>> {
+        Box::pin(self.perform(Call::Observe, id.id(), None, move || self.show(id)))
     }
 
-    fn remove(&self, id: Id) -> Answer<'_, ()> {
-        Box::pin(self.perform(Call::Remove, id, None, move || self.take(id)))
+    fn remove(&self, id: DeploymentId) -> Answer<'_, ()> {
+        Box::pin(self.perform(Call::Remove, id.id(), None, move || self.take(id)))
     }
 
     fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> Answer<'a, ()> {
         let (id, generation) = (cluster.cluster.id, Some(cluster.generation));
-        Box::pin(self.perform(Call::ApplyCluster, id, generation, || self.put_cluster(cluster)))
+        Box::pin(self.perform(Call::ApplyCluster, id.id(), generation, || self.put_cluster(cluster)))
     }
 
-    fn observe_cluster(&self, id: Id) -> Answer<'_, Option<ObservedCluster>> {
-        Box::pin(self.perform(Call::ObserveCluster, id, None, move || self.show_cluster(id)))
+    fn observe_cluster(&self, id: ClusterId) -> Answer<'_, Option<ObservedCluster>> {
+        Box::pin(self.perform(Call::ObserveCluster, id.id(), None, move || self.show_cluster(id)))
     }
 
-    fn remove_cluster(&self, id: Id) -> Answer<'_, ()> {
-        Box::pin(self.perform(Call::RemoveCluster, id, None, move || self.take_cluster(id)))
+    fn remove_cluster(&self, id: ClusterId) -> Answer<'_, ()> {
+        Box::pin(self.perform(Call::RemoveCluster, id.id(), None, move || self.take_cluster(id)))
     }
 
-    fn door(&self, id: Id) -> Answer<'_, Option<Door>> {
+    fn door(&self, id: DeploymentId) -> Answer<'_, Option<Door>> {
         Box::pin(async move { Ok(self.script.door(id)) })
     }
 
@@ -302,7 +306,7 @@ impl DataPlane for Simulated {
         self.is_bound
     }
 
-    fn kept(&self) -> Vec<Id> {
+    fn kept(&self) -> Vec<DeploymentId> {
         self.environments()
     }
 }

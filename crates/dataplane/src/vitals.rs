@@ -1,12 +1,12 @@
 //! What the components of an environment take: numbers for the operator, never for a decision.
 
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Timestamp};
 
 /// An environment, component by component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vitals {
     /// The environment.
-    pub id: Id,
+    pub id: DeploymentId,
     /// Its components, by name.
     pub components: Vec<Vital>,
     /// The bytes that it has on disk, as they were last measured.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 use podium_api::enums::{CustomRoleScope, OrganizationRole, WorkspaceRoleName};
-use podium_api::{FieldError, Id};
+use podium_api::{DeploymentId, FieldError, RoleId, WorkspaceId};
 
 use crate::grants::{Grants, Held};
 use crate::permissions::PermissionSet;
@@ -16,22 +16,22 @@ use crate::roles::{DagRoleName, DeploymentRoleName, is_built_in};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomRole {
     /// Its id.
-    pub id: Id,
+    pub id: RoleId,
     /// What it is held on.
     pub scope: CustomRoleScope,
     /// What it gives.
     pub permissions: PermissionSet,
     /// The only workspaces in which it can be held; none means everywhere.
-    pub restricted_workspace_ids: Vec<Id>,
+    pub restricted_workspace_ids: Vec<WorkspaceId>,
 }
 
 /// What a request mentions, and somebody has to look up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mentions {
     /// Workspaces.
-    pub workspaces: BTreeSet<Id>,
+    pub workspaces: BTreeSet<WorkspaceId>,
     /// Deployments.
-    pub deployments: BTreeSet<Id>,
+    pub deployments: BTreeSet<DeploymentId>,
     /// Names of roles that are not built in.
     pub custom_roles: BTreeSet<String>,
 }
@@ -49,21 +49,21 @@ impl Mentions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The workspaces that exist.
-    pub workspaces: BTreeSet<Id>,
+    pub workspaces: BTreeSet<WorkspaceId>,
     /// The deployments that exist, and their workspaces.
-    pub deployments: BTreeMap<Id, Id>,
+    pub deployments: BTreeMap<DeploymentId, WorkspaceId>,
     /// The custom roles that exist, by their exact names.
     pub custom_roles: BTreeMap<String, CustomRole>,
 }
 
 impl Facts {
     /// Whether the workspace exists and the caller may know it: an unseen one is as unknown as an absent one.
-    pub fn shows_workspace(&self, id: Id, caller: &Grants) -> bool {
+    pub fn shows_workspace(&self, id: WorkspaceId, caller: &Grants) -> bool {
         self.workspaces.contains(&id) && caller.sees_workspace(id)
     }
 
     /// The workspace of a deployment that exists and that the caller may know.
-    pub fn workspace_of(&self, deployment_id: Id, caller: &Grants) -> Option<Id> {
+    pub fn workspace_of(&self, deployment_id: DeploymentId, caller: &Grants) -> Option<WorkspaceId> {
         let workspace_id = *self.deployments.get(&deployment_id)?;
         caller.sees_deployment(deployment_id, workspace_id).then_some(workspace_id)
     }
@@ -124,7 +124,7 @@ pub fn workspace_role(name: &str) -> Result<WorkspaceRoleName, Unfit> {
 }
 
 /// The role of this name, to be held on a deployment of that workspace.
-pub fn deployment_role(name: &str, workspace_id: Id, facts: &Facts) -> Result<Held, Unfit> {
+pub fn deployment_role(name: &str, workspace_id: WorkspaceId, facts: &Facts) -> Result<Held, Unfit> {
     match DeploymentRoleName::named(name) {
         Some(role) => Ok(Held::Deployment(role)),
         None => facts.custom_role(name, CustomRoleScope::Deployment, workspace_id),
@@ -132,7 +132,7 @@ pub fn deployment_role(name: &str, workspace_id: Id, facts: &Facts) -> Result<He
 }
 
 /// The role of this name, to be held on a DAG or tag in that workspace.
-pub fn dag_role(name: &str, workspace_id: Id, facts: &Facts) -> Result<Held, Unfit> {
+pub fn dag_role(name: &str, workspace_id: WorkspaceId, facts: &Facts) -> Result<Held, Unfit> {
     match DagRoleName::named(name) {
         Some(role) => Ok(Held::Dag(role)),
         None => facts.custom_role(name, CustomRoleScope::Dag, workspace_id),
@@ -140,7 +140,12 @@ pub fn dag_role(name: &str, workspace_id: Id, facts: &Facts) -> Result<Held, Unf
 }
 
 impl Facts {
-    fn custom_role(&self, name: &str, scope: CustomRoleScope, workspace_id: Id) -> Result<Held, Unfit> {
+    fn custom_role(
+        &self,
+        name: &str,
+        scope: CustomRoleScope,
+        workspace_id: WorkspaceId,
+    ) -> Result<Held, Unfit> {
         let Some(role) = self.custom_roles.get(name) else {
             let built_in = match scope {
                 CustomRoleScope::Deployment => listed(DeploymentRoleName::ALL, DeploymentRoleName::as_str),

@@ -4,7 +4,7 @@
 //! the thing really exists is not asked here: the store answers an absent one with the same words. Membership of the
 //! organization is settled before.
 
-use podium_api::Id;
+use podium_api::{DeploymentId, OrganizationId, WorkspaceId};
 
 use crate::grants::{Grants, On};
 use crate::permissions::Permission;
@@ -17,32 +17,32 @@ pub enum Target {
     /// The organization.
     Organization,
     /// A workspace.
-    Workspace(Id),
+    Workspace(WorkspaceId),
     /// A deployment.
-    Deployment { id: Id, workspace_id: Id },
+    Deployment { id: DeploymentId, workspace_id: WorkspaceId },
 }
 
 /// Proof that a permission was checked in an organization; the store reads and writes nothing without one.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
-    organization_id: Id,
+    organization_id: OrganizationId,
     permission: Option<Permission>,
     target: Target,
 }
 
 impl Scope {
     /// A scope that no caller stands behind: for the first start and for background work only.
-    pub const fn for_server(organization_id: Id) -> Self {
+    pub const fn for_server(organization_id: OrganizationId) -> Self {
         Self { organization_id, permission: None, target: Target::Organization }
     }
 
     /// A scope of a member who needs no permission: for operations that every member may call.
-    pub const fn for_member(organization_id: Id) -> Self {
+    pub const fn for_member(organization_id: OrganizationId) -> Self {
         Self { organization_id, permission: None, target: Target::Organization }
     }
 
     /// The organization that everything done with this proof stays in.
-    pub const fn organization_id(&self) -> Id {
+    pub const fn organization_id(&self) -> OrganizationId {
         self.organization_id
     }
 
@@ -64,7 +64,7 @@ impl Scope {
 
 /// Proves that the subject holds the permission on the target.
 pub fn authorize(
-    organization_id: Id,
+    organization_id: OrganizationId,
     grants: &Grants,
     permission: Permission,
     target: Target,

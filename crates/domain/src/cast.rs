@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use podium_api::Id;
 use podium_api::enums::{CustomRoleScope, OrganizationRole, WorkspaceRoleName};
+use podium_api::{DeploymentId, Id, OrganizationId, TypedId, WorkspaceId};
 use proptest::prelude::*;
 
 use crate::assignable::{self, CustomRole, Facts};
@@ -12,58 +12,58 @@ use crate::grants::{Grant, Grants, Held, On};
 use crate::patterns::matching;
 use crate::refusal::Refusal;
 
-fn id(number: u64) -> Id {
-    Id::from_parts(1_800_000_000_000, 0, number)
+fn id<I: TypedId>(number: u64) -> I {
+    I::from_raw(Id::from_parts(1_800_000_000_000, 0, number))
 }
 
 /// The organization.
-pub(crate) fn org() -> Id {
+pub(crate) fn org() -> OrganizationId {
     id(1)
 }
 
 /// A workspace.
-pub(crate) fn w1() -> Id {
+pub(crate) fn w1() -> WorkspaceId {
     id(11)
 }
 
 /// Another workspace.
-pub(crate) fn w2() -> Id {
+pub(crate) fn w2() -> WorkspaceId {
     id(12)
 }
 
 /// A deployment of the first workspace.
-pub(crate) fn d1() -> Id {
+pub(crate) fn d1() -> DeploymentId {
     id(111)
 }
 
 /// Another deployment of the first workspace.
-pub(crate) fn d1b() -> Id {
+pub(crate) fn d1b() -> DeploymentId {
     id(112)
 }
 
 /// A deployment of the second workspace.
-pub(crate) fn d2() -> Id {
+pub(crate) fn d2() -> DeploymentId {
     id(121)
 }
 
 /// Neither a workspace nor a deployment.
-pub(crate) fn nothing() -> Id {
+pub(crate) fn nothing<I: TypedId>() -> I {
     id(999)
 }
 
 /// The workspace of a deployment.
-pub(crate) fn workspace_of(deployment: Id) -> Id {
+pub(crate) fn workspace_of(deployment: DeploymentId) -> WorkspaceId {
     if deployment == d2() { w2() } else { w1() }
 }
 
-pub(crate) fn deployment(id: Id) -> Target {
+pub(crate) fn deployment(id: DeploymentId) -> Target {
     Target::Deployment { id, workspace_id: workspace_of(id) }
 }
 
 /// Everything there is. Of the custom roles, `Host` lets others in without holding much itself, and `Local` is
 /// restricted to the first workspace.
 pub(crate) fn facts() -> Facts {
-    let role = |number, scope, pattern: &str, restricted: &[Id]| CustomRole {
+    let role = |number, scope, pattern: &str, restricted: &[WorkspaceId]| CustomRole {
         id: id(number),
         scope,
         permissions: matching(&[pattern]),
@@ -94,23 +94,23 @@ pub(crate) fn member() -> Grant {
     in_organization(OrganizationRole::Member)
 }
 
-pub(crate) fn in_workspace(id: Id, role: &str) -> Grant {
+pub(crate) fn in_workspace(id: WorkspaceId, role: &str) -> Grant {
     Grant { on: On::Workspace(id), held: Held::Workspace(role.parse().unwrap()) }
 }
 
-pub(crate) fn on_deployment(id: Id, role: &str) -> Grant {
+pub(crate) fn on_deployment(id: DeploymentId, role: &str) -> Grant {
     let workspace_id = workspace_of(id);
     let held = assignable::deployment_role(role, workspace_id, &facts()).unwrap();
     Grant { on: On::Deployment { id, workspace_id }, held }
 }
 
-pub(crate) fn on_dag(deployment_id: Id, dag_id: &str, role: &str) -> Grant {
+pub(crate) fn on_dag(deployment_id: DeploymentId, dag_id: &str, role: &str) -> Grant {
     let workspace_id = workspace_of(deployment_id);
     let held = assignable::dag_role(role, workspace_id, &facts()).unwrap();
     Grant { on: On::Dag { deployment_id, workspace_id, dag_id: dag_id.into() }, held }
 }
 
-pub(crate) fn on_tag(deployment_id: Id, tag: &str, role: &str) -> Grant {
+pub(crate) fn on_tag(deployment_id: DeploymentId, tag: &str, role: &str) -> Grant {
     let workspace_id = workspace_of(deployment_id);
     let held = assignable::dag_role(role, workspace_id, &facts()).unwrap();
     Grant { on: On::DagTag { deployment_id, workspace_id, tag: tag.into() }, held }

@@ -21,7 +21,7 @@ pub use plan::plan;
 pub use update::{event, update};
 
 use podium_api::clusters::ClusterDetails;
-use podium_api::{Id, Timestamp};
+use podium_api::{ClusterId, NodePoolId, Timestamp, WorkspaceId};
 use std::collections::BTreeSet;
 
 use crate::names::Name;
@@ -30,13 +30,13 @@ use crate::names::Name;
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
     /// The cluster.
-    pub cluster_id: Id,
+    pub cluster_id: ClusterId,
     /// Ids for new node pools: as many as the request has pools.
-    pub pool_ids: &'a [Id],
+    pub pool_ids: &'a [NodePoolId],
     /// Those of the workspaces in the request that there are.
-    pub workspaces: &'a BTreeSet<Id>,
+    pub workspaces: &'a BTreeSet<WorkspaceId>,
     /// The workspaces that have deployments on the cluster.
-    pub in_use_by: &'a BTreeSet<Id>,
+    pub in_use_by: &'a BTreeSet<WorkspaceId>,
     /// When the request came.
     pub now: Timestamp,
 }
@@ -49,7 +49,7 @@ pub struct Definition {
     /// What its owner has chosen.
     pub details: ClusterDetails,
     /// The only workspaces that it takes, in order; none means all.
-    pub workspace_ids: Vec<Id>,
+    pub workspace_ids: Vec<WorkspaceId>,
 }
 
 /// Text that says something.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use podium_api::Id;
+use podium_api::WorkspaceId;
 use podium_api::enums::{CustomRoleScope, RoleScope};
 use podium_api::roles::{CreateCustomRoleRequest, UpdateCustomRoleRequest};
 
@@ -28,11 +28,11 @@ pub struct Definition {
     /// What it gives.
     pub permissions: PermissionSet,
     /// The only workspaces in which it can be held, in order: empty means everywhere, none keeps the list.
-    pub restricted_workspace_ids: Option<Vec<Id>>,
+    pub restricted_workspace_ids: Option<Vec<WorkspaceId>>,
 }
 
 /// Checks a new custom role; `workspaces` are those of the organization that the request may name.
-pub fn create(request: &CreateCustomRoleRequest, workspaces: &BTreeSet<Id>) -> Result<Definition> {
+pub fn create(request: &CreateCustomRoleRequest, workspaces: &BTreeSet<WorkspaceId>) -> Result<Definition> {
     let CreateCustomRoleRequest { name, description, scope_type, permissions, restricted_workspace_ids } =
         request;
     let restricted = Some(restricted_workspace_ids.as_deref().unwrap_or_default());
@@ -43,7 +43,7 @@ pub fn create(request: &CreateCustomRoleRequest, workspaces: &BTreeSet<Id>) -> R
 pub fn update(
     scope: CustomRoleScope,
     request: &UpdateCustomRoleRequest,
-    workspaces: &BTreeSet<Id>,
+    workspaces: &BTreeSet<WorkspaceId>,
 ) -> Result<Definition> {
     let UpdateCustomRoleRequest { name, description, permissions, restricted_workspace_ids } = request;
     define(scope, name, description.as_deref(), permissions, restricted_workspace_ids.as_deref(), workspaces)
@@ -54,8 +54,8 @@ fn define(
     role_name: &str,
     description: Option<&str>,
     permissions: &[String],
-    restricted: Option<&[Id]>,
-    workspaces: &BTreeSet<Id>,
+    restricted: Option<&[WorkspaceId]>,
+    workspaces: &BTreeSet<WorkspaceId>,
 ) -> Result<Definition> {
     let mut fields = Fields::new();
     let checked = fields.take(name("name", role_name, MAX_NAME));
@@ -73,7 +73,7 @@ fn define(
         }
     }
     let name = fields.finish(checked)?;
-    let once_each = |ids: &[Id]| BTreeSet::from_iter(ids.iter().copied()).into_iter().collect();
+    let once_each = |ids: &[WorkspaceId]| BTreeSet::from_iter(ids.iter().copied()).into_iter().collect();
     Ok(Definition {
         name,
         description: description.map(|text| text.trim().to_owned()),
@@ -113,7 +113,7 @@ fn permission_set(scope: CustomRoleScope, names: &[String], fields: &mut Fields)
 }
 
 /// Refuses to restrict a role away from workspaces in which it is held.
-pub fn stays_where_held(restricted_workspace_ids: &[Id], held_in: &[Id]) -> Result<()> {
+pub fn stays_where_held(restricted_workspace_ids: &[WorkspaceId], held_in: &[WorkspaceId]) -> Result<()> {
     if restricted_workspace_ids.is_empty() {
         return Ok(());
     }
@@ -147,7 +147,11 @@ mod tests {
     use super::*;
     use crate::cast::{nothing, told, w1, w2};
 
-    fn request(name: &str, permissions: &[&str], restricted: Option<Vec<Id>>) -> CreateCustomRoleRequest {
+    fn request(
+        name: &str,
+        permissions: &[&str],
+        restricted: Option<Vec<WorkspaceId>>,
+    ) -> CreateCustomRoleRequest {
         CreateCustomRoleRequest {
             name: name.into(),
             description: None,
@@ -157,7 +161,7 @@ mod tests {
         }
     }
 
-    fn workspaces() -> BTreeSet<Id> {
+    fn workspaces() -> BTreeSet<WorkspaceId> {
         BTreeSet::from([w1(), w2()])
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use podium_api::deploys::DeployGit;
 use podium_api::enums::{DeployStatus, DeployType, UploadKind};
-use podium_api::{Id, Timestamp};
+use podium_api::{DeployId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::deployments::Bundle;
@@ -47,7 +47,7 @@ pub struct Details {
     /// Where the code came from.
     pub git: Option<DeployGit>,
     /// The deploy that it brings back.
-    pub rollback_from_id: Option<Id>,
+    pub rollback_from_id: Option<DeployId>,
     /// What it was finalized with.
     pub finalized_with: Option<Versions>,
     /// What the deployment wanted afterwards.

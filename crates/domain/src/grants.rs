@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use podium_api::Id;
 use podium_api::enums::{OrganizationRole, RoleScope, WorkspaceRoleName};
+use podium_api::{DeploymentId, RoleId, WorkspaceId};
 
 use crate::permissions::{Permission, PermissionSet};
 use crate::roles::{self, DagRoleName, DeploymentRoleName};
@@ -19,13 +19,13 @@ pub enum On {
     /// The organization.
     Organization,
     /// A workspace.
-    Workspace(Id),
+    Workspace(WorkspaceId),
     /// A deployment.
-    Deployment { id: Id, workspace_id: Id },
+    Deployment { id: DeploymentId, workspace_id: WorkspaceId },
     /// One DAG.
-    Dag { deployment_id: Id, workspace_id: Id, dag_id: String },
+    Dag { deployment_id: DeploymentId, workspace_id: WorkspaceId, dag_id: String },
     /// Every DAG with a tag.
-    DagTag { deployment_id: Id, workspace_id: Id, tag: String },
+    DagTag { deployment_id: DeploymentId, workspace_id: WorkspaceId, tag: String },
 }
 
 /// A role that is held.
@@ -42,7 +42,7 @@ pub enum Held {
     /// A custom role, on what its scope says.
     Custom {
         /// The custom role.
-        id: Id,
+        id: RoleId,
         /// Its name.
         name: String,
         /// What it gives.
@@ -99,7 +99,7 @@ pub enum Reach {
     /// All of the organization's.
     All,
     /// These, in order.
-    Only(Vec<Id>),
+    Only(Vec<WorkspaceId>),
 }
 
 /// Which deployments a permission reaches.
@@ -110,9 +110,9 @@ pub enum DeploymentReach {
     /// Those of some workspaces, and some others.
     Only {
         /// Every deployment of these workspaces, in order.
-        workspaces: Vec<Id>,
+        workspaces: Vec<WorkspaceId>,
         /// These deployments of other workspaces, in order.
-        deployments: Vec<Id>,
+        deployments: Vec<DeploymentId>,
     },
 }
 
@@ -133,14 +133,14 @@ static ON_EACH_DAG: LazyLock<Vec<(Permission, Permission)>> = LazyLock::new(|| {
 pub struct Grants {
     owner: bool,
     organization: PermissionSet,
-    workspaces: BTreeMap<Id, PermissionSet>,
-    deployments: BTreeMap<Id, OnDeployment>,
+    workspaces: BTreeMap<WorkspaceId, PermissionSet>,
+    deployments: BTreeMap<DeploymentId, OnDeployment>,
     dags: BTreeMap<On, PermissionSet>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OnDeployment {
-    workspace_id: Id,
+    workspace_id: WorkspaceId,
     permissions: PermissionSet,
 }
 
@@ -181,12 +181,12 @@ impl Grants {
         }
     }
 
-    fn add_to_workspace(&mut self, id: Id, permissions: PermissionSet) {
+    fn add_to_workspace(&mut self, id: WorkspaceId, permissions: PermissionSet) {
         let held = self.workspaces.entry(id).or_default();
         *held = held.union(permissions);
     }
 
-    fn add_to_deployment(&mut self, id: Id, workspace_id: Id, permissions: PermissionSet) {
+    fn add_to_deployment(&mut self, id: DeploymentId, workspace_id: WorkspaceId, permissions: PermissionSet) {
         self.add_to_workspace(workspace_id, PermissionSet::EMPTY.with(SEE_WORKSPACE));
         let nothing = OnDeployment { workspace_id, permissions: PermissionSet::EMPTY };
         let held = self.deployments.entry(id).or_insert(nothing);
@@ -204,12 +204,12 @@ impl Grants {
     }
 
     /// What the subject may do in a workspace and on every deployment there.
-    pub fn on_workspace(&self, id: Id) -> PermissionSet {
+    pub fn on_workspace(&self, id: WorkspaceId) -> PermissionSet {
         if self.owner { self.organization } else { self.workspaces.get(&id).copied().unwrap_or_default() }
     }
 
     /// What the subject may do on a deployment.
-    pub fn on_deployment(&self, id: Id, workspace_id: Id) -> PermissionSet {
+    pub fn on_deployment(&self, id: DeploymentId, workspace_id: WorkspaceId) -> PermissionSet {
         if self.owner {
             return self.organization;
         }
@@ -234,7 +234,7 @@ impl Grants {
     }
 
     /// What roles on single DAGs and tags of a deployment give, beside what is held above them.
-    pub fn on_dags_of(&self, deployment_id: Id) -> impl Iterator<Item = (&On, PermissionSet)> {
+    pub fn on_dags_of(&self, deployment_id: DeploymentId) -> impl Iterator<Item = (&On, PermissionSet)> {
         let of_it = move |on: &On| match on {
             On::Dag { deployment_id: id, .. } | On::DagTag { deployment_id: id, .. } => *id == deployment_id,
             _ => false,
@@ -243,12 +243,12 @@ impl Grants {
     }
 
     /// Whether the subject may know that the workspace exists.
-    pub fn sees_workspace(&self, id: Id) -> bool {
+    pub fn sees_workspace(&self, id: WorkspaceId) -> bool {
         !self.on_workspace(id).is_empty()
     }
 
     /// Whether the subject may know that the deployment exists.
-    pub fn sees_deployment(&self, id: Id, workspace_id: Id) -> bool {
+    pub fn sees_deployment(&self, id: DeploymentId, workspace_id: WorkspaceId) -> bool {
         self.deployments.contains_key(&id) || !self.on_deployment(id, workspace_id).is_empty()
     }
 
@@ -285,7 +285,7 @@ impl Grants {
         self.deployments_with(SEE_DEPLOYMENT)
     }
 
-    fn workspaces_where(&self, reaches: impl Fn(PermissionSet) -> bool) -> Vec<Id> {
+    fn workspaces_where(&self, reaches: impl Fn(PermissionSet) -> bool) -> Vec<WorkspaceId> {
         self.workspaces.iter().filter(|(_, set)| reaches(**set)).map(|(id, _)| *id).collect()
     }
 }

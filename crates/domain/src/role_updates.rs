@@ -10,7 +10,7 @@ use podium_api::enums::WorkspaceRoleName;
 use podium_api::subjects::SubjectRoles;
 use podium_api::teams::UpdateTeamRolesRequest;
 use podium_api::users::UpdateUserRolesRequest;
-use podium_api::{Id, Patch};
+use podium_api::{DeploymentId, Patch};
 
 use crate::assignable::{Facts, Mentions};
 use crate::grants::{Grant, Grants, On};
@@ -112,7 +112,7 @@ impl Change {
             .filter(|entry| facts.workspaces.contains(&entry.workspace_id))
             .map(|entry| On::Workspace(entry.workspace_id))
             .collect();
-        let of = |id: &Id| facts.deployments.get(id).copied();
+        let of = |id: &DeploymentId| facts.deployments.get(id).copied();
         places.extend(roles.deployment_roles.iter().flatten().filter_map(|entry| {
             let id = entry.deployment_id;
             Some(On::Deployment { id, workspace_id: of(&id)? })

@@ -94,7 +94,7 @@ fn unless_empty<T>(list: Vec<T>) -> Option<Vec<T>> {
 
 #[cfg(test)]
 mod tests {
-    use podium_api::Id;
+    use podium_api::WorkspaceId;
 
     use super::*;
     use crate::cast::{d1, d2, holder, in_workspace, member, on_dag, on_deployment, on_tag, w1, w2};
@@ -109,7 +109,7 @@ mod tests {
         ]
     }
 
-    fn workspaces(roles: &SubjectRoles) -> Vec<(Id, &str)> {
+    fn workspaces(roles: &SubjectRoles) -> Vec<(WorkspaceId, &str)> {
         roles
             .workspace_roles
             .iter()
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn members_see_what_they_could_see_anyway() {
-        type Shown<'a> = &'a [(Id, &'a str)];
+        type Shown<'a> = &'a [(WorkspaceId, &'a str)];
         let both: Shown = &[(w1(), "WORKSPACE_MEMBER"), (w2(), "WORKSPACE_ACCESSOR")];
         let table: [(&str, Shown, usize, usize); 7] = [
             ("ORGANIZATION_OWNER", both, 1, 2),
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn others_see_what_they_manage() {
-        type Shown<'a> = &'a [(Id, &'a str)];
+        type Shown<'a> = &'a [(WorkspaceId, &'a str)];
         let table: [(&str, Shown, usize, usize); 4] = [
             ("ORGANIZATION_OWNER", &[(w1(), "WORKSPACE_MEMBER"), (w2(), "WORKSPACE_ACCESSOR")], 1, 2),
             ("WORKSPACE_OWNER", &[(w1(), "WORKSPACE_MEMBER")], 1, 1),

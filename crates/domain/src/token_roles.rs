@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use podium_api::enums::TokenEntity;
 use podium_api::tokens::ApiTokenRole;
-use podium_api::{FieldError, Id};
+use podium_api::{DeploymentId, EntityId, FieldError, OrganizationId, WorkspaceId};
 
 use crate::assignable::{self, Facts, MAX_DAG_ID, MAX_DAG_TAG, Mentions, dag_name, no_such};
 use crate::authorize::Target;
@@ -21,8 +21,8 @@ pub fn mentions(entries: &[ApiTokenRole]) -> Mentions {
     for entry in entries {
         match entry.entity_type {
             TokenEntity::Organization => {}
-            TokenEntity::Workspace => mentions.workspaces.extend(entry.entity_id.parse::<Id>()),
-            TokenEntity::Deployment => mentions.deployments.extend(entry.entity_id.parse::<Id>()),
+            TokenEntity::Workspace => mentions.workspaces.extend(entry.entity_id.parse::<WorkspaceId>()),
+            TokenEntity::Deployment => mentions.deployments.extend(entry.entity_id.parse::<DeploymentId>()),
             TokenEntity::Dag | TokenEntity::DagTag => mentions.deployments.extend(entry.deployment_id),
         }
         mentions.role(&entry.role);
@@ -32,7 +32,7 @@ pub fn mentions(entries: &[ApiTokenRole]) -> Mentions {
 
 /// Everything that the token holds after the change, the primary role first; or every reason against it.
 pub fn update(
-    organization_id: Id,
+    organization_id: OrganizationId,
     belongs_to: Target,
     current: &[Grant],
     entries: &[ApiTokenRole],
@@ -76,7 +76,7 @@ fn identity(grant: &Grant) -> (On, Option<String>) {
 }
 
 /// A token's roles, as on the wire.
-pub fn on_the_wire(organization_id: Id, grants: &[Grant]) -> Vec<ApiTokenRole> {
+pub fn on_the_wire(organization_id: OrganizationId, grants: &[Grant]) -> Vec<ApiTokenRole> {
     let entry = |Grant { on, held }: &Grant| {
         let (entity_type, entity_id, deployment_id) = match on {
             On::Organization => (TokenEntity::Organization, organization_id.to_string(), None),
@@ -92,7 +92,7 @@ pub fn on_the_wire(organization_id: Id, grants: &[Grant]) -> Vec<ApiTokenRole> {
 
 /// Reads entries for one token and one caller; a wrong field is named within its entry.
 struct Reader<'a> {
-    organization_id: Id,
+    organization_id: OrganizationId,
     belongs_to: Target,
     caller: &'a Grants,
     facts: &'a Facts,
@@ -126,17 +126,21 @@ impl Reader<'_> {
             let message = "must be left out where entityType is neither DAG nor DAG_TAG";
             return Err(FieldError::new("deploymentId", "conflict", message));
         }
-        let id = entry.entity_id.parse::<Id>().ok();
+        let id = entry.entity_id.parse::<EntityId>().ok();
         let (thing, found) = match entry.entity_type {
             TokenEntity::Workspace => {
-                let seen = id.filter(|id| self.facts.shows_workspace(*id, self.caller));
+                let seen =
+                    id.map(EntityId::as_workspace).filter(|id| self.facts.shows_workspace(*id, self.caller));
                 ("workspace", seen.map(On::Workspace))
             }
             TokenEntity::Deployment => {
-                let seen = id.and_then(|id| Some((id, self.facts.workspace_of(id, self.caller)?)));
-                ("deployment", seen.map(|(id, workspace_id)| On::Deployment { id, workspace_id }))
+                let seen = id.map(EntityId::as_deployment).and_then(|id| {
+                    let workspace_id = self.facts.workspace_of(id, self.caller)?;
+                    Some(On::Deployment { id, workspace_id })
+                });
+                ("deployment", seen)
             }
-            _ if id == Some(self.organization_id) => return Ok(On::Organization),
+            _ if id == Some(self.organization_id.into()) => return Ok(On::Organization),
             _ => {
                 let message = format!("must be the id of this organization, {}", self.organization_id);
                 return Err(FieldError::new("entityId", "unknown", message));

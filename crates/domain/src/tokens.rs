@@ -3,9 +3,9 @@
 //! A token belongs to the organization, a workspace or a deployment, and the right to manage it is asked for there.
 //! Making, hashing and expiring the value is not done here; neither is changing roles ([`crate::token_roles`]).
 
-use podium_api::Id;
 use podium_api::enums::{TokenKind, TokenScope};
 use podium_api::tokens::CreateApiTokenRequest;
+use podium_api::{EntityId, OrganizationId};
 
 use crate::assignable::{self, Facts, Mentions, no_such};
 use crate::authorize::{Target, require};
@@ -51,8 +51,8 @@ pub fn mentions(request: &CreateApiTokenRequest) -> Mentions {
     let mut mentions = Mentions::default();
     match request.scope {
         TokenScope::Organization => {}
-        TokenScope::Workspace => mentions.workspaces.extend(request.entity_id),
-        TokenScope::Deployment => mentions.deployments.extend(request.entity_id),
+        TokenScope::Workspace => mentions.workspaces.extend(request.entity_id.map(EntityId::as_workspace)),
+        TokenScope::Deployment => mentions.deployments.extend(request.entity_id.map(EntityId::as_deployment)),
     }
     mentions.role(&request.role);
     mentions
@@ -60,7 +60,7 @@ pub fn mentions(request: &CreateApiTokenRequest) -> Mentions {
 
 /// Checks a new token: its fields, then the caller's right to make it and to give its role.
 pub fn create(
-    organization_id: Id,
+    organization_id: OrganizationId,
     request: &CreateApiTokenRequest,
     caller: &Grants,
     facts: &Facts,
@@ -90,14 +90,14 @@ pub fn create(
 }
 
 fn belongs_to(
-    organization_id: Id,
+    organization_id: OrganizationId,
     request: &CreateApiTokenRequest,
     caller: &Grants,
     facts: &Facts,
     fields: &mut Fields,
 ) -> Option<Target> {
     let (thing, found) = match (request.scope, request.entity_id) {
-        (TokenScope::Organization, entity) if entity.is_none_or(|id| id == organization_id) => {
+        (TokenScope::Organization, entity) if entity.is_none_or(|id| id == organization_id.into()) => {
             return Some(Target::Organization);
         }
         (TokenScope::Organization, _) => {
@@ -115,9 +115,11 @@ fn belongs_to(
             return None;
         }
         (TokenScope::Workspace, Some(id)) => {
+            let id = id.as_workspace();
             ("workspace", facts.shows_workspace(id, caller).then_some(Target::Workspace(id)))
         }
         (TokenScope::Deployment, Some(id)) => {
+            let id = id.as_deployment();
             let workspace_id = facts.workspace_of(id, caller);
             ("deployment", workspace_id.map(|workspace_id| Target::Deployment { id, workspace_id }))
         }

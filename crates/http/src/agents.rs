@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use podium_api::operation::{ByAgents, Input};
 use podium_api::path::PathParams;
-use podium_api::{Operation, Reply, Spec};
+use podium_api::{DeploymentId, Operation, OrganizationId, Reply, Spec};
 use podium_app::agents::AgentVisit;
 use podium_app::{Call, Error};
 use podium_domain::Refusal;
@@ -39,10 +39,12 @@ where
             let token = incoming.bearer()?.to_owned();
             let (app, now) = (incoming.app.clone(), incoming.now);
             let agent = app.agent(&token, now).await?;
-            app.rate_limits.count(agent.token_id, spec.method)?;
+            app.rate_limits.count(agent.token_id.into(), spec.method)?;
             let [organization_id, deployment_id, ..] = incoming.ids[..] else {
                 return Err(Error::from(Refusal::not_found("deployment")).into());
             };
+            let organization_id = OrganizationId::from_raw(organization_id);
+            let deployment_id = DeploymentId::from_raw(deployment_id);
             agent.admit(organization_id, deployment_id, incoming.address)?;
             let decoded = incoming.decode(&checks, &env.settings).await;
             // Its body may have taken long: it is judged again by what is true now.

@@ -7,7 +7,7 @@
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-use podium_api::{Id, Timestamp};
+use podium_api::{CredentialId, Timestamp};
 use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, Weighter};
 
@@ -23,13 +23,13 @@ const FRESH: Duration = Duration::from_secs(1);
 /// What was asked, and with which token.
 #[derive(Clone, Copy, Hash)]
 pub(crate) struct Question<'a> {
-    pub(crate) token_id: Id,
+    pub(crate) token_id: CredentialId,
     pub(crate) uri: &'a str,
 }
 
 #[derive(Clone)]
 struct Key {
-    token_id: Id,
+    token_id: CredentialId,
     uri: Box<str>,
 }
 

@@ -12,7 +12,9 @@ use http::header::{CONTENT_TYPE, IF_NONE_MATCH};
 use http::{HeaderValue, Response};
 use podium_api::operation::{Anyone, Input, Joined, Permitted, SignedIn};
 use podium_api::path::PathParams;
-use podium_api::{Access, Id, Lines, Method, Operation, Reply, Spec};
+use podium_api::{
+    Access, DeploymentId, EntityId, Id, Lines, Method, Operation, OrganizationId, Reply, Spec, WorkspaceId,
+};
 use podium_app::authority::{Authority, Member};
 use podium_app::organizations::AuditExport;
 use podium_app::visit::Visit;
@@ -47,7 +49,7 @@ pub(crate) struct Env {
 pub(crate) trait Admission: 'static {
     type Proof: Clone + Send + Sync + 'static;
     /// The organization that is called, by the ids of the path.
-    fn organization(ids: &[Id]) -> Option<Id>;
+    fn organization(ids: &[Id]) -> Option<OrganizationId>;
     /// Whether the caller may knock at all.
     fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error>;
     /// Whether the caller may do this; `named` is the target where the body names it.
@@ -55,7 +57,7 @@ pub(crate) trait Admission: 'static {
         caller: Caller<'_>,
         spec: &'static Spec,
         ids: &[Id],
-        named: Option<Id>,
+        named: Option<EntityId>,
     ) -> impl Future<Output = Result<Self::Proof, Error>> + Send;
     fn prove(cx: Cx<()>, proof: Self::Proof) -> Cx<Self::Proof>;
 }
@@ -63,7 +65,7 @@ pub(crate) trait Admission: 'static {
 impl Admission for SignedIn {
     type Proof = ();
 
-    fn organization(_: &[Id]) -> Option<Id> {
+    fn organization(_: &[Id]) -> Option<OrganizationId> {
         None
     }
 
@@ -71,7 +73,7 @@ impl Admission for SignedIn {
         Ok(())
     }
 
-    async fn admit(_: Caller<'_>, _: &'static Spec, _: &[Id], _: Option<Id>) -> Result<(), Error> {
+    async fn admit(_: Caller<'_>, _: &'static Spec, _: &[Id], _: Option<EntityId>) -> Result<(), Error> {
         Ok(())
     }
 
@@ -83,15 +85,20 @@ impl Admission for SignedIn {
 impl Admission for Joined {
     type Proof = Scope;
 
-    fn organization(ids: &[Id]) -> Option<Id> {
-        ids.first().copied()
+    fn organization(ids: &[Id]) -> Option<OrganizationId> {
+        ids.first().copied().map(OrganizationId::from_raw)
     }
 
     fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error> {
         member(authority)?.admit_address(address)
     }
 
-    async fn admit(caller: Caller<'_>, _: &'static Spec, _: &[Id], _: Option<Id>) -> Result<Scope, Error> {
+    async fn admit(
+        caller: Caller<'_>,
+        _: &'static Spec,
+        _: &[Id],
+        _: Option<EntityId>,
+    ) -> Result<Scope, Error> {
         Ok(Scope::for_member(member(caller.authority)?.organization_id))
     }
 
@@ -103,8 +110,8 @@ impl Admission for Joined {
 impl Admission for Permitted {
     type Proof = Scope;
 
-    fn organization(ids: &[Id]) -> Option<Id> {
-        ids.first().copied()
+    fn organization(ids: &[Id]) -> Option<OrganizationId> {
+        ids.first().copied().map(OrganizationId::from_raw)
     }
 
     fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error> {
@@ -115,7 +122,7 @@ impl Admission for Permitted {
         caller: Caller<'_>,
         spec: &'static Spec,
         ids: &[Id],
-        named: Option<Id>,
+        named: Option<EntityId>,
     ) -> Result<Scope, Error> {
         let member = member(caller.authority)?;
         let (permission, on) = required(spec, ids, named)
@@ -161,20 +168,23 @@ fn member(authority: &Authority) -> Result<&Member, Error> {
 /// What an operation takes its permission on.
 enum Required {
     Organization,
-    Workspace(Id),
-    Deployment(Id),
+    Workspace(WorkspaceId),
+    Deployment(DeploymentId),
 }
 
 /// The permission that an operation takes, and on what: the permission's name says which id it is.
-fn required(spec: &Spec, ids: &[Id], named: Option<Id>) -> Option<(Permission, Required)> {
+fn required(spec: &Spec, ids: &[Id], named: Option<EntityId>) -> Option<(Permission, Required)> {
     let Access::Permission(name) = spec.access else { return None };
     let permission = Permission::named(name)?;
-    let in_path = |param: &str| ids.get(spec.path_params.iter().position(|name| *name == param)?).copied();
+    let in_path = |param: &str| {
+        let id = ids.get(spec.path_params.iter().position(|name| *name == param)?)?;
+        Some(EntityId::from_raw(*id))
+    };
     let id = |param: &str| if spec.target_in_body == Some(param) { named } else { in_path(param) };
     let on = match name.split('.').next()? {
         "organization" => Required::Organization,
-        "workspace" => Required::Workspace(id("workspaceId")?),
-        "deployment" => Required::Deployment(id("deploymentId")?),
+        "workspace" => Required::Workspace(id("workspaceId")?.as_workspace()),
+        "deployment" => Required::Deployment(id("deploymentId")?.as_deployment()),
         _ => return None,
     };
     Some((permission, on))

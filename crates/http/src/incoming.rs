@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use podium_api::decode::Check;
 use podium_api::operation::Input;
-use podium_api::{FieldError, Id, Spec, Timestamp};
+use podium_api::{CredentialId, EntityId, FieldError, Id, Spec, Timestamp};
 use podium_app::idempotency::Idempotency;
 use podium_app::secrets::sha256_hex;
 use podium_app::{App, Error, Request, Unauthenticated, audit};
@@ -50,7 +50,7 @@ pub(crate) struct Decoded<Q, B> {
     pub(crate) input: Result<(Q, B), Failure>,
     pub(crate) audited_body: Option<Value>,
     /// What the body names as the target of the permission.
-    pub(crate) target: Option<Id>,
+    pub(crate) target: Option<EntityId>,
 }
 
 impl Incoming {
@@ -67,7 +67,7 @@ impl Incoming {
     }
 
     /// What is asked with a token.
-    pub(crate) fn question(&self, token_id: Id) -> Question<'_> {
+    pub(crate) fn question(&self, token_id: CredentialId) -> Question<'_> {
         let uri = self.parts.uri.path_and_query().map_or("", |uri| uri.as_str());
         Question { token_id, uri }
     }
@@ -143,7 +143,7 @@ impl Incoming {
         checks: &Checks,
         settings: &Settings,
         audited_body: &mut Option<Value>,
-        target: &mut Option<Id>,
+        target: &mut Option<EntityId>,
     ) -> Result<(Q, B), Failure> {
         let query = match &checks.query {
             Some(check) => check.decode_query(query_pairs(self.parts.uri.query().unwrap_or_default())),
@@ -238,7 +238,7 @@ fn malformed(bytes: &[u8], error: &serde_json::Error) -> FieldError {
 }
 
 /// The id in a field of the body.
-fn named(body: Option<&Value>, field: Option<&str>) -> Option<Id> {
+fn named(body: Option<&Value>, field: Option<&str>) -> Option<EntityId> {
     body?.get(field?)?.as_str()?.parse().ok()
 }
 

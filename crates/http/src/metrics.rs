@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Timestamp};
 use podium_app::meters::Status;
 use podium_dataplane::{Vital, Vitals};
 
@@ -128,7 +128,7 @@ pub(crate) fn deployments(shown: &[Status], vitals: &[Vitals], now: Timestamp) -
         "gauge",
         shown.iter().map(status).collect(),
     );
-    let rows: HashMap<Id, &Status> = shown.iter().map(|row| (row.id, row)).collect();
+    let rows: HashMap<DeploymentId, &Status> = shown.iter().map(|row| (row.id, row)).collect();
     let each = |number: &dyn Fn(&Vital) -> Option<f64>| -> Vec<String> {
         let of = |vitals: &Vitals| {
             let row = rows.get(&vitals.id)?;
@@ -178,14 +178,16 @@ fn seconds(micros: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use podium_api::{Id, WorkspaceId};
+
     use super::*;
 
     #[test]
     fn deployments_that_are_shown_have_numbers_of_their_own_and_others_have_none() {
-        let id = |number| Id::from_parts(0, number, 0);
+        let id = |number| DeploymentId::from_raw(Id::from_parts(0, number, 0));
         let shown = [Status {
             id: id(1),
-            workspace_id: id(9),
+            workspace_id: WorkspaceId::from_raw(id(9).id()),
             namespace: "calm-river-1234".into(),
             status: podium_api::enums::DeploymentStatus::Healthy,
         }];

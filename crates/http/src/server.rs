@@ -14,7 +14,7 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use matchit::Router;
 use podium_api::openapi::{Document, PREFIX};
-use podium_api::{FieldError, Id};
+use podium_api::{FieldError, Id, SubjectId};
 use podium_app::{App, caller, front_door};
 use podium_dataplane::DataPlane;
 use serde_json::Value;
@@ -223,7 +223,7 @@ impl Server {
         if let Some(origin) = origin {
             cors::permit(&mut response, origin);
         }
-        let user = caller.as_ref().map_or("", Id::as_str);
+        let user = caller.as_ref().map_or("", SubjectId::as_str);
         let (status, micros) = (response.status().as_u16(), started.elapsed().as_micros() as u64);
         if pages::PROBES.contains(&path.as_str()) {
             // Somebody asks every few seconds, and nobody reads it.

@@ -88,14 +88,14 @@ fn read(query: &str, deploy_id: &str) -> Result<(Ticket, Part), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use podium_api::Id;
     use podium_api::enums::UploadKind;
+    use podium_api::{DeployId, Id};
 
     use super::*;
 
     #[test]
     fn urls_are_taken_apart() {
-        let id = Id::from_parts(1, 2, 3);
+        let id = DeployId::from_raw(Id::from_parts(1, 2, 3));
         let signed = "kind=bundle&expires=1800000000&limit=100&signature=ab12";
         let (ticket, part) = read(signed, id.as_str()).unwrap();
         let expected = Ticket {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_api::enums::LogSource;
 use tokio::sync::watch;
 
@@ -25,7 +25,7 @@ const BYTES_AT_ONCE: usize = 1024 * 1024;
 #[derive(Clone, Debug)]
 pub struct Follow {
     /// The deployment.
-    pub deployment_id: Id,
+    pub deployment_id: DeploymentId,
     /// The components; none gives no lines.
     pub sources: Vec<LogSource>,
     /// What the lines must say.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Timestamp};
 
 const HOUR: i64 = Duration::from_hours(1).as_millis() as i64;
 const DAY: i64 = Duration::from_hours(24).as_millis() as i64;
@@ -13,7 +13,7 @@ const DAY: i64 = Duration::from_hours(24).as_millis() as i64;
 pub(crate) struct Hour(i64);
 
 /// Whose lines of which hour: what lies together.
-pub(crate) type Key = (Id, Hour);
+pub(crate) type Key = (DeploymentId, Hour);
 
 impl Hour {
     /// The hour of a moment.

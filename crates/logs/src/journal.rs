@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use memchr::memmem;
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_api::enums::LogSource;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -37,9 +37,9 @@ const ID: usize = 25;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
     /// A line with its number.
-    Line { number: u64, deployment_id: Id, millis: i64, source: LogSource, text: &'a str },
+    Line { number: u64, deployment_id: DeploymentId, millis: i64, source: LogSource, text: &'a str },
     /// Everything of a deployment below this number is gone.
-    Removal { number: u64, deployment_id: Id },
+    Removal { number: u64, deployment_id: DeploymentId },
     /// The lines from this number on are a batch of a sender.
     Batch { number: u64, origin: Origin },
 }
@@ -49,7 +49,7 @@ pub(crate) struct Frames {
     bytes: Vec<u8>,
     /// Where the open frame begins; it holds lines from this number on.
     open: Option<usize>,
-    deployment_id: Option<Id>,
+    deployment_id: Option<DeploymentId>,
 }
 
 impl Frames {
@@ -101,7 +101,7 @@ impl Frames {
     }
 
     /// Adds a removal.
-    pub(crate) fn removal(&mut self, number: u64, deployment_id: Id) {
+    pub(crate) fn removal(&mut self, number: u64, deployment_id: DeploymentId) {
         self.close();
         self.begin(REMOVAL, number);
         self.bytes.extend_from_slice(deployment_id.as_str().as_bytes());
@@ -271,7 +271,11 @@ fn origin(reader: &mut Reader<'_>) -> Option<Origin> {
     Some(Origin { deployment_id: id(reader)?, sender: reader.u64()?, sequence: reader.u64()? })
 }
 
-fn line<'a>(reader: &mut Reader<'a>, number: u64, deployment_id: &mut Option<Id>) -> Option<Record<'a>> {
+fn line<'a>(
+    reader: &mut Reader<'a>,
+    number: u64,
+    deployment_id: &mut Option<DeploymentId>,
+) -> Option<Record<'a>> {
     let kind = reader.u8()?;
     if kind & 1 == 0 {
         *deployment_id = Some(id(reader)?);
@@ -288,6 +292,6 @@ fn line<'a>(reader: &mut Reader<'a>, number: u64, deployment_id: &mut Option<Id>
     })
 }
 
-fn id(reader: &mut Reader<'_>) -> Option<Id> {
+fn id(reader: &mut Reader<'_>) -> Option<DeploymentId> {
     std::str::from_utf8(reader.take(ID)?).ok()?.parse().ok()
 }

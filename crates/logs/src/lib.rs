@@ -36,7 +36,7 @@ use std::io;
 use std::ops::Range;
 
 use podium_api::enums::LogSource;
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Timestamp};
 
 pub use follow::{Follow, Follower, News, Numbered};
 pub use origins::Origin;
@@ -48,7 +48,7 @@ pub use store::LogStore;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The deployment.
-    pub deployment_id: Id,
+    pub deployment_id: DeploymentId,
     /// The component.
     pub source: LogSource,
     /// When it was written.
@@ -61,7 +61,7 @@ pub struct Line {
 #[derive(Clone, Debug)]
 pub struct Search {
     /// The deployment.
-    pub deployment_id: Id,
+    pub deployment_id: DeploymentId,
     /// From when, and until before when.
     pub window: Range<Timestamp>,
     /// The components; none gives no lines.

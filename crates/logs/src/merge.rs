@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::sync::PoisonError;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 
 use crate::block::{Block, FULL};
 use crate::hour::Key;
@@ -56,7 +56,7 @@ pub(crate) fn what_piled_up(shared: &Shared, press: &mut Press, key: Key) -> io:
 pub(crate) fn what_is_over(
     shared: &Shared,
     press: &mut Press,
-    id: Id,
+    id: DeploymentId,
     is_over: impl Fn(&Name) -> bool,
 ) -> io::Result<()> {
     let directory = shared.directory(id);
@@ -88,7 +88,7 @@ fn candidates(directory: &Path, names: &[Name]) -> io::Result<Vec<Candidate>> {
 }
 
 /// Merges neighbours as long as they fit into one segment.
-fn runs(shared: &Shared, press: &mut Press, id: Id, found: &[Candidate]) -> io::Result<()> {
+fn runs(shared: &Shared, press: &mut Press, id: DeploymentId, found: &[Candidate]) -> io::Result<()> {
     let mut run: Vec<Name> = Vec::new();
     let (mut length, mut blocks) = (0, 0);
     for one in found {
@@ -105,7 +105,7 @@ fn runs(shared: &Shared, press: &mut Press, id: Id, found: &[Candidate]) -> io::
 }
 
 /// Replaces neighbours by one segment.
-fn merge(shared: &Shared, press: &mut Press, id: Id, run: &[Name]) -> io::Result<()> {
+fn merge(shared: &Shared, press: &mut Press, id: DeploymentId, run: &[Name]) -> io::Result<()> {
     let [first, .., last] = run else { return Ok(()) };
     let directory = shared.directory(id);
     let mut builder = Builder::new(press, &directory, first.hour)?;

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::missing_is_none;
@@ -22,7 +22,7 @@ const MOST: usize = 100_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The deployment that all lines belong to.
-    pub deployment_id: Id,
+    pub deployment_id: DeploymentId,
     /// The sender, as a number.
     pub(crate) sender: u64,
     /// Which of its batches: later ones have higher numbers.
@@ -31,7 +31,7 @@ pub struct Origin {
 
 impl Origin {
     /// The batch of this number of a sender of a deployment.
-    pub fn new(deployment_id: Id, sender: &str, sequence: u64) -> Self {
+    pub fn new(deployment_id: DeploymentId, sender: &str, sequence: u64) -> Self {
         Self { deployment_id, sender: xxh3_64(sender.as_bytes()), sequence }
     }
 }
@@ -46,7 +46,7 @@ struct Last {
 /// The last batch of every sender.
 #[derive(Default)]
 pub(crate) struct Origins {
-    known: HashMap<(Id, u64), Last>,
+    known: HashMap<(DeploymentId, u64), Last>,
     is_changed: bool,
 }
 
@@ -56,7 +56,7 @@ impl Origins {
         let text = missing_is_none(fs::read_to_string(root.join(FILE)))?.unwrap_or_default();
         let read = |line: &str| {
             let mut words = line.split(' ');
-            let id: Id = words.next()?.parse().ok()?;
+            let id: DeploymentId = words.next()?.parse().ok()?;
             let mut number = || words.next()?.parse::<u64>().ok();
             Some(((id, number()?), Last { sequence: number()?, number: number()? }))
         };
@@ -83,7 +83,7 @@ impl Origins {
     }
 
     /// Forgets the senders of a deployment.
-    pub(crate) fn forget(&mut self, deployment_id: Id) {
+    pub(crate) fn forget(&mut self, deployment_id: DeploymentId) {
         self.known.retain(|(id, _), _| *id != deployment_id);
         self.is_changed = true;
     }

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Timestamp};
 
 use crate::hour::Hour;
 use crate::segment::{Builder, Name, Press};
@@ -31,7 +31,7 @@ pub(crate) enum Task {
     /// Drop the files of the journal up to this one.
     DropJournal(u64),
     /// Drop the lines of a deployment that are below a number.
-    Remove { deployment_id: Id, below: u64, done: Done },
+    Remove { deployment_id: DeploymentId, below: u64, done: Done },
     /// Drop days that were over by then, at this moment.
     Expire { before: Timestamp, now: Timestamp, done: Done },
     /// Say that everything before is done.
@@ -51,7 +51,7 @@ struct Settler {
     shared: Arc<Shared>,
     press: Press,
     /// Deployments whose segments are still to be looked through.
-    to_merge: VecDeque<Id>,
+    to_merge: VecDeque<DeploymentId>,
     /// The hour in which everything was looked through last.
     hour: Option<Hour>,
 }
@@ -126,7 +126,7 @@ impl Settler {
         segment.call(name)
     }
 
-    fn remove(&self, deployment_id: Id, below: u64) -> io::Result<()> {
+    fn remove(&self, deployment_id: DeploymentId, below: u64) -> io::Result<()> {
         let directory = self.shared.directory(deployment_id);
         for name in Name::list_all(&directory)?.iter().filter(|name| name.first < below) {
             missing_is_none(fs::remove_file(directory.join(name.to_string())))?;

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use std::{fs, io};
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use tokio::sync::Semaphore;
 
 use crate::bells::Bells;
@@ -69,16 +69,16 @@ impl Shared {
     }
 
     /// Where the segments of a deployment are.
-    pub(crate) fn directory(&self, deployment_id: Id) -> PathBuf {
+    pub(crate) fn directory(&self, deployment_id: DeploymentId) -> PathBuf {
         self.root.join(deployment_id.as_str())
     }
 
     /// The deployments that have segments.
-    pub(crate) fn deployments(&self) -> io::Result<Vec<Id>> {
+    pub(crate) fn deployments(&self) -> io::Result<Vec<DeploymentId>> {
         let Some(entries) = missing_is_none(fs::read_dir(&self.root))? else { return Ok(Vec::new()) };
         let mut ids = Vec::new();
         for entry in entries {
-            ids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<Id>().ok()));
+            ids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<DeploymentId>().ok()));
         }
         Ok(ids)
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, SearchId, SubjectId, Timestamp};
 
 use crate::Search;
 use crate::find::Position;
@@ -23,7 +23,7 @@ const MOST_ENDS: usize = 16;
 #[derive(Debug)]
 pub struct Snapshot {
     /// Its id.
-    pub id: Id,
+    pub id: SearchId,
     pub(crate) search: Search,
     /// Only lines below this number are seen.
     pub(crate) below: u64,
@@ -32,7 +32,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn new(id: Id, search: Search, below: u64) -> Self {
+    pub(crate) fn new(id: SearchId, search: Search, below: u64) -> Self {
         Self { id, search, below, ends: Mutex::default() }
     }
 
@@ -53,7 +53,7 @@ impl Snapshot {
 }
 
 struct Kept {
-    subject_id: Id,
+    subject_id: SubjectId,
     used_at: Timestamp,
     /// Tells uses of one moment apart.
     turn: u64,
@@ -62,11 +62,11 @@ struct Kept {
 
 /// What is remembered.
 #[derive(Default)]
-pub(crate) struct Snapshots(Mutex<(HashMap<Id, Kept>, u64)>);
+pub(crate) struct Snapshots(Mutex<(HashMap<SearchId, Kept>, u64)>);
 
 impl Snapshots {
     /// Remembers a snapshot of a subject.
-    pub(crate) fn keep(&self, subject_id: Id, snapshot: Snapshot, now: Timestamp) -> Arc<Snapshot> {
+    pub(crate) fn keep(&self, subject_id: SubjectId, snapshot: Snapshot, now: Timestamp) -> Arc<Snapshot> {
         let snapshot = Arc::new(snapshot);
         let mut lock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (kept, turn) = &mut *lock;
@@ -88,9 +88,9 @@ impl Snapshots {
     /// The snapshot of this id, if it is this subject's, of this deployment, and has not lapsed.
     pub(crate) fn find(
         &self,
-        id: Id,
-        subject_id: Id,
-        deployment_id: Id,
+        id: SearchId,
+        subject_id: SubjectId,
+        deployment_id: DeploymentId,
         now: Timestamp,
     ) -> Option<Arc<Snapshot>> {
         let mut lock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +106,7 @@ impl Snapshots {
     }
 
     /// Forgets every snapshot of a deployment.
-    pub(crate) fn forget(&self, deployment_id: Id) {
+    pub(crate) fn forget(&self, deployment_id: DeploymentId) {
         let mut lock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lock.0.retain(|_, kept| kept.snapshot.search.deployment_id != deployment_id);
     }
@@ -114,18 +114,20 @@ impl Snapshots {
 
 #[cfg(test)]
 mod tests {
+    use podium_api::{Id, TypedId};
+
     use super::*;
     use crate::Query;
 
-    fn id(number: u64) -> Id {
-        Id::from_parts(0, 0, number)
+    fn id<I: TypedId>(number: u64) -> I {
+        I::from_raw(Id::from_parts(0, 0, number))
     }
 
     fn at(seconds: u64) -> Timestamp {
         Timestamp::from_millis(0) + Duration::from_secs(seconds)
     }
 
-    fn snapshot(number: u64, deployment_id: Id) -> Snapshot {
+    fn snapshot(number: u64, deployment_id: DeploymentId) -> Snapshot {
         let search = Search {
             deployment_id,
             window: at(0)..at(1),

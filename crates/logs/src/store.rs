@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, SearchId, SubjectId, Timestamp};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::find::{self, Found, Wanted};
@@ -93,13 +93,25 @@ impl LogStore {
     }
 
     /// Begins a search of a subject: its pages see what has been written by now, and nothing later.
-    pub fn snapshot(&self, id: Id, subject_id: Id, search: Search, now: Timestamp) -> Arc<Snapshot> {
+    pub fn snapshot(
+        &self,
+        id: SearchId,
+        subject_id: SubjectId,
+        search: Search,
+        now: Timestamp,
+    ) -> Arc<Snapshot> {
         let snapshot = Snapshot::new(id, search, self.shared.next());
         self.snapshots.keep(subject_id, snapshot, now)
     }
 
     /// The search that a subject has begun on a deployment under this id, unless it has lapsed.
-    pub fn resume(&self, id: Id, subject_id: Id, deployment_id: Id, now: Timestamp) -> Option<Arc<Snapshot>> {
+    pub fn resume(
+        &self,
+        id: SearchId,
+        subject_id: SubjectId,
+        deployment_id: DeploymentId,
+        now: Timestamp,
+    ) -> Option<Arc<Snapshot>> {
         self.snapshots.find(id, subject_id, deployment_id, now)
     }
 
@@ -130,7 +142,7 @@ impl LogStore {
     }
 
     /// Forgets a deployment.
-    pub async fn remove(&self, deployment_id: Id) -> io::Result<()> {
+    pub async fn remove(&self, deployment_id: DeploymentId) -> io::Result<()> {
         self.snapshots.forget(deployment_id);
         self.tell(|done| Command::Remove(deployment_id, done)).await
     }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 
 use crate::block::Block;
 use crate::hour::{Hour, Key};
@@ -61,11 +61,11 @@ pub(crate) struct Seen {
 
 /// All tails.
 #[derive(Default)]
-pub(crate) struct Tails(Mutex<HashMap<Id, HashMap<Hour, Tail>>>);
+pub(crate) struct Tails(Mutex<HashMap<DeploymentId, HashMap<Hour, Tail>>>);
 
 /// All tails, while lines are added.
 pub(crate) struct Growing<'a> {
-    tails: MutexGuard<'a, HashMap<Id, HashMap<Hour, Tail>>>,
+    tails: MutexGuard<'a, HashMap<DeploymentId, HashMap<Hour, Tail>>>,
     pub(crate) cuts: Vec<Arc<Cut>>,
 }
 
@@ -86,7 +86,7 @@ impl Growing<'_> {
 }
 
 impl Tails {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, HashMap<Hour, Tail>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<DeploymentId, HashMap<Hour, Tail>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -121,7 +121,7 @@ impl Tails {
     }
 
     /// Forgets everything of a deployment.
-    pub(crate) fn remove(&self, deployment_id: Id) {
+    pub(crate) fn remove(&self, deployment_id: DeploymentId) {
         self.lock().remove(&deployment_id);
     }
 
@@ -135,7 +135,7 @@ impl Tails {
     /// What there is of a deployment in hours that fit, with lines after a number. What grows is copied.
     pub(crate) fn seen(
         &self,
-        deployment_id: Id,
+        deployment_id: DeploymentId,
         after: Option<u64>,
         fits: impl Fn(Hour) -> bool,
     ) -> Vec<Seen> {

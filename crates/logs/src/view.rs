@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 
 use crate::block::{Block, Summary};
 use crate::hour::Hour;
@@ -62,7 +62,7 @@ impl View {
     /// What there is now in hours that fit, with lines after a number.
     pub(crate) fn new(
         shared: &Shared,
-        deployment_id: Id,
+        deployment_id: DeploymentId,
         after: Option<u64>,
         fits: impl Fn(Hour) -> bool,
     ) -> io::Result<Self> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::block::{number_of, pieces};
@@ -37,7 +37,7 @@ pub(crate) enum Command {
     /// Write these lines; says whether they are new.
     Append(Batch, Added),
     /// Forget a deployment.
-    Remove(Id, Done),
+    Remove(DeploymentId, Done),
     /// Forget days that were over by then, at this moment.
     Expire { before: Timestamp, now: Timestamp, done: Done },
     /// Bring everything into segments.
@@ -87,7 +87,7 @@ impl Writer {
     /// Puts what the journal holds into the tails, but for what is in segments already.
     fn recover(&mut self) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
-        let mut settled: HashMap<Id, HashMap<Hour, u64>> = HashMap::new();
+        let mut settled: HashMap<DeploymentId, HashMap<Hour, u64>> = HashMap::new();
         let mut highest = 0;
         journal::replay(&shared.journal(), |record| {
             match record {
@@ -250,7 +250,7 @@ impl Writer {
         }
     }
 
-    fn remove(&mut self, deployment_id: Id, done: Done) {
+    fn remove(&mut self, deployment_id: DeploymentId, done: Done) {
         let noted = self.number().and_then(|below| {
             self.frames.removal(below, deployment_id);
             self.next = below + 1;
@@ -277,7 +277,7 @@ fn push(tails: &mut Growing<'_>, number: &mut u64, line: &Line) {
 }
 
 /// The number of the last line in segments, for each hour of a deployment.
-fn settled_in(shared: &Shared, deployment_id: Id) -> io::Result<HashMap<Hour, u64>> {
+fn settled_in(shared: &Shared, deployment_id: DeploymentId) -> io::Result<HashMap<Hour, u64>> {
     let mut settled = HashMap::new();
     for name in Name::list_all(&shared.directory(deployment_id))? {
         let last = settled.entry(name.hour).or_insert(name.last);

@@ -5,7 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use podium_api::Id;
+use podium_api::{DeployId, DeploymentId};
 
 use crate::error::Refused;
 use crate::key::Key;
@@ -20,7 +20,7 @@ pub struct Staging(Key);
 
 impl Staging {
     /// For an upload of a deploy; `kind` tells its uploads apart and is one word of letters.
-    pub fn new(deployment_id: Id, deploy_id: Id, kind: &'static str) -> Self {
+    pub fn new(deployment_id: DeploymentId, deploy_id: DeployId, kind: &'static str) -> Self {
         debug_assert!(kind.bytes().all(|byte| byte.is_ascii_lowercase()));
         Self(Key::of_staging(deployment_id, deploy_id).below(kind))
     }
@@ -107,6 +107,8 @@ fn skip(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use podium_api::Id;
+
     use super::*;
 
     fn shown(list: &str) -> Result<Vec<String>, Refused> {
@@ -153,7 +155,8 @@ mod tests {
     fn block_ids_are_short() {
         assert!(BlockId::parse(&STANDARD.encode([7; 64])).is_ok());
         assert_eq!(BlockId::parse(&STANDARD.encode([7; 65])), Err(Refused::BlockId));
-        let (deployment_id, deploy_id) = (Id::from_parts(0, 1, 0), Id::from_parts(0, 2, 0));
+        let (deployment_id, deploy_id) =
+            (DeploymentId::from_raw(Id::from_parts(0, 1, 0)), DeployId::from_raw(Id::from_parts(0, 2, 0)));
         let block = Staging::new(deployment_id, deploy_id, "dags").block(&BlockId::parse("++//").unwrap());
         assert_eq!(block.as_str(), format!("deployments/{deployment_id}/{deploy_id}/staged/dags/fbefff"));
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use podium_api::Id;
+use podium_api::{DeployId, DeploymentId, UploadId};
 
 /// The key of an object, or the beginning of many keys.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,22 +23,22 @@ impl Key {
     }
 
     /// Everything of a deployment.
-    pub fn of_deployment(deployment_id: Id) -> Self {
+    pub fn of_deployment(deployment_id: DeploymentId) -> Self {
         Self(format!("deployments/{deployment_id}"))
     }
 
     /// Everything of a deploy.
-    pub fn of_deploy(deployment_id: Id, deploy_id: Id) -> Self {
+    pub fn of_deploy(deployment_id: DeploymentId, deploy_id: DeployId) -> Self {
         Self(format!("deployments/{deployment_id}/{deploy_id}"))
     }
 
     /// One upload of a deploy.
-    pub fn of_upload(deployment_id: Id, deploy_id: Id, version: Id) -> Self {
+    pub fn of_upload(deployment_id: DeploymentId, deploy_id: DeployId, version: UploadId) -> Self {
         Self(format!("deployments/{deployment_id}/{deploy_id}/{version}"))
     }
 
     /// Everything that is staged for a deploy.
-    pub(crate) fn of_staging(deployment_id: Id, deploy_id: Id) -> Self {
+    pub(crate) fn of_staging(deployment_id: DeploymentId, deploy_id: DeployId) -> Self {
         Self::of_deploy(deployment_id, deploy_id).below("staged")
     }
 
@@ -61,16 +61,20 @@ impl fmt::Display for Key {
 
 #[cfg(test)]
 mod tests {
+    use podium_api::{Id, TypedId};
+
     use super::*;
 
     #[test]
     fn keys_stay_inside_the_store() {
-        let id = Id::from_parts(1, 2, 3);
+        fn id<I: TypedId>() -> I {
+            I::from_raw(Id::from_parts(1, 2, 3))
+        }
         for key in [
-            Key::of_deployment(id),
-            Key::of_deploy(id, id),
-            Key::of_upload(id, id, id),
-            Key::of_staging(id, id),
+            Key::of_deployment(id()),
+            Key::of_deploy(id(), id()),
+            Key::of_upload(id(), id(), id()),
+            Key::of_staging(id(), id()),
         ] {
             assert_eq!(Key::parse(key.as_str()), Some(key));
         }

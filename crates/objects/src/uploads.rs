@@ -11,7 +11,7 @@ use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
-use podium_api::Id;
+use podium_api::{DeployId, DeploymentId};
 use tokio::task::spawn_blocking;
 
 use crate::archive::{Checker, Contents};
@@ -105,7 +105,7 @@ impl Uploads {
     }
 
     /// Removes everything that is staged for a deploy.
-    pub async fn discard_all_of(&self, deployment_id: Id, deploy_id: Id) -> Result<()> {
+    pub async fn discard_all_of(&self, deployment_id: DeploymentId, deploy_id: DeployId) -> Result<()> {
         self.delete_under(Key::of_staging(deployment_id, deploy_id)).await
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use podium_api::Id;
+use podium_api::{ClusterId, Id};
 use podium_app::App;
 use podium_dataplane::{Cluster, DataPlane, Fault};
 use podium_domain::clusters::plan;
@@ -22,7 +22,7 @@ impl Clusters {
         Self { app: app.clone(), plane: Arc::clone(plane) }
     }
 
-    async fn look(&self, id: Id) -> Result<Done, Failure> {
+    async fn look(&self, id: ClusterId) -> Result<Done, Failure> {
         let mut is_done = false;
         loop {
             let state = self.app.db.read(None, move |conn| clusters::state(conn, id)).await?;
@@ -56,7 +56,7 @@ impl Clusters {
         }
     }
 
-    async fn observe(&self, id: Id) -> Observed {
+    async fn observe(&self, id: ClusterId) -> Observed {
         match self.plane.observe_cluster(id).await {
             Ok(None) => Observed::Absent,
             Ok(Some(seen)) => Observed::Present {
@@ -77,7 +77,7 @@ impl Clusters {
         self.plane.apply_cluster(&wanted).await
     }
 
-    fn settle(&self, id: Id, generation: i64, settled: Settled, observed: &Observed) -> Done {
+    fn settle(&self, id: ClusterId, generation: i64, settled: Settled, observed: &Observed) -> Done {
         let now = self.app.world.now();
         let effect: Effect =
             Box::new(move |tx| clusters::settle(tx, id, generation, &settled, now).map(drop));
@@ -91,7 +91,7 @@ impl Reconciler for Clusters {
     }
 
     fn step(&self, id: Id) -> Stepping<'_> {
-        Box::pin(self.look(id))
+        Box::pin(self.look(ClusterId::from_raw(id)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use podium_api::enums::DeploymentStatus;
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Id, Timestamp};
 use podium_app::App;
 use podium_dataplane::{DataPlane, Fault};
 use podium_domain::deployments::plan::{Cause, Desired, Sight, Step, Verdict, not_applied, silent};
@@ -25,7 +25,7 @@ impl Deployments {
         Self { app: app.clone(), plane: Arc::clone(plane) }
     }
 
-    async fn look(&self, id: Id) -> Result<Done, Failure> {
+    async fn look(&self, id: DeploymentId) -> Result<Done, Failure> {
         if let Some(done) = self.place(id).await? {
             return Ok(done);
         }
@@ -74,7 +74,7 @@ impl Deployments {
     }
 
     /// Removes what is left of a deployment that was deleted.
-    async fn clear_away(&self, id: Id) -> Result<Done, Failure> {
+    async fn clear_away(&self, id: DeploymentId) -> Result<Done, Failure> {
         let mut is_removed = false;
         loop {
             let sight = self.observe(id).await;
@@ -108,7 +108,7 @@ impl Deployments {
         }
     }
 
-    async fn observe(&self, id: Id) -> Sight {
+    async fn observe(&self, id: DeploymentId) -> Sight {
         match self.plane.observe(id).await {
             Ok(None) => Sight::Absent,
             Ok(Some(observed)) => Sight::Present(observed),
@@ -136,7 +136,7 @@ impl Reconciler for Deployments {
     }
 
     fn step(&self, id: Id) -> Stepping<'_> {
-        Box::pin(self.look(id))
+        Box::pin(self.look(DeploymentId::from_raw(id)))
     }
 }
 
@@ -199,7 +199,7 @@ fn log_change(row: &DeploymentRow, status: DeploymentStatus, reason: &str) {
     }
 }
 
-fn overtake(id: Id, generation: i64, now: Timestamp) -> Done {
+fn overtake(id: DeploymentId, generation: i64, now: Timestamp) -> Done {
     let reason = "The data plane has seen a later generation than the database knows.".to_owned();
     tracing::warn!(%id, generation, "{reason} It is applied anew.");
     let effect: Effect = Box::new(move |tx| deployments::overtake(tx, id, generation).map(drop));

@@ -1,6 +1,6 @@
 //! Deploys that are never finalized: after a day they fail, and what was uploaded for them goes.
 
-use podium_api::Id;
+use podium_api::{DeployId, Id};
 use podium_app::App;
 use podium_store::deploys;
 
@@ -16,7 +16,7 @@ impl Deploys {
         Self { app: app.clone() }
     }
 
-    async fn look(&self, id: Id) -> Result<Done, Failure> {
+    async fn look(&self, id: DeployId) -> Result<Done, Failure> {
         let waits = self.app.expire_deploy(id, self.app.world.now()).await;
         let waits = waits.map_err(|error| Failure(error.to_string()))?;
         Ok(match waits {
@@ -35,6 +35,6 @@ impl Reconciler for Deploys {
     }
 
     fn step(&self, id: Id) -> Stepping<'_> {
-        Box::pin(self.look(id))
+        Box::pin(self.look(DeployId::from_raw(id)))
     }
 }

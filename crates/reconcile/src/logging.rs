@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_app::App;
 use podium_dataplane::LogLine;
 use podium_dataplane::simulated::LogSink;
@@ -38,7 +38,7 @@ pub fn log_sink(app: &App) -> LogSink {
 /// Whether there is one is asked once its lines are kept: one that is deleted later takes them with it, and after one
 /// that was deleted before nobody else would clean up.
 pub async fn keep_lines(app: &App, said: Vec<LogLine>) -> Result<(), String> {
-    let speakers: BTreeSet<Id> = said.iter().map(|line| line.deployment_id).collect();
+    let speakers: BTreeSet<DeploymentId> = said.iter().map(|line| line.deployment_id).collect();
     app.logs.append(said.into_iter().filter_map(line).collect()).await.map_err(|error| error.to_string())?;
     let gone = app.db.scan(None, move |conn| deployments::absent(conn, &speakers)).await;
     for id in gone.map_err(|error: podium_db::Error| error.to_string())? {

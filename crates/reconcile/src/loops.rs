@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use futures_util::FutureExt as _;
-use podium_api::Timestamp;
+use podium_api::{Id, Timestamp};
 use podium_app::App;
 use podium_dataplane::{Changed, Changes, DataPlane};
 use podium_db::{Error, Fault, Result, Tx};
@@ -108,7 +108,7 @@ impl Loops {
 impl Inner {
     /// Who holds what this process works on.
     pub(crate) fn holder(&self) -> &str {
-        self.holder.get_or_init(|| self.app.world.id().to_string())
+        self.holder.get_or_init(|| self.app.world.id::<Id>().to_string())
     }
 
     /// Whose work of a kind this process does: what is anybody's, and on a node what is the node's.
@@ -273,8 +273,8 @@ impl Inner {
             .db
             .write(None, move |tx| {
                 said.iter().try_for_each(|changed| match changed {
-                    Changed::Environment(id) => work::enqueue(tx, deployments::KIND, *id, now, now),
-                    Changed::Cluster(id) => work::enqueue(tx, clusters::KIND, *id, now, now),
+                    Changed::Environment(id) => work::enqueue(tx, deployments::KIND, id.id(), now, now),
+                    Changed::Cluster(id) => work::enqueue(tx, clusters::KIND, id.id(), now, now),
                     Changed::Everything => work::enqueue_everything(tx, now).map(drop),
                 })
             })

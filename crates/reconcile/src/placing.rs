@@ -1,7 +1,7 @@
 //! Which node runs a deployment, where deployments are bound to machines: chosen once, and never changed by a loop.
 
-use podium_api::Id;
 use podium_api::enums::DeploymentStatus::{Creating, Unknown};
+use podium_api::{DeploymentId, NodeId};
 use podium_app::nodes::Node;
 use podium_domain::deployments::plan::Verdict;
 use podium_store::nodes::{self, Placement};
@@ -16,7 +16,7 @@ const NOBODY_HAS_IT: &str = "No node says that it runs this deployment: start th
 
 impl Deployments {
     /// Makes sure that a deployment is this node's; otherwise says what to do instead of looking at it.
-    pub(crate) async fn place(&self, id: Id) -> Result<Option<Done>, Failure> {
+    pub(crate) async fn place(&self, id: DeploymentId) -> Result<Option<Done>, Failure> {
         let Some(own) = self.app.node() else { return Ok(None) };
         let read = self.app.db.read(None, move |conn| {
             Ok::<_, podium_db::Error>((nodes::placement(conn, id)?, deployments::state(conn, id)?))
@@ -51,8 +51,8 @@ impl Deployments {
     /// Leaves a deployment to its node, and says so while it is being made.
     async fn hand_over(
         &self,
-        id: Id,
-        node_id: Id,
+        id: DeploymentId,
+        node_id: NodeId,
         name: &str,
         row: Option<DeploymentRow>,
     ) -> Result<Done, Failure> {

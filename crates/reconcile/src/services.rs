@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_app::App;
 use podium_app::secrets::Secrets;
 use podium_dataplane::local::{Archive, Archives, Keys, Logs, Services};
@@ -29,14 +29,14 @@ pub fn keys(secrets: Secrets) -> Keys {
     Arc::new(move |id, purpose| key(&secrets, id, purpose))
 }
 
-fn key(secrets: &Secrets, id: Id, purpose: &str) -> Hidden {
+fn key(secrets: &Secrets, id: DeploymentId, purpose: &str) -> Hidden {
     Hidden::new(secrets.sign(PURPOSE, &format!("{id}\n{purpose}")))
 }
 
 struct OfApp(App);
 
 impl Archives for OfApp {
-    fn open<'a>(&'a self, deployment_id: Id, version: &'a str) -> Answer<'a, Option<Archive>> {
+    fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> Answer<'a, Option<Archive>> {
         Box::pin(async move {
             self.0.open_upload(deployment_id, version).await.map_err(|error| Fault::Failed(error.to_string()))
         })

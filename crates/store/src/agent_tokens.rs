@@ -1,8 +1,6 @@
 //! Agent tokens: what the remote workers of a deployment call with.
 
-use podium_api::enums::{TokenKind, TokenScope};
-use podium_api::tokens::ApiToken;
-use podium_api::{Id, One, Timestamp};
+use podium_api::{AgentTokenId, DeploymentId, Timestamp};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::Scope;
 
@@ -54,21 +52,54 @@ statements! {
     DELETE_OF = "DELETE FROM agent_tokens WHERE deployment_id = $1 AND organization_id = $2 RETURNING id";
 }
 
+/// An agent token, without its value.
+#[derive(Clone, Debug)]
+pub struct AgentTokenRow {
+    /// Its id.
+    pub id: AgentTokenId,
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// The last six characters of its value.
+    pub short_token: String,
+    /// How many days it works.
+    pub expiry_period_in_days: Option<u32>,
+    /// From when it works.
+    pub start_at: Timestamp,
+    /// Until when it works.
+    pub end_at: Option<Timestamp>,
+    /// When it was last used.
+    pub last_used_at: Option<Timestamp>,
+    /// Who made it and changed it.
+    pub stamp: Stamp,
+}
+
 /// Reads a page of a deployment's agent tokens, and how many there are.
-pub fn list(conn: &Conn, scope: &Scope, deployment_id: Id, paging: &Paging) -> Result<(Vec<ApiToken>, u64)> {
+pub fn list(
+    conn: &Conn,
+    scope: &Scope,
+    deployment_id: DeploymentId,
+    paging: &Paging,
+) -> Result<(Vec<AgentTokenRow>, u64)> {
     let mut filter = Filter::new(DEPLOYMENT, deployment_id.as_str());
     filter.and(ORGANIZATION, Some(scope.organization()));
     TABLE.page(conn, filter, paging, Total::Count, read)
 }
 
 /// Reads an agent token.
-pub fn get(conn: &Conn, scope: &Scope, deployment_id: Id, id: Id) -> Result<Option<One<ApiToken>>> {
+pub fn get(
+    conn: &Conn,
+    scope: &Scope,
+    deployment_id: DeploymentId,
+    id: AgentTokenId,
+) -> Result<Option<AgentTokenRow>> {
     let params = params![id.as_str(), deployment_id.as_str(), scope.organization()];
-    conn.query_opt(&GET, params, |row| Ok(One { version: row.get(8)?, body: read(row)? }))
+    conn.query_opt(&GET, params, read)
 }
 
 /// The deployment of an agent token.
-pub fn deployment_of(conn: &Conn, id: Id) -> Result<Option<Id>> {
+pub fn deployment_of(conn: &Conn, id: AgentTokenId) -> Result<Option<DeploymentId>> {
     conn.query_opt(&DEPLOYMENT_OF, params![id.as_str()], |row| row.id(0))
 }
 
@@ -76,11 +107,11 @@ pub fn deployment_of(conn: &Conn, id: Id) -> Result<Option<Id>> {
 pub fn insert(
     tx: &Tx,
     scope: &Scope,
-    deployment_id: Id,
-    token: &ApiToken,
+    deployment_id: DeploymentId,
+    token: &AgentTokenRow,
     name_key: &str,
-    stamp: &Stamp,
 ) -> Result<()> {
+    let stamp = &token.stamp;
     tx.execute(
         &INSERT,
         params![
@@ -105,35 +136,30 @@ pub fn insert(
 }
 
 /// Removes an agent token of this version.
-pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
+pub fn delete(tx: &Tx, scope: &Scope, id: AgentTokenId, version: i64) -> Result<()> {
     let rows = tx.execute(&DELETE, params![id.as_str(), scope.organization(), version])?;
     if rows == 1 { Ok(()) } else { Err(Error::Lost) }
 }
 
 /// Removes every agent token of a deployment; says which.
-pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: Id) -> Result<Vec<Id>> {
+pub fn delete_of_deployment(
+    tx: &Tx,
+    scope: &Scope,
+    deployment_id: DeploymentId,
+) -> Result<Vec<AgentTokenId>> {
     tx.query(&DELETE_OF, params![deployment_id.as_str(), scope.organization()], |row| row.id(0))
 }
 
-fn read(row: &Row<'_>) -> Result<ApiToken> {
-    let stamp = Stamp::read(row, 8)?;
-    Ok(ApiToken {
+fn read(row: &Row<'_>) -> Result<AgentTokenRow> {
+    Ok(AgentTokenRow {
         id: row.id(0)?,
         name: row.get(1)?,
         description: row.get(2)?,
-        scope: TokenScope::Deployment,
-        kind: TokenKind::Standard,
-        roles: Some(Vec::new()),
-        token: None,
         short_token: row.get(3)?,
         expiry_period_in_days: row.get::<Option<i64>>(4)?.and_then(|days| u32::try_from(days).ok()),
         start_at: row.time(5)?,
         end_at: row.time_opt(6)?,
-        last_rotated_at: None,
         last_used_at: row.time_opt(7)?,
-        created_at: stamp.created_at,
-        created_by: Some(stamp.created_by),
-        updated_at: stamp.updated_at,
-        updated_by: Some(stamp.updated_by),
+        stamp: Stamp::read(row, 8)?,
     })
 }

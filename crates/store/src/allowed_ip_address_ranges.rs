@@ -1,7 +1,7 @@
 //! Allowed address ranges.
 
 use podium_api::allowed_ip_address_ranges::AllowedIpAddressRange;
-use podium_api::{Id, One};
+use podium_api::{AllowedIpAddressRangeId, One, OrganizationId};
 use podium_db::{Conn, Result, Row, Tx, params, statements};
 use podium_domain::Scope;
 
@@ -50,20 +50,24 @@ pub fn list(conn: &Conn, scope: &Scope, paging: &Paging) -> Result<(Vec<AllowedI
 }
 
 /// Reads those of these ranges that there are.
-pub fn get_each(conn: &Conn, scope: &Scope, ids: &[Id]) -> Result<Vec<One<AllowedIpAddressRange>>> {
-    let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
+pub fn get_each(
+    conn: &Conn,
+    scope: &Scope,
+    ids: &[AllowedIpAddressRangeId],
+) -> Result<Vec<One<AllowedIpAddressRange>>> {
+    let ids: Vec<&str> = ids.iter().map(AllowedIpAddressRangeId::as_str).collect();
     conn.query(&GET, params![&ids, scope.organization()], |row| {
         Ok(One { version: row.get(3)?, body: read(row)? })
     })
 }
 
 /// Every range of an organization, as text.
-pub fn all(conn: &Conn, organization_id: Id) -> Result<Vec<String>> {
+pub fn all(conn: &Conn, organization_id: OrganizationId) -> Result<Vec<String>> {
     conn.query(&ALL, params![organization_id.as_str()], |row| row.get(0))
 }
 
 /// Every organization that lists any.
-pub fn organizations(conn: &Conn) -> Result<Vec<Id>> {
+pub fn organizations(conn: &Conn) -> Result<Vec<OrganizationId>> {
     conn.query(&ORGANIZATIONS, &[], |row| row.id(0))
 }
 
@@ -83,14 +87,14 @@ pub fn insert(tx: &Tx, range: &AllowedIpAddressRange, key: &str, stamp: &Stamp) 
             stamp.updated_by.id.as_str(),
         ],
     )?;
-    counters::add(tx, range.organization_id, KIND, range.id, 1, 0)
+    counters::add(tx, range.organization_id, KIND, range.id.id(), 1, 0)
 }
 
 /// Removes a range.
-pub fn delete(tx: &Tx, scope: &Scope, id: Id) -> Result<()> {
+pub fn delete(tx: &Tx, scope: &Scope, id: AllowedIpAddressRangeId) -> Result<()> {
     let organization_id = scope.organization_id();
     if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str()])? == 1 {
-        counters::add(tx, organization_id, KIND, id, -1, 1)?;
+        counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
     }
     Ok(())
 }
@@ -99,7 +103,7 @@ pub fn delete(tx: &Tx, scope: &Scope, id: Id) -> Result<()> {
 pub fn clear(tx: &Tx, scope: &Scope) -> Result<u64> {
     let organization_id = scope.organization_id();
     let removed = tx.execute(&CLEAR, params![organization_id.as_str()])?;
-    counters::add(tx, organization_id, KIND, organization_id, -removed.cast_signed(), 1)?;
+    counters::add(tx, organization_id, KIND, organization_id.id(), -removed.cast_signed(), 1)?;
     Ok(removed)
 }
 

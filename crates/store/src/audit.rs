@@ -1,6 +1,6 @@
 //! Audit records: who did what, from where, and what came of it.
 
-use podium_api::{Id, Timestamp};
+use podium_api::{AuditLogId, OrganizationId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 use podium_domain::Scope;
 
@@ -29,8 +29,14 @@ impl Cursor {
 }
 
 /// Writes a record, a line of JSON.
-pub fn insert(tx: &Tx, organization_id: Option<Id>, at: Timestamp, id: Id, record: &str) -> Result<()> {
-    let organization_id = organization_id.as_ref().map_or("", Id::as_str);
+pub fn insert(
+    tx: &Tx,
+    organization_id: Option<OrganizationId>,
+    at: Timestamp,
+    id: AuditLogId,
+    record: &str,
+) -> Result<()> {
+    let organization_id = organization_id.as_ref().map_or("", OrganizationId::as_str);
     tx.execute(&INSERT, params![organization_id, at.millis(), id.as_str(), record])?;
     Ok(())
 }

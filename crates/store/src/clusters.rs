@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use podium_api::clusters::{Cluster, ClusterDetails};
 use podium_api::enums::{CloudProvider, ClusterStatus};
-use podium_api::{Id, One, Timestamp};
+use podium_api::{ClusterId, One, OrganizationId, Timestamp, WorkspaceId};
 use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::clusters::plan::{Desired, Settled};
 use podium_domain::options;
@@ -99,7 +99,7 @@ pub struct Listed<'a> {
 #[derive(Clone, Debug)]
 pub struct ClusterState {
     /// Its organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// The cluster.
     pub cluster: Cluster,
     /// Advanced by every change of what is wanted.
@@ -142,13 +142,13 @@ pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) ->
 }
 
 /// Reads a cluster.
-pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<One<Cluster>>> {
+pub fn get(conn: &Conn, scope: &Scope, id: ClusterId) -> Result<Option<One<Cluster>>> {
     let found = conn.query_opt(&GET, params![id.as_str(), scope.organization()], read_one)?;
     filled(conn, found)
 }
 
 /// Reads a cluster that takes one of these workspaces.
-pub fn get_visible(conn: &Conn, scope: &Scope, reach: &Reach, id: Id) -> Result<Option<One<Cluster>>> {
+pub fn get_visible(conn: &Conn, scope: &Scope, reach: &Reach, id: ClusterId) -> Result<Option<One<Cluster>>> {
     let Some(workspaces) = reached(reach) else { return get(conn, scope, id) };
     let params = params![id.as_str(), scope.organization(), &workspaces];
     let found = conn.query_opt(&GET_VISIBLE, params, read_one)?;
@@ -156,25 +156,25 @@ pub fn get_visible(conn: &Conn, scope: &Scope, reach: &Reach, id: Id) -> Result<
 }
 
 /// Reads a cluster for its loop, which looks at all organizations.
-pub fn state(conn: &Conn, id: Id) -> Result<Option<ClusterState>> {
+pub fn state(conn: &Conn, id: ClusterId) -> Result<Option<ClusterState>> {
     let mut found = conn.query_opt(&STATE, params![id.as_str()], read)?;
     fill_workspaces(conn, found.iter_mut().map(|state| &mut state.cluster))?;
     Ok(found)
 }
 
 /// The only cluster of the organization; none where there are several.
-pub fn only(conn: &Conn, scope: &Scope) -> Result<Option<Id>> {
+pub fn only(conn: &Conn, scope: &Scope) -> Result<Option<ClusterId>> {
     let ids = conn.query(&FIRST_TWO, params![scope.organization()], |row| row.id(0))?;
     Ok(if let [only] = ids.as_slice() { Some(*only) } else { None })
 }
 
 /// Names of some clusters that take deployments of a workspace.
-pub fn names_for(conn: &Conn, scope: &Scope, workspace_id: Id) -> Result<Vec<String>> {
+pub fn names_for(conn: &Conn, scope: &Scope, workspace_id: WorkspaceId) -> Result<Vec<String>> {
     conn.query(&NAMES_FOR, params![scope.organization(), workspace_id.as_str()], |row| row.get(0))
 }
 
 /// Whether a cluster takes deployments of a workspace; `None` where there is no such cluster.
-pub fn admits(conn: &Conn, scope: &Scope, id: Id, workspace_id: Id) -> Result<Option<bool>> {
+pub fn admits(conn: &Conn, scope: &Scope, id: ClusterId, workspace_id: WorkspaceId) -> Result<Option<bool>> {
     let params = params![id.as_str(), scope.organization(), workspace_id.as_str()];
     conn.query_opt(&ADMITS, params, |row| row.get(0))
 }
@@ -182,17 +182,17 @@ pub fn admits(conn: &Conn, scope: &Scope, id: Id, workspace_id: Id) -> Result<Op
 /// Keeps everybody else from changing or removing a cluster until the transaction ends; says whether there is one.
 ///
 /// Goes first where something comes to depend on the cluster, or where what depends on it is counted.
-pub fn lock(tx: &Tx, scope: &Scope, id: Id) -> Result<bool> {
+pub fn lock(tx: &Tx, scope: &Scope, id: ClusterId) -> Result<bool> {
     Ok(tx.execute(&LOCK, params![id.as_str(), scope.organization()])? == 1)
 }
 
 /// How many deployments run on a cluster.
-pub fn count_deployments(conn: &Conn, id: Id) -> Result<i64> {
+pub fn count_deployments(conn: &Conn, id: ClusterId) -> Result<i64> {
     conn.query_one(&COUNT_DEPLOYMENTS, params![id.as_str()], |row| row.get(0))
 }
 
 /// The workspaces that have deployments on a cluster.
-pub fn in_use_by(conn: &Conn, id: Id) -> Result<BTreeSet<Id>> {
+pub fn in_use_by(conn: &Conn, id: ClusterId) -> Result<BTreeSet<WorkspaceId>> {
     let ids = conn.query(&IN_USE_BY, params![id.as_str()], |row| row.id(0))?;
     Ok(ids.into_iter().collect())
 }
@@ -217,8 +217,8 @@ pub fn insert(tx: &Tx, cluster: &Cluster, name_key: &str) -> Result<()> {
         ],
     )?;
     add_workspaces(tx, cluster)?;
-    counters::add(tx, cluster.organization_id, KIND, cluster.id, 1, 0)?;
-    work::enqueue(tx, KIND, cluster.id, cluster.created_at, cluster.created_at)
+    counters::add(tx, cluster.organization_id, KIND, cluster.id.id(), 1, 0)?;
+    work::enqueue(tx, KIND, cluster.id.id(), cluster.created_at, cluster.created_at)
 }
 
 /// Replaces a cluster of this version, and asks its loop to look at it.
@@ -248,13 +248,13 @@ pub fn update(
     }
     tx.execute(&CLEAR_WORKSPACES, params![cluster.id.as_str()])?;
     add_workspaces(tx, cluster)?;
-    work::enqueue(tx, KIND, cluster.id, cluster.updated_at, cluster.updated_at)
+    work::enqueue(tx, KIND, cluster.id.id(), cluster.updated_at, cluster.updated_at)
 }
 
 /// Records what its loop saw, unless something else is wanted by now; says whether it did.
 ///
 /// Deployments of a cluster that has just moved to its other region, or back, are rolled out there.
-pub fn settle(tx: &Tx, id: Id, generation: i64, settled: &Settled, now: Timestamp) -> Result<bool> {
+pub fn settle(tx: &Tx, id: ClusterId, generation: i64, settled: &Settled, now: Timestamp) -> Result<bool> {
     let before = tx.query_opt(&MOVED, params![id.as_str(), generation], |row| {
         Ok((row.id(0)?, row.get::<i64>(1)?, row.get::<bool>(2)?))
     })?;
@@ -290,18 +290,18 @@ pub fn settle(tx: &Tx, id: Id, generation: i64, settled: &Settled, now: Timestam
 }
 
 /// Removes a cluster of this version, and asks its loop to clean up after it.
-pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64, now: Timestamp) -> Result<()> {
+pub fn delete(tx: &Tx, scope: &Scope, id: ClusterId, version: i64, now: Timestamp) -> Result<()> {
     let organization_id = scope.organization_id();
     if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
         return Err(Error::Lost);
     }
     tx.execute(&CLEAR_WORKSPACES, params![id.as_str()])?;
-    counters::add(tx, organization_id, KIND, id, -1, 1)?;
-    work::enqueue(tx, KIND, id, now, now)
+    counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
+    work::enqueue(tx, KIND, id.id(), now, now)
 }
 
 /// Takes a workspace off every cluster's list.
-pub fn forget_workspace(tx: &Tx, workspace_id: Id) -> Result<()> {
+pub fn forget_workspace(tx: &Tx, workspace_id: WorkspaceId) -> Result<()> {
     tx.execute(&LEAVE, params![workspace_id.as_str()])?;
     Ok(())
 }
@@ -324,7 +324,7 @@ fn fill_workspaces<'a>(conn: &Conn, clusters: impl Iterator<Item = &'a mut Clust
         return Ok(());
     }
     let ids: Vec<&str> = clusters.iter().map(|cluster| cluster.id.as_str()).collect();
-    let mut by_cluster = BTreeMap::<Id, Vec<Id>>::new();
+    let mut by_cluster = BTreeMap::<ClusterId, Vec<WorkspaceId>>::new();
     conn.query(&WORKSPACES, params![&ids], |row| {
         by_cluster.entry(row.id(0)?).or_default().push(row.id(1)?);
         Ok(())

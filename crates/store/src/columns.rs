@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use podium_api::{Id, Timestamp};
+use podium_api::{Timestamp, TypedId};
 use podium_db::{Error, Result, Row};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,11 +10,11 @@ use serde::de::DeserializeOwned;
 /// Reads ids, times and words from a row.
 pub(crate) trait Columns {
     /// An id.
-    fn id(&self, index: usize) -> Result<Id> {
+    fn id<I: TypedId>(&self, index: usize) -> Result<I> {
         self.word(index)
     }
     /// An id, or nothing where the column is null or empty.
-    fn id_opt(&self, index: usize) -> Result<Option<Id>>;
+    fn id_opt<I: TypedId>(&self, index: usize) -> Result<Option<I>>;
     /// A word of a closed set.
     fn word<T: FromStr>(&self, index: usize) -> Result<T>;
     /// A word of a closed set, or nothing.
@@ -28,7 +28,7 @@ pub(crate) trait Columns {
 }
 
 impl Columns for Row<'_> {
-    fn id_opt(&self, index: usize) -> Result<Option<Id>> {
+    fn id_opt<I: TypedId>(&self, index: usize) -> Result<Option<I>> {
         self.word_opt(index)
     }
 
@@ -53,6 +53,11 @@ impl Columns for Row<'_> {
     fn time_opt(&self, index: usize) -> Result<Option<Timestamp>> {
         Ok(self.get::<Option<i64>>(index)?.map(Timestamp::from_millis))
     }
+}
+
+/// Ids as texts.
+pub(crate) fn texts(ids: &[impl ToString]) -> Vec<String> {
+    ids.iter().map(ToString::to_string).collect()
 }
 
 /// The text of a JSON document.

@@ -1,6 +1,6 @@
 //! Totals of lists, kept beside the rows that they count.
 
-use podium_api::{Id, Timestamp};
+use podium_api::{EntityId, Id, OrganizationId, Timestamp};
 use podium_db::{Conn, Result, Sql, Tx, params, statements};
 
 /// Writers of one organization that can count at the same time without waiting for each other.
@@ -38,14 +38,27 @@ pub struct Counter {
     pub disorder: i64,
 }
 
-/// Counts rows that were added (or, below zero, removed); `id` is any of theirs.
-pub fn add(tx: &Tx, organization_id: Id, kind: &'static str, id: Id, rows: i64, disorder: i64) -> Result<()> {
-    tx.execute(&ADD, params![organization_id.as_str(), kind, shard(id), rows, disorder])?;
+/// Counts rows of an organization or a workspace that were added (or, below zero, removed); `id` is any of theirs.
+pub fn add(
+    tx: &Tx,
+    of: impl Into<EntityId>,
+    kind: &'static str,
+    id: Id,
+    rows: i64,
+    disorder: i64,
+) -> Result<()> {
+    tx.execute(&ADD, params![of.into().as_str(), kind, shard(id), rows, disorder])?;
     Ok(())
 }
 
 /// Counts a row that was added; `sql` is the table's [`count_new`].
-pub(crate) fn added(tx: &Tx, sql: &Sql, organization_id: Id, id: Id, created_at: Timestamp) -> Result<()> {
+pub(crate) fn added(
+    tx: &Tx,
+    sql: &Sql,
+    organization_id: OrganizationId,
+    id: Id,
+    created_at: Timestamp,
+) -> Result<()> {
     tx.execute(sql, params![organization_id.as_str(), shard(id), created_at.millis(), id.as_str()])?;
     Ok(())
 }

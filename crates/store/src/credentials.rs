@@ -1,6 +1,6 @@
 //! What opens the door: the hash of every living token's value.
 
-use podium_api::{Id, Timestamp};
+use podium_api::{AgentTokenId, CredentialId, OrganizationId, SubjectId, Timestamp, TokenId, UserId};
 use podium_db::{Conn, Guard, Result, Tx, params, statements};
 
 use crate::columns::Columns;
@@ -57,13 +57,30 @@ pub struct Credential {
     /// What kind it is.
     pub kind: CredentialKind,
     /// Its id: the `jti` of the token.
-    pub token_id: Id,
+    pub token_id: CredentialId,
     /// Whose it is: a user, or the API token itself.
-    pub subject_id: Id,
+    pub subject_id: SubjectId,
     /// The organization of an API token.
-    pub organization_id: Option<Id>,
+    pub organization_id: Option<OrganizationId>,
     /// Until when it works.
     pub expires_at: Option<Timestamp>,
+}
+
+impl Credential {
+    /// The user whose session it is.
+    pub fn user_id(&self) -> Option<UserId> {
+        (self.kind == CredentialKind::Session).then(|| UserId::from_raw(self.subject_id.id()))
+    }
+
+    /// The API token that it is.
+    pub fn api_token_id(&self) -> Option<TokenId> {
+        (self.kind == CredentialKind::ApiToken).then(|| TokenId::from_raw(self.token_id.id()))
+    }
+
+    /// The agent token that it is.
+    pub fn agent_token_id(&self) -> Option<AgentTokenId> {
+        (self.kind == CredentialKind::AgentToken).then(|| AgentTokenId::from_raw(self.token_id.id()))
+    }
 }
 
 /// Finds a token by the hash of its value.
@@ -88,7 +105,7 @@ pub fn insert(tx: &Tx, hash: &str, signing_key_id: &str, credential: &Credential
             credential.kind.as_str(),
             credential.token_id.as_str(),
             credential.subject_id.as_str(),
-            credential.organization_id.as_ref().map(Id::as_str),
+            credential.organization_id.as_ref().map(OrganizationId::as_str),
             signing_key_id,
             credential.expires_at.map(Timestamp::millis),
         ],
@@ -97,12 +114,12 @@ pub fn insert(tx: &Tx, hash: &str, signing_key_id: &str, credential: &Credential
 }
 
 /// Removes the value of a token: it is revoked. Says whether it was alive.
-pub fn delete(tx: &Tx, token_id: Id) -> Result<bool> {
+pub fn delete(tx: &Tx, token_id: CredentialId) -> Result<bool> {
     Ok(tx.execute(&DELETE_TOKEN, params![token_id.as_str()])? > 0)
 }
 
 /// Removes a user's other sessions; a token without an end, such as the one of the first start, stays.
-pub fn delete_other_sessions(tx: &Tx, user_id: Id, kept_token_id: Id) -> Result<()> {
+pub fn delete_other_sessions(tx: &Tx, user_id: UserId, kept_token_id: CredentialId) -> Result<()> {
     tx.execute(&DELETE_OTHERS, params![user_id.as_str(), kept_token_id.as_str()])?;
     Ok(())
 }
@@ -113,7 +130,7 @@ pub fn prune(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64> {
 }
 
 /// Holds while the token is alive and rights in the organization are as they were at `epoch`.
-pub fn guard(hash: &str, organization_id: Id, epoch: i64) -> Guard {
+pub fn guard(hash: &str, organization_id: OrganizationId, epoch: i64) -> Guard {
     Guard { sql: &STILL_VALID, params: vec![hash.into(), organization_id.as_str().into()], expected: epoch }
 }
 

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use podium_api::clusters::{ClusterDetails, ClusterMetadata};
 use podium_api::enums::DeploymentStatus;
-use podium_api::{Id, Timestamp};
+use podium_api::{ClusterId, DeploymentId, OrganizationId, Timestamp, WorkspaceId};
 use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::deployments::{Running, Spec};
 use podium_domain::{DeploymentReach, Scope};
 
-use crate::columns::{Columns, document};
+use crate::columns::{Columns, document, texts};
 use crate::counters::{self, count_new};
 use crate::landmarks::{self, Landmarks};
 use crate::listing::{Filter, Paging, Table};
@@ -88,15 +88,15 @@ statements! {
 #[derive(Clone, Debug)]
 pub struct DeploymentRow {
     /// Its id.
-    pub id: Id,
+    pub id: DeploymentId,
     /// Its organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// Its workspace.
-    pub workspace_id: Id,
+    pub workspace_id: WorkspaceId,
     /// The name of its workspace.
     pub workspace_name: Option<String>,
     /// The cluster that it runs on.
-    pub cluster_id: Option<Id>,
+    pub cluster_id: Option<ClusterId>,
     /// What is shown of that cluster.
     pub cluster: Option<OnCluster>,
     /// Its name.
@@ -154,7 +154,6 @@ pub fn list(
     walk_far: bool,
 ) -> Result<Option<(Vec<DeploymentRow>, u64)>> {
     let mut filter = Filter::new(ORGANIZATION, scope.organization());
-    let texts = |ids: &[Id]| ids.iter().map(Id::to_string).collect::<Vec<_>>();
     let reached = match listed.reach {
         DeploymentReach::All => None,
         DeploymentReach::Only { workspaces, deployments } => Some((texts(workspaces), texts(deployments))),
@@ -169,7 +168,7 @@ pub fn list(
         if !walk_far && paging.offset > NEAR {
             return Ok(None);
         }
-        let Ok(id) = workspace_id.parse::<Id>() else { return Ok(Some((Vec::new(), 0))) };
+        let Ok(id) = workspace_id.parse::<WorkspaceId>() else { return Ok(Some((Vec::new(), 0))) };
         if workspaces::exist(conn, scope, &[id])?.is_empty() {
             return Ok(Some((Vec::new(), 0)));
         }
@@ -188,41 +187,49 @@ pub fn free_namespace(conn: &Conn, candidates: &[String]) -> Result<Option<Strin
 }
 
 /// Reads a deployment.
-pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<DeploymentRow>> {
+pub fn get(conn: &Conn, scope: &Scope, id: DeploymentId) -> Result<Option<DeploymentRow>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
 }
 
 /// Reads a deployment for the loops, which look at all organizations.
-pub fn state(conn: &Conn, id: Id) -> Result<Option<DeploymentRow>> {
+pub fn state(conn: &Conn, id: DeploymentId) -> Result<Option<DeploymentRow>> {
     conn.query_opt(&STATE, params![id.as_str()], read)
 }
 
 /// The workspace of a deployment.
-pub fn workspace_of(conn: &Conn, organization_id: Id, id: Id) -> Result<Option<Id>> {
+pub fn workspace_of(
+    conn: &Conn,
+    organization_id: OrganizationId,
+    id: DeploymentId,
+) -> Result<Option<WorkspaceId>> {
     conn.query_opt(&WORKSPACE_OF, params![id.as_str(), organization_id.as_str()], |row| row.id(0))
 }
 
 /// The workspaces of those of these deployments that there are.
-pub fn workspaces(conn: &Conn, scope: &Scope, ids: &[Id]) -> Result<Vec<(Id, Id)>> {
-    let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
+pub fn workspaces(
+    conn: &Conn,
+    scope: &Scope,
+    ids: &[DeploymentId],
+) -> Result<Vec<(DeploymentId, WorkspaceId)>> {
+    let ids: Vec<&str> = ids.iter().map(DeploymentId::as_str).collect();
     conn.query(&WORKSPACES_OF, params![&ids, scope.organization()], |row| Ok((row.id(0)?, row.id(1)?)))
 }
 
 /// Those of these ids, whatever their organization, that are no deployments or are none any more.
-pub fn absent(conn: &Conn, ids: &BTreeSet<Id>) -> Result<Vec<Id>> {
-    let asked: Vec<&str> = ids.iter().map(Id::as_str).collect();
-    let existing: BTreeSet<Id> =
+pub fn absent(conn: &Conn, ids: &BTreeSet<DeploymentId>) -> Result<Vec<DeploymentId>> {
+    let asked: Vec<&str> = ids.iter().map(DeploymentId::as_str).collect();
+    let existing: BTreeSet<DeploymentId> =
         conn.query(&EXISTING, params![&asked], |row| row.id(0))?.into_iter().collect();
     Ok(ids.difference(&existing).copied().collect())
 }
 
 /// How many deployments a workspace has.
-pub fn count(conn: &Conn, scope: &Scope, workspace_id: Id) -> Result<i64> {
+pub fn count(conn: &Conn, scope: &Scope, workspace_id: WorkspaceId) -> Result<i64> {
     conn.query_one(&COUNT, params![workspace_id.as_str(), scope.organization()], |row| row.get(0))
 }
 
 /// The deployments of a workspace.
-pub fn of_workspace(conn: &Conn, scope: &Scope, workspace_id: Id) -> Result<Vec<Id>> {
+pub fn of_workspace(conn: &Conn, scope: &Scope, workspace_id: WorkspaceId) -> Result<Vec<DeploymentId>> {
     conn.query(&IN_WORKSPACE, params![workspace_id.as_str(), scope.organization()], |row| row.id(0))
 }
 
@@ -235,7 +242,7 @@ pub fn insert(tx: &Tx, row: &DeploymentRow, name_key: &str) -> Result<()> {
             row.id.as_str(),
             row.organization_id.as_str(),
             row.workspace_id.as_str(),
-            row.cluster_id.as_ref().map(Id::as_str),
+            row.cluster_id.as_ref().map(ClusterId::as_str),
             &row.name,
             name_key,
             &row.namespace,
@@ -252,9 +259,9 @@ pub fn insert(tx: &Tx, row: &DeploymentRow, name_key: &str) -> Result<()> {
             stamp.updated_by.id.as_str(),
         ],
     )?;
-    counters::added(tx, &COUNT_NEW, row.organization_id, row.id, stamp.created_at)?;
-    counters::add(tx, row.workspace_id, KIND, row.id, 1, 0)?;
-    work::enqueue(tx, KIND, row.id, stamp.updated_at, stamp.updated_at)
+    counters::added(tx, &COUNT_NEW, row.organization_id, row.id.id(), stamp.created_at)?;
+    counters::add(tx, row.workspace_id, KIND, row.id.id(), 1, 0)?;
+    work::enqueue(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
 }
 
 /// Replaces a deployment whose version is still the one before its stamp's, and asks the loops to look at it.
@@ -280,22 +287,25 @@ pub fn update(tx: &Tx, row: &DeploymentRow, name_key: &str) -> Result<()> {
     if rows != 1 {
         return Err(Error::Lost);
     }
-    work::enqueue(tx, KIND, row.id, stamp.updated_at, stamp.updated_at)
+    work::enqueue(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
 }
 
 /// Rolls out to deployments what changed around them, such as an environment object.
-pub fn roll_out(tx: &Tx, scope: &Scope, ids: &[Id], reason: &str, now: Timestamp) -> Result<()> {
-    let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
+pub fn roll_out(tx: &Tx, scope: &Scope, ids: &[DeploymentId], reason: &str, now: Timestamp) -> Result<()> {
+    let ids: Vec<&str> = ids.iter().map(DeploymentId::as_str).collect();
     let changed = |row: &Row<'_>| Ok((row.id(0)?, row.id(1)?, row.get(2)?));
     let rolled = tx.query(&ROLL_OUT, params![&ids, scope.organization(), reason], changed)?;
     rolled.into_iter().try_for_each(|(id, workspace_id, version)| {
         changes::append(tx, now, change((id, workspace_id, scope.organization_id()), version))?;
-        work::enqueue(tx, KIND, id, now, now)
+        work::enqueue(tx, KIND, id.id(), now, now)
     })
 }
 
 /// What the change log says of a change of a deployment, its workspace and its organization.
-pub fn change((id, workspace_id, organization_id): (Id, Id, Id), version: i64) -> Change {
+pub fn change(
+    (id, workspace_id, organization_id): (DeploymentId, WorkspaceId, OrganizationId),
+    version: i64,
+) -> Change {
     Change {
         kind: KIND,
         id: id.to_string(),
@@ -307,9 +317,9 @@ pub fn change((id, workspace_id, organization_id): (Id, Id, Id), version: i64) -
 }
 
 /// Counts a deployment that was moved to another workspace.
-pub fn moved(tx: &Tx, id: Id, from: Id, to: Id) -> Result<()> {
-    counters::add(tx, from, KIND, id, -1, 0)?;
-    counters::add(tx, to, KIND, id, 1, 0)
+pub fn moved(tx: &Tx, id: DeploymentId, from: WorkspaceId, to: WorkspaceId) -> Result<()> {
+    counters::add(tx, from, KIND, id.id(), -1, 0)?;
+    counters::add(tx, to, KIND, id.id(), 1, 0)
 }
 
 /// What a loop saw of a deployment.
@@ -325,14 +335,14 @@ pub struct Seen<'a> {
 }
 
 /// Records what a loop saw, unless something else is wanted by now; says whether it did.
-pub fn record(tx: &Tx, id: Id, seen: &Seen<'_>) -> Result<bool> {
+pub fn record(tx: &Tx, id: DeploymentId, seen: &Seen<'_>) -> Result<bool> {
     let running = document(seen.running)?;
     let params = params![id.as_str(), seen.generation, seen.status.as_str(), seen.reason, &running];
     Ok(tx.execute(&RECORD, params)? == 1)
 }
 
 /// Advances what is wanted beyond a generation that the data plane has seen.
-pub fn overtake(tx: &Tx, id: Id, generation: i64) -> Result<u64> {
+pub fn overtake(tx: &Tx, id: DeploymentId, generation: i64) -> Result<u64> {
     tx.execute(&OVERTAKE, params![id.as_str(), generation])
 }
 
@@ -340,16 +350,16 @@ pub fn overtake(tx: &Tx, id: Id, generation: i64) -> Result<u64> {
 pub fn delete(
     tx: &Tx,
     scope: &Scope,
-    (id, workspace_id): (Id, Id),
+    (id, workspace_id): (DeploymentId, WorkspaceId),
     version: i64,
     now: Timestamp,
 ) -> Result<()> {
     if tx.execute(&DELETE, params![id.as_str(), scope.organization(), version])? != 1 {
         return Err(Error::Lost);
     }
-    counters::add(tx, scope.organization_id(), KIND, id, -1, 1)?;
-    counters::add(tx, workspace_id, KIND, id, -1, 0)?;
-    work::enqueue(tx, KIND, id, now, now)
+    counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)?;
+    counters::add(tx, workspace_id, KIND, id.id(), -1, 0)?;
+    work::enqueue(tx, KIND, id.id(), now, now)
 }
 
 fn read(row: &Row<'_>) -> Result<DeploymentRow> {

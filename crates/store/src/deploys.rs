@@ -1,7 +1,7 @@
 //! Deploys, and what was uploaded for them.
 
 use podium_api::enums::{DeployStatus, DeployType, UploadKind};
-use podium_api::{Id, Timestamp};
+use podium_api::{DeployId, DeploymentId, OrganizationId, Timestamp, UploadId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::Scope;
 use podium_domain::deploys::{Details, expires_at};
@@ -60,11 +60,11 @@ statements! {
 #[derive(Clone, Debug)]
 pub struct DeployRow {
     /// Its id.
-    pub id: Id,
+    pub id: DeployId,
     /// Its organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// The deployment that it is for.
-    pub deployment_id: Id,
+    pub deployment_id: DeploymentId,
     /// What it carries.
     pub kind: DeployType,
     /// How far it has come, as far as anybody has noticed.
@@ -81,7 +81,7 @@ pub struct DeployRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadRow {
     /// Its version.
-    pub id: Id,
+    pub id: UploadId,
     /// What it is.
     pub kind: UploadKind,
     /// How large it is.
@@ -96,7 +96,7 @@ pub struct UploadRow {
 #[derive(Clone, Debug)]
 pub struct NewUpload {
     /// Its version.
-    pub id: Id,
+    pub id: UploadId,
     /// What it is.
     pub kind: UploadKind,
     /// How large it is, unpacked how large it is, and how many entries it has.
@@ -110,30 +110,40 @@ pub struct NewUpload {
 }
 
 /// Reads a page of a deployment's deploys, and how many there are.
-pub fn list(conn: &Conn, scope: &Scope, deployment_id: Id, paging: &Paging) -> Result<(Vec<DeployRow>, u64)> {
+pub fn list(
+    conn: &Conn,
+    scope: &Scope,
+    deployment_id: DeploymentId,
+    paging: &Paging,
+) -> Result<(Vec<DeployRow>, u64)> {
     let mut filter = Filter::new(DEPLOYMENT, deployment_id.as_str());
     filter.and(ORGANIZATION, Some(scope.organization()));
     TABLE.page(conn, filter, paging, Total::Count, read)
 }
 
 /// Reads a deploy.
-pub fn get(conn: &Conn, scope: &Scope, deployment_id: Id, id: Id) -> Result<Option<DeployRow>> {
+pub fn get(
+    conn: &Conn,
+    scope: &Scope,
+    deployment_id: DeploymentId,
+    id: DeployId,
+) -> Result<Option<DeployRow>> {
     conn.query_opt(&GET, params![id.as_str(), deployment_id.as_str(), scope.organization()], read)
 }
 
 /// Reads a deploy for the loops and for uploads, which belong to no caller.
-pub fn state(conn: &Conn, id: Id) -> Result<Option<DeployRow>> {
+pub fn state(conn: &Conn, id: DeployId) -> Result<Option<DeployRow>> {
     conn.query_opt(&STATE, params![id.as_str()], read)
 }
 
 /// Holds a deployment until the end of the transaction, so that it is not deleted meanwhile.
-pub fn hold_deployment(tx: &Tx, scope: &Scope, deployment_id: Id) -> Result<()> {
+pub fn hold_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&LOCK_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])?;
     Ok(())
 }
 
 /// Reads a deploy and holds it until the end of the transaction.
-pub fn hold(tx: &Tx, id: Id) -> Result<Option<DeployRow>> {
+pub fn hold(tx: &Tx, id: DeployId) -> Result<Option<DeployRow>> {
     tx.execute(&LOCK, params![id.as_str()])?;
     state(tx, id)
 }
@@ -160,7 +170,7 @@ pub fn insert(tx: &Tx, row: &DeployRow) -> Result<()> {
     )?;
     match row.status {
         DeployStatus::Initialized => {
-            work::enqueue(tx, KIND, row.id, expires_at(stamp.created_at), stamp.created_at)
+            work::enqueue(tx, KIND, row.id.id(), expires_at(stamp.created_at), stamp.created_at)
         }
         DeployStatus::Deployed | DeployStatus::Failed => Ok(()),
     }
@@ -185,14 +195,14 @@ pub fn update(tx: &Tx, row: &DeployRow) -> Result<()> {
         return Err(Error::Lost);
     }
     if row.status != DeployStatus::Initialized {
-        work::forget(tx, KIND, row.id)?;
+        work::forget(tx, KIND, row.id.id())?;
         staged_blocks::forget_deploy(tx, row.id)?;
     }
     Ok(())
 }
 
 /// Makes a deploy that still waits fail, and forgets what was uploaded for it; says whether it did.
-pub fn fail(tx: &Tx, id: Id) -> Result<bool> {
+pub fn fail(tx: &Tx, id: DeployId) -> Result<bool> {
     if tx.execute(&FAIL, params![id.as_str()])? != 1 {
         return Ok(false);
     }
@@ -202,7 +212,7 @@ pub fn fail(tx: &Tx, id: Id) -> Result<bool> {
 }
 
 /// Removes the deploys of a deployment, with all that was uploaded; the objects are removed afterwards.
-pub fn delete_of_deployment(tx: &Tx, deployment_id: Id) -> Result<()> {
+pub fn delete_of_deployment(tx: &Tx, deployment_id: DeploymentId) -> Result<()> {
     // In this order: whoever adds an upload holds its deploy, and whoever works on a deploy ends its work last.
     let deleted = tx.query(&DELETE_OF_DEPLOYMENT, params![deployment_id.as_str()], |row| {
         Ok((row.id(0)?, row.word::<DeployStatus>(1)?))
@@ -214,12 +224,12 @@ pub fn delete_of_deployment(tx: &Tx, deployment_id: Id) -> Result<()> {
 }
 
 /// What was uploaded for a deploy.
-pub fn uploads(conn: &Conn, deploy_id: Id) -> Result<Vec<UploadRow>> {
+pub fn uploads(conn: &Conn, deploy_id: DeployId) -> Result<Vec<UploadRow>> {
     conn.query(&UPLOADS, params![deploy_id.as_str()], read_upload)
 }
 
 /// What was uploaded for a deployment as this version.
-pub fn upload(conn: &Conn, deployment_id: Id, version: &str) -> Result<Option<UploadRow>> {
+pub fn upload(conn: &Conn, deployment_id: DeploymentId, version: &str) -> Result<Option<UploadRow>> {
     conn.query_opt(&UPLOAD, params![version, deployment_id.as_str()], read_upload)
 }
 

@@ -7,15 +7,15 @@ mod links;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use podium_api::Id;
 use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType};
+use podium_api::{DeploymentId, EntityId, EnvironmentObjectId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::environment_objects::{Hidden, Object, Values};
 use podium_domain::{DeploymentReach, Reach, Scope, Target};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::columns::{Columns, document};
+use crate::columns::{Columns, document, texts};
 use crate::counters;
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
@@ -87,11 +87,11 @@ statements! {
 #[derive(Clone, Debug)]
 pub struct ObjectRow {
     /// Its id.
-    pub id: Id,
+    pub id: EnvironmentObjectId,
     /// The workspace or deployment that it belongs to.
-    pub entity_id: Id,
+    pub entity_id: EntityId,
     /// The workspace that it is in.
-    pub workspace_id: Id,
+    pub workspace_id: WorkspaceId,
     /// Its key.
     pub key: String,
     /// What it is, with its secrets hidden.
@@ -106,9 +106,9 @@ impl ObjectRow {
     /// What rights on it are held on.
     pub fn belongs_to(&self) -> Target {
         match self.object.scope {
-            EnvironmentObjectScope::Workspace => Target::Workspace(self.entity_id),
+            EnvironmentObjectScope::Workspace => Target::Workspace(self.entity_id.as_workspace()),
             EnvironmentObjectScope::Deployment => {
-                Target::Deployment { id: self.entity_id, workspace_id: self.workspace_id }
+                Target::Deployment { id: self.entity_id.as_deployment(), workspace_id: self.workspace_id }
             }
         }
     }
@@ -120,7 +120,7 @@ pub struct Sealed {
     /// Of the object.
     pub values: Option<Vec<u8>>,
     /// Of what is different for a deployment.
-    pub links: BTreeMap<Id, Vec<u8>>,
+    pub links: BTreeMap<DeploymentId, Vec<u8>>,
 }
 
 /// What an object holds, as it is stored: plain values, and the names of the secret ones.
@@ -170,7 +170,6 @@ pub fn list(
     paging: &Paging,
 ) -> Result<(Vec<ObjectRow>, u64)> {
     let mut filter = Filter::new(ORGANIZATION, scope.organization());
-    let texts = |ids: &[Id]| ids.iter().map(Id::to_string).collect::<Vec<_>>();
     let mut entities = Vec::new();
     let mut within = Vec::new();
     let mut is_narrowed = false;
@@ -197,7 +196,7 @@ pub fn list(
 }
 
 /// Reads an object.
-pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<ObjectRow>> {
+pub fn get(conn: &Conn, scope: &Scope, id: EnvironmentObjectId) -> Result<Option<ObjectRow>> {
     let mut rows: Vec<ObjectRow> =
         conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)?.into_iter().collect();
     links::fill(conn, &mut rows)?;
@@ -205,7 +204,12 @@ pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<ObjectRow>> {
 }
 
 /// The objects of a deployment and those of its workspace that reach it, newest first, with the links to it only.
-pub fn reaching(conn: &Conn, scope: &Scope, deployment_id: Id, workspace_id: Id) -> Result<Vec<ObjectRow>> {
+pub fn reaching(
+    conn: &Conn,
+    scope: &Scope,
+    deployment_id: DeploymentId,
+    workspace_id: WorkspaceId,
+) -> Result<Vec<ObjectRow>> {
     let params = params![deployment_id.as_str(), workspace_id.as_str(), scope.organization()];
     let mut rows = conn.query(&REACHING, params, read)?;
     links::fill_one(conn, deployment_id, &mut rows)?;
@@ -237,7 +241,7 @@ pub fn insert(tx: &Tx, scope: &Scope, row: &ObjectRow, unique_key: &str) -> Resu
         ],
     )?;
     links::insert(tx, row)?;
-    counters::add(tx, scope.organization_id(), KIND, row.id, 1, 0)
+    counters::add(tx, scope.organization_id(), KIND, row.id.id(), 1, 0)
 }
 
 /// Replaces an object whose version is still the one before its stamp's, with its links and exclusions.
@@ -263,12 +267,12 @@ pub fn update(tx: &Tx, scope: &Scope, row: &ObjectRow) -> Result<()> {
 }
 
 /// Removes an object of this version.
-pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
+pub fn delete(tx: &Tx, scope: &Scope, id: EnvironmentObjectId, version: i64) -> Result<()> {
     if tx.execute(&DELETE, params![id.as_str(), scope.organization(), version])? != 1 {
         return Err(Error::Lost);
     }
     links::delete(tx, id)?;
-    counters::add(tx, scope.organization_id(), KIND, id, -1, 1)
+    counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)
 }
 
 fn stored(object: &Object<Hidden>) -> Result<String> {
@@ -277,7 +281,7 @@ fn stored(object: &Object<Hidden>) -> Result<String> {
 }
 
 fn read(row: &Row<'_>) -> Result<ObjectRow> {
-    let (entity_id, kept): (Id, Document) = (row.id(2)?, row.document(8)?);
+    let (entity_id, kept): (EntityId, Document) = (row.id(2)?, row.document(8)?);
     let object = Object {
         object_type: row.word(4)?,
         scope: row.word(1)?,
@@ -292,7 +296,7 @@ fn read(row: &Row<'_>) -> Result<ObjectRow> {
     Ok(ObjectRow {
         id: row.id(0)?,
         entity_id,
-        workspace_id: row.id_opt(3)?.unwrap_or(entity_id),
+        workspace_id: row.id_opt(3)?.unwrap_or(entity_id.as_workspace()),
         key: row.get(5)?,
         object,
         sealed: Sealed { values: row.get(9)?, links: BTreeMap::new() },

@@ -3,7 +3,7 @@
 //! Functions here look at all organizations: who may enter is not known yet when a code or a port is looked up.
 
 use podium_api::enums::DeploymentStatus;
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, OrganizationId, Timestamp, WorkspaceId};
 use podium_db::{Conn, Result, Row, Tx, Value, params, statements};
 
 use crate::columns::Columns;
@@ -38,9 +38,9 @@ statements! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addressed {
     /// The deployment.
-    pub id: Id,
+    pub id: DeploymentId,
     /// Its organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// Its name in the data plane.
     pub namespace: String,
 }
@@ -49,7 +49,7 @@ pub struct Addressed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
     /// The deployment.
-    pub deployment_id: Id,
+    pub deployment_id: DeploymentId,
     /// The hash of the token that it stands for.
     pub credential_hash: String,
     /// Until when.
@@ -82,7 +82,7 @@ pub struct ToShow {
 }
 
 /// A deployment with what its page shows.
-pub fn to_show(conn: &Conn, id: Id) -> Result<Option<ToShow>> {
+pub fn to_show(conn: &Conn, id: DeploymentId) -> Result<Option<ToShow>> {
     conn.query_opt(&TO_SHOW, params![id.as_str()], |row| {
         Ok(ToShow {
             deployment: addressed(row)?,
@@ -94,7 +94,7 @@ pub fn to_show(conn: &Conn, id: Id) -> Result<Option<ToShow>> {
 }
 
 /// The workspace of a deployment, and what it is doing.
-pub fn behind(conn: &Conn, id: Id) -> Result<Option<(Id, DeploymentStatus)>> {
+pub fn behind(conn: &Conn, id: DeploymentId) -> Result<Option<(WorkspaceId, DeploymentStatus)>> {
     conn.query_opt(&BEHIND, params![id.as_str()], |row| Ok((row.id(0)?, row.word(1)?)))
 }
 
@@ -142,7 +142,7 @@ pub fn prune_passes(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64> {
 }
 
 /// The port of a deployment.
-pub fn port_of(conn: &Conn, deployment_id: Id) -> Result<Option<u16>> {
+pub fn port_of(conn: &Conn, deployment_id: DeploymentId) -> Result<Option<u16>> {
     Ok(conn.query_opt(&PORT_OF, params![deployment_id.as_str()], port)?.flatten())
 }
 
@@ -152,19 +152,19 @@ pub fn ports(conn: &Conn) -> Result<Vec<u16>> {
 }
 
 /// Gives a port to a deployment; fails as a unique index does where either has another.
-pub fn take_port(tx: &Tx, port: u16, deployment_id: Id) -> Result<()> {
+pub fn take_port(tx: &Tx, port: u16, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&TAKE_PORT, params![i64::from(port), deployment_id.as_str()])?;
     Ok(())
 }
 
 /// Gives back the port of a deployment.
-pub fn free_port(tx: &Tx, deployment_id: Id) -> Result<()> {
+pub fn free_port(tx: &Tx, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&FREE_PORT, params![deployment_id.as_str()])?;
     Ok(())
 }
 
 /// Removes what leads to a deployment.
-pub fn delete_of_deployment(tx: &Tx, deployment_id: Id) -> Result<()> {
+pub fn delete_of_deployment(tx: &Tx, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&DROP_CODES_OF, params![deployment_id.as_str()])?;
     tx.execute(&DROP_PASSES_OF, params![deployment_id.as_str()])?;
     free_port(tx, deployment_id)

@@ -1,6 +1,6 @@
 //! Grants: every role that anybody holds, in one table.
 
-use podium_api::Id;
+use podium_api::{DeploymentId, OrganizationId, RoleId, SubjectId, UserId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::roles::{DagRoleName, DeploymentRoleName};
 use podium_domain::{Grant, Held, On, Permission, Scope};
@@ -67,29 +67,29 @@ impl Subject {
 }
 
 /// The grants of a subject itself.
-pub fn of(conn: &Conn, scope: &Scope, subject_id: Id) -> Result<Vec<Grant>> {
+pub fn of(conn: &Conn, scope: &Scope, subject_id: SubjectId) -> Result<Vec<Grant>> {
     Ok(of_each(conn, scope, &[subject_id])?.into_iter().map(|(_, grant)| grant).collect())
 }
 
 /// The grants of several subjects, in the order of their ids.
-pub fn of_each(conn: &Conn, scope: &Scope, subject_ids: &[Id]) -> Result<Vec<(Id, Grant)>> {
-    let ids: Vec<&str> = subject_ids.iter().map(Id::as_str).collect();
+pub fn of_each(conn: &Conn, scope: &Scope, subject_ids: &[SubjectId]) -> Result<Vec<(SubjectId, Grant)>> {
+    let ids: Vec<&str> = subject_ids.iter().map(SubjectId::as_str).collect();
     conn.query(&OF_SUBJECTS, params![scope.organization(), &ids], |row| Ok((row.id(0)?, read(row)?)))
 }
 
 /// What a user or token holds in an organization, by itself and through teams.
-pub fn effective(conn: &Conn, organization_id: Id, subject_id: Id) -> Result<Vec<Grant>> {
+pub fn effective(conn: &Conn, organization_id: OrganizationId, subject_id: SubjectId) -> Result<Vec<Grant>> {
     conn.query(&EFFECTIVE, params![organization_id.as_str(), subject_id.as_str()], read)
 }
 
 /// Replaces everything that a subject itself holds in an organization.
-pub fn replace(tx: &Tx, scope: &Scope, kind: Subject, subject_id: Id, grants: &[Grant]) -> Result<()> {
+pub fn replace(tx: &Tx, scope: &Scope, kind: Subject, subject_id: SubjectId, grants: &[Grant]) -> Result<()> {
     delete_subject(tx, scope, subject_id)?;
     grants.iter().try_for_each(|grant| insert(tx, scope, kind, subject_id, grant))
 }
 
 /// Adds a grant.
-pub fn insert(tx: &Tx, scope: &Scope, kind: Subject, subject_id: Id, grant: &Grant) -> Result<()> {
+pub fn insert(tx: &Tx, scope: &Scope, kind: Subject, subject_id: SubjectId, grant: &Grant) -> Result<()> {
     let organization_id = scope.organization_id();
     let organization = organization_id.as_str();
     let (scope_type, entity, deployment, workspace) = match &grant.on {
@@ -127,25 +127,30 @@ pub fn insert(tx: &Tx, scope: &Scope, kind: Subject, subject_id: Id, grant: &Gra
 }
 
 /// Removes everything that a subject itself holds in an organization.
-pub fn delete_subject(tx: &Tx, scope: &Scope, subject_id: Id) -> Result<()> {
+pub fn delete_subject(tx: &Tx, scope: &Scope, subject_id: SubjectId) -> Result<()> {
     tx.execute(&DELETE_SUBJECT, params![scope.organization(), subject_id.as_str()])?;
     Ok(())
 }
 
 /// Removes every role on a deployment and its DAGs; says how many.
-pub fn delete_deployment(tx: &Tx, deployment_id: Id) -> Result<u64> {
+pub fn delete_deployment(tx: &Tx, deployment_id: DeploymentId) -> Result<u64> {
     tx.execute(&DELETE_DEPLOYMENT, params![deployment_id.as_str()])
 }
 
 /// Moves a deployment to another workspace: only its own tokens keep their roles on it.
-pub fn leave_workspace(tx: &Tx, scope: &Scope, deployment_id: Id, workspace_id: Id) -> Result<()> {
+pub fn leave_workspace(
+    tx: &Tx,
+    scope: &Scope,
+    deployment_id: DeploymentId,
+    workspace_id: WorkspaceId,
+) -> Result<()> {
     tx.execute(&LEAVE_WORKSPACE, params![deployment_id.as_str(), scope.organization()])?;
     tx.execute(&MOVE_DEPLOYMENT, params![deployment_id.as_str(), workspace_id.as_str()])?;
     Ok(())
 }
 
 /// Removes every role in a workspace, and on anything in it.
-pub fn delete_workspace(tx: &Tx, workspace_id: Id) -> Result<()> {
+pub fn delete_workspace(tx: &Tx, workspace_id: WorkspaceId) -> Result<()> {
     tx.execute(&DELETE_WORKSPACE, params![workspace_id.as_str()])?;
     Ok(())
 }
@@ -162,17 +167,17 @@ pub fn on_dags(conn: &Conn, scope: &Scope, names: &[&str]) -> Result<Vec<On>> {
 }
 
 /// Some of those who hold a custom role: the kind of subject, and its name.
-pub fn holders(conn: &Conn, role_id: Id) -> Result<Vec<(String, String)>> {
+pub fn holders(conn: &Conn, role_id: RoleId) -> Result<Vec<(String, String)>> {
     conn.query(&HOLDERS, params![role_id.as_str()], |row| Ok((row.get(1)?, row.get(2)?)))
 }
 
 /// The workspaces in which a custom role is held.
-pub fn workspaces_of_custom_role(conn: &Conn, role_id: Id) -> Result<Vec<Id>> {
+pub fn workspaces_of_custom_role(conn: &Conn, role_id: RoleId) -> Result<Vec<WorkspaceId>> {
     conn.query(&HELD_IN, params![role_id.as_str()], |row| row.id(0))
 }
 
 /// The active user who has owned an organization, not through a team, for the longest time.
-pub fn oldest_owner(conn: &Conn, scope: &Scope) -> Result<Option<Id>> {
+pub fn oldest_owner(conn: &Conn, scope: &Scope) -> Result<Option<UserId>> {
     conn.query_opt(&OLDEST_OWNER, params![scope.organization()], |row| row.id(0))
 }
 

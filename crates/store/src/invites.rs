@@ -1,7 +1,7 @@
 //! Invites that wait to be accepted.
 
 use podium_api::enums::OrganizationRole;
-use podium_api::{Id, Timestamp};
+use podium_api::{InviteId, OrganizationId, SubjectId, Timestamp, UserId};
 use podium_db::{Conn, Result, Row, Tx, params, statements};
 use podium_domain::Scope;
 
@@ -35,15 +35,15 @@ statements! {
 #[derive(Clone, Debug)]
 pub struct InviteRow {
     /// Its id.
-    pub id: Id,
+    pub id: InviteId,
     /// To which organization.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// Who is invited.
-    pub user_id: Id,
+    pub user_id: UserId,
     /// The role once accepted.
     pub role: OrganizationRole,
     /// Who invited.
-    pub inviter_id: Id,
+    pub inviter_id: SubjectId,
     /// When it lapses.
     pub expires_at: Timestamp,
     /// Advanced by every change.
@@ -51,12 +51,12 @@ pub struct InviteRow {
 }
 
 /// Finds an invite of an organization.
-pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<InviteRow>> {
+pub fn get(conn: &Conn, scope: &Scope, id: InviteId) -> Result<Option<InviteRow>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
 }
 
 /// Finds the invite of a user to an organization.
-pub fn by_user(conn: &Conn, scope: &Scope, user_id: Id) -> Result<Option<InviteRow>> {
+pub fn by_user(conn: &Conn, scope: &Scope, user_id: UserId) -> Result<Option<InviteRow>> {
     conn.query_opt(&BY_USER, params![scope.organization(), user_id.as_str()], read)
 }
 
@@ -66,7 +66,7 @@ pub fn by_secret(conn: &Conn, secret_hash: &str) -> Result<Option<InviteRow>> {
 }
 
 /// The open invites of a user.
-pub fn of_user(conn: &Conn, user_id: Id, now: Timestamp) -> Result<Vec<InviteRow>> {
+pub fn of_user(conn: &Conn, user_id: UserId, now: Timestamp) -> Result<Vec<InviteRow>> {
     conn.query(&OF_USER, params![user_id.as_str(), now.millis()], read)
 }
 
@@ -104,26 +104,32 @@ pub fn renew(tx: &Tx, invite: &InviteRow) -> Result<()> {
 }
 
 /// Promises another role to an invited user. It is no part of the invite as it is shown, so the version stays.
-pub fn promise(tx: &Tx, scope: &Scope, user_id: Id, role: OrganizationRole) -> Result<()> {
+pub fn promise(tx: &Tx, scope: &Scope, user_id: UserId, role: OrganizationRole) -> Result<()> {
     tx.execute(&PROMISE, params![scope.organization(), user_id.as_str(), role.as_str()])?;
     Ok(())
 }
 
 /// Gives an invite another link, in place of the one before.
-pub fn set_secret(tx: &Tx, scope: &Scope, id: Id, secret_hash: &str, expires_at: Timestamp) -> Result<()> {
+pub fn set_secret(
+    tx: &Tx,
+    scope: &Scope,
+    id: InviteId,
+    secret_hash: &str,
+    expires_at: Timestamp,
+) -> Result<()> {
     let params = params![id.as_str(), scope.organization(), secret_hash, expires_at.millis()];
     tx.execute(&SET_SECRET, params)?;
     Ok(())
 }
 
 /// Removes an invite.
-pub fn delete(tx: &Tx, scope: &Scope, id: Id) -> Result<()> {
+pub fn delete(tx: &Tx, scope: &Scope, id: InviteId) -> Result<()> {
     tx.execute(&DELETE, params![id.as_str(), scope.organization()])?;
     Ok(())
 }
 
 /// Removes the invite of a user to an organization.
-pub fn delete_of_user(tx: &Tx, scope: &Scope, user_id: Id) -> Result<()> {
+pub fn delete_of_user(tx: &Tx, scope: &Scope, user_id: UserId) -> Result<()> {
     tx.execute(&DELETE_OF_USER, params![user_id.as_str(), scope.organization()])?;
     Ok(())
 }

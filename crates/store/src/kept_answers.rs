@@ -1,6 +1,6 @@
 //! Answers kept under an `Idempotency-Key`, written in the transaction of their effect.
 
-use podium_api::{Id, Timestamp};
+use podium_api::{SubjectId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::columns::Columns;
@@ -21,7 +21,7 @@ statements! {
 #[derive(Clone, Debug)]
 pub struct AnswerKey {
     /// Who asked.
-    pub subject_id: Id,
+    pub subject_id: SubjectId,
     /// For what.
     pub operation_id: &'static str,
     /// On what: the path.

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use podium_api::Id;
+use podium_api::{Id, OrganizationId};
 use podium_db::{Conn, Result, Row, Sql, params};
 
 use crate::columns::Columns;
@@ -27,7 +27,7 @@ podium_db::statements! {}
 
 /// The landmarks of many lists.
 #[derive(Default)]
-pub struct Landmarks(Mutex<HashMap<(Id, &'static str), Arc<Known>>>);
+pub struct Landmarks(Mutex<HashMap<(OrganizationId, &'static str), Arc<Known>>>);
 
 impl fmt::Debug for Landmarks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,13 +43,13 @@ struct Known {
 }
 
 impl Landmarks {
-    fn known(&self, list: (Id, &'static str), disorder: i64) -> Arc<Known> {
+    fn known(&self, list: (OrganizationId, &'static str), disorder: i64) -> Arc<Known> {
         let lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lists.get(&list).filter(|known| known.disorder == disorder).cloned();
         known.unwrap_or_else(|| Arc::new(Known { disorder, keys: Vec::new() }))
     }
 
-    fn remember(&self, list: (Id, &'static str), known: Arc<Known>) {
+    fn remember(&self, list: (OrganizationId, &'static str), known: Arc<Known>) {
         let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lists.len() >= MAX_LISTS {
             lists.clear();
@@ -63,7 +63,7 @@ impl Landmarks {
 pub(crate) fn list<T>(
     conn: &Conn,
     (table, kind): (&Table, &'static str),
-    organization_id: Id,
+    organization_id: OrganizationId,
     filter: Filter<'_>,
     paging: &Paging,
     landmarks: &Landmarks,
@@ -98,7 +98,7 @@ fn page<T>(
     conn: &Conn,
     table: &Table,
     kind: &'static str,
-    organization_id: Id,
+    organization_id: OrganizationId,
     paging: &Paging,
     landmarks: &Landmarks,
     walk_far: bool,
@@ -134,7 +134,13 @@ fn page<T>(
 }
 
 /// Walks the index from the last known landmark towards the newest rows.
-fn extend(conn: &Conn, table: &Table, organization_id: Id, known: &Known, total: i64) -> Result<Known> {
+fn extend(
+    conn: &Conn,
+    table: &Table,
+    organization_id: OrganizationId,
+    known: &Known,
+    total: i64,
+) -> Result<Known> {
     let mut keys = known.keys.clone();
     let (from_at, from_id) = keys.pop().map_or((i64::MIN, String::new()), |(at, id)| (at, id.to_string()));
     let rows = total - NEWEST - STEP * keys.len() as i64;

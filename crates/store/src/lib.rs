@@ -2,7 +2,8 @@
 //!
 //! Functions take a [`Conn`](podium_db::Conn) to read or a [`Tx`](podium_db::Tx) to write, and a
 //! [`Scope`](podium_domain::Scope) that only the policy can mint, so that a statement cannot leave its organization.
-//! Resources come back as their wire types with the version beside them. Nothing here decides what is allowed.
+//! Resources come back as rows: as their wire types with the version beside them where those are exactly the row, and
+//! as row types otherwise, which `app` shows. Nothing here decides what is allowed.
 
 mod columns;
 mod listing;

@@ -246,6 +246,6 @@ impl Table {
 pub(crate) fn reached(reach: &Reach) -> Option<Vec<&str>> {
     match reach {
         Reach::All => None,
-        Reach::Only(ids) => Some(ids.iter().map(podium_api::Id::as_str).collect()),
+        Reach::Only(ids) => Some(ids.iter().map(podium_api::WorkspaceId::as_str).collect()),
     }
 }

@@ -2,7 +2,7 @@
 
 use podium_api::enums::{OrganizationStatus, Product};
 use podium_api::organizations::Organization;
-use podium_api::{Id, One};
+use podium_api::{One, OrganizationId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::Scope;
 
@@ -119,7 +119,7 @@ pub fn update(tx: &Tx, organization: &Organization, name_key: &str, stamp: &Stam
 
 /// Says that rights in the organization change. Goes first in a transaction that changes any: it also makes such
 /// transactions of one organization wait for each other.
-pub fn advance_epoch(tx: &Tx, organization_id: Id) -> Result<()> {
+pub fn advance_epoch(tx: &Tx, organization_id: OrganizationId) -> Result<()> {
     tx.execute(&ADVANCE, params![organization_id.as_str()])?;
     Ok(())
 }
@@ -131,7 +131,7 @@ pub fn lock(tx: &Tx, scope: &Scope) -> Result<()> {
 }
 
 /// The epoch of rights in an organization; `None` where there is no such organization.
-pub fn epoch(conn: &Conn, organization_id: Id) -> Result<Option<i64>> {
+pub fn epoch(conn: &Conn, organization_id: OrganizationId) -> Result<Option<i64>> {
     conn.query_opt(&EPOCH, params![organization_id.as_str()], |row| row.get(0))
 }
 
@@ -141,7 +141,7 @@ pub fn name(conn: &Conn, scope: &Scope) -> Result<Option<String>> {
 }
 
 /// The oldest organization: the one made at first start.
-pub fn first(conn: &Conn) -> Result<Option<Id>> {
+pub fn first(conn: &Conn) -> Result<Option<OrganizationId>> {
     conn.query_opt(&FIRST, &[], |row| row.id(0))
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use podium_api::enums::{CustomRoleScope, RoleScope};
 use podium_api::roles::RoleWithPermission;
-use podium_api::{Id, One};
+use podium_api::{One, RoleId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::assignable::CustomRole;
 use podium_domain::{Permission, Scope};
@@ -75,7 +75,7 @@ pub fn list(
 }
 
 /// Reads a custom role.
-pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<One<RoleWithPermission>>> {
+pub fn get(conn: &Conn, scope: &Scope, id: RoleId) -> Result<Option<One<RoleWithPermission>>> {
     let role = conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
         Ok(One { version: row.get(5)?, body: read(row)? })
     })?;
@@ -95,7 +95,7 @@ pub fn by_names(conn: &Conn, scope: &Scope, names: &[&str]) -> Result<BTreeMap<S
         };
         Ok((row.get::<String>(1)?, role))
     })?;
-    let ids: Vec<Id> = roles.iter().map(|(_, role)| role.id).collect();
+    let ids: Vec<RoleId> = roles.iter().map(|(_, role)| role.id).collect();
     let mut workspaces = workspaces(conn, &ids)?;
     for (_, role) in &mut roles {
         role.restricted_workspace_ids = workspaces.remove(&role.id).unwrap_or_default();
@@ -130,7 +130,7 @@ pub fn insert(
         ],
     )?;
     set_workspaces(tx, role)?;
-    counters::add(tx, organization_id, KIND, role.id, 1, 0)
+    counters::add(tx, organization_id, KIND, role.id.id(), 1, 0)
 }
 
 /// Replaces a custom role whose version is still the one before `stamp`'s.
@@ -159,17 +159,17 @@ pub fn update(
 }
 
 /// Removes a custom role of this version.
-pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
+pub fn delete(tx: &Tx, scope: &Scope, id: RoleId, version: i64) -> Result<()> {
     let organization_id = scope.organization_id();
     if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
         return Err(Error::Lost);
     }
     tx.execute(&CLEAR_WORKSPACES, params![id.as_str()])?;
-    counters::add(tx, organization_id, KIND, id, -1, 1)
+    counters::add(tx, organization_id, KIND, id.id(), -1, 1)
 }
 
 /// Takes a workspace off every role's list.
-pub fn forget_workspace(tx: &Tx, workspace_id: Id) -> Result<()> {
+pub fn forget_workspace(tx: &Tx, workspace_id: WorkspaceId) -> Result<()> {
     tx.execute(&LEAVE, params![workspace_id.as_str()])?;
     Ok(())
 }
@@ -183,7 +183,7 @@ fn set_workspaces(tx: &Tx, role: &RoleWithPermission) -> Result<()> {
 }
 
 fn fill_workspaces(conn: &Conn, roles: &mut [RoleWithPermission]) -> Result<()> {
-    let ids: Vec<Id> = roles.iter().map(|role| role.id).collect();
+    let ids: Vec<RoleId> = roles.iter().map(|role| role.id).collect();
     let mut workspaces = workspaces(conn, &ids)?;
     for role in roles {
         role.restricted_workspace_ids = workspaces.remove(&role.id).unwrap_or_default();
@@ -191,10 +191,10 @@ fn fill_workspaces(conn: &Conn, roles: &mut [RoleWithPermission]) -> Result<()> 
     Ok(())
 }
 
-fn workspaces(conn: &Conn, role_ids: &[Id]) -> Result<BTreeMap<Id, Vec<Id>>> {
-    let mut by_role = BTreeMap::<Id, Vec<Id>>::new();
+fn workspaces(conn: &Conn, role_ids: &[RoleId]) -> Result<BTreeMap<RoleId, Vec<WorkspaceId>>> {
+    let mut by_role = BTreeMap::<RoleId, Vec<WorkspaceId>>::new();
     if !role_ids.is_empty() {
-        let ids: Vec<&str> = role_ids.iter().map(Id::as_str).collect();
+        let ids: Vec<&str> = role_ids.iter().map(RoleId::as_str).collect();
         conn.query(&WORKSPACES, params![&ids], |row| {
             by_role.entry(row.id(0)?).or_default().push(row.id(1)?);
             Ok(())

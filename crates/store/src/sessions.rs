@@ -2,7 +2,7 @@
 //!
 //! Functions here look at all organizations: whose session it is, is what they find out.
 
-use podium_api::{Id, Timestamp};
+use podium_api::{CredentialId, SubjectId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::columns::Columns;
@@ -25,9 +25,9 @@ pub struct BrowserSession {
     /// The hash of the token that it stands for.
     pub credential_hash: String,
     /// The id of that token.
-    pub token_id: Id,
+    pub token_id: CredentialId,
     /// Whose it is: a user, or an API token.
-    pub subject_id: Id,
+    pub subject_id: SubjectId,
     /// Whether the token was made for this session, and ends with it.
     pub is_own: bool,
     /// Until when it works.
@@ -72,7 +72,7 @@ pub fn delete(tx: &Tx, hash: &str) -> Result<bool> {
 }
 
 /// Ends every session of a subject. What came from them is worth nothing without them.
-pub fn delete_of_subject(tx: &Tx, subject_id: Id) -> Result<()> {
+pub fn delete_of_subject(tx: &Tx, subject_id: SubjectId) -> Result<()> {
     tx.execute(&DELETE_OF, params![subject_id.as_str()])?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Blocks that were sent for archives which nobody has put together yet, and what waits with them.
 
-use podium_api::Id;
 use podium_api::enums::UploadKind;
+use podium_api::{DeployId, DeploymentId};
 use podium_db::{Conn, Result, Tx, params, statements};
 use podium_domain::deploys::Pending;
 
@@ -40,29 +40,29 @@ pub fn put(tx: &Tx, deploy: &DeployRow, kind: UploadKind, block: &str, bytes: u6
 }
 
 /// Forgets the blocks of an archive.
-pub fn forget_archive(tx: &Tx, deploy_id: Id, kind: UploadKind) -> Result<()> {
+pub fn forget_archive(tx: &Tx, deploy_id: DeployId, kind: UploadKind) -> Result<()> {
     tx.execute(&FORGET_ARCHIVE, params![deploy_id.as_str(), kind.as_str()]).map(drop)
 }
 
 /// Forgets the blocks of a deploy.
-pub fn forget_deploy(tx: &Tx, deploy_id: Id) -> Result<()> {
+pub fn forget_deploy(tx: &Tx, deploy_id: DeployId) -> Result<()> {
     tx.execute(&FORGET_DEPLOY, params![deploy_id.as_str()]).map(drop)
 }
 
 /// Forgets the blocks of a deployment.
-pub fn forget_deployment(tx: &Tx, deployment_id: Id) -> Result<()> {
+pub fn forget_deployment(tx: &Tx, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&FORGET_DEPLOYMENT, params![deployment_id.as_str()]).map(drop)
 }
 
 /// What was sent and waits to be finalized: of a deploy, its deployment and its organization.
 pub fn pending(conn: &Conn, deploy: &DeployRow) -> Result<Pending> {
-    let of = [deploy.id, deploy.deployment_id, deploy.organization_id];
     let mut sums = [0_u64; 4];
     for statement in [&STAGED, &UPLOADED] {
-        let found =
-            conn.query_one(statement, params![of[0].as_str(), of[1].as_str(), of[2].as_str()], |row| {
-                Ok([row.get::<i64>(0)?, row.get::<i64>(1)?, row.get::<i64>(2)?, row.get::<i64>(3)?])
-            })?;
+        let found = conn.query_one(
+            statement,
+            params![deploy.id.as_str(), deploy.deployment_id.as_str(), deploy.organization_id.as_str()],
+            |row| Ok([row.get::<i64>(0)?, row.get::<i64>(1)?, row.get::<i64>(2)?, row.get::<i64>(3)?]),
+        )?;
         for (sum, found) in sums.iter_mut().zip(found) {
             *sum = sum.saturating_add(u64::try_from(found).unwrap_or(0));
         }

@@ -2,7 +2,7 @@
 
 use podium_api::enums::SubjectType;
 use podium_api::subjects::SubjectProfile;
-use podium_api::{Id, Timestamp};
+use podium_api::{Timestamp, TokenId, UserId};
 use podium_db::{Result, Row};
 
 use crate::columns::Columns;
@@ -75,9 +75,9 @@ pub(crate) fn profile(row: &Row<'_>, first: usize) -> Result<SubjectProfile> {
 }
 
 /// The profile of a user.
-pub fn user_profile(id: Id, username: &str, full_name: &str, avatar_url: &str) -> SubjectProfile {
+pub fn user_profile(id: UserId, username: &str, full_name: &str, avatar_url: &str) -> SubjectProfile {
     SubjectProfile {
-        id,
+        id: id.into(),
         subject_type: Some(SubjectType::User),
         username: Some(username.to_owned()),
         full_name: Some(full_name.to_owned()),
@@ -87,9 +87,9 @@ pub fn user_profile(id: Id, username: &str, full_name: &str, avatar_url: &str) -
 }
 
 /// The profile of an API token.
-pub fn token_profile(id: Id, name: &str) -> SubjectProfile {
+pub fn token_profile(id: TokenId, name: &str) -> SubjectProfile {
     SubjectProfile {
-        id,
+        id: id.into(),
         subject_type: Some(SubjectType::ServiceKey),
         username: None,
         full_name: None,

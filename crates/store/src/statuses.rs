@@ -1,7 +1,7 @@
 //! What deployments are doing, for the operator's numbers: of all organizations, or of one.
 
-use podium_api::Id;
 use podium_api::enums::DeploymentStatus;
+use podium_api::{DeploymentId, OrganizationId, WorkspaceId};
 use podium_db::{Conn, Result, Row, params, statements};
 
 use crate::columns::Columns;
@@ -16,9 +16,9 @@ statements! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The deployment.
-    pub id: Id,
+    pub id: DeploymentId,
     /// Its workspace.
-    pub workspace_id: Id,
+    pub workspace_id: WorkspaceId,
     /// Its name in the data plane.
     pub namespace: String,
     /// What it is doing.
@@ -26,7 +26,7 @@ pub struct Status {
 }
 
 /// What some deployments are doing.
-pub fn some(conn: &Conn, organization_id: Option<Id>, limit: u32) -> Result<Vec<Status>> {
+pub fn some(conn: &Conn, organization_id: Option<OrganizationId>, limit: u32) -> Result<Vec<Status>> {
     let read = |row: &Row<'_>| {
         Ok(Status { id: row.id(0)?, workspace_id: row.id(1)?, namespace: row.get(2)?, status: row.word(3)? })
     };

@@ -1,6 +1,6 @@
 //! Profiles of users and API tokens, for showing who did what.
 
-use podium_api::Id;
+use podium_api::SubjectId;
 use podium_api::enums::SubjectType;
 use podium_api::subjects::SubjectProfile;
 use podium_db::{Conn, Result, Tx, params, statements};
@@ -32,6 +32,6 @@ pub fn put(tx: &Tx, profile: &SubjectProfile) -> Result<()> {
 }
 
 /// Reads a profile.
-pub fn get(conn: &Conn, id: Id) -> Result<Option<SubjectProfile>> {
+pub fn get(conn: &Conn, id: SubjectId) -> Result<Option<SubjectProfile>> {
     conn.query_opt(&GET, params![id.as_str()], |row| stamp::profile(row, 0))
 }

@@ -1,7 +1,7 @@
 //! Who is in which team.
 
 use podium_api::teams::TeamMember;
-use podium_api::{Id, Timestamp};
+use podium_api::{TeamId, Timestamp, UserId};
 use podium_db::{Conn, Result, Tx, params, statements};
 use podium_domain::Scope;
 
@@ -37,7 +37,7 @@ statements! {
 }
 
 /// Reads a page of a team's members, and how many there are.
-pub fn list(conn: &Conn, team_id: Id, paging: &Paging) -> Result<(Vec<TeamMember>, u64)> {
+pub fn list(conn: &Conn, team_id: TeamId, paging: &Paging) -> Result<(Vec<TeamMember>, u64)> {
     TABLE.page(conn, Filter::new(TEAM, team_id.as_str()), paging, Total::Count, |row| {
         Ok(TeamMember {
             user_id: row.id(0)?,
@@ -50,24 +50,24 @@ pub fn list(conn: &Conn, team_id: Id, paging: &Paging) -> Result<(Vec<TeamMember
 }
 
 /// Adds a member, unless it is one already; says whether it was added.
-pub fn add(tx: &Tx, scope: &Scope, team_id: Id, user_id: Id, at: Timestamp) -> Result<bool> {
+pub fn add(tx: &Tx, scope: &Scope, team_id: TeamId, user_id: UserId, at: Timestamp) -> Result<bool> {
     let params = params![team_id.as_str(), user_id.as_str(), scope.organization(), at.millis()];
     Ok(tx.execute(&ADD, params)? == 1)
 }
 
 /// Removes a member; says whether it was one.
-pub fn remove(tx: &Tx, scope: &Scope, team_id: Id, user_id: Id) -> Result<bool> {
+pub fn remove(tx: &Tx, scope: &Scope, team_id: TeamId, user_id: UserId) -> Result<bool> {
     Ok(tx.execute(&REMOVE, params![team_id.as_str(), user_id.as_str(), scope.organization()])? == 1)
 }
 
 /// Removes every member of a team.
-pub fn clear(tx: &Tx, scope: &Scope, team_id: Id) -> Result<()> {
+pub fn clear(tx: &Tx, scope: &Scope, team_id: TeamId) -> Result<()> {
     tx.execute(&CLEAR, params![team_id.as_str(), scope.organization()])?;
     Ok(())
 }
 
 /// Removes a user from every team of an organization.
-pub fn leave_all(tx: &Tx, scope: &Scope, user_id: Id) -> Result<()> {
+pub fn leave_all(tx: &Tx, scope: &Scope, user_id: UserId) -> Result<()> {
     tx.execute(&LEAVE, params![user_id.as_str(), scope.organization()])?;
     Ok(())
 }

@@ -1,8 +1,6 @@
 //! Teams.
 
-use podium_api::enums::OrganizationRole;
-use podium_api::teams::Team;
-use podium_api::{Id, One};
+use podium_api::{OrganizationId, TeamId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::Scope;
 
@@ -52,6 +50,23 @@ statements! {
     DELETE = "DELETE FROM teams WHERE id = $1 AND organization_id = $2 AND version = $3";
 }
 
+/// A team, without its roles.
+#[derive(Clone, Debug)]
+pub struct TeamRow {
+    /// Its id.
+    pub id: TeamId,
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Its organization.
+    pub organization_id: OrganizationId,
+    /// Whether an identity provider keeps it.
+    pub is_idp_managed: bool,
+    /// Who made it and changed it.
+    pub stamp: Stamp,
+}
+
 /// Which teams to list.
 #[derive(Default)]
 pub struct Listed<'a> {
@@ -65,8 +80,8 @@ pub struct Listed<'a> {
     pub user_id: Option<&'a str>,
 }
 
-/// Reads a page of teams without their roles, and how many there are.
-pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) -> Result<(Vec<Team>, u64)> {
+/// Reads a page of teams, and how many there are.
+pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) -> Result<(Vec<TeamRow>, u64)> {
     let organization_id = scope.organization_id();
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
     filter.and(NAMES, Some(listed.name_keys).filter(|keys| !keys.is_empty()));
@@ -76,15 +91,14 @@ pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) ->
     TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
 }
 
-/// Reads a team without its roles.
-pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<One<Team>>> {
-    conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
-        Ok(One { version: row.get(5)?, body: read(row)? })
-    })
+/// Reads a team.
+pub fn get(conn: &Conn, scope: &Scope, id: TeamId) -> Result<Option<TeamRow>> {
+    conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
 }
 
 /// Adds a team.
-pub fn insert(tx: &Tx, team: &Team, name_key: &str, stamp: &Stamp) -> Result<()> {
+pub fn insert(tx: &Tx, team: &TeamRow, name_key: &str) -> Result<()> {
+    let stamp = &team.stamp;
     tx.execute(
         &INSERT,
         params![
@@ -92,7 +106,7 @@ pub fn insert(tx: &Tx, team: &Team, name_key: &str, stamp: &Stamp) -> Result<()>
             team.organization_id.as_str(),
             &team.name,
             name_key,
-            team.description.as_deref().unwrap_or_default(),
+            &team.description,
             team.is_idp_managed,
             stamp.version,
             stamp.created_at.millis(),
@@ -101,11 +115,12 @@ pub fn insert(tx: &Tx, team: &Team, name_key: &str, stamp: &Stamp) -> Result<()>
             stamp.updated_by.id.as_str(),
         ],
     )?;
-    counters::add(tx, team.organization_id, KIND, team.id, 1, 0)
+    counters::add(tx, team.organization_id, KIND, team.id.id(), 1, 0)
 }
 
-/// Replaces the name and description of a team whose version is still the one before `stamp`'s.
-pub fn update(tx: &Tx, team: &Team, name_key: &str, stamp: &Stamp) -> Result<()> {
+/// Replaces the name and description of a team whose version is still the one before.
+pub fn update(tx: &Tx, team: &TeamRow, name_key: &str) -> Result<()> {
+    let stamp = &team.stamp;
     let rows = tx.execute(
         &UPDATE,
         params![
@@ -114,7 +129,7 @@ pub fn update(tx: &Tx, team: &Team, name_key: &str, stamp: &Stamp) -> Result<()>
             stamp.version - 1,
             &team.name,
             name_key,
-            team.description.as_deref().unwrap_or_default(),
+            &team.description,
             stamp.updated_at.millis(),
             stamp.updated_by.id.as_str(),
         ],
@@ -123,30 +138,21 @@ pub fn update(tx: &Tx, team: &Team, name_key: &str, stamp: &Stamp) -> Result<()>
 }
 
 /// Removes a team of this version.
-pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
+pub fn delete(tx: &Tx, scope: &Scope, id: TeamId, version: i64) -> Result<()> {
     let organization_id = scope.organization_id();
     if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
         return Err(Error::Lost);
     }
-    counters::add(tx, organization_id, KIND, id, -1, 1)
+    counters::add(tx, organization_id, KIND, id.id(), -1, 1)
 }
 
-fn read(row: &Row<'_>) -> Result<Team> {
-    let stamp = Stamp::read(row, 5)?;
-    Ok(Team {
+fn read(row: &Row<'_>) -> Result<TeamRow> {
+    Ok(TeamRow {
         id: row.id(0)?,
         name: row.get(1)?,
         description: row.get(2)?,
         organization_id: row.id(3)?,
         is_idp_managed: row.get(4)?,
-        organization_role: OrganizationRole::Member,
-        workspace_roles: None,
-        deployment_roles: None,
-        dag_roles: None,
-        roles_count: None,
-        created_at: stamp.created_at,
-        created_by: Some(stamp.created_by),
-        updated_at: stamp.updated_at,
-        updated_by: Some(stamp.updated_by),
+        stamp: Stamp::read(row, 5)?,
     })
 }

@@ -1,8 +1,7 @@
 //! API tokens; their values are in [`crate::credentials`], as hashes.
 
-use podium_api::enums::TokenKind;
-use podium_api::tokens::ApiToken;
-use podium_api::{Id, One, Timestamp};
+use podium_api::enums::{TokenKind, TokenScope};
+use podium_api::{DeploymentId, EntityId, Timestamp, TokenId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Sql, Tx, params, statements};
 use podium_domain::{DeploymentReach, Reach, Scope};
 
@@ -77,23 +76,41 @@ statements! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
     /// The organization, workspace or deployment.
-    pub entity_id: Id,
+    pub entity_id: EntityId,
     /// The workspace, of a workspace's or deployment's token.
-    pub workspace_id: Option<Id>,
+    pub workspace_id: Option<WorkspaceId>,
     /// The deployment, of a deployment's token.
-    pub deployment_id: Option<Id>,
+    pub deployment_id: Option<DeploymentId>,
 }
 
-/// A token with where it belongs.
+/// A token, without its roles and its value.
 #[derive(Clone, Debug)]
 pub struct TokenRow {
-    /// The token, without roles, and its version.
-    pub token: One<ApiToken>,
-    /// The organization, workspace or deployment that it belongs to.
-    pub entity_id: Id,
-    /// The workspace that it belongs to, if any.
-    pub workspace_id: Option<Id>,
-    /// Its stamp.
+    /// Its id.
+    pub id: TokenId,
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// What it belongs to.
+    pub scope: TokenScope,
+    /// Where it belongs.
+    pub home: Home,
+    /// How it is meant to be used.
+    pub kind: TokenKind,
+    /// The last six characters of its value.
+    pub short_token: String,
+    /// From when it works.
+    pub start_at: Timestamp,
+    /// Until when it works.
+    pub end_at: Option<Timestamp>,
+    /// How many days it works after it was made or rotated.
+    pub expiry_period_in_days: Option<u32>,
+    /// When it was last rotated.
+    pub last_rotated_at: Option<Timestamp>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<Timestamp>,
+    /// Who made it and changed it.
     pub stamp: Stamp,
 }
 
@@ -119,13 +136,13 @@ pub struct Listed<'a> {
     pub dag_tags: &'a [String],
 }
 
-/// Reads a page of tokens without their roles, and how many there are.
+/// Reads a page of tokens, and how many there are.
 pub fn list(
     conn: &Conn,
     scope: &Scope,
     listed: &Listed<'_>,
     paging: &Paging,
-) -> Result<(Vec<ApiToken>, u64)> {
+) -> Result<(Vec<TokenRow>, u64)> {
     let organization_id = scope.organization_id();
     let reached = reached(listed);
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
@@ -137,7 +154,7 @@ pub fn list(
     filter.and(ON_DAG, listed.dag_id);
     filter.and(ON_DAG_TAGS, Some(listed.dag_tags).filter(|tags| !tags.is_empty()));
     let total = Total::Counter(organization_id.as_str(), KIND);
-    TABLE.page(conn, filter, paging, total, |row| Ok(read(row)?.token.body))
+    TABLE.page(conn, filter, paging, total, read)
 }
 
 fn reached(listed: &Listed<'_>) -> Vec<String> {
@@ -152,21 +169,14 @@ fn reached(listed: &Listed<'_>) -> Vec<String> {
     keys
 }
 
-/// Reads a token without its roles.
-pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<TokenRow>> {
+/// Reads a token.
+pub fn get(conn: &Conn, scope: &Scope, id: TokenId) -> Result<Option<TokenRow>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
 }
 
 /// Adds a token.
-pub fn insert(
-    tx: &Tx,
-    scope: &Scope,
-    token: &ApiToken,
-    home: Home,
-    name_key: &str,
-    stamp: &Stamp,
-) -> Result<()> {
-    let organization_id = scope.organization_id();
+pub fn insert(tx: &Tx, scope: &Scope, token: &TokenRow, name_key: &str) -> Result<()> {
+    let (organization_id, home, stamp) = (scope.organization_id(), token.home, &token.stamp);
     tx.execute(
         &INSERT,
         params![
@@ -174,8 +184,8 @@ pub fn insert(
             organization_id.as_str(),
             token.scope.as_str(),
             home.entity_id.as_str(),
-            home.workspace_id.as_ref().map_or("", Id::as_str),
-            home.deployment_id.as_ref().map_or("", Id::as_str),
+            home.workspace_id.as_ref().map_or("", WorkspaceId::as_str),
+            home.deployment_id.as_ref().map_or("", DeploymentId::as_str),
             &token.name,
             name_key,
             &token.description,
@@ -191,11 +201,12 @@ pub fn insert(
             stamp.updated_by.id.as_str(),
         ],
     )?;
-    counters::add(tx, organization_id, KIND, token.id, 1, 0)
+    counters::add(tx, organization_id, KIND, token.id.id(), 1, 0)
 }
 
-/// Replaces the name and description of a token whose version is still the one before `stamp`'s.
-pub fn rename(tx: &Tx, scope: &Scope, token: &ApiToken, name_key: &str, stamp: &Stamp) -> Result<()> {
+/// Replaces the name and description of a token whose version is still the one before.
+pub fn rename(tx: &Tx, scope: &Scope, token: &TokenRow, name_key: &str) -> Result<()> {
+    let stamp = &token.stamp;
     let params = params![
         token.id.as_str(),
         scope.organization(),
@@ -209,8 +220,9 @@ pub fn rename(tx: &Tx, scope: &Scope, token: &ApiToken, name_key: &str, stamp: &
     one(tx.execute(&RENAME, params)?)
 }
 
-/// Notes a new value of a token whose version is still the one before `stamp`'s.
-pub fn rotate(tx: &Tx, scope: &Scope, token: &ApiToken, stamp: &Stamp) -> Result<()> {
+/// Notes a new value of a token whose version is still the one before.
+pub fn rotate(tx: &Tx, scope: &Scope, token: &TokenRow) -> Result<()> {
+    let stamp = &token.stamp;
     let params = params![
         token.id.as_str(),
         scope.organization(),
@@ -224,49 +236,54 @@ pub fn rotate(tx: &Tx, scope: &Scope, token: &ApiToken, stamp: &Stamp) -> Result
 }
 
 /// Advances the version of a token, which is still the one before `stamp`'s.
-pub fn touch(tx: &Tx, scope: &Scope, id: Id, stamp: &Stamp) -> Result<()> {
+pub fn touch(tx: &Tx, scope: &Scope, id: TokenId, stamp: &Stamp) -> Result<()> {
     let (organization_id, version) = (scope.organization_id(), stamp.version - 1);
     let (at, by) = (stamp.updated_at.millis(), stamp.updated_by.id);
     one(tx.execute(&TOUCH, params![id.as_str(), organization_id.as_str(), version, at, by.as_str()])?)
 }
 
 /// Removes a token of this version.
-pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
+pub fn delete(tx: &Tx, scope: &Scope, id: TokenId, version: i64) -> Result<()> {
     let organization_id = scope.organization_id();
     one(tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])?)?;
-    counters::add(tx, organization_id, KIND, id, -1, 1)
+    counters::add(tx, organization_id, KIND, id.id(), -1, 1)
 }
 
 /// Removes every token of a workspace and its deployments; says which.
-pub fn delete_of_workspace(tx: &Tx, scope: &Scope, workspace_id: Id) -> Result<Vec<Id>> {
-    delete_of(tx, scope, &OF_WORKSPACE, workspace_id)
+pub fn delete_of_workspace(tx: &Tx, scope: &Scope, workspace_id: WorkspaceId) -> Result<Vec<TokenId>> {
+    delete_of(tx, scope, &OF_WORKSPACE, workspace_id.into())
 }
 
 /// Removes every token of a deployment; says which.
-pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: Id) -> Result<Vec<Id>> {
-    delete_of(tx, scope, &OF_DEPLOYMENT, deployment_id)
+pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<Vec<TokenId>> {
+    delete_of(tx, scope, &OF_DEPLOYMENT, deployment_id.into())
 }
 
 /// Moves the tokens of a deployment to another workspace.
-pub fn move_deployment(tx: &Tx, scope: &Scope, deployment_id: Id, workspace_id: Id) -> Result<()> {
+pub fn move_deployment(
+    tx: &Tx,
+    scope: &Scope,
+    deployment_id: DeploymentId,
+    workspace_id: WorkspaceId,
+) -> Result<()> {
     let params = params![deployment_id.as_str(), scope.organization(), workspace_id.as_str()];
     tx.execute(&MOVE_DEPLOYMENT, params)?;
     Ok(())
 }
 
-fn delete_of(tx: &Tx, scope: &Scope, of: &Sql, entity_id: Id) -> Result<Vec<Id>> {
+fn delete_of(tx: &Tx, scope: &Scope, of: &Sql, entity_id: EntityId) -> Result<Vec<TokenId>> {
     let organization_id = scope.organization_id();
     let params = params![entity_id.as_str(), organization_id.as_str()];
-    let ids = tx.query(of, params, |row| row.id(0))?;
+    let ids: Vec<TokenId> = tx.query(of, params, |row| row.id(0))?;
     for id in &ids {
         tx.execute(&DELETE_BY_ID, params![id.as_str(), organization_id.as_str()])?;
-        counters::add(tx, organization_id, KIND, *id, -1, 1)?;
+        counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
     }
     Ok(ids)
 }
 
 /// Notes when a token was last used.
-pub fn used(tx: &Tx, id: Id, at: Timestamp) -> Result<()> {
+pub fn used(tx: &Tx, id: TokenId, at: Timestamp) -> Result<()> {
     tx.execute(&USED, params![id.as_str(), at.millis()])?;
     Ok(())
 }
@@ -276,26 +293,21 @@ fn one(rows: u64) -> Result<()> {
 }
 
 fn read(row: &Row<'_>) -> Result<TokenRow> {
-    let stamp = Stamp::read(row, 13)?;
-    let token = ApiToken {
+    let (scope, entity_id): (TokenScope, EntityId) = (row.word(3)?, row.id(11)?);
+    let deployment_id = (scope == TokenScope::Deployment).then(|| entity_id.as_deployment());
+    Ok(TokenRow {
         id: row.id(0)?,
         name: row.get(1)?,
         description: row.get(2)?,
-        scope: row.word(3)?,
+        scope,
+        home: Home { entity_id, workspace_id: row.id_opt(12)?, deployment_id },
         kind: row.word(4)?,
-        roles: None,
-        token: None,
         short_token: row.get(5)?,
         start_at: row.time(6)?,
         end_at: row.time_opt(7)?,
         expiry_period_in_days: row.get(8)?,
         last_rotated_at: row.time_opt(9)?,
         last_used_at: row.time_opt(10)?,
-        created_at: stamp.created_at,
-        created_by: Some(stamp.created_by.clone()),
-        updated_at: stamp.updated_at,
-        updated_by: Some(stamp.updated_by.clone()),
-    };
-    let body = One { version: stamp.version, body: token };
-    Ok(TokenRow { token: body, entity_id: row.id(11)?, workspace_id: row.id_opt(12)?, stamp })
+        stamp: Stamp::read(row, 13)?,
+    })
 }

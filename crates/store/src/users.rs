@@ -1,8 +1,7 @@
 //! Users, and their membership of organizations.
 
-use podium_api::enums::UserStatus;
-use podium_api::users::{SelfUser, User};
-use podium_api::{Id, One, Timestamp};
+use podium_api::enums::{OrganizationRole, UserStatus};
+use podium_api::{OrganizationId, Timestamp, UserId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::Scope;
 
@@ -100,11 +99,34 @@ pub struct Listed<'a> {
     pub dag_tags: Option<&'a [String]>,
 }
 
+/// A user of an organization, without the roles that it holds.
+#[derive(Clone, Debug)]
+pub struct UserRow {
+    /// The user's id.
+    pub id: UserId,
+    /// The name for signing in.
+    pub username: String,
+    /// The user's name.
+    pub full_name: String,
+    /// The user's picture.
+    pub avatar_url: String,
+    /// The state in the organization.
+    pub status: UserStatus,
+    /// The role in the organization that an open invite promises.
+    pub promised_role: Option<OrganizationRole>,
+    /// Advanced by every change of the membership.
+    pub version: i64,
+    /// When the user came to the organization.
+    pub created_at: Timestamp,
+    /// When the membership was last changed.
+    pub updated_at: Timestamp,
+}
+
 /// An account: a user as itself, outside of any organization.
 #[derive(Clone)]
 pub struct Account {
     /// The user's id.
-    pub id: Id,
+    pub id: UserId,
     /// The name for signing in.
     pub username: String,
     /// The user's name.
@@ -121,28 +143,8 @@ pub struct Account {
     pub updated_at: Timestamp,
 }
 
-impl Account {
-    /// The account as its owner sees it, without roles and invites.
-    pub fn into_self_user(self, status: UserStatus, organization_id: Option<Id>) -> SelfUser {
-        SelfUser {
-            id: self.id,
-            username: self.username,
-            full_name: self.full_name,
-            avatar_url: self.avatar_url,
-            status,
-            organization_id,
-            roles: None,
-            invites: None,
-            feature_flags: Some(Vec::new()),
-            is_idp_managed: Some(false),
-            created_at: self.created_at,
-            updated_at: self.updated_at,
-        }
-    }
-}
-
-/// Reads a page of users, and how many there are. Of roles only the one that an open invite promises is there.
-pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) -> Result<(Vec<User>, u64)> {
+/// Reads a page of users, and how many there are.
+pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) -> Result<(Vec<UserRow>, u64)> {
     let organization_id = scope.organization_id();
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
     filter.and(IN_WORKSPACE, listed.workspace_id);
@@ -152,21 +154,19 @@ pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) ->
     TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
 }
 
-/// Reads a user of an organization. Of roles only the one that an open invite promises is there.
-pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<One<User>>> {
-    conn.query_opt(&GET, params![scope.organization(), id.as_str()], |row| {
-        Ok(One { version: row.get(7)?, body: read(row)? })
-    })
+/// Reads a user of an organization.
+pub fn get(conn: &Conn, scope: &Scope, id: UserId) -> Result<Option<UserRow>> {
+    conn.query_opt(&GET, params![scope.organization(), id.as_str()], read)
 }
 
 /// Which of these users belong to the organization.
-pub fn members(conn: &Conn, scope: &Scope, ids: &[Id]) -> Result<Vec<Id>> {
-    let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
+pub fn members(conn: &Conn, scope: &Scope, ids: &[UserId]) -> Result<Vec<UserId>> {
+    let ids: Vec<&str> = ids.iter().map(UserId::as_str).collect();
     conn.query(&MEMBERS, params![scope.organization(), &ids], |row| row.id(0))
 }
 
 /// Finds an account by its id.
-pub fn account(conn: &Conn, id: Id) -> Result<Option<Account>> {
+pub fn account(conn: &Conn, id: UserId) -> Result<Option<Account>> {
     conn.query_opt(&ACCOUNT, params![id.as_str()], read_account)
 }
 
@@ -189,19 +189,19 @@ pub fn insert(tx: &Tx, account: &Account, username_key: &str) -> Result<bool> {
 }
 
 /// Sets the password of an account whose hash is still `before`; says whether it was.
-pub fn set_password(tx: &Tx, id: Id, before: Option<&str>, hash: &str, at: Timestamp) -> Result<bool> {
+pub fn set_password(tx: &Tx, id: UserId, before: Option<&str>, hash: &str, at: Timestamp) -> Result<bool> {
     let params = params![id.as_str(), before.unwrap_or_default(), hash, at.millis()];
     Ok(tx.execute(&SET_PASSWORD, params)? == 1)
 }
 
 /// Makes transactions that change an account or its sessions wait for each other.
-pub fn lock(tx: &Tx, id: Id) -> Result<()> {
+pub fn lock(tx: &Tx, id: UserId) -> Result<()> {
     tx.execute(&LOCK, params![id.as_str()])?;
     Ok(())
 }
 
 /// Sets the full name of an account.
-pub fn rename(tx: &Tx, id: Id, full_name: &str, full_name_key: &str, at: Timestamp) -> Result<()> {
+pub fn rename(tx: &Tx, id: UserId, full_name: &str, full_name_key: &str, at: Timestamp) -> Result<()> {
     tx.execute(&RENAME, params![id.as_str(), full_name, at.millis()])?;
     tx.execute(&RENAME_MEMBERSHIPS, params![id.as_str(), full_name_key, at.millis()])?;
     Ok(())
@@ -221,46 +221,44 @@ pub fn join(
         &JOIN,
         params![organization_id.as_str(), account.id.as_str(), status.as_str(), keys.0, keys.1, at.millis()],
     )?;
-    counters::add(tx, organization_id, KIND, account.id, 1, 0)
+    counters::add(tx, organization_id, KIND, account.id.id(), 1, 0)
 }
 
 /// Sets the state of a member.
-pub fn set_status(tx: &Tx, scope: &Scope, id: Id, status: UserStatus, at: Timestamp) -> Result<()> {
+pub fn set_status(tx: &Tx, scope: &Scope, id: UserId, status: UserStatus, at: Timestamp) -> Result<()> {
     tx.execute(&SET_STATUS, params![scope.organization(), id.as_str(), status.as_str(), at.millis()])?;
     Ok(())
 }
 
 /// Advances the version of a member, which is still `version`.
-pub fn touch(tx: &Tx, scope: &Scope, id: Id, version: i64, at: Timestamp) -> Result<()> {
+pub fn touch(tx: &Tx, scope: &Scope, id: UserId, version: i64, at: Timestamp) -> Result<()> {
     let params = params![scope.organization(), id.as_str(), version, at.millis()];
     if tx.execute(&TOUCH, params)? == 1 { Ok(()) } else { Err(Error::Lost) }
 }
 
 /// Ends a membership.
-pub fn leave(tx: &Tx, scope: &Scope, id: Id) -> Result<()> {
+pub fn leave(tx: &Tx, scope: &Scope, id: UserId) -> Result<()> {
     let organization_id = scope.organization_id();
     if tx.execute(&LEAVE, params![organization_id.as_str(), id.as_str()])? == 1 {
-        counters::add(tx, organization_id, KIND, id, -1, 1)?;
+        counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
     }
     Ok(())
 }
 
 /// The organizations of a user, the oldest membership first.
-pub fn memberships(conn: &Conn, id: Id) -> Result<Vec<(Id, UserStatus)>> {
+pub fn memberships(conn: &Conn, id: UserId) -> Result<Vec<(OrganizationId, UserStatus)>> {
     conn.query(&MEMBERSHIPS, params![id.as_str()], |row| Ok((row.id(0)?, row.word(1)?)))
 }
 
-fn read(row: &Row<'_>) -> Result<User> {
-    Ok(User {
+fn read(row: &Row<'_>) -> Result<UserRow> {
+    Ok(UserRow {
         id: row.id(0)?,
         username: row.get(1)?,
         full_name: row.get(2)?,
         avatar_url: row.get(3)?,
         status: row.word(4)?,
-        organization_role: row.word_opt(8)?,
-        workspace_roles: None,
-        deployment_roles: None,
-        dag_roles: None,
+        promised_role: row.word_opt(8)?,
+        version: row.get(7)?,
         created_at: row.time(5)?,
         updated_at: row.time(6)?,
     })

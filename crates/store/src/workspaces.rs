@@ -2,7 +2,7 @@
 
 use podium_api::enums::CloudProvider;
 use podium_api::workspaces::Workspace;
-use podium_api::{Id, One};
+use podium_api::{ClusterId, One, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::{Reach, Scope};
 
@@ -89,15 +89,15 @@ pub fn list(
 }
 
 /// Reads a workspace.
-pub fn get(conn: &Conn, scope: &Scope, id: Id) -> Result<Option<One<Workspace>>> {
+pub fn get(conn: &Conn, scope: &Scope, id: WorkspaceId) -> Result<Option<One<Workspace>>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
         Ok(One { version: row.get(9)?, body: read(row)? })
     })
 }
 
 /// Which of these workspaces there are.
-pub fn exist(conn: &Conn, scope: &Scope, ids: &[Id]) -> Result<Vec<Id>> {
-    let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
+pub fn exist(conn: &Conn, scope: &Scope, ids: &[WorkspaceId]) -> Result<Vec<WorkspaceId>> {
+    let ids: Vec<&str> = ids.iter().map(WorkspaceId::as_str).collect();
     conn.query(&EXIST, params![&ids, scope.organization()], |row| row.id(0))
 }
 
@@ -112,7 +112,7 @@ pub fn insert(tx: &Tx, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> 
             name_key,
             workspace.description.as_deref().unwrap_or_default(),
             workspace.cicd_enforced_default,
-            workspace.default_cluster_id.as_ref().map(Id::as_str),
+            workspace.default_cluster_id.as_ref().map(ClusterId::as_str),
             workspace.default_cloud_provider.map(CloudProvider::as_str),
             &workspace.default_region,
             stamp.version,
@@ -122,7 +122,7 @@ pub fn insert(tx: &Tx, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> 
             stamp.updated_by.id.as_str(),
         ],
     )?;
-    counters::added(tx, &COUNT_NEW, workspace.organization_id, workspace.id, stamp.created_at)
+    counters::added(tx, &COUNT_NEW, workspace.organization_id, workspace.id.id(), stamp.created_at)
 }
 
 /// Replaces a workspace whose version is still the one before `stamp`'s.
@@ -137,7 +137,7 @@ pub fn update(tx: &Tx, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> 
             name_key,
             workspace.description.as_deref().unwrap_or_default(),
             workspace.cicd_enforced_default,
-            workspace.default_cluster_id.as_ref().map(Id::as_str),
+            workspace.default_cluster_id.as_ref().map(ClusterId::as_str),
             workspace.default_cloud_provider.map(CloudProvider::as_str),
             &workspace.default_region,
             stamp.updated_at.millis(),
@@ -148,17 +148,22 @@ pub fn update(tx: &Tx, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> 
 }
 
 /// Removes a workspace of this version.
-pub fn delete(tx: &Tx, scope: &Scope, id: Id, version: i64) -> Result<()> {
+pub fn delete(tx: &Tx, scope: &Scope, id: WorkspaceId, version: i64) -> Result<()> {
     let organization_id = scope.organization_id();
     if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
         return Err(Error::Lost);
     }
-    counters::add(tx, organization_id, KIND, id, -1, 1)
+    counters::add(tx, organization_id, KIND, id.id(), -1, 1)
 }
 
 /// Takes a cluster from all workspaces that new deployments of go there, but for these; says which, with versions.
-pub fn lose_cluster(tx: &Tx, scope: &Scope, cluster_id: Id, keep: &[Id]) -> Result<Vec<(Id, i64)>> {
-    let keep: Vec<&str> = keep.iter().map(Id::as_str).collect();
+pub fn lose_cluster(
+    tx: &Tx,
+    scope: &Scope,
+    cluster_id: ClusterId,
+    keep: &[WorkspaceId],
+) -> Result<Vec<(WorkspaceId, i64)>> {
+    let keep: Vec<&str> = keep.iter().map(WorkspaceId::as_str).collect();
     let params = params![cluster_id.as_str(), scope.organization(), &keep];
     tx.query(&LOSE_CLUSTER, params, |row| Ok((row.id(0)?, row.get(1)?)))
 }

@@ -2,7 +2,7 @@
 
 use podium_api::enums::{OrganizationRole, UserStatus};
 use podium_api::organizations::Organization;
-use podium_api::{Id, Timestamp};
+use podium_api::{OrganizationId, RoleId, SubjectId, Timestamp, TokenId, UserId};
 use podium_db::Tx;
 use podium_domain::{Grant, Held, On, Permission, PermissionSet, Scope, names};
 use podium_store::users::Account;
@@ -13,10 +13,17 @@ use crate::app::TestApp;
 /// Somebody who calls.
 #[derive(Clone, Debug)]
 pub struct Actor {
-    /// The user.
-    pub id: Id,
+    /// The user, or the API token.
+    pub id: SubjectId,
     /// What the user calls with.
     pub token: String,
+}
+
+impl Actor {
+    /// The user, of an actor who is one.
+    pub fn user_id(&self) -> UserId {
+        UserId::from_raw(self.id.id())
+    }
 }
 
 impl TestApp {
@@ -78,16 +85,16 @@ impl TestApp {
     }
 
     async fn session_until(&self, actor: &Actor, end: Option<Timestamp>) -> Actor {
-        let session = self.app.issue_session(actor.id, end, self.world.now());
+        let session = self.app.issue_session(actor.user_id(), end, self.world.now());
         let token = session.value.clone();
         self.app.db.write(None, move |tx| session.store(tx)).await.expect("a session can be stored");
         Actor { id: actor.id, token }
     }
 
     /// Makes a user, team or API token hold exactly these grants from now on.
-    pub async fn make_hold(&self, kind: grants::Subject, id: Id, held: Vec<Grant>) {
-        let (scope, now) = (Scope::for_server(self.organization_id), self.world.now());
-        let holds = vec![podium_app::authority::rights_of(self.organization_id, true)];
+    pub async fn make_hold(&self, kind: grants::Subject, id: impl Into<SubjectId>, held: Vec<Grant>) {
+        let (scope, now, id) = (Scope::for_server(self.organization_id), self.world.now(), id.into());
+        let holds = vec![podium_app::authority::rights_of(self.organization_id.id(), true)];
         let made = self.app.db.write_holding(None, holds, move |tx| {
             podium_app::authority::rights_change(tx, scope.organization_id(), now)?;
             Ok::<_, podium_app::Error>(grants::replace(tx, &scope, kind, id, &held)?)
@@ -98,7 +105,7 @@ impl TestApp {
     async fn mint(
         &self,
         name: &str,
-        organization_id: Id,
+        organization_id: OrganizationId,
         held: Vec<Grant>,
         organization: Option<&'static str>,
     ) -> Actor {
@@ -127,23 +134,23 @@ impl TestApp {
             let keys = (names::fold(&username), names::fold(&full_name));
             users::insert(tx, &account, &keys.0)?;
             users::join(tx, &scope, &account, (&keys.0, &keys.1), UserStatus::Active, now)?;
-            grants::replace(tx, &scope, grants::Subject::User, id, &held)?;
+            grants::replace(tx, &scope, grants::Subject::User, id.into(), &held)?;
             token.store(tx)
         });
         minted.await.expect("an actor can be minted");
-        Actor { id, token: value }
+        Actor { id: id.into(), token: value }
     }
 }
 
 fn insert_role(
     tx: &Tx,
     scope: &Scope,
-    id: Id,
+    id: RoleId,
     name: &str,
     permissions: PermissionSet,
     now: Timestamp,
 ) -> podium_app::Result<()> {
-    let maker = subjects::token_profile(id, "test kit");
+    let maker = subjects::token_profile(TokenId::from_raw(id.id()), "test kit");
     let stamp = Stamp::new(maker.clone(), now);
     let role = podium_api::roles::RoleWithPermission {
         id,
@@ -160,7 +167,7 @@ fn insert_role(
     Ok(roles::insert(tx, scope, &role, &names::fold(name), &stamp)?)
 }
 
-fn insert_organization(tx: &Tx, id: Id, name: &str, stamp: &Stamp) -> podium_app::Result<()> {
+fn insert_organization(tx: &Tx, id: OrganizationId, name: &str, stamp: &Stamp) -> podium_app::Result<()> {
     let organization = Organization {
         id,
         name: name.to_owned(),

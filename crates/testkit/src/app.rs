@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Full};
-use podium_api::{Id, Timestamp};
+use podium_api::{OrganizationId, Timestamp};
 use podium_app::nodes::Node;
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
@@ -52,7 +52,7 @@ pub struct TestApp {
     /// The loops, which work when a test says so.
     pub loops: Loops,
     /// The organization of the first start.
-    pub organization_id: Id,
+    pub organization_id: OrganizationId,
     /// Its owner.
     pub owner: Actor,
 }

@@ -1,10 +1,10 @@
 //! Clusters for actors to work on, and the part of their loop where a test has none.
 
-use podium_api::Id;
 use podium_api::clusters::{
     Cluster, ClusterDetails, ClusterHealthStatus, ClusterHealthStatusDetail, ClusterMetadata,
 };
 use podium_api::enums::{CloudProvider, ClusterStatus, ClusterType, HealthValue};
+use podium_api::{ClusterId, WorkspaceId};
 use podium_domain::clusters::plan::Settled;
 use podium_store::{clusters, work};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::app::TestApp;
 
 impl TestApp {
     /// A cluster that is there and takes these workspaces only, or all where there are none, as bare rows.
-    pub async fn cluster(&self, workspaces: &[Id]) -> Id {
+    pub async fn cluster(&self, workspaces: &[WorkspaceId]) -> ClusterId {
         let (id, now) = (self.world.id(), self.world.now());
         let cluster = Cluster {
             id,
@@ -40,14 +40,14 @@ impl TestApp {
         };
         let added = self.app.db.write(None, move |tx| {
             clusters::insert(tx, &cluster, &cluster.name)?;
-            work::forget(tx, clusters::KIND, id)
+            work::forget(tx, clusters::KIND, id.id())
         });
         added.await.expect("a cluster can be stored");
         id
     }
 
     /// A cluster, made by the owner; `others` are fields of the request beside the least that it needs.
-    pub async fn new_cluster(&self, name: &str, others: Value) -> Id {
+    pub async fn new_cluster(&self, name: &str, others: Value) -> ClusterId {
         let mut body = json!({
             "cloudProvider": "AWS", "name": name, "region": "us-east-1", "type": "DEDICATED",
             "vpcSubnetRange": "172.20.0.0/20",
@@ -60,7 +60,7 @@ impl TestApp {
     }
 
     /// Records, as the cluster's loop does, that the work on it has come to this end.
-    pub async fn settle_cluster(&self, id: Id, status: ClusterStatus) {
+    pub async fn settle_cluster(&self, id: ClusterId, status: ClusterStatus) {
         let now = self.world.now();
         let settled = self.app.db.write(None, move |tx| {
             let state = clusters::state(tx, id)?.expect("there is such a cluster");
@@ -73,7 +73,7 @@ impl TestApp {
                 metadata: state.cluster.metadata.clone(),
             };
             let is_settled = clusters::settle(tx, id, state.generation, &settled, now)?;
-            work::forget(tx, clusters::KIND, id)?;
+            work::forget(tx, clusters::KIND, id.id())?;
             Ok::<_, podium_db::Error>(is_settled)
         });
         assert!(settled.await.expect("a cluster can be settled"), "nobody changed it meanwhile");

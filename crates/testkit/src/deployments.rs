@@ -2,8 +2,8 @@
 
 use std::sync::PoisonError;
 
-use podium_api::Id;
 use podium_api::enums::DeploymentStatus;
+use podium_api::{DeploymentId, WorkspaceId};
 use podium_domain::Scope;
 use podium_domain::deployments::Spec;
 use podium_store::deployments::{self, DeploymentRow};
@@ -23,12 +23,16 @@ impl TestApp {
     }
 
     /// A deployment that was just created.
-    pub async fn new_deployment(&self, workspace_id: Id) -> Id {
+    pub async fn new_deployment(&self, workspace_id: WorkspaceId) -> DeploymentId {
         self.new_deployment_with(workspace_id, |_| {}).await
     }
 
     /// A deployment that was just created, with other settings.
-    pub async fn new_deployment_with(&self, workspace_id: Id, change: impl FnOnce(&mut Spec)) -> Id {
+    pub async fn new_deployment_with(
+        &self,
+        workspace_id: WorkspaceId,
+        change: impl FnOnce(&mut Spec),
+    ) -> DeploymentId {
         let (id, now, owner_id) = (self.world.id(), self.world.now(), self.owner.id);
         let owner = self.app.db.read(None, move |conn| subjects::get(conn, owner_id)).await;
         let owner = owner.expect("it reads").expect("the owner is a subject");
@@ -42,7 +46,7 @@ impl TestApp {
     }
 
     /// Changes what is wanted of a deployment.
-    pub async fn change_deployment(&self, id: Id, change: impl FnOnce(&mut Spec)) {
+    pub async fn change_deployment(&self, id: DeploymentId, change: impl FnOnce(&mut Spec)) {
         let mut row = self.stored_deployment(id).await.expect("there is one");
         let by = row.stamp.updated_by.clone();
         row.stamp = row.stamp.changed(by, self.world.now());
@@ -56,7 +60,7 @@ impl TestApp {
     }
 
     /// Deletes a deployment.
-    pub async fn delete_deployment(&self, id: Id) {
+    pub async fn delete_deployment(&self, id: DeploymentId) {
         let row = self.stored_deployment(id).await.expect("there is one");
         let (scope, now) = (Scope::for_server(self.organization_id), self.world.now());
         let unit = move |tx: &podium_db::Tx| {
@@ -66,12 +70,12 @@ impl TestApp {
     }
 
     /// A deployment as it is stored.
-    pub async fn stored_deployment(&self, id: Id) -> Option<DeploymentRow> {
+    pub async fn stored_deployment(&self, id: DeploymentId) -> Option<DeploymentRow> {
         self.app.db.read(None, move |conn| deployments::state(conn, id)).await.expect("it reads")
     }
 
     /// The status of a deployment, and why.
-    pub async fn status(&self, id: Id) -> (DeploymentStatus, String) {
+    pub async fn status(&self, id: DeploymentId) -> (DeploymentStatus, String) {
         let row = self.stored_deployment(id).await.expect("there is one");
         (row.status, row.status_reason)
     }

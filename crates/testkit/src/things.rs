@@ -1,7 +1,7 @@
 //! Things for actors to work on, made the shortest way.
 
-use podium_api::Id;
 use podium_api::enums::{DeploymentStatus, DeploymentType};
+use podium_api::{DeploymentId, EntityId, OrganizationId, RoleId, SubjectId, TeamId, TypedId, WorkspaceId};
 use podium_db::{Sql, Target};
 use podium_domain::deployments::{Running, Spec};
 use podium_domain::{Grant, Held, On, Scope};
@@ -20,24 +20,25 @@ pub fn role(on: On, name: &str) -> Grant {
 
 impl TestApp {
     /// A workspace, made by the owner.
-    pub async fn workspace(&self, name: &str) -> Id {
+    pub async fn workspace(&self, name: &str) -> WorkspaceId {
         self.made("/workspaces", json!({ "name": name })).await
     }
 
     /// A team with these members, made by the owner.
-    pub async fn team(&self, name: &str, members: &[&Actor]) -> Id {
-        let ids: Vec<Id> = members.iter().map(|member| member.id).collect();
+    pub async fn team(&self, name: &str, members: &[&Actor]) -> TeamId {
+        let ids: Vec<SubjectId> = members.iter().map(|member| member.id).collect();
         self.made("/teams", json!({ "name": name, "memberIds": ids })).await
     }
 
     /// A custom role, made by the owner.
-    pub async fn custom_role(&self, name: &str, scope_type: &str, permissions: &[&str]) -> Id {
+    pub async fn custom_role(&self, name: &str, scope_type: &str, permissions: &[&str]) -> RoleId {
         let body = json!({ "name": name, "scopeType": scope_type, "permissions": permissions });
         self.made("/roles", body).await
     }
 
     /// An API token, made by the owner; who calls with it is no user.
-    pub async fn token(&self, name: &str, scope: &str, entity_id: Id, role: &str) -> Actor {
+    pub async fn token(&self, name: &str, scope: &str, entity_id: impl Into<EntityId>, role: &str) -> Actor {
+        let entity_id = entity_id.into();
         let body = json!({ "name": name, "scope": scope, "entityId": entity_id, "role": role });
         let made = self.post(&self.owner, &self.path("/tokens"), body).await.ok();
         let text = |field: &str| made[field].as_str().expect("a new token shows it").to_owned();
@@ -45,7 +46,7 @@ impl TestApp {
     }
 
     /// A deployment of a workspace, as a bare row.
-    pub async fn deployment(&self, workspace_id: Id) -> Id {
+    pub async fn deployment(&self, workspace_id: WorkspaceId) -> DeploymentId {
         let id = self.world.id();
         let scope = Scope::for_server(self.organization_id);
         let owner_id = self.owner.id;
@@ -55,7 +56,7 @@ impl TestApp {
             let owner = podium_store::subjects::get(tx, owner_id)?.expect("the owner is a subject");
             let row = bare(id, organization_id, workspace_id, Stamp::new(owner, now));
             deployments::insert(tx, &row, &row.name)?;
-            podium_store::work::forget(tx, deployments::KIND, id)?;
+            podium_store::work::forget(tx, deployments::KIND, id.id())?;
             deployments::workspaces(tx, &scope, &[id])
         });
         added.await.expect("a deployment can be stored");
@@ -63,12 +64,12 @@ impl TestApp {
     }
 
     /// Sets a column of a row behind the application's back; `value` is written as in SQL.
-    pub async fn set_column(&self, table: &str, id: Id, column: &str, value: &str) {
+    pub async fn set_column(&self, table: &str, id: impl TypedId, column: &str, value: &str) {
         self.execute(&format!("UPDATE {table} SET {column} = {value} WHERE id = '{id}'")).await;
     }
 
     /// A column of a row, as text.
-    pub async fn column(&self, table: &str, id: Id, column: &str) -> String {
+    pub async fn column(&self, table: &str, id: impl TypedId, column: &str) -> String {
         let sql = Sql::owned(format!("SELECT CAST({column} AS TEXT) FROM {table} WHERE id = '{id}'"));
         let read: podium_db::Result<String> =
             self.app.db.read(None, move |conn| conn.query_one(&sql, &[], |row| row.get(0))).await;
@@ -123,14 +124,19 @@ impl TestApp {
         counted.unwrap_or_else(|error| panic!("{table}: {error}"))
     }
 
-    async fn made(&self, path: &str, body: serde_json::Value) -> Id {
+    async fn made<I: TypedId>(&self, path: &str, body: serde_json::Value) -> I {
         let answer = self.post(&self.owner, &self.path(path), body).await;
         answer.id().parse().expect("an id")
     }
 }
 
 /// A deployment that is healthy and wants nothing.
-pub(crate) fn bare(id: Id, organization_id: Id, workspace_id: Id, stamp: Stamp) -> DeploymentRow {
+pub(crate) fn bare(
+    id: DeploymentId,
+    organization_id: OrganizationId,
+    workspace_id: WorkspaceId,
+    stamp: Stamp,
+) -> DeploymentRow {
     let spec = Spec::new(DeploymentType::Standard, "3.3.2");
     DeploymentRow {
         id,

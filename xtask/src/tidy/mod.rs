@@ -9,6 +9,7 @@ mod files;
 mod migrations;
 mod packages;
 mod rules;
+mod signatures;
 mod source;
 mod tree;
 mod vocabulary;
@@ -51,6 +52,7 @@ const RULES: &[Rule] = &[
     files::sizes,
     files::names,
     files::module_docs,
+    signatures::ids_have_kinds,
     migrations::same_names,
     rules::rules_are_pinned,
     documents::links_resolve,

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::ClusterK8sTag;
-use crate::Id;
 use crate::enums::{CloudProvider, ClusterType};
 use crate::union::{Union, Variant, no_fields};
+use crate::{NodePoolId, WorkspaceId};
 
 /// A new cluster, of any provider.
 #[skip_serializing_none]
@@ -78,7 +78,7 @@ pub struct CreateClusterRequest {
     pub secondary_vpc_cidr: Option<String>,
     /// The only workspaces that it takes deployments of; none means all.
     #[schemars(length(max = 1000))]
-    pub workspace_ids: Option<Vec<Id>>,
+    pub workspace_ids: Option<Vec<WorkspaceId>>,
 }
 
 /// A new pool of nodes.
@@ -140,7 +140,7 @@ pub struct UpdateClusterRequest {
     pub node_pools: Option<Vec<UpdateNodePoolRequest>>,
     /// The only workspaces that it takes deployments of; none means all.
     #[schemars(length(max = 1000))]
-    pub workspace_ids: Option<Vec<Id>>,
+    pub workspace_ids: Option<Vec<WorkspaceId>>,
 }
 
 /// A pool of nodes, changed or new.
@@ -149,7 +149,7 @@ pub struct UpdateClusterRequest {
 #[serde(rename_all = "camelCase")]
 pub struct UpdateNodePoolRequest {
     /// Its id, where it has one.
-    pub id: Option<Id>,
+    pub id: Option<NodePoolId>,
     /// Its name, unique in the cluster.
     pub name: String,
     /// The machine of its nodes.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::enums::HibernationEvent;
-use crate::{Id, Timestamp};
+use crate::{NodePoolId, Timestamp, WorkerQueueId};
 
 /// A worker queue.
 #[skip_serializing_none]
@@ -13,7 +13,7 @@ use crate::{Id, Timestamp};
 #[serde(rename_all = "camelCase")]
 pub struct WorkerQueue {
     /// Its id.
-    pub id: Id,
+    pub id: WorkerQueueId,
     /// Its name.
     pub name: String,
     /// Whether tasks that name no queue go there.
@@ -21,7 +21,7 @@ pub struct WorkerQueue {
     /// The size of its workers.
     pub platform_machine: Option<String>,
     /// The node pool of its workers.
-    pub node_pool_id: Option<Id>,
+    pub node_pool_id: Option<NodePoolId>,
     /// The least workers.
     pub min_worker_count: u32,
     /// The most workers.

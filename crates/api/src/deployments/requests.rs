@@ -8,7 +8,7 @@ use super::parts::DeploymentHibernationSchedule;
 use crate::decode::MAY_BE_EMPTY;
 use crate::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize, WorkerMachineName};
 use crate::union::{Union, Variant, narrowed, no_fields};
-use crate::{Id, Patch, Timestamp};
+use crate::{ClusterId, NodePoolId, Patch, Timestamp, WorkerQueueId, WorkspaceId};
 
 /// A new deployment; `name` and `workspaceId` are enough.
 #[skip_serializing_none]
@@ -22,12 +22,12 @@ pub struct CreateDeploymentRequest {
     #[schemars(length(min = 1, max = 500))]
     pub name: String,
     /// Its workspace.
-    pub workspace_id: Id,
+    pub workspace_id: WorkspaceId,
     /// What it is for.
     #[schemars(length(max = 1000))]
     pub description: Option<String>,
     /// The cluster to run on; excludes provider and region.
-    pub cluster_id: Option<Id>,
+    pub cluster_id: Option<ClusterId>,
     /// The cloud provider to run at; goes with `region`.
     pub cloud_provider: Option<CloudProvider>,
     /// The region to run in; goes with `cloudProvider`.
@@ -63,7 +63,7 @@ pub struct CreateDeploymentRequest {
     /// Memory of all pods together.
     pub resource_quota_memory: Option<String>,
     /// The node pool of tasks' pods.
-    pub task_pod_node_pool_id: Option<Id>,
+    pub task_pod_node_pool_id: Option<NodePoolId>,
     /// Its environment variables.
     #[schemars(length(max = 1000))]
     pub environment_variables: Option<Vec<DeploymentEnvironmentVariableRequest>>,
@@ -98,7 +98,7 @@ pub struct UpdateDeploymentRequest {
     #[schemars(length(min = 1, max = 500))]
     pub name: String,
     /// Its workspace; another one moves it there.
-    pub workspace_id: Id,
+    pub workspace_id: WorkspaceId,
     /// What it is for.
     #[schemars(length(max = 1000))]
     pub description: Option<String>,
@@ -131,7 +131,7 @@ pub struct UpdateDeploymentRequest {
     /// Memory of all pods together.
     pub resource_quota_memory: Option<String>,
     /// The node pool of tasks' pods.
-    pub task_pod_node_pool_id: Option<Id>,
+    pub task_pod_node_pool_id: Option<NodePoolId>,
     /// Its environment variables, all of them.
     #[schemars(length(max = 1000))]
     pub environment_variables: Vec<DeploymentEnvironmentVariableRequest>,
@@ -245,7 +245,7 @@ pub struct InstanceSpecRequest {
 #[serde(rename_all = "camelCase")]
 pub struct WorkerQueueRequest {
     /// The queue that is changed.
-    pub id: Option<Id>,
+    pub id: Option<WorkerQueueId>,
     /// Its name: lower-case letters, digits and `-`, beginning with a letter.
     #[schemars(length(max = 63))]
     pub name: String,
@@ -254,7 +254,7 @@ pub struct WorkerQueueRequest {
     /// The size of its workers.
     pub platform_machine: Option<WorkerMachineName>,
     /// The node pool of its workers.
-    pub node_pool_id: Option<Id>,
+    pub node_pool_id: Option<NodePoolId>,
     /// The least workers.
     #[schemars(range(min = 0))]
     pub min_worker_count: u32,

@@ -7,7 +7,7 @@ use serde_with::skip_serializing_none;
 use super::bodies::{
     ConnectionOverrides, EnvironmentObjectVariableOverrides, MetricsExportSettings, VariableValue,
 };
-use crate::Id;
+use crate::DeploymentId;
 use crate::enums::LinkScope;
 
 /// A link to a new object.
@@ -18,7 +18,7 @@ pub struct CreateEnvironmentObjectLinkRequest {
     /// What is linked.
     pub scope: LinkScope,
     /// The deployment that is linked.
-    pub scope_entity_id: Id,
+    pub scope_entity_id: DeploymentId,
     /// What is different there.
     pub overrides: Option<OverridesRequest>,
 }
@@ -31,7 +31,7 @@ pub struct UpdateEnvironmentObjectLinkRequest {
     /// What is linked.
     pub scope: LinkScope,
     /// The deployment that is linked.
-    pub scope_entity_id: Id,
+    pub scope_entity_id: DeploymentId,
     /// What is different there; what is absent is kept.
     pub overrides: Option<UpdateEnvironmentObjectOverridesRequest>,
 }
@@ -74,7 +74,7 @@ pub struct EnvironmentObjectLink {
     /// What is linked.
     pub scope: LinkScope,
     /// The deployment that is linked.
-    pub scope_entity_id: Id,
+    pub scope_entity_id: DeploymentId,
     /// Names of the fields that are different there; members of maps as `map.member`.
     pub set_fields: Vec<String>,
     /// What is different of a connection; secrets are empty.
@@ -94,5 +94,5 @@ pub struct ExcludeLinkEnvironmentObjectRequest {
     /// What it is kept from.
     pub scope: LinkScope,
     /// The deployment that it is kept from.
-    pub scope_entity_id: Id,
+    pub scope_entity_id: DeploymentId,
 }

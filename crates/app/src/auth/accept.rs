@@ -5,7 +5,7 @@ use std::sync::Arc;
 use podium_api::auth::{AcceptInviteRequest, AcceptedInvite, Session};
 use podium_api::enums::UserStatus;
 use podium_api::subjects::SubjectProfile;
-use podium_api::{Id, Many, Nothing};
+use podium_api::{Many, Nothing, OrganizationId};
 use podium_db::{Change, Conn, Tx};
 use podium_domain::names::Name;
 use podium_domain::{Fields, Grant, Held, On, Refusal, Scope, allowed_ip_address_ranges, names, passwords};
@@ -62,7 +62,7 @@ pub async fn accept_invite(
         audit::write(tx, &request, Some(organization_id), &profile, audit_id, status)
     };
     let guard = caller.as_ref().map(|caller| caller.guard());
-    let mut holds = vec![rights_of(organization_id, true)];
+    let mut holds = vec![rights_of(organization_id.id(), true)];
     holds.extend(caller.iter().flat_map(|caller| caller.holds(false)));
     app.db.write_holding(guard, holds, accept).await.map_err(|error| {
         // The guard of a caller without an organization says only that its token is alive.
@@ -99,10 +99,11 @@ impl Invited {
         let organization_id = invite.organization_id;
         let account = users::account(conn, invite.user_id)?.ok_or_else(unknown)?;
         let member = users::get(conn, &Scope::for_server(organization_id), account.id)?;
-        let member = member.filter(|member| member.body.status == UserStatus::Pending).ok_or_else(unknown)?;
+        let member = member.filter(|member| member.status == UserStatus::Pending).ok_or_else(unknown)?;
         admit_address(conn, organization_id, request)?;
-        let belongs_elsewhere =
-            |(id, status): &(Id, UserStatus)| *id != organization_id && *status != UserStatus::Pending;
+        let belongs_elsewhere = |(id, status): &(OrganizationId, UserStatus)| {
+            *id != organization_id && *status != UserStatus::Pending
+        };
         let is_claimed = account.password_hash.is_some()
             || users::memberships(conn, account.id)?.iter().any(belongs_elsewhere);
         Ok(Self { invite, account, member_version: member.version, is_claimed })
@@ -110,7 +111,7 @@ impl Invited {
 
     /// The invited user itself, signed in.
     fn known(&self, caller: &Authority, body: &AcceptInviteRequest) -> Result<SubjectProfile> {
-        if caller.credential.subject_id != self.account.id {
+        if caller.credential.subject_id != self.account.id.into() {
             let message = "This invite is for another user: sign in as the user who is invited.";
             return Err(Refusal::Forbidden(message.into()).into());
         }
@@ -150,14 +151,17 @@ impl Invited {
         let Self { invite, account, member_version, .. } = self;
         let scope = Scope::for_server(invite.organization_id);
         users::set_status(tx, &scope, account.id, UserStatus::Active, request.now)?;
-        let has_role = grants::of(tx, &scope, account.id)?.iter().any(|grant| grant.on == On::Organization);
+        let has_role =
+            grants::of(tx, &scope, account.id.into())?.iter().any(|grant| grant.on == On::Organization);
         if !has_role {
             let grant = Grant { on: On::Organization, held: Held::Organization(invite.role) };
-            grants::insert(tx, &scope, grants::Subject::User, account.id, &grant)?;
+            grants::insert(tx, &scope, grants::Subject::User, account.id.into(), &grant)?;
         }
         invites::delete(tx, &scope, invite.id)?;
-        let changed =
-            [(users::KIND, account.id, *member_version), (invites::KIND, invite.id, invite.version)];
+        let changed = [
+            (users::KIND, account.id.id(), *member_version),
+            (invites::KIND, invite.id.id(), invite.version),
+        ];
         for (kind, id, version) in changed {
             let organization_id = Some(invite.organization_id.to_string());
             let id = id.to_string();
@@ -216,7 +220,7 @@ fn sign_in_first() -> Error {
 }
 
 /// Refuses to let anybody in from outside the organization's allowed ranges.
-fn admit_address(conn: &Conn, organization_id: Id, request: &Request) -> Result<()> {
+fn admit_address(conn: &Conn, organization_id: OrganizationId, request: &Request) -> Result<()> {
     let ranges = stored_ranges::all(conn, organization_id)?;
     let ranges: Vec<_> = ranges.iter().filter_map(|range| range.parse().ok()).collect();
     if allowed_ip_address_ranges::admits(&ranges, request.address) {

@@ -39,7 +39,7 @@ impl App {
         passwords::password("password", &password, &account.username)?;
         let hash = self.passwords.hash(password, &[Payer::Operator]).await?;
         let (now, none_kept) = (self.world.now(), self.world.id());
-        let sessions = rights_of(account.id, true);
+        let sessions = rights_of(account.id.id(), true);
         let set = move |tx: &Tx| {
             users::lock(tx, account.id)?;
             let before = users::account(tx, account.id)?.and_then(|account| account.password_hash);
@@ -47,8 +47,8 @@ impl App {
                 return Err(podium_db::Error::Lost.into());
             }
             credentials::delete_other_sessions(tx, account.id, none_kept)?;
-            sessions::delete_of_subject(tx, account.id)?;
-            sessions_change(tx, account.id, now)
+            sessions::delete_of_subject(tx, account.id.into())?;
+            sessions_change(tx, account.id.into(), now)
         };
         self.db.write_holding(None, vec![sessions], set).await
     }

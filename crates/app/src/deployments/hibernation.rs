@@ -81,6 +81,6 @@ fn set(
     let mut row = changed(cx, stored);
     row.spec.hibernation.override_ = wanted;
     deployments::update(tx, &row, &names::fold(&row.name))?;
-    cx.changed(tx, deployments::KIND, row.id, row.stamp.version)?;
+    cx.changed(tx, deployments::KIND, row.id.id(), row.stamp.version)?;
     Ok(row)
 }

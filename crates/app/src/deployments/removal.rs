@@ -1,6 +1,6 @@
 //! What goes with a deployment: its tokens, roles, environment objects, deploys and the ways in.
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_db::Tx;
 use podium_domain::Scope;
 use podium_store::{agent_tokens, credentials, deploys, environment_objects, front_door, grants, tokens};
@@ -9,14 +9,14 @@ use crate::cx::Cx;
 use crate::error::Result;
 
 /// Removes everything that belongs to a deployment; says whether anybody lost a right by it.
-pub(super) fn remove(cx: &Cx<Scope>, tx: &Tx, id: Id) -> Result<bool> {
+pub(super) fn remove(cx: &Cx<Scope>, tx: &Tx, id: DeploymentId) -> Result<bool> {
     let token_ids = tokens::delete_of_deployment(tx, cx.scope(), id)?;
     for token_id in &token_ids {
-        credentials::delete(tx, *token_id)?;
-        grants::delete_subject(tx, cx.scope(), *token_id)?;
+        credentials::delete(tx, (*token_id).into())?;
+        grants::delete_subject(tx, cx.scope(), (*token_id).into())?;
     }
     for token_id in agent_tokens::delete_of_deployment(tx, cx.scope(), id)? {
-        credentials::delete(tx, token_id)?;
+        credentials::delete(tx, token_id.into())?;
     }
     let roles = grants::delete_deployment(tx, id)?;
     environment_objects::delete_of_deployment(tx, cx.scope(), id)?;

@@ -3,7 +3,7 @@
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_domain::deployments::variables::Seals;
 use podium_domain::deployments::{EnvironmentVariable, Secret, Spec};
 use zeroize::Zeroizing;
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// The variables of one deployment.
 pub(super) struct Variables<'a> {
     pub(super) app: &'a App,
-    pub(super) id: Id,
+    pub(super) id: DeploymentId,
 }
 
 impl Seals for Variables<'_> {
@@ -31,11 +31,11 @@ impl Seals for Variables<'_> {
 }
 
 /// The variables of a deployment with their values, secrets opened: for the data plane and for nobody else.
-pub fn open_variables(app: &App, id: Id, spec: &Spec) -> Result<Vec<(String, Zeroizing<String>)>> {
+pub fn open_variables(app: &App, id: DeploymentId, spec: &Spec) -> Result<Vec<(String, Zeroizing<String>)>> {
     spec.environment_variables.iter().map(|variable| open(app, id, variable)).collect()
 }
 
-fn open(app: &App, id: Id, variable: &EnvironmentVariable) -> Result<(String, Zeroizing<String>)> {
+fn open(app: &App, id: DeploymentId, variable: &EnvironmentVariable) -> Result<(String, Zeroizing<String>)> {
     let key = variable.key.clone();
     let Some(sealed) = &variable.secret else {
         return Ok((key, Zeroizing::new(variable.value.clone().unwrap_or_default())));
@@ -46,12 +46,17 @@ fn open(app: &App, id: Id, variable: &EnvironmentVariable) -> Result<(String, Ze
     Ok((key, Zeroizing::new(value)))
 }
 
-fn open_secret(app: &App, id: Id, key: &str, Secret(sealed): &Secret) -> Option<Zeroizing<Vec<u8>>> {
+fn open_secret(
+    app: &App,
+    id: DeploymentId,
+    key: &str,
+    Secret(sealed): &Secret,
+) -> Option<Zeroizing<Vec<u8>>> {
     let sealed = STANDARD.decode(sealed).ok()?;
     app.secrets.open(&owner(id, key), &sealed).ok()
 }
 
 /// What a sealed value is bound to.
-fn owner(id: Id, key: &str) -> String {
+fn owner(id: DeploymentId, key: &str) -> String {
     format!("deployment {id} variable {key}")
 }

@@ -1,7 +1,7 @@
 //! Deploys that nobody finalizes fail after a day: looked at by the loops when that day is over.
 
 use podium_api::enums::DeployStatus;
-use podium_api::{Id, Timestamp};
+use podium_api::{DeployId, DeploymentId, Timestamp};
 use podium_db::{Change, Tx};
 use podium_domain::deploys as rules;
 use podium_objects::{Key, Reader};
@@ -20,12 +20,12 @@ pub enum Fate {
     /// It has failed, now or before; what was uploaded for it can be removed.
     Failed {
         /// The deployment that it was for.
-        deployment_id: Id,
+        deployment_id: DeploymentId,
     },
 }
 
 /// Makes a deploy fail whose time is over.
-pub fn expire(tx: &Tx, id: Id, now: Timestamp) -> Result<Fate> {
+pub fn expire(tx: &Tx, id: DeployId, now: Timestamp) -> Result<Fate> {
     let Some(row) = deploys::hold(tx, id)? else { return Ok(Fate::Settled) };
     let created_at = row.stamp.created_at;
     match rules::status(row.status, created_at, now) {
@@ -49,7 +49,7 @@ pub fn expire(tx: &Tx, id: Id, now: Timestamp) -> Result<Fate> {
 
 impl App {
     /// Looks at a deploy that may have waited long enough; says when to look again, if ever.
-    pub async fn expire_deploy(&self, id: Id, now: Timestamp) -> Result<Option<Timestamp>> {
+    pub async fn expire_deploy(&self, id: DeployId, now: Timestamp) -> Result<Option<Timestamp>> {
         let fate = self.db.write(None, move |tx| expire(tx, id, now)).await?;
         match fate {
             Fate::Settled => Ok(None),
@@ -62,7 +62,7 @@ impl App {
     }
 
     /// Opens what was uploaded for a deployment as this version; nothing where there is no such version.
-    pub async fn open_upload(&self, deployment_id: Id, version: &str) -> Result<Option<Reader>> {
+    pub async fn open_upload(&self, deployment_id: DeploymentId, version: &str) -> Result<Option<Reader>> {
         let wanted = version.to_owned();
         let row = self.db.read(None, move |conn| deploys::upload(conn, deployment_id, &wanted)).await?;
         let Some(key) = row.and_then(|row| Key::parse(&row.object_key)) else { return Ok(None) };
@@ -70,7 +70,7 @@ impl App {
     }
 
     /// Removes every file of a deployment that is gone.
-    pub async fn remove_files_of_deployment(&self, id: Id) -> Result<()> {
+    pub async fn remove_files_of_deployment(&self, id: DeploymentId) -> Result<()> {
         self.remove_files(Key::of_deployment(id)).await
     }
 

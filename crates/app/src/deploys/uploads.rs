@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use podium_api::enums::UploadKind;
 use podium_api::openapi::PREFIX;
 use podium_api::uploads::PATH;
-use podium_api::{Id, Timestamp};
+use podium_api::{DeployId, Id, Timestamp, UploadId};
 use podium_db::Tx;
 use podium_domain::{Refusal, deploys as rules};
 use podium_objects::{BlockId, BlockList, Kept, Key, Refused, Staging, Upload};
@@ -30,7 +30,7 @@ const LOOK_EVERY: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
     /// The deploy.
-    pub deploy_id: Id,
+    pub deploy_id: DeployId,
     /// What is uploaded.
     pub kind: UploadKind,
     /// When the URL ends, in seconds since the epoch.
@@ -108,7 +108,7 @@ pub struct Receiving {
 }
 
 enum Sink {
-    Archive { upload: Upload, version: Id },
+    Archive { upload: Upload, version: UploadId },
     Block { upload: Upload, block: BlockId },
     List(Vec<u8>),
 }
@@ -120,7 +120,7 @@ impl App {
         self.must_have_room_for(announced.unwrap_or(0).min(ticket.limit))?;
         let deploy = waiting(self, ticket.deploy_id).await?;
         // Whoever has the URL acts for the one that made the deploy.
-        let keys = [deploy.organization_id, deploy.stamp.created_by.id, deploy.id];
+        let keys = [deploy.organization_id.id(), deploy.stamp.created_by.id.id(), deploy.id.id()];
         let share = self.uploading.take(&keys).ok_or_else(|| {
             self.uploads_refused.fetch_add(1, Ordering::Relaxed);
             Error::TooMany { retry_after: 1 }
@@ -169,7 +169,7 @@ impl Receiving {
     }
 
     /// Keeps what was sent; the version of an archive, nothing for a block.
-    pub async fn finish(self) -> Result<Option<Id>> {
+    pub async fn finish(self) -> Result<Option<UploadId>> {
         let Self { app, deploy, kind, limit, sink, .. } = self;
         let (kept, version) = match sink {
             Sink::Block { upload, block } => {
@@ -211,7 +211,7 @@ pub(crate) fn measure_uploads(app: &App, page: &mut Page) {
 /// Records a block that was kept, unless its deploy takes none any more or too much waits; then it is removed again.
 async fn stage(
     app: &App,
-    deploy_id: Id,
+    deploy_id: DeployId,
     kind: UploadKind,
     block: &BlockId,
     limit: u64,
@@ -243,9 +243,9 @@ async fn settle(known: Result<()>, kept: Kept) -> Result<()> {
 /// Records what was kept, unless its deploy takes no uploads any more; then it is removed again.
 async fn record(
     app: &App,
-    deploy_id: Id,
+    deploy_id: DeployId,
     kind: UploadKind,
-    version: Id,
+    version: UploadId,
     limit: u64,
     kept: Kept,
 ) -> Result<()> {
@@ -269,7 +269,7 @@ async fn record(
 }
 
 /// A deploy that takes uploads now.
-async fn waiting(app: &App, id: Id) -> Result<DeployRow> {
+async fn waiting(app: &App, id: DeployId) -> Result<DeployRow> {
     let found = app.db.read(None, move |conn| deploys::state(conn, id)).await?;
     still_waits(found, 0, app.world.now())
 }

@@ -8,7 +8,7 @@ use podium_api::environment_objects::{
     EnvironmentObject, EnvironmentObjectsPaginated, ListEnvironmentObjects,
 };
 use podium_api::path::InOrganization;
-use podium_api::{Id, Many, Nothing};
+use podium_api::{DeploymentId, Many, Nothing};
 use podium_db::Conn;
 use podium_domain::environment_objects::resolve::{Candidate, Resolved, resolve};
 use podium_domain::environment_objects::{Secrecy, Verb, may, show};
@@ -93,7 +93,7 @@ fn resolved(
     paging: &Paging,
 ) -> Result<(Vec<EnvironmentObject>, u64)> {
     let unseen = || Refusal::not_found("deployment");
-    let id: Id = id.parse().map_err(|_| unseen())?;
+    let id: DeploymentId = id.parse().map_err(|_| unseen())?;
     let deployment = deployments::get(conn, cx.scope(), id)?.ok_or_else(unseen)?;
     let target = Target::Deployment { id, workspace_id: deployment.workspace_id };
     cx.require(Verb::Get.permission(target), target)?;
@@ -153,10 +153,13 @@ fn asked_for<S>(
     given
 }
 
-fn shown_to<S: Secrecy>(deployment_id: Id, given: Vec<Resolved<S, ObjectRow>>) -> Vec<EnvironmentObject> {
+fn shown_to<S: Secrecy>(
+    deployment_id: DeploymentId,
+    given: Vec<Resolved<S, ObjectRow>>,
+) -> Vec<EnvironmentObject> {
     let show = |given: Resolved<S, ObjectRow>| {
         let row = &given.more;
-        let shown = show::object(&given.key, deployment_id, &given.object, &given.values);
+        let shown = show::object(&given.key, deployment_id.into(), &given.object, &given.values);
         EnvironmentObject {
             id: None,
             scope: EnvironmentObjectScope::Deployment,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use podium_api::Id;
+use podium_api::{DeploymentId, EnvironmentObjectId};
 use podium_domain::environment_objects::{Hidden, Object, Values};
 use podium_store::environment_objects::{ObjectRow, Sealed};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::App;
 use crate::error::{Error, Result};
 
 /// Seals the secrets of an object and of its links.
-pub(super) fn seal(app: &App, id: Id, object: &Object) -> Result<Sealed> {
+pub(super) fn seal(app: &App, id: EnvironmentObjectId, object: &Object) -> Result<Sealed> {
     let sealed = |owner: &str, values: &Values| -> Result<Option<Vec<u8>>> {
         if values.secret.is_empty() {
             return Ok(None);
@@ -63,6 +63,6 @@ fn opened(app: &App, owner: &str, values: &Values<Hidden>, sealed: Option<&Vec<u
     Ok(Values { plain: values.plain.clone(), secret })
 }
 
-fn link_owner(id: Id, deployment_id: Id) -> String {
+fn link_owner(id: EnvironmentObjectId, deployment_id: DeploymentId) -> String {
     format!("{id}/{deployment_id}")
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use podium_api::enums::DeploymentStatus;
-use podium_api::{Id, Method, Timestamp};
+use podium_api::{DeploymentId, Id, Method, Timestamp, WorkspaceId};
 use podium_domain::Refusal;
 use podium_domain::airflow::Rights;
 use podium_store::front_door::{self, Addressed};
@@ -38,7 +38,7 @@ pub struct Visitor {
     /// The deployment.
     pub deployment: Addressed,
     /// Its workspace.
-    pub workspace_id: Id,
+    pub workspace_id: WorkspaceId,
     /// What the deployment is doing.
     pub status: DeploymentStatus,
 }
@@ -88,7 +88,8 @@ impl App {
             if let Some(method) = counts_as.filter(|_| is_first) {
                 self.rate_limits.count(authority.credential.subject_id, method)?;
             }
-            let id = deployment.as_ref().map_or(Id::from_parts(0, 0, 0), |deployment| deployment.id);
+            let nowhere = DeploymentId::from_raw(Id::from_parts(0, 0, 0));
+            let id = deployment.as_ref().map_or(nowhere, |deployment| deployment.id);
             let caller = Arc::clone(&authority);
             let guard = is_first.then(|| authority.guard());
             let behind = self.db.read(guard, move |conn| {

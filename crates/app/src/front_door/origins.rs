@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_store::front_door::{Addressed, ToShow};
 
 use crate::App;
@@ -137,7 +137,7 @@ impl App {
     }
 
     /// A deployment with what its page shows; whoever looks is admitted first.
-    pub async fn deployment_to_show(&self, id: Id) -> Result<Option<ToShow>> {
+    pub async fn deployment_to_show(&self, id: DeploymentId) -> Result<Option<ToShow>> {
         self.db.read(None, move |conn| Ok(podium_store::front_door::to_show(conn, id)?)).await
     }
 

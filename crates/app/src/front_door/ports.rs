@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_domain::Refusal;
 use podium_store::front_door;
 use tokio::sync::{mpsc, oneshot};
@@ -55,7 +55,7 @@ impl App {
     }
 
     /// The port of a deployment, taken now if it has none, and listened on.
-    pub(super) async fn environment_port(&self, deployment_id: Id) -> Result<u16> {
+    pub(super) async fn environment_port(&self, deployment_id: DeploymentId) -> Result<u16> {
         for _ in 0..ATTEMPTS {
             let port = match self.db.read(None, move |conn| front_door::port_of(conn, deployment_id)).await? {
                 Some(port) => port,
@@ -69,7 +69,7 @@ impl App {
         Err(none_free())
     }
 
-    async fn take_port(&self, deployment_id: Id) -> Result<u16> {
+    async fn take_port(&self, deployment_id: DeploymentId) -> Result<u16> {
         let Environments::Ports(range) = self.config.environments.clone() else { return Err(none_free()) };
         let unusable = self.listeners.unusable.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let take = move |tx: &podium_db::Tx| {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use podium_api::Id;
 use podium_api::enums::TokenScope;
 use podium_api::tokens::CreateApiTokenRequest;
+use podium_api::{DeploymentId, OrganizationId, TokenId, WorkspaceId};
 use podium_domain::{Scope, Target};
 use podium_store::credentials::{Credential, CredentialKind};
 use podium_store::deployments;
@@ -15,25 +15,25 @@ use crate::error::Result;
 use crate::start::Issued;
 
 /// Signs a value for a token. Its claims tell a program where it works; its rights come from the store.
-pub(super) fn issue(cx: &Cx<Scope>, id: Id, belongs_to: Target, period_in_days: Option<u32>) -> Issued {
+pub(super) fn issue(cx: &Cx<Scope>, id: TokenId, belongs_to: Target, period_in_days: Option<u32>) -> Issued {
     let organization_id = cx.organization_id();
     let expires_at = period_in_days.map(|days| cx.now() + Duration::from_hours(24 * u64::from(days)));
     let credential = Credential {
         kind: CredentialKind::ApiToken,
-        token_id: id,
-        subject_id: id,
+        token_id: id.into(),
+        subject_id: id.into(),
         organization_id: Some(organization_id),
         expires_at,
     };
     cx.app().issue(credential, Some(places(organization_id, belongs_to)), cx.now())
 }
 
-fn places(organization_id: Id, belongs_to: Target) -> Vec<String> {
+fn places(organization_id: OrganizationId, belongs_to: Target) -> Vec<String> {
     let Home { workspace_id, deployment_id, .. } = home(organization_id, belongs_to);
     let named = [
-        ("organizationId", Some(organization_id)),
-        ("workspaceId", workspace_id),
-        ("deploymentId", deployment_id),
+        ("organizationId", Some(organization_id.id())),
+        ("workspaceId", workspace_id.map(WorkspaceId::id)),
+        ("deploymentId", deployment_id.map(DeploymentId::id)),
     ];
     named.into_iter().filter_map(|(name, id)| Some(format!("{name}:{}", id?))).collect()
 }
@@ -41,11 +41,13 @@ fn places(organization_id: Id, belongs_to: Target) -> Vec<String> {
 /// What a new token is to belong to, for its claims; whether it may is decided later.
 pub(super) async fn asked_for(cx: &Cx<Scope>, body: &CreateApiTokenRequest) -> Result<Target> {
     match (body.scope, body.entity_id) {
-        (TokenScope::Workspace, Some(id)) => Ok(Target::Workspace(id)),
+        (TokenScope::Workspace, Some(id)) => Ok(Target::Workspace(id.as_workspace())),
         (TokenScope::Deployment, Some(id)) => {
-            let found =
-                cx.read(move |cx, conn| Ok(deployments::workspaces(conn, cx.scope(), &[id])?)).await?;
-            let on = |&(id, workspace_id): &(Id, Id)| Target::Deployment { id, workspace_id };
+            let found = cx
+                .read(move |cx, conn| Ok(deployments::workspaces(conn, cx.scope(), &[id.as_deployment()])?))
+                .await?;
+            let on =
+                |&(id, workspace_id): &(DeploymentId, WorkspaceId)| Target::Deployment { id, workspace_id };
             Ok(found.first().map_or(Target::Organization, on))
         }
         _ => Ok(Target::Organization),
@@ -53,23 +55,29 @@ pub(super) async fn asked_for(cx: &Cx<Scope>, body: &CreateApiTokenRequest) -> R
 }
 
 /// What a token belongs to, as it is stored.
-pub(super) fn home(organization_id: Id, belongs_to: Target) -> Home {
+pub(super) fn home(organization_id: OrganizationId, belongs_to: Target) -> Home {
     match belongs_to {
-        Target::Organization => Home { entity_id: organization_id, workspace_id: None, deployment_id: None },
-        Target::Workspace(id) => Home { entity_id: id, workspace_id: Some(id), deployment_id: None },
+        Target::Organization => {
+            Home { entity_id: organization_id.into(), workspace_id: None, deployment_id: None }
+        }
+        Target::Workspace(id) => Home { entity_id: id.into(), workspace_id: Some(id), deployment_id: None },
         Target::Deployment { id, workspace_id } => {
-            Home { entity_id: id, workspace_id: Some(workspace_id), deployment_id: Some(id) }
+            Home { entity_id: id.into(), workspace_id: Some(workspace_id), deployment_id: Some(id) }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use podium_api::Id;
+
     use super::*;
 
     #[test]
     fn a_token_says_where_it_works() {
         let [organization, workspace, deployment] = [1, 2, 3].map(|n| Id::from_parts(0, n, 0));
+        let organization = OrganizationId::from_raw(organization);
+        let (workspace, deployment) = (WorkspaceId::from_raw(workspace), DeploymentId::from_raw(deployment));
         let on_deployment = Target::Deployment { id: deployment, workspace_id: workspace };
         let table = [
             (Target::Organization, vec![format!("organizationId:{organization}")]),

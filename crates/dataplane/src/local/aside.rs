@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 
 use super::process::Process;
 use super::state::State;
@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(10);
 
 impl Local {
     /// Ends what runs of an environment, and moves its directory to `set-aside`.
-    pub(super) async fn put_aside(&self, id: Id) -> Result<(), Fault> {
+    pub(super) async fn put_aside(&self, id: DeploymentId) -> Result<(), Fault> {
         // Its keeper first, which would start again what ends.
         drop(self.plane.keepers().remove(&id));
         let place = self.plane.layout.environment(id);
@@ -51,7 +51,7 @@ impl Local {
 }
 
 /// A name that nothing has: the same environment may have been put aside before.
-fn free_name(aside: &std::path::Path, id: Id) -> io::Result<std::path::PathBuf> {
+fn free_name(aside: &std::path::Path, id: DeploymentId) -> io::Result<std::path::PathBuf> {
     let names = (1..1000).map(|number| aside.join(format!("{id}.{number}")));
     names.into_iter().find(|path| !path.exists()).ok_or(ErrorKind::AlreadyExists.into())
 }

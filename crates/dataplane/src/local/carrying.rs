@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use rustix::fs::{AtFlags, Gid, Uid, chownat};
 
 use super::layout::{Layout, write_whole};
@@ -33,9 +33,9 @@ pub struct Carried {
     /// What is remembered of each environment, of the moment when this was asked for: what comes later is not carried.
     pub states: Vec<(PathBuf, Vec<u8>)>,
     /// Environments whose metadata is on the plane's own server, and the files that each is dumped to.
-    pub dumps: Vec<(Id, PathBuf)>,
+    pub dumps: Vec<(DeploymentId, PathBuf)>,
     /// Environments whose metadata is on another server, which is somebody else's to save.
-    pub on_a_server: Vec<Id>,
+    pub on_a_server: Vec<DeploymentId>,
 }
 
 /// What is carried of the plane in a directory.

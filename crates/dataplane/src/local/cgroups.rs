@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 
 const ROOT: &str = "/sys/fs/cgroup";
 /// The period that quotas of processor time are counted in, in microseconds.
@@ -66,7 +66,7 @@ impl Cgroups {
     }
 
     /// Sets the bounds of an environment.
-    pub(super) fn bound(&self, id: Id, bounds: Bounds) -> io::Result<()> {
+    pub(super) fn bound(&self, id: DeploymentId, bounds: Bounds) -> io::Result<()> {
         let quota = bounds.millicores * PERIOD / 1000;
         let set = |directory: PathBuf, settings: &[(&str, String)]| {
             fs::create_dir_all(&directory)?;
@@ -92,7 +92,7 @@ impl Cgroups {
     }
 
     /// Where the processes of an environment are counted, if they are.
-    fn counter(&self, id: Id) -> Option<PathBuf> {
+    fn counter(&self, id: DeploymentId) -> Option<PathBuf> {
         let counter = match self {
             Self::Unified(root) => root.join(id.as_str()),
             Self::Split { pids, .. } => pids.as_ref()?.join(id.as_str()),
@@ -102,19 +102,19 @@ impl Cgroups {
     }
 
     /// Whether control groups bound how many processes an environment has.
-    pub(super) fn counts_processes(&self, id: Id) -> bool {
+    pub(super) fn counts_processes(&self, id: DeploymentId) -> bool {
         self.counter(id).is_some()
     }
 
     /// How many processes an environment may have, where it has all of them.
-    pub(super) fn is_crowded(&self, id: Id) -> Option<u64> {
+    pub(super) fn is_crowded(&self, id: DeploymentId) -> Option<u64> {
         let counter = self.counter(id)?;
         let number = |name: &str| fs::read_to_string(counter.join(name)).ok()?.trim().parse::<u64>().ok();
         number(MOST).filter(|most| number("pids.current").is_some_and(|current| current >= *most))
     }
 
     /// Lets an environment start no process while somebody works: else it could start them faster than they are ended.
-    pub(super) async fn with_no_starts<T>(&self, id: Id, work: impl Future<Output = T>) -> T {
+    pub(super) async fn with_no_starts<T>(&self, id: DeploymentId, work: impl Future<Output = T>) -> T {
         let most = self.counter(id).map(|counter| counter.join(MOST));
         let before = most.as_ref().and_then(|most| fs::read_to_string(most).ok());
         if let (Some(most), Some(_)) = (&most, &before) {
@@ -128,12 +128,12 @@ impl Cgroups {
     }
 
     /// Puts a process, and all that it starts from now on, within the bounds of its environment.
-    pub(super) fn join(&self, id: Id, pid: i32) -> io::Result<()> {
+    pub(super) fn join(&self, id: DeploymentId, pid: i32) -> io::Result<()> {
         self.groups(id).iter().try_for_each(|group| fs::write(group.join("cgroup.procs"), pid.to_string()))
     }
 
     /// The processes of an environment, whatever became of their parents.
-    pub(super) fn members(&self, id: Id) -> Vec<i32> {
+    pub(super) fn members(&self, id: DeploymentId) -> Vec<i32> {
         let lists = self
             .groups(id)
             .into_iter()
@@ -143,7 +143,7 @@ impl Cgroups {
 
     /// Forgets the bounds of an environment that has no processes any more; tells whether nothing is left. What was
     /// just killed counts until its parent has noticed.
-    pub(super) fn forget(&self, id: Id) -> bool {
+    pub(super) fn forget(&self, id: DeploymentId) -> bool {
         let is_gone = |group: &PathBuf| match fs::remove_dir(group) {
             Ok(()) => true,
             Err(error) => error.kind() == io::ErrorKind::NotFound,
@@ -152,7 +152,7 @@ impl Cgroups {
     }
 
     /// Where the bounds of an environment are written.
-    pub(super) fn groups(&self, id: Id) -> Vec<PathBuf> {
+    pub(super) fn groups(&self, id: DeploymentId) -> Vec<PathBuf> {
         match self {
             Self::Unified(root) => vec![root.join(id.as_str())],
             Self::Split { cpu, memory, pids } => {

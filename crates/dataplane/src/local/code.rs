@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_domain::deployments::Bundle;
 
 use super::layout::Place;
@@ -30,7 +30,7 @@ pub(super) fn dags(place: &Place) -> PathBuf {
 /// Brings the DAGs to a version.
 pub(super) async fn bring_dags(
     archives: &dyn Archives,
-    id: Id,
+    id: DeploymentId,
     place: &Place,
     version: Option<&str>,
 ) -> Result<(), String> {
@@ -41,7 +41,7 @@ pub(super) async fn bring_dags(
 /// dropped first: what comes may lie inside or around what goes.
 pub(super) async fn bring_bundles(
     archives: &dyn Archives,
-    id: Id,
+    id: DeploymentId,
     place: &Place,
     bundles: &[Bundle],
 ) -> Result<(), String> {
@@ -63,7 +63,7 @@ pub(super) async fn bring_bundles(
 
 async fn bring(
     archives: &dyn Archives,
-    id: Id,
+    id: DeploymentId,
     folder: &Path,
     version: Option<&str>,
     root: Option<&'static str>,

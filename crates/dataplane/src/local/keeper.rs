@@ -13,7 +13,7 @@ mod watch;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::plan::{Component, Health, Rollout};
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -104,7 +104,7 @@ struct Kept {
 /// Keeps an environment.
 pub(super) struct Keeper {
     plane: Arc<Plane>,
-    id: Id,
+    id: DeploymentId,
     place: Place,
     /// Known once the machine was looked at.
     isolation: Isolation,
@@ -134,7 +134,7 @@ pub(super) struct Keeper {
 
 impl Keeper {
     /// Starts to keep an environment, with what is remembered of it.
-    pub(super) fn start(plane: &Arc<Plane>, id: Id, state: State, order: Order) -> Handle {
+    pub(super) fn start(plane: &Arc<Plane>, id: DeploymentId, state: State, order: Order) -> Handle {
         let shown = Shown {
             generation: None,
             is_hibernating: state.is_hibernating,

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 
 use super::isolation::Isolation;
 use super::users;
@@ -98,15 +98,15 @@ impl Layout {
     }
 
     /// Where an environment is.
-    pub(super) fn environment(&self, id: Id) -> Place {
+    pub(super) fn environment(&self, id: DeploymentId) -> Place {
         Place { root: self.environments().join(id.as_str()) }
     }
 
     /// The environments that there are.
-    pub(super) fn known(&self) -> io::Result<Vec<Id>> {
+    pub(super) fn known(&self) -> io::Result<Vec<DeploymentId>> {
         let mut ids = Vec::new();
         for entry in fs::read_dir(self.environments())? {
-            ids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<Id>().ok()));
+            ids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<DeploymentId>().ok()));
         }
         ids.sort_unstable();
         Ok(ids)

@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::Path;
 use std::process::Stdio;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
@@ -59,13 +59,13 @@ impl Metadata {
     }
 
     /// The environments that there are.
-    pub fn environments(&self) -> Result<Vec<Id>, String> {
+    pub fn environments(&self) -> Result<Vec<DeploymentId>, String> {
         self.layout.known().map_err(|error| error.to_string())
     }
 
     /// Writes the database of an environment to a file that is not there yet, as it is at one moment; tells whether
     /// there is one. The environment may run.
-    pub async fn dump(&self, id: Id, into: &Path) -> Result<bool, String> {
+    pub async fn dump(&self, id: DeploymentId, into: &Path) -> Result<bool, String> {
         let (place, state) = self.find(id)?;
         let fail = |why: String| format!("the metadata database of {id} cannot be saved: {why}");
         if state.migrated_for.is_none() {
@@ -91,7 +91,7 @@ impl Metadata {
 
     /// Makes the database of an environment anew from such a file. Nothing of the environment may run, and what the
     /// plane remembers of it (`state.json`) has to be there.
-    pub async fn restore(&self, id: Id, from: &Path) -> Result<(), String> {
+    pub async fn restore(&self, id: DeploymentId, from: &Path) -> Result<(), String> {
         let (place, state) = self.find(id)?;
         let fail = |why: String| format!("the metadata database of {id} cannot be brought back: {why}");
         match self.databases.of(&state).await? {
@@ -125,7 +125,7 @@ impl Metadata {
         }
     }
 
-    fn find(&self, id: Id) -> Result<(Place, State), String> {
+    fn find(&self, id: DeploymentId) -> Result<(Place, State), String> {
         let place = self.layout.environment(id);
         let state = State::read(&place.state()).map_err(|error| error.to_string())?;
         Ok((place, state.ok_or_else(|| format!("nothing is known of the environment {id}"))?))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use podium_api::Id;
+use podium_api::{DeploymentId, Id};
 use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 use tokio::sync::{Mutex as AsyncMutex, OnceCell};
@@ -41,9 +41,9 @@ pub(super) struct Plane {
     pub(super) cgroups: Cgroups,
     pub(super) probes: Probes,
     pub(super) news: News,
-    keepers: Mutex<HashMap<Id, Handle>>,
+    keepers: Mutex<HashMap<DeploymentId, Handle>>,
     /// Environments that cannot be kept, because what is remembered of them cannot be read; and why.
-    unreadable: Mutex<BTreeMap<Id, String>>,
+    unreadable: Mutex<BTreeMap<DeploymentId, String>>,
     /// Whose turn it is to begin with an environment.
     pub(super) turn: AsyncMutex<()>,
 }
@@ -93,7 +93,7 @@ impl Plane {
     }
 
     /// A key of an environment.
-    pub(super) fn key(&self, id: Id, purpose: &str) -> Hidden {
+    pub(super) fn key(&self, id: DeploymentId, purpose: &str) -> Hidden {
         (self.services.keys)(id, purpose)
     }
 
@@ -102,23 +102,23 @@ impl Plane {
     }
 
     /// Who keeps what.
-    pub(super) fn keepers(&self) -> MutexGuard<'_, HashMap<Id, Handle>> {
+    pub(super) fn keepers(&self) -> MutexGuard<'_, HashMap<DeploymentId, Handle>> {
         self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes an environment that cannot be kept: it is tried again whenever somebody says what is wanted of it.
-    pub(super) fn note_unreadable(&self, id: Id, error: &std::io::Error) {
+    pub(super) fn note_unreadable(&self, id: DeploymentId, error: &std::io::Error) {
         tracing::error!(%id, %error, "an environment cannot be taken over: it is tried again, and the others run");
         self.unreadable_now().insert(id, error.to_string());
     }
 
     /// Notes that it can be kept; tells whether that was not so.
-    pub(super) fn note_readable(&self, id: Id) -> bool {
+    pub(super) fn note_readable(&self, id: DeploymentId) -> bool {
         self.unreadable_now().remove(&id).is_some()
     }
 
     /// What is shown of an environment that cannot be kept.
-    pub(super) fn unreadable(&self, id: Id) -> Option<Observed> {
+    pub(super) fn unreadable(&self, id: DeploymentId) -> Option<Observed> {
         let why = self.unreadable_now().get(&id).cloned()?;
         let health = Health::Down(format!("it cannot be taken over: {why}"));
         Some(Observed {
@@ -133,17 +133,17 @@ impl Plane {
         })
     }
 
-    pub(super) fn unreadable_ids(&self) -> Vec<Id> {
+    pub(super) fn unreadable_ids(&self) -> Vec<DeploymentId> {
         self.unreadable_now().keys().copied().collect()
     }
 
-    fn unreadable_now(&self) -> MutexGuard<'_, BTreeMap<Id, String>> {
+    fn unreadable_now(&self) -> MutexGuard<'_, BTreeMap<DeploymentId, String>> {
         self.unreadable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stops the database server of the plane's own once nothing is on it any more.
     pub(super) async fn rest_database(&self) {
-        let is_on_it = |id: &Id| match State::read(&self.layout.environment(*id).state()) {
+        let is_on_it = |id: &DeploymentId| match State::read(&self.layout.environment(*id).state()) {
             Ok(state) => state.is_some_and(|state| state.is_private),
             Err(_) => true,
         };
@@ -152,7 +152,7 @@ impl Plane {
     }
 
     /// An environment is gone.
-    pub(super) fn forget(&self, id: Id) {
+    pub(super) fn forget(&self, id: DeploymentId) {
         self.keepers().remove(&id);
         self.news.tell(Changed::Environment(id));
     }
@@ -162,7 +162,7 @@ impl Plane {
 pub(super) fn databases(options: &Options, services: &Services, layout: &Layout, pace: Pace) -> Databases {
     let user = rustix::process::geteuid().is_root().then(|| layout.first_user() + DATABASE_SLOT);
     // Of no environment: the server is everybody's.
-    let password = (services.keys)(Id::from_parts(0, 0, 0), "postgres");
+    let password = (services.keys)(DeploymentId::from_raw(Id::from_parts(0, 0, 0)), "postgres");
     let cluster = Cluster::new(layout.postgres(), user, password, pace);
     Databases::new(&options.database, &options.directory, cluster)
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Weak;
 use std::time::Duration;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use tokio::time::Instant;
 
 use super::layout::Place;
@@ -107,7 +107,8 @@ pub(super) async fn watch(plane: Weak<Plane>) {
     let (mut before, mut took) = (HashMap::new(), Duration::ZERO);
     while rest(&plane, took * REST).await.is_some() {
         let begun = Instant::now();
-        let Some(ids) = plane.upgrade().map(|plane| plane.keepers().keys().copied().collect::<Vec<Id>>())
+        let Some(ids) =
+            plane.upgrade().map(|plane| plane.keepers().keys().copied().collect::<Vec<DeploymentId>>())
         else {
             return;
         };
@@ -146,7 +147,7 @@ fn free_bytes(directory: &Path) -> Option<u64> {
 }
 
 /// Measures an environment, with pauses; nothing where it is gone.
-async fn measure(plane: &Weak<Plane>, id: Id) -> Option<Usage> {
+async fn measure(plane: &Weak<Plane>, id: DeploymentId) -> Option<Usage> {
     let (place, bound, is_stopped) = {
         let plane = plane.upgrade()?;
         let is_stopped = plane.keepers().get(&id)?.stopped_for().is_some();
@@ -175,7 +176,7 @@ async fn measure(plane: &Weak<Plane>, id: Id) -> Option<Usage> {
 }
 
 /// Tells an environment whether it has to stop because of what it has, or may run again.
-fn judge(plane: &Plane, id: Id, usage: &Usage, before: Option<u64>) {
+fn judge(plane: &Plane, id: DeploymentId, usage: &Usage, before: Option<u64>) {
     let keepers = plane.keepers();
     let Some(handle) = keepers.get(&id) else { return };
     handle.view.pulse.note_disk(usage.total());
@@ -197,9 +198,10 @@ fn judge(plane: &Plane, id: Id, usage: &Usage, before: Option<u64>) {
 }
 
 /// Stops whoever wrote the most, where the disk is full.
-fn stop_writer(plane: &Plane, now: &HashMap<Id, Usage>, before: &HashMap<Id, u64>) {
+fn stop_writer(plane: &Plane, now: &HashMap<DeploymentId, Usage>, before: &HashMap<DeploymentId, u64>) {
     let Some(full) = FullDisk::look(plane) else { return };
-    let growth = |(id, usage): (&Id, &Usage)| Some((usage.total().saturating_sub(*before.get(id)?), *id));
+    let growth =
+        |(id, usage): (&DeploymentId, &Usage)| Some((usage.total().saturating_sub(*before.get(id)?), *id));
     let Some((_, id)) = now.iter().filter_map(growth).max().filter(|(growth, _)| *growth >= WRITES_ON) else {
         return;
     };

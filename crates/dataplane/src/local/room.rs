@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 
 use super::services::{Archive, Archives};
 use crate::Answer;
@@ -21,7 +21,7 @@ pub(super) struct Roomy<'a> {
 }
 
 impl Archives for Roomy<'_> {
-    fn open<'a>(&'a self, deployment_id: Id, version: &'a str) -> Answer<'a, Option<Archive>> {
+    fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> Answer<'a, Option<Archive>> {
         let (directory, reserve) = (self.directory.to_owned(), self.reserve);
         Box::pin(async move {
             let opened = self.archives.open(deployment_id, version).await?;

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 
 use crate::simulated::Clock;
 use crate::{Answer, Fault, Hidden, LogLine};
@@ -14,7 +14,7 @@ pub type Archive = Box<dyn Read + Send>;
 /// Where the code of deployments comes from.
 pub trait Archives: Send + Sync {
     /// Opens the gzip tar of a version of a deployment's DAGs or bundles; `None` where there is none.
-    fn open<'a>(&'a self, deployment_id: Id, version: &'a str) -> Answer<'a, Option<Archive>>;
+    fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> Answer<'a, Option<Archive>>;
 }
 
 /// Where lines of logs go.
@@ -24,13 +24,13 @@ pub trait Logs: Send + Sync {
 }
 
 /// Makes the keys of an environment: the same for the same environment and purpose, and of no use for guessing others.
-pub type Keys = Arc<dyn Fn(Id, &str) -> Hidden + Send + Sync>;
+pub type Keys = Arc<dyn Fn(DeploymentId, &str) -> Hidden + Send + Sync>;
 
 /// Has no code, and keeps no lines.
 struct Nothing;
 
 impl Archives for Nothing {
-    fn open<'a>(&'a self, _: Id, _: &'a str) -> Answer<'a, Option<Archive>> {
+    fn open<'a>(&'a self, _: DeploymentId, _: &'a str) -> Answer<'a, Option<Archive>> {
         Box::pin(async { Ok(None) })
     }
 }

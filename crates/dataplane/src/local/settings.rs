@@ -65,7 +65,7 @@ pub(super) fn base_path(namespace: &str) -> String {
 }
 
 /// The mark by which every descendant of an environment is known.
-pub(super) fn mark(id: podium_api::Id) -> (String, String) {
+pub(super) fn mark(id: podium_api::DeploymentId) -> (String, String) {
     ("PODIUM_ENVIRONMENT".into(), id.to_string())
 }
 

@@ -13,7 +13,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::cgroups::Cgroups;
@@ -32,7 +32,7 @@ pub(super) const COMPONENT: &str = "PODIUM_COMPONENT";
 /// How processes of an environment are known.
 #[derive(Clone, Debug)]
 pub(super) struct Strays {
-    id: Id,
+    id: DeploymentId,
     mark: String,
     user: Option<u32>,
     cgroups: Cgroups,
@@ -44,7 +44,7 @@ pub(super) struct Strays {
 
 impl Strays {
     /// Those of an environment, which may have a user of its own.
-    pub(super) fn of(id: Id, user: Option<u32>, cgroups: &Cgroups) -> Self {
+    pub(super) fn of(id: DeploymentId, user: Option<u32>, cgroups: &Cgroups) -> Self {
         let (name, value) = settings::mark(id);
         let mark = format!("{name}={value}");
         Self { id, mark, user, cgroups: cgroups.clone(), directory: None, mounts: Arc::default() }
@@ -214,7 +214,7 @@ fn component_mark(component: &str) -> String {
 }
 
 /// Whether a process belongs to an environment, whoever started it.
-pub(super) fn carries_mark(pid: i32, id: Id) -> bool {
+pub(super) fn carries_mark(pid: i32, id: DeploymentId) -> bool {
     let (name, value) = settings::mark(id);
     carries(pid, &format!("{name}={value}"))
 }
@@ -236,7 +236,7 @@ mod tests {
     #[tokio::test]
     async fn strays_are_known_by_their_mark_and_others_are_let_be() {
         let (id, other) = (fresh_id(), fresh_id());
-        let sleeping = |id: Id| {
+        let sleeping = |id: DeploymentId| {
             let (name, value) = settings::mark(id);
             let mut sleep = Command::new("sleep");
             sleep.arg("1000").env(name, value).stdin(Stdio::null()).process_group(0).spawn().unwrap()

@@ -8,7 +8,7 @@ mod scan;
 use std::sync::Arc;
 use std::time::Duration;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use tokio::task::JoinSet;
 
 use self::scan::{Chunk, Scanner, Writer};
@@ -27,21 +27,21 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Follows the logs of one environment.
 pub(super) struct Tail {
-    id: Id,
+    id: DeploymentId,
     logs: Arc<dyn Logs>,
     clock: Clock,
     scanner: Scanner,
 }
 
 impl Tail {
-    fn new(id: Id, place: &Place, logs: Arc<dyn Logs>, clock: Clock) -> std::io::Result<Self> {
+    fn new(id: DeploymentId, place: &Place, logs: Arc<dyn Logs>, clock: Clock) -> std::io::Result<Self> {
         let scanner = Scanner::new(place.logs(), place.task_logs(), Offsets::open(&place.offsets())?);
         Ok(Self { id, logs, clock, scanner })
     }
 
     /// Follows the logs of an environment until it is dropped, whatever happens on the way. Being dropped anywhere loses
     /// nothing: what was not remembered is read again.
-    pub(super) async fn follow(id: Id, place: Place, logs: Arc<dyn Logs>, clock: Clock) {
+    pub(super) async fn follow(id: DeploymentId, place: Place, logs: Arc<dyn Logs>, clock: Clock) {
         let mut wait = PACE;
         loop {
             // A task of its own survives a panic of what it does, and ends with this one.
@@ -103,7 +103,7 @@ impl Tail {
 }
 
 /// The lines of a chunk. One without a time of its own was written with the one before it.
-fn lines(id: Id, chunk: &Chunk, now: podium_api::Timestamp) -> Vec<LogLine> {
+fn lines(id: DeploymentId, chunk: &Chunk, now: podium_api::Timestamp) -> Vec<LogLine> {
     let source = match &chunk.writer {
         Writer::Task(_) => "worker",
         Writer::Component(component) => match components::source(component) {

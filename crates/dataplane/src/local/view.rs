@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 
@@ -11,7 +11,7 @@ use crate::{Changed, News};
 
 /// What is shown; whoever changes it tells the listeners.
 pub(super) struct View {
-    id: Id,
+    id: DeploymentId,
     news: News,
     shown: Mutex<Shown>,
     /// What is counted of its components, which is no news to anybody.
@@ -33,7 +33,7 @@ pub(super) struct Shown {
 }
 
 impl View {
-    pub(super) fn new(id: Id, news: News, shown: Shown) -> Self {
+    pub(super) fn new(id: DeploymentId, news: News, shown: Shown) -> Self {
         Self { id, news, shown: Mutex::new(shown), pulse: Pulse::default() }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::Running;
 
 use crate::LogLine;
@@ -11,7 +11,12 @@ use crate::LogLine;
 pub type LogSink = Arc<dyn Fn(Vec<LogLine>) + Send + Sync>;
 
 /// What components write while they start.
-pub(super) fn starting(id: Id, components: &[String], running: &Running, now: Timestamp) -> Vec<LogLine> {
+pub(super) fn starting(
+    id: DeploymentId,
+    components: &[String],
+    running: &Running,
+    now: Timestamp,
+) -> Vec<LogLine> {
     let image = running.image_tag.as_deref().unwrap_or_default();
     let runtime = running.runtime_version.as_deref().unwrap_or_default();
     let dags = running.dag_version.as_deref();
@@ -36,7 +41,12 @@ pub(super) fn starting(id: Id, components: &[String], running: &Running, now: Ti
 }
 
 /// What components write once they are up.
-pub(super) fn started(id: Id, components: &[String], namespace: &str, now: Timestamp) -> Vec<LogLine> {
+pub(super) fn started(
+    id: DeploymentId,
+    components: &[String],
+    namespace: &str,
+    now: Timestamp,
+) -> Vec<LogLine> {
     each(id, components, now, |component| {
         let line = match component {
             "scheduler" => {
@@ -52,13 +62,18 @@ pub(super) fn started(id: Id, components: &[String], namespace: &str, now: Times
 }
 
 /// What components write when they are told to stop.
-pub(super) fn stopping(id: Id, components: &[String], now: Timestamp) -> Vec<LogLine> {
+pub(super) fn stopping(id: DeploymentId, components: &[String], now: Timestamp) -> Vec<LogLine> {
     each(id, components, now, |component| {
         vec![format!("{{process_utils.py:132}} INFO - Received SIGTERM, stopping {component}")]
     })
 }
 
-fn each(id: Id, components: &[String], now: Timestamp, texts: impl Fn(&str) -> Vec<String>) -> Vec<LogLine> {
+fn each(
+    id: DeploymentId,
+    components: &[String],
+    now: Timestamp,
+    texts: impl Fn(&str) -> Vec<String>,
+) -> Vec<LogLine> {
     let line = |component: &String, text: String| LogLine {
         deployment_id: id,
         source: component.clone(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use podium_api::Id;
+use podium_api::{ClusterId, DeploymentId, Id};
 use podium_domain::clusters::plan::Progress;
 use podium_domain::deployments::plan::Health;
 
@@ -57,10 +57,10 @@ struct Inner {
     removal: Duration,
     upsets: Vec<Planned>,
     silent: Silence,
-    health: HashMap<(Id, String), Health>,
-    flaps: HashMap<(Id, String), u32>,
-    clusters: HashMap<Id, Progress>,
-    doors: HashMap<Id, Door>,
+    health: HashMap<(DeploymentId, String), Health>,
+    flaps: HashMap<(DeploymentId, String), u32>,
+    clusters: HashMap<ClusterId, Progress>,
+    doors: HashMap<DeploymentId, Door>,
     users: Option<std::ops::Range<u32>>,
     journal: Option<Vec<Entry>>,
     hung: u32,
@@ -123,8 +123,8 @@ impl Script {
     }
 
     /// Nothing about one thing is answered any more, and somebody notices.
-    pub fn lose_contact_with(&self, id: Id) {
-        self.lock().silent.ids.push(id);
+    pub fn lose_contact_with(&self, id: DeploymentId) {
+        self.lock().silent.ids.push(id.id());
         self.news.tell(Changed::Environment(id));
     }
 
@@ -135,7 +135,7 @@ impl Script {
     }
 
     /// A component does better or worse from now on, and somebody notices.
-    pub fn set_health(&self, id: Id, component: &str, health: Health) {
+    pub fn set_health(&self, id: DeploymentId, component: &str, health: Health) {
         let key = (id, component.to_owned());
         match health {
             Health::Up => drop(self.lock().health.remove(&key)),
@@ -145,13 +145,13 @@ impl Script {
     }
 
     /// A component is down and up in turn, each time somebody looks.
-    pub fn flap(&self, id: Id, component: &str, looks: u32) {
+    pub fn flap(&self, id: DeploymentId, component: &str, looks: u32) {
         self.lock().flaps.insert((id, component.to_owned()), looks);
         self.news.tell(Changed::Environment(id));
     }
 
     /// How far a cluster gets, whatever its time; `None` takes it back.
-    pub fn set_cluster(&self, id: Id, progress: Option<Progress>) {
+    pub fn set_cluster(&self, id: ClusterId, progress: Option<Progress>) {
         match progress {
             Some(progress) => drop(self.lock().clusters.insert(id, progress)),
             None => drop(self.lock().clusters.remove(&id)),
@@ -160,7 +160,7 @@ impl Script {
     }
 
     /// An environment has a web server from now on: one that the test runs.
-    pub fn set_door(&self, id: Id, door: Door) {
+    pub fn set_door(&self, id: DeploymentId, door: Door) {
         self.lock().doors.insert(id, door);
     }
 
@@ -211,7 +211,7 @@ impl Script {
         Ok(Some(upset))
     }
 
-    pub(super) fn door(&self, id: Id) -> Option<Door> {
+    pub(super) fn door(&self, id: DeploymentId) -> Option<Door> {
         self.lock().doors.get(&id).cloned()
     }
 
@@ -228,7 +228,7 @@ impl Script {
     }
 
     /// How a component does, where the script says.
-    pub(super) fn health(&self, id: Id, component: &str) -> Option<Health> {
+    pub(super) fn health(&self, id: DeploymentId, component: &str) -> Option<Health> {
         let key = (id, component.to_owned());
         let mut inner = self.lock();
         if let Some(looks) = inner.flaps.get_mut(&key).filter(|looks| **looks > 0) {
@@ -239,7 +239,7 @@ impl Script {
         inner.health.get(&key).cloned()
     }
 
-    pub(super) fn cluster_progress(&self, id: Id) -> Option<Progress> {
+    pub(super) fn cluster_progress(&self, id: ClusterId) -> Option<Progress> {
         self.lock().clusters.get(&id).cloned()
     }
 

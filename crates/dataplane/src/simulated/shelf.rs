@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use podium_api::Id;
+use podium_api::TypedId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -18,12 +18,12 @@ use crate::Fault;
 const HALF_WRITTEN: &str = "tmp";
 
 /// A place for things of one kind.
-pub(super) enum Shelf<T> {
-    Memory(Mutex<BTreeMap<Id, T>>),
+pub(super) enum Shelf<I, T> {
+    Memory(Mutex<BTreeMap<I, T>>),
     Files(PathBuf),
 }
 
-impl<T: Clone + Serialize + DeserializeOwned> Shelf<T> {
+impl<I: TypedId, T: Clone + Serialize + DeserializeOwned> Shelf<I, T> {
     pub(super) fn memory() -> Self {
         Self::Memory(Mutex::default())
     }
@@ -39,7 +39,7 @@ impl<T: Clone + Serialize + DeserializeOwned> Shelf<T> {
         Ok(Self::Files(directory))
     }
 
-    pub(super) fn get(&self, id: Id) -> Result<Option<T>, Fault> {
+    pub(super) fn get(&self, id: I) -> Result<Option<T>, Fault> {
         match self {
             Self::Memory(things) => Ok(lock(things).get(&id).cloned()),
             Self::Files(directory) => match fs::read(directory.join(file(id))) {
@@ -50,7 +50,7 @@ impl<T: Clone + Serialize + DeserializeOwned> Shelf<T> {
         }
     }
 
-    pub(super) fn put(&self, id: Id, thing: &T) -> Result<(), Fault> {
+    pub(super) fn put(&self, id: I, thing: &T) -> Result<(), Fault> {
         match self {
             Self::Memory(things) => {
                 lock(things).insert(id, thing.clone());
@@ -66,7 +66,7 @@ impl<T: Clone + Serialize + DeserializeOwned> Shelf<T> {
         }
     }
 
-    pub(super) fn remove(&self, id: Id) -> Result<(), Fault> {
+    pub(super) fn remove(&self, id: I) -> Result<(), Fault> {
         match self {
             Self::Memory(things) => {
                 lock(things).remove(&id);
@@ -80,13 +80,13 @@ impl<T: Clone + Serialize + DeserializeOwned> Shelf<T> {
     }
 
     /// What is there, in order.
-    pub(super) fn ids(&self) -> Vec<Id> {
+    pub(super) fn ids(&self) -> Vec<I> {
         match self {
             Self::Memory(things) => lock(things).keys().copied().collect(),
             Self::Files(directory) => {
                 let files = fs::read_dir(directory).into_iter().flatten().flatten();
                 let id = |file: fs::DirEntry| file.file_name().to_str()?.strip_suffix(".json")?.parse().ok();
-                let mut ids: Vec<Id> = files.filter_map(id).collect();
+                let mut ids: Vec<I> = files.filter_map(id).collect();
                 ids.sort_unstable();
                 ids
             }
@@ -94,14 +94,14 @@ impl<T: Clone + Serialize + DeserializeOwned> Shelf<T> {
     }
 }
 
-fn file(id: Id) -> String {
+fn file(id: impl TypedId) -> String {
     format!("{id}.json")
 }
 
-fn lock<T>(things: &Mutex<BTreeMap<Id, T>>) -> std::sync::MutexGuard<'_, BTreeMap<Id, T>> {
+fn lock<I, T>(things: &Mutex<BTreeMap<I, T>>) -> std::sync::MutexGuard<'_, BTreeMap<I, T>> {
     things.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn broken(id: Id, error: &dyn std::fmt::Display) -> Fault {
+fn broken(id: impl TypedId, error: &dyn std::fmt::Display) -> Fault {
     Fault::Failed(format!("what is kept of {id} cannot be used: {error}"))
 }

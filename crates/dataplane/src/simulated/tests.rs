@@ -1,5 +1,6 @@
 //! The simulated plane keeps its word, and breaks it when it is told to.
 
+use podium_api::TypedId;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -28,8 +29,8 @@ impl Hands {
 
 const SECRET: &str = "do not keep me";
 
-fn id(number: u32) -> Id {
-    Id::from_parts(1, number, 0)
+fn id<I: TypedId>(number: u32) -> I {
+    I::from_raw(Id::from_parts(1, number, 0))
 }
 
 fn environment(number: u32, generation: i64) -> Environment {
@@ -50,13 +51,13 @@ fn environment(number: u32, generation: i64) -> Environment {
 }
 
 /// A cluster whose deployments are to run in its other region.
-fn failed_over(id: Id) -> Cluster {
+fn failed_over(id: ClusterId) -> Cluster {
     let mut details = ClusterDetails { dr_region: "us-west-2".into(), ..ClusterDetails::default() };
     details.is_dr_enabled = true;
     let cluster = podium_api::clusters::Cluster {
         id,
         name: "East".into(),
-        organization_id: super::tests::id(900),
+        organization_id: self::id(900),
         r#type: ClusterType::Dedicated,
         cloud_provider: CloudProvider::Aws,
         region: "us-east-1".into(),

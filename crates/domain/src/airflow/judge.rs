@@ -1,6 +1,6 @@
 //! May this caller send this request on? By a right on the deployment, or by a role on the DAG that it is about.
 
-use podium_api::Id;
+use podium_api::{DeploymentId, WorkspaceId};
 
 use crate::airflow::roles::AirflowRole;
 use crate::airflow::rules::{By, Rule};
@@ -21,9 +21,9 @@ pub struct Rights<'a> {
     /// What it holds in the organization.
     pub grants: &'a Grants,
     /// The deployment.
-    pub deployment_id: Id,
+    pub deployment_id: DeploymentId,
     /// Its workspace.
-    pub workspace_id: Id,
+    pub workspace_id: WorkspaceId,
 }
 
 /// How a request passes.

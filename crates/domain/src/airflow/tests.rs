@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::cast::{d1, holder, w1};
+use crate::cast::{d1, holder, nothing, w1};
 use crate::grants::{Grant, Grants, Held, On};
 use crate::patterns::matching;
 
@@ -32,7 +32,7 @@ fn on_tag(tag: &str, patterns: &[&'static str]) -> Grant {
 }
 
 fn custom(patterns: &[&'static str]) -> Held {
-    Held::Custom { id: d1(), name: "some".into(), permissions: matching(patterns) }
+    Held::Custom { id: nothing(), name: "some".into(), permissions: matching(patterns) }
 }
 
 /// Judges a request to Airflow 3.

@@ -6,7 +6,7 @@ use podium_api::clusters::{
     Cluster, ClusterHealthStatus, ClusterMetadata, CreateClusterRequest, UpdateClusterRequest,
 };
 use podium_api::enums::{ClusterStatus, ClusterType};
-use podium_api::{Id, Timestamp};
+use podium_api::{ClusterId, Id, NodePoolId, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Definition, Facts, create, update};
@@ -14,12 +14,12 @@ use crate::cast::{org, w1, w2};
 use crate::refusal::{Refusal, Result};
 
 /// The cluster.
-pub(super) fn cluster_id() -> Id {
-    Id::from_parts(1_800_000_000_000, 0, 500)
+pub(super) fn cluster_id() -> ClusterId {
+    ClusterId::from_raw(Id::from_parts(1_800_000_000_000, 0, 500))
 }
 
-fn pool_ids() -> Vec<Id> {
-    (0..4).map(|number| Id::from_parts(1_800_000_000_000, 0, 600 + number)).collect()
+fn pool_ids() -> Vec<NodePoolId> {
+    (0..4).map(|number| NodePoolId::from_raw(Id::from_parts(1_800_000_000_000, 0, 600 + number))).collect()
 }
 
 /// A time so many seconds after the first.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use podium_api::Id;
+use podium_api::NodePoolId;
 use podium_api::clusters::{CreateNodePoolRequest, NodePool, UpdateNodePoolRequest};
 use podium_api::options::ProviderInstanceType;
 
@@ -15,7 +15,7 @@ const MAX_NAME: usize = 63;
 
 /// A pool as it is asked for.
 pub(super) struct Asked<'a> {
-    id: Option<Id>,
+    id: Option<NodePoolId>,
     name: &'a str,
     node_instance_type: &'a str,
     max_node_count: i64,
@@ -105,7 +105,7 @@ pub(super) fn node_pools(
 /// The stored pool that each pool asked for is: ids speak first, then names of pools that no id spoke for.
 fn known<'s>(asked: &[Asked<'_>], stored: &'s [NodePool]) -> Vec<Option<&'s NodePool>> {
     let by_id = |pool: &Asked<'_>| stored.iter().find(|known| Some(known.id) == pool.id);
-    let taken: BTreeSet<Id> = asked.iter().filter_map(by_id).map(|known| known.id).collect();
+    let taken: BTreeSet<NodePoolId> = asked.iter().filter_map(by_id).map(|known| known.id).collect();
     let by_name = |pool: &Asked<'_>| {
         let key = names::fold(pool.name);
         stored.iter().find(|known| !taken.contains(&known.id) && names::fold(&known.name) == key)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use podium_api::Id;
+use podium_api::WorkspaceId;
 use podium_api::clusters::ClusterK8sTag;
 
 use super::Facts;
@@ -40,7 +40,7 @@ pub(super) fn tags(fields: &mut Fields, asked: &[ClusterK8sTag]) -> Vec<ClusterK
 }
 
 /// Checks the workspaces that a cluster takes; repeated ones collapse.
-pub(super) fn workspaces(fields: &mut Fields, asked: &[Id], facts: &Facts<'_>) -> Vec<Id> {
+pub(super) fn workspaces(fields: &mut Fields, asked: &[WorkspaceId], facts: &Facts<'_>) -> Vec<WorkspaceId> {
     for (index, id) in asked.iter().enumerate().filter(|(_, id)| !facts.workspaces.contains(id)) {
         fields.push(
             format!("workspaceIds[{index}]"),
@@ -48,8 +48,8 @@ pub(super) fn workspaces(fields: &mut Fields, asked: &[Id], facts: &Facts<'_>) -
             format!("names no workspace of the organization: {id}"),
         );
     }
-    let kept: BTreeSet<Id> = asked.iter().copied().collect();
-    let missing: Vec<&str> = facts.in_use_by.difference(&kept).map(Id::as_str).collect();
+    let kept: BTreeSet<WorkspaceId> = asked.iter().copied().collect();
+    let missing: Vec<&str> = facts.in_use_by.difference(&kept).map(WorkspaceId::as_str).collect();
     if !kept.is_empty() && !missing.is_empty() {
         let message = format!(
             "must contain every workspace that has deployments on the cluster; missing: {}",

@@ -2,7 +2,7 @@
 
 use podium_api::deployments::{CreateDeploymentRequest, UpdateDeploymentRequest};
 use podium_api::enums::DeploymentType;
-use podium_api::{Id, Timestamp};
+use podium_api::{Id, NodePoolId, Timestamp, TypedId};
 use serde_json::{Value, json};
 
 use super::settings::{Facts, Means, NodePool, Placed, Wanted, create, misplaced, update};
@@ -17,8 +17,8 @@ pub(super) use DeploymentType::{Dedicated, Hybrid, Standard};
 pub(super) const NOW: i64 = 1_800_000_000_000;
 
 /// The id of this number.
-pub(super) fn id(number: u64) -> Id {
-    Id::from_parts(NOW.unsigned_abs(), 0, number)
+pub(super) fn id<I: TypedId>(number: u64) -> I {
+    I::from_raw(Id::from_parts(NOW.unsigned_abs(), 0, number))
 }
 
 /// Seals by spelling out what is sealed.
@@ -35,17 +35,17 @@ impl Seals for Spelled {
 }
 
 /// The node pool that is taken where none is named.
-pub(super) fn pool() -> Id {
+pub(super) fn pool() -> NodePoolId {
     id(501)
 }
 
 /// Another node pool of the same cluster.
-pub(super) fn other_pool() -> Id {
+pub(super) fn other_pool() -> NodePoolId {
     id(502)
 }
 
-/// A queue of no deployment.
-pub(super) fn nowhere() -> Id {
+/// A queue of no deployment, or a node pool of no cluster.
+pub(super) fn nowhere<I: TypedId>() -> I {
     id(999)
 }
 

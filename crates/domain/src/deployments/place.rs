@@ -1,7 +1,7 @@
 //! Where a new deployment runs: what is asked for, else the workspace's defaults, else the only cluster, else the
 //! server's own shared infrastructure.
 
-use podium_api::Id;
+use podium_api::ClusterId;
 use podium_api::clusters::Cluster;
 use podium_api::deployments::CreateDeploymentRequest;
 use podium_api::enums::{CloudProvider, ClusterStatus, ClusterType, DeploymentType};
@@ -14,7 +14,7 @@ use crate::refusal::{Fields, Refusal, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// On a cluster.
-    Cluster(Id),
+    Cluster(ClusterId),
     /// On shared infrastructure in a region.
     Region(CloudProvider, String),
     /// On the server's own infrastructure.
@@ -26,7 +26,7 @@ pub struct Surroundings<'a> {
     /// Its workspace.
     pub workspace: &'a Workspace,
     /// The organization's only cluster, where it takes the workspace.
-    pub only_cluster: Option<Id>,
+    pub only_cluster: Option<ClusterId>,
     /// Whether the operator offers the server's own infrastructure.
     pub has_shared_infrastructure: bool,
     /// Whether the organization wants dedicated clusters only.

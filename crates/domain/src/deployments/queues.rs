@@ -1,6 +1,6 @@
 //! Worker queues.
 
-use podium_api::Id;
+use podium_api::WorkerQueueId;
 use podium_api::deployments::WorkerQueueRequest;
 use podium_api::enums::{DeploymentType, Executor, WorkerMachineName};
 
@@ -20,7 +20,7 @@ pub(super) fn check(
     asked: Option<&[WorkerQueueRequest]>,
     spec: &Spec,
     facts: &Facts,
-    new_id: &mut dyn FnMut() -> Id,
+    new_id: &mut dyn FnMut() -> WorkerQueueId,
     fields: &mut Fields,
 ) -> Vec<Queue> {
     let stored = spec.worker_queues.as_slice();
@@ -91,7 +91,7 @@ fn find<'a>(
     by_id.or_else(|| stored.iter().find(|known| known.name == queue.name).filter(|known| !is_claimed(known)))
 }
 
-fn default_queue(facts: &Facts, id: Id) -> Queue {
+fn default_queue(facts: &Facts, id: WorkerQueueId) -> Queue {
     let hybrid = facts.kind == DeploymentType::Hybrid;
     let machine = options::machine(DEFAULT_MACHINE);
     Queue {
@@ -138,7 +138,7 @@ fn check_names(asked: &[WorkerQueueRequest], fields: &mut Fields) {
 fn one(
     path: &str,
     queue: &WorkerQueueRequest,
-    (id, known): (Id, Option<&Queue>),
+    (id, known): (WorkerQueueId, Option<&Queue>),
     facts: &Facts,
     fields: &mut Fields,
 ) -> Queue {

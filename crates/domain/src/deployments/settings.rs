@@ -2,13 +2,13 @@
 //!
 //! What is left out stays as it is: the defaults of a new deployment, or what is stored.
 
-use podium_api::deployments::{
-    CreateDeploymentRequest, DeploymentEnvironmentVariableRequest, DeploymentRemoteExecutionRequest,
-    DeploymentScalingSpecRequest, InstanceSpecRequest, UpdateDeploymentRequest, WorkerQueueRequest,
-};
-use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize};
-use podium_api::{Id, Timestamp};
+mod asked;
 
+use podium_api::deployments::{CreateDeploymentRequest, InstanceSpecRequest, UpdateDeploymentRequest};
+use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize};
+use podium_api::{NodePoolId, Timestamp, WorkerQueueId};
+
+use self::asked::Asked;
 use super::spec::{Hibernation, Spec};
 use super::variables::Seals;
 use super::{elsewhere, hibernation, queues, resources, variables};
@@ -33,14 +33,14 @@ pub struct Facts {
 #[derive(Clone, Copy, Debug)]
 pub struct NodePool {
     /// Its id.
-    pub id: Id,
+    pub id: NodePoolId,
     /// Whether it is taken where none is named.
     pub is_default: bool,
 }
 
 impl Facts {
     /// The node pool that is taken where none is named.
-    pub fn default_node_pool(&self) -> Option<Id> {
+    pub fn default_node_pool(&self) -> Option<NodePoolId> {
         self.node_pools.iter().find(|pool| pool.is_default).map(|pool| pool.id)
     }
 }
@@ -49,62 +49,10 @@ impl Facts {
 pub struct Means<'a> {
     /// The time.
     pub now: Timestamp,
-    /// Makes an id.
-    pub new_id: &'a mut dyn FnMut() -> Id,
+    /// Makes the id of a queue.
+    pub new_id: &'a mut dyn FnMut() -> WorkerQueueId,
     /// Encrypts the values of variables.
     pub seals: &'a dyn Seals,
-}
-
-/// The settings that a request may carry, of a new deployment or of a stored one.
-struct Asked<'a> {
-    description: Option<&'a str>,
-    executor: Option<Executor>,
-    scheduler_size: Option<SchedulerSize>,
-    scheduler: Option<InstanceSpecRequest>,
-    is_high_availability: Option<bool>,
-    is_development_mode: Option<bool>,
-    is_cicd_enforced: Option<bool>,
-    is_dag_deploy_enabled: Option<bool>,
-    worker_queues: Option<&'a [WorkerQueueRequest]>,
-    default_task_pod: (Option<&'a str>, Option<&'a str>),
-    resource_quota: (Option<&'a str>, Option<&'a str>),
-    task_pod_node_pool_id: Option<Id>,
-    environment_variables: Option<&'a [DeploymentEnvironmentVariableRequest]>,
-    contact_emails: Option<&'a [String]>,
-    scaling_spec: Option<&'a DeploymentScalingSpecRequest>,
-    remote_execution: Option<&'a DeploymentRemoteExecutionRequest>,
-    workload_identity: Option<&'a str>,
-    drain_grace_seconds: Option<u32>,
-    dr_workload_identity: Option<&'a str>,
-}
-
-macro_rules! asked {
-    ($body:ident, $executor:expr, $is_cicd_enforced:expr, $is_dag_deploy_enabled:expr, $variables:expr) => {
-        Asked {
-            description: $body.description.as_deref(),
-            executor: $executor,
-            scheduler_size: $body.scheduler_size,
-            scheduler: $body.scheduler,
-            is_high_availability: $body.is_high_availability,
-            is_development_mode: $body.is_development_mode,
-            is_cicd_enforced: $is_cicd_enforced,
-            is_dag_deploy_enabled: $is_dag_deploy_enabled,
-            worker_queues: $body.worker_queues.as_deref(),
-            default_task_pod: (
-                $body.default_task_pod_cpu.as_deref(),
-                $body.default_task_pod_memory.as_deref(),
-            ),
-            resource_quota: ($body.resource_quota_cpu.as_deref(), $body.resource_quota_memory.as_deref()),
-            task_pod_node_pool_id: $body.task_pod_node_pool_id,
-            environment_variables: $variables,
-            contact_emails: $body.contact_emails.as_deref(),
-            scaling_spec: $body.scaling_spec.as_ref(),
-            remote_execution: $body.remote_execution.as_ref(),
-            workload_identity: $body.workload_identity.as_deref(),
-            drain_grace_seconds: $body.drain_grace_seconds,
-            dr_workload_identity: $body.dr_workload_identity.as_deref(),
-        }
-    };
 }
 
 /// Where a new deployment was placed, and what it takes from its workspace.
@@ -149,9 +97,7 @@ pub fn create(
     };
     let version = runtime.unwrap_or_else(|| options::newest_stable()).version.to_string();
     let base = defaults(placed, facts, version);
-    let variables = body.environment_variables.as_deref();
-    let asked = asked!(body, body.executor, body.is_cicd_enforced, body.is_dag_deploy_enabled, variables);
-    let spec = apply(&asked, base, true, facts, means, &mut fields);
+    let spec = apply(&asked::of_new(body), base, true, facts, means, &mut fields);
     fields.finish(name.map(|name| Wanted { name, spec }))
 }
 
@@ -186,16 +132,9 @@ pub fn update(
         let message = format!("must be {}: the type of a deployment does not change", stored.kind);
         return Err(Refusal::field("type", "fixed", message));
     }
-    let asked = asked!(
-        body,
-        Some(body.executor),
-        Some(body.is_cicd_enforced),
-        Some(body.is_dag_deploy_enabled),
-        Some(body.environment_variables.as_slice())
-    );
     let mut fields = Fields::new();
     let name = fields.take(names::name("name", &body.name, MAX_NAME));
-    let spec = apply(&asked, stored, false, facts, means, &mut fields);
+    let spec = apply(&asked::of_stored(body), stored, false, facts, means, &mut fields);
     fields.finish(name.map(|name| Wanted { name, spec }))
 }
 

@@ -5,7 +5,7 @@
 use podium_api::deployments::DeploymentHibernationSchedule;
 use podium_api::deploys::DeployGit;
 use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize, WorkerMachineName};
-use podium_api::{Id, Timestamp};
+use podium_api::{DeployId, NodePoolId, Timestamp, WorkerQueueId};
 use serde::{Deserialize, Serialize};
 
 use crate::options;
@@ -51,7 +51,7 @@ pub struct Spec {
     /// Memory of all pods together.
     pub resource_quota_memory: Option<String>,
     /// The node pool of tasks' pods.
-    pub task_pod_node_pool_id: Option<Id>,
+    pub task_pod_node_pool_id: Option<NodePoolId>,
     /// Its environment variables, by key.
     pub environment_variables: Vec<EnvironmentVariable>,
     /// Who is told of trouble.
@@ -121,13 +121,13 @@ impl Spec {
 #[serde(rename_all = "camelCase")]
 pub struct Queue {
     /// Its id.
-    pub id: Id,
+    pub id: WorkerQueueId,
     /// Its name.
     pub name: String,
     /// The size of its workers, unless the deployment is HYBRID.
     pub machine: Option<WorkerMachineName>,
     /// The node pool of its workers, if the deployment is HYBRID.
-    pub node_pool_id: Option<Id>,
+    pub node_pool_id: Option<NodePoolId>,
     /// The least workers.
     pub min_workers: u32,
     /// The most workers.
@@ -195,7 +195,7 @@ pub struct HibernationOverride {
 #[serde(rename_all = "camelCase")]
 pub struct Release {
     /// The deploy that made it; none before the first.
-    pub deploy_id: Option<Id>,
+    pub deploy_id: Option<DeployId>,
     /// The image.
     pub image_tag: String,
     /// The DAGs.
@@ -217,7 +217,7 @@ pub struct Bundle {
     /// Its version.
     pub version: String,
     /// The deploy that brought it.
-    pub deploy_id: Id,
+    pub deploy_id: DeployId,
 }
 
 impl Bundle {

@@ -3,7 +3,7 @@
 //! A role in the other workspace reaches the deployment once it is there. So the mover needs the right to have
 //! deployments in both, and is refused where it would hold more on the deployment after the move than before.
 
-use podium_api::Id;
+use podium_api::{DeploymentId, WorkspaceId};
 
 use crate::authorize::{Target, require};
 use crate::grants::Grants;
@@ -14,7 +14,12 @@ const CREATE: Permission = Permission::known("workspace.deployments.create");
 
 /// Refuses a mover who lacks a right in either workspace, or would gain one on the deployment. A workspace that it may
 /// not see is answered like one that does not exist.
-pub fn may_move(mover: &Grants, deployment_id: Id, from: Id, to: Id) -> Result<()> {
+pub fn may_move(
+    mover: &Grants,
+    deployment_id: DeploymentId,
+    from: WorkspaceId,
+    to: WorkspaceId,
+) -> Result<()> {
     for (workspace_id, place) in [(to, "it is moved to"), (from, "it is in now")] {
         require(mover, CREATE, Target::Workspace(workspace_id)).map_err(|refusal| match refusal {
             Refusal::Forbidden(_) => Refusal::Forbidden(format!(

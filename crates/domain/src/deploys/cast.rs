@@ -1,14 +1,14 @@
 //! Deployments and requests for the tests of deploys.
 
-use podium_api::Id;
 use podium_api::deploys::CreateDeployRequest;
 use podium_api::enums::{DeployType, DeploymentType};
+use podium_api::{Id, TypedId};
 
 use crate::deployments::{Bundle, Spec};
 use crate::refusal::{Refusal, Result};
 
-pub(crate) fn id(number: u32) -> Id {
-    Id::from_parts(0, number, 0)
+pub(crate) fn id<I: TypedId>(number: u32) -> I {
+    I::from_raw(Id::from_parts(0, number, 0))
 }
 
 /// A deployment with DAG deploys that nothing was deployed to.

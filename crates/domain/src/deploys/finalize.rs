@@ -1,8 +1,8 @@
 //! What a deploy makes of a deployment, and what a rollback brings back.
 
-use podium_api::Id;
 use podium_api::deploys::{DeployGit, FinalizeDeployRequest};
 use podium_api::enums::{DeployStatus, DeployType, UploadKind};
+use podium_api::{DeployId, UploadId};
 
 use super::{Details, Outcome, Versions, bundles, create, has_image};
 use crate::deployments::{Bundle, Spec};
@@ -12,7 +12,7 @@ use crate::refusal::{Fields, Refusal, Result};
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting<'a> {
     /// Its id.
-    pub id: Id,
+    pub id: DeployId,
     /// What it carries.
     pub kind: DeployType,
     /// Its image.
@@ -20,7 +20,7 @@ pub struct Waiting<'a> {
     /// The rest of it.
     pub details: &'a Details,
     /// What was uploaded for it: kinds and versions.
-    pub uploaded: &'a [(UploadKind, Id)],
+    pub uploaded: &'a [(UploadKind, UploadId)],
     /// Whether the data plane runs images: where it does not, nobody pushed one.
     pub runs_images: bool,
 }
@@ -178,7 +178,12 @@ fn versions(asked: &FinalizeDeployRequest) -> Versions {
 }
 
 /// What a rollback to a deploy brings back.
-pub fn roll_back_to(id: Id, status: DeployStatus, details: &Details, current: Option<Id>) -> Result<Outcome> {
+pub fn roll_back_to(
+    id: DeployId,
+    status: DeployStatus,
+    details: &Details,
+    current: Option<DeployId>,
+) -> Result<Outcome> {
     if current == Some(id) {
         return Err(Refusal::invalid("The deploy is the current one: there is nothing to go back to."));
     }
@@ -191,7 +196,7 @@ pub fn roll_back_to(id: Id, status: DeployStatus, details: &Details, current: Op
 }
 
 /// Makes a deployment want what came of a deploy, and nothing else.
-pub fn apply(spec: &mut Spec, deploy_id: Id, outcome: &Outcome, git: Option<DeployGit>) {
+pub fn apply(spec: &mut Spec, deploy_id: DeployId, outcome: &Outcome, git: Option<DeployGit>) {
     let Outcome { image_tag, runtime_version, dag_version, bundles, is_dag_deploy_enabled } = outcome.clone();
     spec.runtime_version = runtime_version;
     spec.is_dag_deploy_enabled = is_dag_deploy_enabled;

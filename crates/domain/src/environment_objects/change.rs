@@ -5,7 +5,7 @@ mod links;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType};
 use podium_api::environment_objects::{CreateEnvironmentObjectRequest, UpdateEnvironmentObjectRequest};
 use serde_json::{Map, Value};
@@ -36,13 +36,13 @@ pub struct Object<S = Value> {
     /// Whether it reaches every deployment of its workspace that is not excluded.
     pub auto_link: bool,
     /// The deployments that it is linked to, and what is different there.
-    pub links: BTreeMap<Id, Values<S>>,
+    pub links: BTreeMap<DeploymentId, Values<S>>,
     /// The deployments that it is kept from.
-    pub exclusions: BTreeSet<Id>,
+    pub exclusions: BTreeSet<DeploymentId>,
 }
 
 /// The deployments that a request names, for somebody to look up.
-pub fn mentions<'a>(request: impl Into<Request<'a>>) -> Vec<Id> {
+pub fn mentions<'a>(request: impl Into<Request<'a>>) -> Vec<DeploymentId> {
     Asked::from(request.into()).deployments()
 }
 
@@ -68,7 +68,10 @@ impl<'a> From<&'a UpdateEnvironmentObjectRequest> for Request<'a> {
 }
 
 /// Checks a new object; `neighbours` are those of the deployments it names that are of its workspace.
-pub fn create(request: &CreateEnvironmentObjectRequest, neighbours: &BTreeSet<Id>) -> Result<(Key, Object)> {
+pub fn create(
+    request: &CreateEnvironmentObjectRequest,
+    neighbours: &BTreeSet<DeploymentId>,
+) -> Result<(Key, Object)> {
     let mut fields = Fields::new();
     let key = fields.take(keys::key(request.object_type, &request.object_key));
     let empty = Object {
@@ -95,7 +98,7 @@ pub fn create(request: &CreateEnvironmentObjectRequest, neighbours: &BTreeSet<Id
 pub fn update(
     stored: Object,
     request: &UpdateEnvironmentObjectRequest,
-    neighbours: &BTreeSet<Id>,
+    neighbours: &BTreeSet<DeploymentId>,
 ) -> Result<Object> {
     let mut fields = Fields::new();
     let object = stored.changed(&Asked::from(Request::Update(request)), neighbours, &mut fields);
@@ -103,7 +106,7 @@ pub fn update(
 }
 
 impl Object {
-    fn changed(mut self, asked: &Asked, neighbours: &BTreeSet<Id>, fields: &mut Fields) -> Self {
+    fn changed(mut self, asked: &Asked, neighbours: &BTreeSet<DeploymentId>, fields: &mut Fields) -> Self {
         if let Some(description) = &asked.description {
             description.trim().clone_into(&mut self.description);
         }
@@ -160,7 +163,7 @@ impl Object {
     }
 
     /// Keeps the object from a deployment; says whether that is new.
-    pub fn exclude(&mut self, deployment_id: Id) -> Result<bool> {
+    pub fn exclude(&mut self, deployment_id: DeploymentId) -> Result<bool> {
         if self.scope == EnvironmentObjectScope::Deployment {
             let message =
                 "An environment object of a deployment is linked to nothing, so nothing can be excluded.";
@@ -194,7 +197,7 @@ impl<S: Secrecy> Object<S> {
     }
 
     /// What a deployment of its workspace, or the one that it belongs to, is given by it.
-    pub fn given_to(&self, deployment_id: Id) -> Option<Values<S>> {
+    pub fn given_to(&self, deployment_id: DeploymentId) -> Option<Values<S>> {
         if self.scope == EnvironmentObjectScope::Deployment {
             return Some(self.values.clone());
         }
@@ -207,7 +210,11 @@ impl<S: Secrecy> Object<S> {
 }
 
 /// Those of the deployments that are given something else after a change than before it.
-pub fn affected(before: Option<&Object>, after: Option<&Object>, deployments: &[Id]) -> Vec<Id> {
-    let given = |object: Option<&Object>, id: Id| object.and_then(|object| object.given_to(id));
+pub fn affected(
+    before: Option<&Object>,
+    after: Option<&Object>,
+    deployments: &[DeploymentId],
+) -> Vec<DeploymentId> {
+    let given = |object: Option<&Object>, id: DeploymentId| object.and_then(|object| object.given_to(id));
     deployments.iter().copied().filter(|id| given(before, *id) != given(after, *id)).collect()
 }

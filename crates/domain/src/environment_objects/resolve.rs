@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType};
 
 use super::change::Object;
@@ -38,7 +38,7 @@ pub struct Resolved<S, M> {
 
 /// What reaches a deployment that has these environment variables of its own; in the order of the candidates.
 pub fn resolve<S: Secrecy, M>(
-    deployment_id: Id,
+    deployment_id: DeploymentId,
     candidates: Vec<Candidate<S, M>>,
     variables: &BTreeSet<&str>,
 ) -> Vec<Resolved<S, M>> {

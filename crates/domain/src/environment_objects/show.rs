@@ -1,10 +1,10 @@
 //! Objects and links as on the wire.
 
-use podium_api::Id;
 use podium_api::enums::{EnvironmentObjectType, LinkScope};
 use podium_api::environment_objects::EnvironmentObject;
 use podium_api::environment_objects::bodies::{EnvironmentObjectConnection, EnvironmentObjectVariable};
 use podium_api::environment_objects::links::{EnvironmentObjectLink, ExcludeLinkEnvironmentObjectRequest};
+use podium_api::{DeploymentId, EntityId};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use super::values::{Secrecy, Values};
 /// An object on the wire, holding these values; who made it, and what the caller knows it by, is left to be filled in.
 pub fn object<S: Secrecy>(
     key: &str,
-    entity_id: Id,
+    entity_id: EntityId,
     object: &Object<S>,
     values: &Values<S>,
 ) -> EnvironmentObject {
@@ -64,7 +64,7 @@ fn variable<S: Secrecy>(object: &Object<S>, values: &Values<S>) -> EnvironmentOb
 
 fn link<S: Secrecy>(
     object_type: EnvironmentObjectType,
-    deployment_id: Id,
+    deployment_id: DeploymentId,
     overrides: &Values<S>,
 ) -> EnvironmentObjectLink {
     let mut shown = EnvironmentObjectLink {
@@ -94,7 +94,7 @@ fn link<S: Secrecy>(
     shown
 }
 
-fn excluded(deployment_id: Id) -> ExcludeLinkEnvironmentObjectRequest {
+fn excluded(deployment_id: DeploymentId) -> ExcludeLinkEnvironmentObjectRequest {
     ExcludeLinkEnvironmentObjectRequest { scope: LinkScope::Deployment, scope_entity_id: deployment_id }
 }
 

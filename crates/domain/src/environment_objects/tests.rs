@@ -6,7 +6,7 @@ mod resolving;
 
 use std::collections::BTreeSet;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_api::environment_objects::{CreateEnvironmentObjectRequest, UpdateEnvironmentObjectRequest};
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::cast::{d1, d1b, told, w1};
 use crate::refusal::Result;
 
 /// The deployments of the workspace that the tests are about.
-pub(super) fn neighbours() -> BTreeSet<Id> {
+pub(super) fn neighbours() -> BTreeSet<DeploymentId> {
     BTreeSet::from([d1(), d1b()])
 }
 
@@ -47,7 +47,7 @@ pub(super) fn changed(object: &Object, change: Value) -> Result<Object> {
 
 /// What a caller reads, without what tells nothing.
 pub(super) fn read<S: Secrecy>(object: &Object<S>) -> Value {
-    serde_json::to_value(show::object("KEY", w1(), object, &object.values)).unwrap()
+    serde_json::to_value(show::object("KEY", w1().into(), object, &object.values)).unwrap()
 }
 
 #[track_caller]

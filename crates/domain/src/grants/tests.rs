@@ -75,7 +75,7 @@ fn reach_is_what_lists_filter_by() {
         on_deployment(d1(), "DEPLOYMENT_ADMIN"),
         on_deployment(d2(), "Tuner"),
     ]);
-    let only = |workspaces: &[Id], deployments: &[Id]| DeploymentReach::Only {
+    let only = |workspaces: &[WorkspaceId], deployments: &[DeploymentId]| DeploymentReach::Only {
         workspaces: workspaces.to_vec(),
         deployments: deployments.to_vec(),
     };

@@ -1,7 +1,7 @@
 //! Requests for role updates, and what comes of them, in short.
 
-use podium_api::Id;
 use podium_api::subjects::{DagRole, DeploymentRole, SubjectRoles, WorkspaceRole};
+use podium_api::{DeploymentId, WorkspaceId};
 
 use super::{Change, SubjectKind, update};
 use crate::cast::{facts, told};
@@ -14,19 +14,21 @@ pub(super) fn organization(role: &str) -> SubjectRoles {
     SubjectRoles { organization_role: Some(role.into()), ..KEEP }
 }
 
-pub(super) fn workspaces(entries: &[(Id, &str)]) -> SubjectRoles {
-    let entry = |(id, role): &(Id, &str)| WorkspaceRole { role: role.parse().unwrap(), workspace_id: *id };
+pub(super) fn workspaces(entries: &[(WorkspaceId, &str)]) -> SubjectRoles {
+    let entry =
+        |(id, role): &(WorkspaceId, &str)| WorkspaceRole { role: role.parse().unwrap(), workspace_id: *id };
     SubjectRoles { workspace_roles: Some(entries.iter().map(entry).collect()), ..KEEP }
 }
 
-pub(super) fn deployments(entries: &[(Id, &str)]) -> SubjectRoles {
-    let entry = |(id, role): &(Id, &str)| DeploymentRole { deployment_id: *id, role: (*role).into() };
+pub(super) fn deployments(entries: &[(DeploymentId, &str)]) -> SubjectRoles {
+    let entry =
+        |(id, role): &(DeploymentId, &str)| DeploymentRole { deployment_id: *id, role: (*role).into() };
     SubjectRoles { deployment_roles: Some(entries.iter().map(entry).collect()), ..KEEP }
 }
 
 /// Entries of deployment, DAG, tag and role; an empty DAG or tag is sent as clients send it.
-pub(super) fn dags(entries: &[(Id, &str, &str, &str)]) -> SubjectRoles {
-    let entry = |(id, dag, tag, role): &(Id, &str, &str, &str)| DagRole {
+pub(super) fn dags(entries: &[(DeploymentId, &str, &str, &str)]) -> SubjectRoles {
+    let entry = |(id, dag, tag, role): &(DeploymentId, &str, &str, &str)| DagRole {
         dag_id: Some((*dag).into()),
         dag_tag: Some((*tag).into()).filter(|tag: &String| !tag.is_empty()),
         deployment_id: *id,

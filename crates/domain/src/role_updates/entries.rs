@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use podium_api::Id;
 use podium_api::enums::WorkspaceRoleName;
 use podium_api::subjects::{DagRole, DeploymentRole, SubjectRoles, WorkspaceRole};
+use podium_api::{DeploymentId, WorkspaceId};
 
 use crate::assignable::{self, MAX_DAG_ID, MAX_DAG_TAG, Unfit};
 use crate::grants::{Grant, Held, On};
@@ -87,7 +87,7 @@ impl Replacement<'_> {
 
     /// Workspaces that deployment and DAG roles, held or asked for, show to the subject: an ACCESSOR there is computed,
     /// so one that is sent back asks for nothing.
-    fn workspaces_brought_by_lower_roles(&self, roles: &SubjectRoles) -> BTreeSet<Id> {
+    fn workspaces_brought_by_lower_roles(&self, roles: &SubjectRoles) -> BTreeSet<WorkspaceId> {
         let held = self.current.iter().filter_map(|grant| match &grant.on {
             On::Organization | On::Workspace(_) => None,
             On::Deployment { workspace_id, .. }
@@ -100,7 +100,7 @@ impl Replacement<'_> {
         held.chain(asked).collect()
     }
 
-    fn workspace_of(&mut self, deployment_id: Id, path: &str) -> Option<Id> {
+    fn workspace_of(&mut self, deployment_id: DeploymentId, path: &str) -> Option<WorkspaceId> {
         let found = self.facts.workspace_of(deployment_id, self.caller);
         if found.is_none() {
             let message = assignable::no_such("deployment", &deployment_id);
@@ -132,7 +132,7 @@ impl Replacement<'_> {
 }
 
 /// What an entry that names exactly one of the two is about.
-fn dag_or_tag(entry: &DagRole, workspace_id: Id) -> On {
+fn dag_or_tag(entry: &DagRole, workspace_id: WorkspaceId) -> On {
     let deployment_id = entry.deployment_id;
     match (&entry.dag_id, &entry.dag_tag) {
         (Some(dag_id), _) if !dag_id.trim().is_empty() => {

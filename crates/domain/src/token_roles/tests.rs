@@ -7,7 +7,7 @@ use crate::cast::{
 };
 
 /// Entries of entity type, entity, deployment and role.
-type Entry<'a> = (&'a str, &'a str, Option<Id>, &'a str);
+type Entry<'a> = (&'a str, &'a str, Option<DeploymentId>, &'a str);
 
 fn entries(list: &[Entry]) -> Vec<ApiTokenRole> {
     let entry = |(kind, entity, deployment_id, role): &Entry| ApiTokenRole {

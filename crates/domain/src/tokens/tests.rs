@@ -4,7 +4,7 @@ use super::*;
 use crate::Permission;
 use crate::cast::{d1, d2, deployment, facts, holder, member_with, nothing, org, told, w1, w2};
 
-fn request(scope: TokenScope, entity_id: Option<Id>, role: &str) -> CreateApiTokenRequest {
+fn request(scope: TokenScope, entity_id: Option<EntityId>, role: &str) -> CreateApiTokenRequest {
     CreateApiTokenRequest {
         name: " ci ".into(),
         description: Some(" builds ".into()),
@@ -23,25 +23,25 @@ fn made(caller: &str, request: &CreateApiTokenRequest) -> std::result::Result<Ne
 #[test]
 fn a_token_takes_a_role_that_fits_its_scope() {
     use TokenScope::{Deployment, Organization, Workspace};
-    let table: [(TokenScope, Option<Id>, &str, &[&str]); 18] = [
+    let table: [(TokenScope, Option<EntityId>, &str, &[&str]); 18] = [
         (Organization, None, "ORGANIZATION_OWNER", &[]),
-        (Organization, Some(org()), "ORGANIZATION_MEMBER", &[]),
-        (Organization, Some(w1()), "ORGANIZATION_MEMBER", &["entityId conflict"]),
+        (Organization, Some(org().into()), "ORGANIZATION_MEMBER", &[]),
+        (Organization, Some(w1().into()), "ORGANIZATION_MEMBER", &["entityId conflict"]),
         (Organization, None, "WORKSPACE_OWNER", &["role enum"]),
         (Organization, None, "Tuner", &["role enum"]),
-        (Workspace, Some(w1()), "WORKSPACE_OWNER", &[]),
+        (Workspace, Some(w1().into()), "WORKSPACE_OWNER", &[]),
         (Workspace, None, "WORKSPACE_OWNER", &["entityId required"]),
         (Workspace, Some(nothing()), "WORKSPACE_OWNER", &["entityId unknown"]),
-        (Workspace, Some(d1()), "DEPLOYMENT_ADMIN", &["entityId unknown", "role enum"]),
-        (Deployment, Some(d1()), "DEPLOYMENT_ADMIN", &[]),
-        (Deployment, Some(d2()), "Tuner", &[]),
-        (Deployment, Some(d1()), "Local", &[]),
-        (Deployment, Some(d2()), "Local", &["role restricted"]),
-        (Deployment, Some(d1()), "Reviewer", &["role scope"]),
-        (Deployment, Some(d1()), "Nobody", &["role unknown"]),
-        (Deployment, Some(d1()), "WORKSPACE_OWNER", &["role unknown"]),
+        (Workspace, Some(d1().into()), "DEPLOYMENT_ADMIN", &["entityId unknown", "role enum"]),
+        (Deployment, Some(d1().into()), "DEPLOYMENT_ADMIN", &[]),
+        (Deployment, Some(d2().into()), "Tuner", &[]),
+        (Deployment, Some(d1().into()), "Local", &[]),
+        (Deployment, Some(d2().into()), "Local", &["role restricted"]),
+        (Deployment, Some(d1().into()), "Reviewer", &["role scope"]),
+        (Deployment, Some(d1().into()), "Nobody", &["role unknown"]),
+        (Deployment, Some(d1().into()), "WORKSPACE_OWNER", &["role unknown"]),
         (Deployment, None, "DEPLOYMENT_ADMIN", &["entityId required"]),
-        (Deployment, Some(w1()), "DEPLOYMENT_ADMIN", &["entityId unknown"]),
+        (Deployment, Some(w1().into()), "DEPLOYMENT_ADMIN", &["entityId unknown"]),
     ];
     for (scope, entity, role, expected) in table {
         let told = made("ORGANIZATION_OWNER", &request(scope, entity, role)).err().unwrap_or_default();
@@ -53,16 +53,16 @@ fn a_token_takes_a_role_that_fits_its_scope() {
 fn a_maker_has_the_right_there_and_holds_the_role() {
     use TokenScope::{Deployment, Organization, Workspace};
     type Told = &'static [&'static str];
-    let table: [(&str, TokenScope, Option<Id>, &str, Told); 9] = [
+    let table: [(&str, TokenScope, Option<EntityId>, &str, Told); 9] = [
         ("ORGANIZATION_BILLING_ADMIN", Organization, None, "ORGANIZATION_MEMBER", &["403"]),
-        ("WORKSPACE_OPERATOR", Workspace, Some(w1()), "WORKSPACE_OPERATOR", &[]),
-        ("WORKSPACE_OPERATOR", Workspace, Some(w1()), "WORKSPACE_OWNER", &["403"]),
-        ("WORKSPACE_OPERATOR", Workspace, Some(w2()), "WORKSPACE_MEMBER", &["entityId unknown"]),
-        ("WORKSPACE_AUTHOR", Workspace, Some(w1()), "WORKSPACE_MEMBER", &["403"]),
-        ("WORKSPACE_OPERATOR", Deployment, Some(d1()), "Tuner", &[]),
-        ("WORKSPACE_OPERATOR", Deployment, Some(d1()), "DEPLOYMENT_ADMIN", &["403"]),
-        ("DEPLOYMENT_ADMIN", Deployment, Some(d1()), "DEPLOYMENT_ADMIN", &[]),
-        ("DEPLOYMENT_ADMIN", Workspace, Some(w1()), "WORKSPACE_ACCESSOR", &["403"]),
+        ("WORKSPACE_OPERATOR", Workspace, Some(w1().into()), "WORKSPACE_OPERATOR", &[]),
+        ("WORKSPACE_OPERATOR", Workspace, Some(w1().into()), "WORKSPACE_OWNER", &["403"]),
+        ("WORKSPACE_OPERATOR", Workspace, Some(w2().into()), "WORKSPACE_MEMBER", &["entityId unknown"]),
+        ("WORKSPACE_AUTHOR", Workspace, Some(w1().into()), "WORKSPACE_MEMBER", &["403"]),
+        ("WORKSPACE_OPERATOR", Deployment, Some(d1().into()), "Tuner", &[]),
+        ("WORKSPACE_OPERATOR", Deployment, Some(d1().into()), "DEPLOYMENT_ADMIN", &["403"]),
+        ("DEPLOYMENT_ADMIN", Deployment, Some(d1().into()), "DEPLOYMENT_ADMIN", &[]),
+        ("DEPLOYMENT_ADMIN", Workspace, Some(w1().into()), "WORKSPACE_ACCESSOR", &["403"]),
     ];
     for (caller, scope, entity, role, expected) in table {
         let told = made(caller, &request(scope, entity, role)).err().unwrap_or_default();
@@ -73,7 +73,8 @@ fn a_maker_has_the_right_there_and_holds_the_role() {
 #[test]
 fn a_new_token_is_brought_to_one_form() {
     let token =
-        made("WORKSPACE_OWNER", &request(TokenScope::Workspace, Some(w1()), "WORKSPACE_MEMBER")).unwrap();
+        made("WORKSPACE_OWNER", &request(TokenScope::Workspace, Some(w1().into()), "WORKSPACE_MEMBER"))
+            .unwrap();
     assert_eq!((token.name.text.as_str(), token.description.as_str()), ("ci", "builds"));
     assert_eq!((token.kind, token.expiry_period_in_days), (TokenKind::Standard, Some(30)));
     assert_eq!(token.belongs_to, Target::Workspace(w1()));
@@ -110,9 +111,9 @@ fn tokens_that_could_not_be_managed_are_not_seen() {
 
 #[test]
 fn what_is_mentioned_is_looked_up() {
-    let of_deployment = mentions(&request(TokenScope::Deployment, Some(d1()), "Tuner"));
+    let of_deployment = mentions(&request(TokenScope::Deployment, Some(d1().into()), "Tuner"));
     assert_eq!(of_deployment.deployments, [d1()].into());
     assert_eq!(of_deployment.custom_roles, ["Tuner".to_owned()].into());
-    let of_workspace = mentions(&request(TokenScope::Workspace, Some(w1()), "WORKSPACE_OWNER"));
+    let of_workspace = mentions(&request(TokenScope::Workspace, Some(w1().into()), "WORKSPACE_OWNER"));
     assert_eq!((of_workspace.workspaces, of_workspace.custom_roles), ([w1()].into(), [].into()));
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use http::{Method, Response, StatusCode};
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_app::front_door::{Addressed, Shown, Visitor};
 use podium_app::{Error, Unauthenticated};
 use podium_domain::Refusal;
@@ -112,7 +112,7 @@ impl FrontDoor {
         if !knock.wants_page() || !isolation::is_navigation(&knock.parts.headers) {
             return Err(Error::Unauthenticated(Unauthenticated::Missing).into());
         }
-        let id: Option<Id> = knock.path().strip_prefix(DEPLOYMENTS).and_then(|id| id.parse().ok());
+        let id: Option<DeploymentId> = knock.path().strip_prefix(DEPLOYMENTS).and_then(|id| id.parse().ok());
         let found = match id {
             Some(id) => self.app.deployment_to_show(id).await?,
             None => None,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use http::header::{ACCEPT, HOST};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_app::front_door::Visitor;
 use podium_dataplane::{Door, Line};
 use podium_domain::airflow::AirflowRole;
@@ -27,7 +27,7 @@ const LARGEST: usize = 1024 * 1024;
 const NAME: &str = "podium";
 
 /// Tags that were asked for lately.
-pub(super) struct Tags(Cache<(Id, String), Told>);
+pub(super) struct Tags(Cache<(DeploymentId, String), Told>);
 
 /// When tags were asked for, and what they were.
 type Told = (Instant, Arc<Vec<String>>);

@@ -13,7 +13,7 @@ use hyper::body::{Body as _, Frame, Incoming};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use podium_api::Id;
+use podium_api::{DeploymentId, SubjectId};
 use podium_app::authority::Watch;
 use podium_app::shares::{Share, Shares};
 use podium_dataplane::Door;
@@ -42,12 +42,12 @@ const LARGEST_PIECE: usize = 64 * 1024;
 #[derive(Clone)]
 pub(super) struct Upstream {
     client: Client<HttpConnector, Unread>,
-    running: Arc<Cache<Id, Arc<Shares<Id>>>>,
+    running: Arc<Cache<DeploymentId, Arc<Shares<SubjectId>>>>,
     refused: Arc<AtomicU64>,
 }
 
 /// A request to an environment that runs.
-type Running = Share<Id>;
+type Running = Share<SubjectId>;
 
 /// A request to an environment.
 pub(super) struct Outgoing {
@@ -84,7 +84,7 @@ impl Upstream {
     /// Sends a request, and answers as soon as the environment begins to.
     pub(super) async fn send(
         &self,
-        (id, subject_id): (Id, Id),
+        (id, subject_id): (DeploymentId, SubjectId),
         door: &Door,
         outgoing: Outgoing,
     ) -> Result<Response<Body>, Failure> {
@@ -133,7 +133,7 @@ impl Upstream {
         Ok(Response::from_parts(parts, body))
     }
 
-    fn run(&self, id: Id, subject_id: Id) -> Result<Running, Failure> {
+    fn run(&self, id: DeploymentId, subject_id: SubjectId) -> Result<Running, Failure> {
         let new = || Ok::<_, Failure>(Arc::new(Shares::new(AT_ONCE)));
         let shares = self.running.get_or_insert_with(&id, new)?;
         shares.take(&[subject_id]).ok_or_else(|| {

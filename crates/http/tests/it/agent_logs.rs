@@ -1,6 +1,6 @@
 //! `/organizations/{organizationId}/deployments/{deploymentId}/agents/logs`
 
-use podium_api::Id;
+use podium_api::{DeploymentId, Id};
 use podium_app::disk::Reserve;
 use podium_testkit::{Actor, Engine, TestApp, block_on, on_both_engines};
 use serde_json::{Value, json};
@@ -9,12 +9,12 @@ use crate::agent_tokens::{all, bearer, remote};
 use crate::deployment_logs::{search, texts};
 use crate::deployments::{path, read, update};
 
-async fn agent(app: &TestApp, deployment: Id) -> Actor {
-    let name = app.world.id().to_string();
+async fn agent(app: &TestApp, deployment: DeploymentId) -> Actor {
+    let name = app.world.id::<Id>().to_string();
     bearer(&app.post(&app.owner, &all(app, deployment), json!({ "name": name })).await.ok())
 }
 
-fn logs(app: &TestApp, deployment: Id) -> String {
+fn logs(app: &TestApp, deployment: DeploymentId) -> String {
     format!("{}/agents/logs", path(app, deployment))
 }
 
@@ -23,7 +23,7 @@ fn batch(sequence: u64, texts: &[&str]) -> Value {
     json!({ "agent": "site-1", "sequence": sequence, "lines": texts.iter().map(line).collect::<Vec<_>>() })
 }
 
-async fn shown(app: &TestApp, deployment: Id) -> Vec<String> {
+async fn shown(app: &TestApp, deployment: DeploymentId) -> Vec<String> {
     let page = search(app, &app.owner, deployment, "sources=worker").await.ok();
     texts(&page).into_iter().map(str::to_owned).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use podium_api::Id;
+use podium_api::{DeploymentId, WorkspaceId};
 use podium_domain::On;
 use podium_testkit::{Actor, TestApp, on_both_engines};
 use serde_json::{Value, json};
@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 use crate::deployments::{dedicated, made, member_with, path, read, update};
 
 /// A deployment whose tasks run elsewhere.
-pub(crate) async fn remote(app: &TestApp, workspace: Id) -> Id {
+pub(crate) async fn remote(app: &TestApp, workspace: WorkspaceId) -> DeploymentId {
     let cluster = dedicated(app, json!({})).await;
     let body =
         json!({ "clusterId": cluster, "executor": "PLATFORM", "remoteExecution": { "enabled": true } });
     made(app, workspace, body).await
 }
 
-pub(crate) fn all(app: &TestApp, deployment: Id) -> String {
+pub(crate) fn all(app: &TestApp, deployment: DeploymentId) -> String {
     format!("{}/agent-tokens", path(app, deployment))
 }
 
-fn one(app: &TestApp, deployment: Id, id: &str) -> String {
+fn one(app: &TestApp, deployment: DeploymentId, id: &str) -> String {
     format!("{}/{id}", all(app, deployment))
 }
 

@@ -1,5 +1,6 @@
 //! `/organizations/{organizationId}/cluster-options` and `/organizations/{organizationId}/deployment-options`
 
+use podium_api::Id;
 use podium_domain::On;
 use podium_testkit::{TestApp, on_both_engines, role};
 use serde_json::{Value, json};
@@ -193,7 +194,7 @@ on_both_engines! {
         let plain = app.member("plain").await;
         let unseen = app.get(&plain, &path).await.refused(404);
         assert_eq!(unseen, "There is no such deployment, or you may not see it.");
-        for absent in [app.world.id().to_string(), "nonsense".into()] {
+        for absent in [app.world.id::<Id>().to_string(), "nonsense".into()] {
             let path = app.path(&format!("/deployment-options?deploymentId={absent}"));
             assert_eq!(app.get(&app.owner, &path).await.refused(404), unseen);
         }

@@ -1,5 +1,6 @@
 //! The two engines hold the same, and count the same.
 
+use podium_api::Id;
 use std::collections::BTreeMap;
 
 use podium_api::enums::ClusterStatus;
@@ -72,7 +73,7 @@ async fn run_through(app: &TestApp, steps: Vec<(usize, bool, prop::sample::Index
 }
 
 fn body(app: &TestApp, kind: usize) -> Value {
-    let name = app.world.id().to_string();
+    let name = app.world.id::<Id>().to_string();
     match KINDS[kind].0 {
         "/clusters" => json!({
             "cloudProvider": "AWS", "name": name, "region": "us-east-1", "type": "DEDICATED",

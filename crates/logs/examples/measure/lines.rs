@@ -1,7 +1,7 @@
 //! Lines as an Apache Airflow environment writes them, the same ones each time.
 
 use podium_api::enums::LogSource;
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Timestamp};
 use podium_logs::Line;
 
 /// When the first line is written.
@@ -53,7 +53,7 @@ const TRACEBACK: &[&str] = &[
 
 /// Makes lines.
 pub(crate) struct Lines {
-    deployment_id: Id,
+    deployment_id: DeploymentId,
     total: u64,
     made: u64,
     random: u64,
@@ -71,7 +71,7 @@ struct Task {
 }
 
 impl Lines {
-    pub(crate) fn new(deployment_id: Id, total: u64) -> Self {
+    pub(crate) fn new(deployment_id: DeploymentId, total: u64) -> Self {
         let mut lines = Self {
             deployment_id,
             total,

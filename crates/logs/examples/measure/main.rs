@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use lines::{Lines, RARE, SPAN, START};
 use podium_api::enums::LogSource;
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Id, SearchId, SubjectId, Timestamp};
 use podium_logs::{Line, LogStore, Page, Query, Search, Snapshot};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
@@ -37,8 +37,8 @@ fn main() -> Outcome {
     Ok(())
 }
 
-fn deployment() -> Id {
-    Id::from_parts(0, 0, 1)
+fn deployment() -> DeploymentId {
+    DeploymentId::from_raw(Id::from_parts(0, 0, 1))
 }
 
 /// Writes the lines as plain files, one for each hour.
@@ -98,7 +98,7 @@ async fn many(directory: &str) -> Outcome {
         for some in 0..DEPLOYMENTS / 100 {
             let moment = Timestamp::from_millis(START) + Duration::from_secs(round * 60);
             let made = (0..100).flat_map(|one| {
-                let id = Id::from_parts(0, 0, some * 100 + one + 1);
+                let id = DeploymentId::from_raw(Id::from_parts(0, 0, some * 100 + one + 1));
                 Lines::new(id, 4).map(move |line| Line { timestamp: moment, ..line })
             });
             store.append(made.collect()).await?;
@@ -171,7 +171,7 @@ async fn search(directory: &str, total: u64) -> Outcome {
 
 fn begin(store: &LogStore, text: &str) -> Arc<Snapshot> {
     let (id, now) = (Id::from_parts(0, 0, 2), Timestamp::from_millis(START));
-    store.snapshot(id, id, asked(text), now)
+    store.snapshot(SearchId::from_raw(id), SubjectId::from_raw(id), asked(text), now)
 }
 
 fn size(path: &Path) -> Outcome<u64> {

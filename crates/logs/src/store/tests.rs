@@ -1,5 +1,6 @@
 //! The engine from outside: what was appended is found, in order, once, whatever happened in between.
 
+use podium_api::{Id, TypedId};
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
@@ -24,8 +25,8 @@ const DAY: i64 = 86_400_000;
 const START: i64 = 1_800_000_000_000;
 const RETENTION: Duration = Duration::from_hours(15 * 24);
 
-fn id(number: u64) -> Id {
-    Id::from_parts(0, 0, number)
+fn id<I: TypedId>(number: u64) -> I {
+    I::from_raw(Id::from_parts(0, 0, number))
 }
 
 fn at(millis: i64) -> Timestamp {
@@ -179,9 +180,10 @@ async fn whole_days_are_forgotten_once_they_are_over_for_long_enough() {
     store.append(vec![line(midnight - 1, "late")]).await.unwrap();
     store.settle().await.unwrap();
     assert_eq!(all(&store).await, ["new", "late"]);
-    fs::write(directory.path().join(id(1).as_str()).join("2027-01-14T23.unfinished"), "half").unwrap();
+    fs::write(directory.path().join(id::<DeploymentId>(1).as_str()).join("2027-01-14T23.unfinished"), "half")
+        .unwrap();
     store.expire(at(midnight + DAY) + RETENTION).await.unwrap();
-    assert!(!directory.path().join(id(1).as_str()).exists());
+    assert!(!directory.path().join(id::<DeploymentId>(1).as_str()).exists());
 }
 
 #[tokio::test]
@@ -274,7 +276,7 @@ async fn many_small_segments_are_merged_and_say_the_same() {
         store.append(vec![line(START + number, &format!("word{number} common"))]).await.unwrap();
         store.settle().await.unwrap();
     }
-    let own = directory.path().join(id(1).as_str());
+    let own = directory.path().join(id::<DeploymentId>(1).as_str());
     let count = || fs::read_dir(&own).unwrap().count();
     assert!(count() < 20, "{}", count());
     assert_eq!(texts(&store, search(ALWAYS, "word7"), FIRST).await, ["word7 common"]);

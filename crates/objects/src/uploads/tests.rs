@@ -1,5 +1,6 @@
 //! Uploads into a real directory.
 
+use podium_api::{Id, TypedId};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -43,8 +44,8 @@ impl Place {
     }
 }
 
-fn id(number: u32) -> Id {
-    Id::from_parts(0, number, 0)
+fn id<I: TypedId>(number: u32) -> I {
+    I::from_raw(Id::from_parts(0, number, 0))
 }
 
 fn key() -> Key {

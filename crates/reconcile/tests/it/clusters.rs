@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use podium_api::Id;
+use podium_api::{ClusterId, DeploymentId};
 use podium_dataplane::simulated::{Call, Upset};
 use podium_dataplane::{Fault, Progress};
 use podium_testkit::{TestApp, on_both_engines};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::deployments::come_to_rest;
 
-async fn create(app: &TestApp, name: &str) -> Id {
+async fn create(app: &TestApp, name: &str) -> ClusterId {
     let body = json!({
         "name": name,
         "type": "DEDICATED",
@@ -23,22 +23,22 @@ async fn create(app: &TestApp, name: &str) -> Id {
     made.id().parse().expect("an id")
 }
 
-async fn shown(app: &TestApp, id: Id) -> Value {
+async fn shown(app: &TestApp, id: ClusterId) -> Value {
     app.get(&app.owner, &app.path(&format!("/clusters/{id}"))).await.ok()
 }
 
-async fn status(app: &TestApp, id: Id) -> String {
+async fn status(app: &TestApp, id: ClusterId) -> String {
     shown(app, id).await["status"].as_str().expect("a status").to_owned()
 }
 
-async fn update(app: &TestApp, id: Id, change: Value) -> Value {
+async fn update(app: &TestApp, id: ClusterId, change: Value) -> Value {
     let name = shown(app, id).await["name"].clone();
     let mut body = json!({ "clusterType": "DEDICATED", "name": name, "k8sTags": [] });
     body.as_object_mut().expect("an object").extend(change.as_object().expect("an object").clone());
     app.post(&app.owner, &app.path(&format!("/clusters/{id}")), body).await.ok()
 }
 
-async fn delete(app: &TestApp, id: Id) {
+async fn delete(app: &TestApp, id: ClusterId) {
     assert_eq!(app.delete(&app.owner, &app.path(&format!("/clusters/{id}"))).await.code(), 204);
 }
 
@@ -69,7 +69,7 @@ on_both_engines! {
         app.settle().await;
         let workspace = app.workspace("Data").await;
         let body = json!({ "name": "Reports", "workspaceId": workspace, "clusterId": id });
-        let deployment: Id =
+        let deployment: DeploymentId =
             app.post(&app.owner, &app.path("/deployments"), body).await.id().parse().expect("an id");
         app.settle().await;
         app.plane.script().keep_journal();
@@ -126,14 +126,14 @@ on_both_engines! {
         for (call, upset) in (0..3).flat_map(|call| upsets.iter().map(move |upset| (call, upset))) {
             name.push('t');
             let id = create(&app, &name).await;
-            app.plane.script().upset_after(id, call, upset.clone());
+            app.plane.script().upset_after(id.id(), call, upset.clone());
             come_to_rest(&app, &app.loops).await;
             assert_eq!(status(&app, id).await, "CREATED", "{call} {upset:?}");
-            app.plane.script().upset_after(id, call, upset.clone());
+            app.plane.script().upset_after(id.id(), call, upset.clone());
             update(&app, id, json!({ "isFailedOver": true })).await;
             come_to_rest(&app, &app.loops).await;
             assert_eq!(shown(&app, id).await["isFailedOver"], true, "{call} {upset:?}");
-            app.plane.script().upset_after(id, call, upset.clone());
+            app.plane.script().upset_after(id.id(), call, upset.clone());
             delete(&app, id).await;
             come_to_rest(&app, &app.loops).await;
             assert_eq!(app.plane.clusters(), [], "{call} {upset:?}");

@@ -4,7 +4,7 @@ mod races;
 mod steps;
 mod trouble;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_api::enums::DeploymentStatus::{self, Healthy};
 use podium_dataplane::simulated::{Call, Entry};
 use podium_domain::deployments::Spec;
@@ -26,12 +26,12 @@ pub(crate) async fn come_to_rest(app: &TestApp, loops: &podium_reconcile::Loops)
 }
 
 /// The calls about a deployment since the journal was last read.
-fn calls(app: &TestApp, id: Id) -> Vec<Call> {
-    app.plane.script().journal().iter().filter(|entry| entry.id == id).map(|entry| entry.call).collect()
+fn calls(app: &TestApp, id: DeploymentId) -> Vec<Call> {
+    app.plane.script().journal().iter().filter(|entry| entry.id == id.id()).map(|entry| entry.call).collect()
 }
 
 /// The last change of a deployment in the log, as soon as it can be read there.
-async fn logged(app: &TestApp, id: Id) -> LoggedChange {
+async fn logged(app: &TestApp, id: DeploymentId) -> LoggedChange {
     loop {
         let all = app.app.db.scan(None, |conn| changes::after(conn, Position::default(), 10_000)).await;
         let all = all.unwrap_or_else(|error: podium_db::Error| panic!("{error}"));
@@ -47,7 +47,7 @@ fn image(tag: &'static str) -> impl FnOnce(&mut Spec) {
     move |spec| spec.release.image_tag = tag.into()
 }
 
-async fn running_image(app: &TestApp, id: Id) -> Option<String> {
+async fn running_image(app: &TestApp, id: DeploymentId) -> Option<String> {
     app.stored_deployment(id).await.expect("there is one").observed.image_tag
 }
 
@@ -127,7 +127,7 @@ on_both_engines! {
             ]);
             let body = json!({ "name": name, "workspaceId": workspace, "environmentVariables": variables });
             let made = app.post(&app.owner, &app.path("/deployments"), body).await;
-            ids.push(made.id().parse::<Id>().expect("an id"));
+            ids.push(made.id().parse::<DeploymentId>().expect("an id"));
         }
         let (id, other) = (ids[0], ids[1]);
         come_to_rest(&app, &loops).await;

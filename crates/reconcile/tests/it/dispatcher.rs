@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use podium_api::Id;
 use podium_api::enums::DeploymentStatus::{Creating, Healthy};
+use podium_api::{DeploymentId, Id};
 use podium_dataplane::simulated::{Call, Upset};
 use podium_dataplane::{DataPlane, Health};
 use podium_reconcile::{Done, Failure, Loops, Options, Reconciler, Stepping};
@@ -28,7 +28,7 @@ pub(crate) async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
     }
 }
 
-async fn is_healthy(app: &TestApp, id: Id) -> bool {
+async fn is_healthy(app: &TestApp, id: DeploymentId) -> bool {
     app.status(id).await.0 == Healthy
 }
 
@@ -131,7 +131,7 @@ on_both_engines! {
                 tokio::task::yield_now().await;
             }
             let pending = app.pending_work().await;
-            pending.iter().any(|row| row.id == id && row.holder.is_empty() && row.attempts == 0)
+            pending.iter().any(|row| row.id == id.id() && row.holder.is_empty() && row.attempts == 0)
         })
         .await;
         assert!(!drain.is_finished());

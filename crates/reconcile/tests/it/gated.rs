@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use podium_api::Id;
+use podium_api::{ClusterId, DeploymentId};
 use podium_dataplane::simulated::Simulated;
 use podium_dataplane::{Answer, Changes, Cluster, DataPlane, Door, Environment, Observed, ObservedCluster};
 use podium_reconcile::{Loops, Options};
@@ -66,11 +66,11 @@ impl DataPlane for Gated {
         })
     }
 
-    fn observe(&self, id: Id) -> Answer<'_, Option<Observed>> {
+    fn observe(&self, id: DeploymentId) -> Answer<'_, Option<Observed>> {
         self.inner.observe(id)
     }
 
-    fn remove(&self, id: Id) -> Answer<'_, ()> {
+    fn remove(&self, id: DeploymentId) -> Answer<'_, ()> {
         self.inner.remove(id)
     }
 
@@ -78,15 +78,15 @@ impl DataPlane for Gated {
         self.inner.apply_cluster(cluster)
     }
 
-    fn observe_cluster(&self, id: Id) -> Answer<'_, Option<ObservedCluster>> {
+    fn observe_cluster(&self, id: ClusterId) -> Answer<'_, Option<ObservedCluster>> {
         self.inner.observe_cluster(id)
     }
 
-    fn remove_cluster(&self, id: Id) -> Answer<'_, ()> {
+    fn remove_cluster(&self, id: ClusterId) -> Answer<'_, ()> {
         self.inner.remove_cluster(id)
     }
 
-    fn door(&self, id: Id) -> Answer<'_, Option<Door>> {
+    fn door(&self, id: DeploymentId) -> Answer<'_, Option<Door>> {
         self.inner.door(id)
     }
 

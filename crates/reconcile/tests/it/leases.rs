@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_api::enums::DeploymentStatus::Healthy;
 use podium_dataplane::simulated::{Call, Upset};
 use podium_testkit::{Engine, TestApp, block_on};
@@ -48,9 +48,9 @@ fn replicas_share_the_work_and_do_nothing_twice() {
         }
         let (first, second) = (a.loops.start(), b.loops.start());
         eventually("all is done", async || a.pending_work().await.is_empty()).await;
-        let mut applied: BTreeMap<Id, usize> = BTreeMap::new();
+        let mut applied: BTreeMap<DeploymentId, usize> = BTreeMap::new();
         for entry in a.plane.script().journal().iter().filter(|entry| entry.call == Call::Apply) {
-            *applied.entry(entry.id).or_default() += 1;
+            *applied.entry(DeploymentId::from_raw(entry.id)).or_default() += 1;
         }
         assert_eq!(applied.keys().copied().collect::<Vec<_>>(), ids);
         assert!(applied.values().all(|count| *count == 1), "{applied:?}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_api::enums::DeploymentStatus::{Creating, Healthy, Unknown};
 use podium_app::Error;
 use podium_app::nodes::{Joined, LATELY, Node};
@@ -30,7 +30,7 @@ async fn forget(app: &TestApp, name: &'static str) -> usize {
     app.app.db.write(None, unit).await.expect("it is forgotten")
 }
 
-fn everything(nodes: &[TestApp; 2]) -> [Vec<Id>; 2] {
+fn everything(nodes: &[TestApp; 2]) -> [Vec<DeploymentId>; 2] {
     [nodes[0].plane.environments(), nodes[1].plane.environments()]
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use podium_api::{Id, Timestamp};
+use podium_api::{Id, Timestamp, TypedId};
 use podium_db::{Result, Tx};
 use podium_store::work::{self, Again, Backlog, Claim, Pending};
 use podium_testkit::{Engine, START, TestApp, block_on, on_both_engines};
@@ -15,8 +15,8 @@ fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(START + millis)
 }
 
-fn id(number: u32) -> Id {
-    Id::from_parts(1, number, 0)
+fn id<I: TypedId>(number: u32) -> I {
+    I::from_raw(Id::from_parts(1, number, 0))
 }
 
 async fn write<T: Send + 'static>(app: &TestApp, unit: impl Fn(&Tx) -> Result<T> + Send + 'static) -> T {
@@ -49,7 +49,7 @@ async fn again(app: &TestApp, holder: &'static str, claim: &Claim, due: i64, now
 /// `number due since attempts holder reason` of everything that is pending.
 async fn shown(app: &TestApp) -> Vec<String> {
     let show = |row: &Pending| {
-        let number = (0..100).find(|number| id(*number) == row.id).expect("one of ours");
+        let number = (0..100).find(|number| id::<Id>(*number) == row.id).expect("one of ours");
         let (due, since) = (row.due_at.millis() - START, row.since.millis() - START);
         format!("{number} due {due} since {since} tries {} `{}` {}", row.attempts, row.holder, row.reason)
     };
@@ -174,7 +174,7 @@ on_both_engines! {
         let now = app.world.now();
         assert_eq!(write(&app, move |tx| work::enqueue_everything(tx, now)).await, 2);
         let ids: BTreeSet<Id> = app.pending_work().await.iter().map(|row| row.id).collect();
-        assert_eq!(ids, BTreeSet::from([one, two]));
+        assert_eq!(ids, BTreeSet::from([one.id(), two.id()]));
     }
 }
 

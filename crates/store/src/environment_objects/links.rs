@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use podium_api::Id;
+use podium_api::{DeploymentId, EntityId, EnvironmentObjectId, WorkspaceId};
 use podium_db::{Conn, Result, Tx, params, statements};
 use podium_domain::Scope;
 
@@ -47,7 +47,7 @@ pub(super) fn fill(conn: &Conn, rows: &mut [ObjectRow]) -> Result<()> {
 }
 
 /// Fills in the links to one deployment.
-pub(super) fn fill_one(conn: &Conn, deployment_id: Id, rows: &mut [ObjectRow]) -> Result<()> {
+pub(super) fn fill_one(conn: &Conn, deployment_id: DeploymentId, rows: &mut [ObjectRow]) -> Result<()> {
     fill_links(conn, &LINKS_TO, deployment_id.as_str().into(), rows)
 }
 
@@ -59,7 +59,7 @@ fn fill_links(
 ) -> Result<()> {
     let places = places(rows);
     conn.query(sql, &[param], |found| {
-        let (object_id, deployment_id): (Id, Id) = (found.id(0)?, found.id(1)?);
+        let (object_id, deployment_id): (EnvironmentObjectId, DeploymentId) = (found.id(0)?, found.id(1)?);
         if let Some(index) = places.get(&object_id) {
             let row = &mut rows[*index];
             row.object.links.insert(deployment_id, found.document::<Document>(2)?.values());
@@ -72,7 +72,7 @@ fn fill_links(
     Ok(())
 }
 
-fn places(rows: &[ObjectRow]) -> HashMap<Id, usize> {
+fn places(rows: &[ObjectRow]) -> HashMap<EnvironmentObjectId, usize> {
     rows.iter().enumerate().map(|(index, row)| (row.id, index)).collect()
 }
 
@@ -90,50 +90,55 @@ pub(super) fn insert(tx: &Tx, row: &ObjectRow) -> Result<()> {
 }
 
 /// Removes the links and exclusions of an object.
-pub(super) fn delete(tx: &Tx, id: Id) -> Result<()> {
+pub(super) fn delete(tx: &Tx, id: EnvironmentObjectId) -> Result<()> {
     tx.execute(&DELETE_LINKS, params![id.as_str()])?;
     tx.execute(&DELETE_EXCLUSIONS, params![id.as_str()])?;
     Ok(())
 }
 
 /// Removes the objects of a workspace. Goes after the workspace itself, so that none is added meanwhile.
-pub fn delete_of_workspace(tx: &Tx, scope: &Scope, workspace_id: Id) -> Result<()> {
-    delete_of(tx, scope, workspace_id)
+pub fn delete_of_workspace(tx: &Tx, scope: &Scope, workspace_id: WorkspaceId) -> Result<()> {
+    delete_of(tx, scope, workspace_id.into())
 }
 
 /// Removes the objects of a deployment, and links to it. Goes after the deployment itself, so that none is added
 /// meanwhile.
-pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: Id) -> Result<()> {
-    delete_of(tx, scope, deployment_id)?;
+pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
+    delete_of(tx, scope, deployment_id.into())?;
     leave_workspace(tx, deployment_id)
 }
 
-fn delete_of(tx: &Tx, scope: &Scope, entity_id: Id) -> Result<()> {
+fn delete_of(tx: &Tx, scope: &Scope, entity_id: EntityId) -> Result<()> {
     let params = params![entity_id.as_str(), scope.organization()];
-    for id in tx.query(&DELETE_OF_ENTITY, params, |row| row.id(0))? {
+    let ids: Vec<EnvironmentObjectId> = tx.query(&DELETE_OF_ENTITY, params, |row| row.id(0))?;
+    for id in ids {
         delete(tx, id)?;
-        counters::add(tx, scope.organization_id(), KIND, id, -1, 1)?;
+        counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)?;
     }
     Ok(())
 }
 
 /// Drops what ties a deployment to objects of its workspace: it goes elsewhere, or is gone.
-pub fn leave_workspace(tx: &Tx, deployment_id: Id) -> Result<()> {
+pub fn leave_workspace(tx: &Tx, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&DELETE_LINKS_TO, params![deployment_id.as_str()])?;
     tx.execute(&DELETE_EXCLUSIONS_OF, params![deployment_id.as_str()])?;
     Ok(())
 }
 
 /// Keeps a workspace from being removed until the unit ends; says whether it is there.
-pub fn hold_workspace(tx: &Tx, scope: &Scope, id: Id) -> Result<bool> {
+pub fn hold_workspace(tx: &Tx, scope: &Scope, id: WorkspaceId) -> Result<bool> {
     Ok(tx.execute(&HOLD_WORKSPACE, params![id.as_str(), scope.organization()])? == 1)
 }
 
 /// Keeps deployments from being removed or moved until the unit ends; says which there are, with their workspaces.
-pub fn hold_deployments(tx: &Tx, scope: &Scope, ids: &[Id]) -> Result<Vec<(Id, Id)>> {
+pub fn hold_deployments(
+    tx: &Tx,
+    scope: &Scope,
+    ids: &[DeploymentId],
+) -> Result<Vec<(DeploymentId, WorkspaceId)>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
+    let ids: Vec<&str> = ids.iter().map(DeploymentId::as_str).collect();
     tx.query(&HOLD_DEPLOYMENTS, params![&ids, scope.organization()], |row| Ok((row.id(0)?, row.id(1)?)))
 }

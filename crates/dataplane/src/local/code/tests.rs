@@ -1,3 +1,4 @@
+use podium_api::{Id, TypedId};
 use std::sync::Mutex;
 
 use flate2::Compression;
@@ -13,7 +14,7 @@ struct Shelf {
 }
 
 impl Archives for Shelf {
-    fn open<'a>(&'a self, _: Id, version: &'a str) -> Answer<'a, Option<Archive>> {
+    fn open<'a>(&'a self, _: DeploymentId, version: &'a str) -> Answer<'a, Option<Archive>> {
         Box::pin(async move {
             self.opened.lock().unwrap().push(version.to_owned());
             let archive: Archive = Box::new(io::Cursor::new(archive(version)));
@@ -39,8 +40,8 @@ fn place(directory: &Path) -> Place {
     place
 }
 
-fn id() -> Id {
-    Id::from_parts(1, 2, 3)
+fn id<I: TypedId>() -> I {
+    I::from_raw(Id::from_parts(1, 2, 3))
 }
 
 fn current(place: &Place) -> String {

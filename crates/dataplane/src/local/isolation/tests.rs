@@ -1,3 +1,4 @@
+use podium_api::{DeploymentId, Id};
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
@@ -140,9 +141,9 @@ fn another_user_reads_neither_a_closed_file_nor_the_list_of_environments() {
     let root = directory.path();
     let layout = crate::local::layout::Layout::make(&root.join("local")).unwrap();
     let isolation = Isolation::of_user(layout.first_user() + 1);
-    let place = layout.environment(podium_api::Id::from_parts(1, 2, 3));
+    let place = layout.environment(DeploymentId::from_raw(Id::from_parts(1, 2, 3)));
     place.make(&isolation).unwrap();
-    let other = layout.environment(podium_api::Id::from_parts(1, 2, 4));
+    let other = layout.environment(DeploymentId::from_raw(Id::from_parts(1, 2, 4)));
     other.make(&Isolation::of_user(layout.first_user() + 2)).unwrap();
     let write = |path: &Path, mode| {
         fs::write(path, "text").unwrap();

@@ -27,7 +27,7 @@ fn options(at: &Path) -> Options {
     Options { directory: data.join("local"), database: AirflowDatabase::Private, ..Options::default() }
 }
 
-fn remember(metadata: &Metadata, id: Id, state: &State) -> PathBuf {
+fn remember(metadata: &Metadata, id: DeploymentId, state: &State) -> PathBuf {
     let place = metadata.layout.environment(id);
     fs::create_dir_all(&place.root).unwrap();
     state.write(&place.state()).unwrap();

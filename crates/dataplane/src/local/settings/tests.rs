@@ -1,5 +1,5 @@
-use podium_api::Id;
 use podium_api::enums::DeploymentType;
+use podium_api::{DeploymentId, Id, OrganizationId, WorkspaceId};
 use podium_domain::deployments::Spec;
 
 use super::super::components::programs;
@@ -22,9 +22,9 @@ fn settings(pairs: &[(&str, &str)]) -> Vec<Setting> {
 fn environment() -> Environment {
     let id = Id::from_parts(1, 2, 3);
     let identity = Identity {
-        id,
-        organization_id: id,
-        workspace_id: id,
+        id: DeploymentId::from_raw(id),
+        organization_id: OrganizationId::from_raw(id),
+        workspace_id: WorkspaceId::from_raw(id),
         cluster_id: None,
         name: "Reports".into(),
         namespace: "calm-river-1234".into(),

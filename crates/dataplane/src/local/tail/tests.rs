@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use podium_api::Timestamp;
+use podium_api::{Id, Timestamp};
 
 use super::super::isolation::Isolation;
 use super::*;
@@ -46,7 +46,13 @@ impl Bed {
 
     fn tail(&self) -> Tail {
         let logs: Arc<dyn Logs> = Arc::clone(&self.taken) as Arc<dyn Logs>;
-        Tail::new(Id::from_parts(1, 2, 3), &self.place, logs, Arc::new(|| Timestamp::from_millis(7))).unwrap()
+        Tail::new(
+            DeploymentId::from_raw(Id::from_parts(1, 2, 3)),
+            &self.place,
+            logs,
+            Arc::new(|| Timestamp::from_millis(7)),
+        )
+        .unwrap()
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -139,7 +145,12 @@ async fn a_panic_does_not_end_it() {
     let logs: Arc<dyn Logs> = Arc::clone(&bed.taken) as Arc<dyn Logs>;
     let clock: Clock = Arc::new(|| Timestamp::from_millis(7));
     let mut following = JoinSet::new();
-    following.spawn(Tail::follow(Id::from_parts(1, 2, 3), bed.place.clone(), logs, clock));
+    following.spawn(Tail::follow(
+        DeploymentId::from_raw(Id::from_parts(1, 2, 3)),
+        bed.place.clone(),
+        logs,
+        clock,
+    ));
     while bed.taken.lines.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }

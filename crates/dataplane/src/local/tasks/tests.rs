@@ -1,5 +1,5 @@
-use podium_api::Id;
 use podium_api::enums::DeploymentType;
+use podium_api::{DeploymentId, Id, OrganizationId, WorkerQueueId, WorkspaceId};
 use podium_domain::deployments::Spec;
 
 use super::*;
@@ -8,7 +8,7 @@ use crate::{Identity, Objects};
 /// A queue with one worker that runs so many tasks at once.
 pub(crate) fn queue(name: &str, concurrency: u32) -> Queue {
     Queue {
-        id: Id::from_parts(1, 1, 1),
+        id: WorkerQueueId::from_raw(Id::from_parts(1, 1, 1)),
         name: name.into(),
         machine: None,
         node_pool_id: None,
@@ -25,9 +25,9 @@ fn environment(executor: Executor, queues: &[(&str, u32)]) -> Environment {
     spec.worker_queues = queues.iter().map(|(name, concurrency)| queue(name, *concurrency)).collect();
     let id = Id::from_parts(1, 2, 3);
     let identity = Identity {
-        id,
-        organization_id: id,
-        workspace_id: id,
+        id: DeploymentId::from_raw(id),
+        organization_id: OrganizationId::from_raw(id),
+        workspace_id: WorkspaceId::from_raw(id),
         cluster_id: None,
         name: "Reports".into(),
         namespace: "calm-river-1234".into(),

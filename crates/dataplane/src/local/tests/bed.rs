@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use podium_api::enums::DeploymentType;
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Id, OrganizationId, Timestamp, WorkspaceId};
 use podium_domain::deployments::Spec;
 use podium_domain::deployments::plan::{Health, Observed, Rollout};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
@@ -33,9 +33,13 @@ use crate::{DataPlane as _, Environment, Hidden, Objects};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An id that no other test has, on the whole machine: processes are known by it.
-pub(crate) fn fresh_id() -> Id {
+pub(crate) fn fresh_id() -> DeploymentId {
     let random = RandomState::new().build_hasher().finish();
-    Id::from_parts(u64::from(std::process::id()), u32::try_from(random >> 40).unwrap(), random)
+    DeploymentId::from_raw(Id::from_parts(
+        u64::from(std::process::id()),
+        u32::try_from(random >> 40).unwrap(),
+        random,
+    ))
 }
 
 /// What a program was started with.
@@ -52,7 +56,7 @@ pub(crate) struct Start {
 /// A directory for a plane, and for what its programs are told and note down.
 pub(crate) struct Bed {
     directory: TempDir,
-    pub(crate) id: Id,
+    pub(crate) id: DeploymentId,
     /// Held by everybody who follows logs.
     pub(crate) logs: Arc<Kept>,
 }
@@ -164,8 +168,8 @@ impl Bed {
         spec.release.image_tag = "image".into();
         let identity = crate::Identity {
             id: self.id,
-            organization_id: Id::from_parts(1, 1, 1),
-            workspace_id: Id::from_parts(1, 1, 2),
+            organization_id: OrganizationId::from_raw(Id::from_parts(1, 1, 1)),
+            workspace_id: WorkspaceId::from_raw(Id::from_parts(1, 1, 2)),
             cluster_id: None,
             name: "Reports".into(),
             namespace: "calm-river-1234".into(),

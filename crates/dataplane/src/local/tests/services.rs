@@ -4,13 +4,13 @@ use std::sync::Mutex;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use podium_api::Id;
+use podium_api::DeploymentId;
 
 use crate::local::{Archive, Archives, Logs};
 use crate::{Answer, LogLine};
 
 /// A key that shows wherever it is written.
-pub(crate) fn key(id: Id, purpose: &str) -> String {
+pub(crate) fn key(id: DeploymentId, purpose: &str) -> String {
     format!("planted-key-{purpose}-{id}-which-is-long-enough")
 }
 
@@ -18,7 +18,7 @@ pub(crate) fn key(id: Id, purpose: &str) -> String {
 pub(crate) struct Shelf;
 
 impl Archives for Shelf {
-    fn open<'a>(&'a self, _: Id, version: &'a str) -> Answer<'a, Option<Archive>> {
+    fn open<'a>(&'a self, _: DeploymentId, version: &'a str) -> Answer<'a, Option<Archive>> {
         let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
         let mut header = tar::Header::new_gnu();
         header.set_size(version.len() as u64);

@@ -1,15 +1,15 @@
 //! Where a deployment goes, step by step.
 
-use podium_api::Timestamp;
 use podium_api::clusters::{ClusterDetails, ClusterHealthStatus, ClusterMetadata};
+use podium_api::{ClusterId, Id, Timestamp};
 use serde_json::{Value, json};
 
 use super::super::cast::{with, wrong};
 use super::*;
 use crate::cast::{org, w1};
 
-fn cluster_id(number: u64) -> Id {
-    Id::from_parts(1_800_000_000_000, 0, 700 + number)
+fn cluster_id(number: u64) -> ClusterId {
+    ClusterId::from_raw(Id::from_parts(1_800_000_000_000, 0, 700 + number))
 }
 
 fn workspace() -> Workspace {

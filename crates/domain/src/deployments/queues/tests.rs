@@ -134,17 +134,17 @@ fn three() -> crate::deployments::Spec {
     stored(Standard, json!({ "workerQueues": [plain("default"), plain("a"), plain("b")] }))
 }
 
-fn id_of(name: &str, stored: &crate::deployments::Spec) -> Id {
+fn id_of(name: &str, stored: &crate::deployments::Spec) -> WorkerQueueId {
     stored.worker_queues.iter().find(|queue| queue.name == name).unwrap().id
 }
 
-fn after(stored: &crate::deployments::Spec, queues: &[Value]) -> crate::Result<Vec<(String, Id)>> {
+fn after(stored: &crate::deployments::Spec, queues: &[Value]) -> crate::Result<Vec<(String, WorkerQueueId)>> {
     let made = updated(stored, json!({ "workerQueues": queues }))?;
     Ok(made.spec.worker_queues.into_iter().map(|queue| (queue.name, queue.id)).collect())
 }
 
-fn new_ids(queues: &[(String, Id)], stored: &crate::deployments::Spec) -> Vec<String> {
-    let is_new = |id: &Id| !stored.worker_queues.iter().any(|known| known.id == *id);
+fn new_ids(queues: &[(String, WorkerQueueId)], stored: &crate::deployments::Spec) -> Vec<String> {
+    let is_new = |id: &WorkerQueueId| !stored.worker_queues.iter().any(|known| known.id == *id);
     queues.iter().filter(|(_, id)| is_new(id)).map(|(name, _)| name.clone()).collect()
 }
 
@@ -152,7 +152,7 @@ fn new_ids(queues: &[(String, Id)], stored: &crate::deployments::Spec) -> Vec<St
 fn a_known_id_else_a_known_name_is_changed_the_others_are_made_and_the_missing_are_deleted() {
     let stored = three();
     let [default, a, b] = ["default", "a", "b"].map(|name| id_of(name, &stored));
-    let with_id = |name: &str, id: Id| queue(Standard, name, json!({ "id": id }));
+    let with_id = |name: &str, id: WorkerQueueId| queue(Standard, name, json!({ "id": id }));
 
     let kept = after(&stored, &[plain("b"), plain("default")]).unwrap();
     assert_eq!(kept, [("b".into(), b), ("default".into(), default)], "by name; `a` is deleted");

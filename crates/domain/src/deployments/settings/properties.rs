@@ -22,7 +22,7 @@ fn any_queue() -> impl Strategy<Value = Value> {
         |(name, is_default, min, max, number)| {
             let changes = json!({
                 "isDefault": is_default || name == "default", "minWorkerCount": min, "maxWorkerCount": max,
-                "id": number.map(id),
+                "id": number.map(id::<WorkerQueueId>),
             });
             queue(Standard, name, changes)
         },
@@ -64,7 +64,7 @@ fn is_sound(spec: &Spec) {
         assert!(names.contains(&"default"), "{names:?}");
         assert!(names.is_sorted_by(|a, b| a < b), "each once, in order: {names:?}");
     }
-    let mut ids: Vec<Id> = queues.iter().map(|queue| queue.id).collect();
+    let mut ids: Vec<WorkerQueueId> = queues.iter().map(|queue| queue.id).collect();
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), queues.len(), "each has an id of its own");

@@ -309,7 +309,7 @@ fn pods_are_sized_on_all_but_hybrid() {
 
 #[test]
 fn pods_are_put_on_a_node_pool_on_hybrid_only() {
-    let on = |id: Id| json!({ "taskPodNodePoolId": id });
+    let on = |id: NodePoolId| json!({ "taskPodNodePoolId": id });
     holds(vec![
         (Standard, on(pool()), &["taskPodNodePoolId: excluded"]),
         (Dedicated, on(pool()), &["taskPodNodePoolId: excluded"]),
@@ -365,7 +365,7 @@ fn queues_are_sized_by_machine_or_by_node_pool() {
         (Hybrid, by_machine(Hybrid, machine_too), &["workerQueues[0].platformMachine: excluded"]),
         (
             Hybrid,
-            by_machine(Hybrid, json!({ "nodePoolId": nowhere() })),
+            by_machine(Hybrid, json!({ "nodePoolId": nowhere::<NodePoolId>() })),
             &["workerQueues[0].nodePoolId: notFound"],
         ),
         (

@@ -9,7 +9,7 @@ use crate::deploys::cast::{bundle, id, request, spec, wrong};
 fn running() -> Spec {
     let mut spec = spec();
     spec.release.image_tag = "old".into();
-    spec.release.dag_version = Some(id(90).to_string());
+    spec.release.dag_version = Some(id::<UploadId>(90).to_string());
     spec.release.bundles = vec![bundle("dbt", "old"), bundle("soda", "old")];
     spec
 }
@@ -48,7 +48,8 @@ fn finalize(kind: DeployType, asked: &FinalizeDeployRequest, spec: &Spec) -> Res
 
 #[test]
 fn each_type_takes_the_versions_that_belong_to_it() {
-    let (dags, bundle, kept) = (id(1).to_string(), id(2).to_string(), id(90).to_string());
+    let (dags, bundle, kept) =
+        (id::<UploadId>(1).to_string(), id::<UploadId>(2).to_string(), id::<UploadId>(90).to_string());
     let (dags, bundle, kept) = (Some(dags.as_str()), Some(bundle.as_str()), Some(kept.as_str()));
     let table: [(_, _, _, &[&str]); 22] = [
         (ImageAndDag, dags, None, &[]),
@@ -83,7 +84,7 @@ fn each_type_takes_the_versions_that_belong_to_it() {
 #[test]
 fn without_dag_deploys_the_dags_come_in_the_image() {
     let off = Spec { is_dag_deploy_enabled: false, ..running() };
-    let dags = id(1).to_string();
+    let dags = id::<UploadId>(1).to_string();
     let table: [(_, _, &[&str]); 4] = [
         (ImageAndDag, None, &[]),
         (ImageAndDag, Some(dags.as_str()), &["dagTarballVersion: notAllowed"]),
@@ -103,12 +104,12 @@ fn each_type_changes_what_it_carries_and_keeps_the_rest() {
     let unchanged = Outcome {
         image_tag: "old".into(),
         runtime_version: "3.1.0".into(),
-        dag_version: Some(id(90).to_string()),
+        dag_version: Some(id::<UploadId>(90).to_string()),
         bundles: before.release.bundles.clone(),
         is_dag_deploy_enabled: true,
     };
-    let dags = id(1).to_string();
-    let bundle_version = id(2).to_string();
+    let dags = id::<UploadId>(1).to_string();
+    let bundle_version = id::<UploadId>(2).to_string();
     let new_bundle = Bundle { version: bundle_version.clone(), deploy_id: id(9), ..bundle("dbt", "") };
     let table = [
         (
@@ -163,7 +164,7 @@ fn a_runtime_is_compared_with_the_one_of_the_moment() {
 fn a_bundle_that_came_in_the_way_since_is_refused() {
     let mut spec = running();
     spec.release.bundles = vec![bundle("dbt/core", "other")];
-    let version = id(2).to_string();
+    let version = id::<UploadId>(2).to_string();
     let refused = finalize(BundleType, &asked(None, Some(&version)), &spec);
     assert_eq!(wrong(refused), ["bundleTarballVersion: collides"]);
 }

@@ -1,6 +1,6 @@
 //! What a request asks for, in one form for creates and updates.
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_api::enums::EnvironmentObjectType;
 use podium_api::environment_objects::CreateEnvironmentObjectRequest;
 use podium_api::environment_objects::links::{
@@ -19,13 +19,13 @@ pub(super) struct Asked {
     pub(super) description: Option<String>,
     pub(super) auto_link: Option<bool>,
     pub(super) links: Option<Vec<AskedLink>>,
-    pub(super) exclusions: Option<Vec<Id>>,
+    pub(super) exclusions: Option<Vec<DeploymentId>>,
     pub(super) bodies: Bodies,
 }
 
 /// A link that is asked for.
 pub(super) struct AskedLink {
-    pub(super) deployment_id: Id,
+    pub(super) deployment_id: DeploymentId,
     pub(super) bodies: Bodies,
     pub(super) unset: Vec<String>,
 }
@@ -76,7 +76,7 @@ pub(super) fn is_secret(request: &CreateEnvironmentObjectRequest) -> bool {
 
 impl Asked {
     /// The deployments that are named.
-    pub(super) fn deployments(&self) -> Vec<Id> {
+    pub(super) fn deployments(&self) -> Vec<DeploymentId> {
         let links = self.links.iter().flatten().map(|link| link.deployment_id);
         links.chain(self.exclusions.iter().flatten().copied()).collect()
     }
@@ -114,7 +114,7 @@ impl From<Request<'_>> for Asked {
     }
 }
 
-fn ids(excluded: &[ExcludeLinkEnvironmentObjectRequest]) -> Vec<Id> {
+fn ids(excluded: &[ExcludeLinkEnvironmentObjectRequest]) -> Vec<DeploymentId> {
     excluded.iter().map(|excluded| excluded.scope_entity_id).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType};
 
 use super::super::fields::{body_name, named};
@@ -13,14 +13,19 @@ use super::asked::{Asked, AskedLink};
 use crate::refusal::Fields;
 
 impl Object {
-    pub(super) fn change_links(&mut self, asked: &Asked, neighbours: &BTreeSet<Id>, fields: &mut Fields) {
+    pub(super) fn change_links(
+        &mut self,
+        asked: &Asked,
+        neighbours: &BTreeSet<DeploymentId>,
+        fields: &mut Fields,
+    ) {
         if self.scope == EnvironmentObjectScope::Deployment {
             takes_none(asked, fields);
             return;
         }
         self.auto_link = asked.auto_link.unwrap_or(self.auto_link);
         if let Some(links) = &asked.links {
-            let targets: Vec<Id> = links.iter().map(|link| link.deployment_id).collect();
+            let targets: Vec<DeploymentId> = links.iter().map(|link| link.deployment_id).collect();
             check_targets("links", &targets, neighbours, fields);
             let mut changed = BTreeMap::new();
             for (index, link) in links.iter().enumerate() {
@@ -84,7 +89,12 @@ impl Object {
 }
 
 /// Deployments that are named once each, and are of the object's workspace.
-fn check_targets(list: &str, targets: &[Id], neighbours: &BTreeSet<Id>, fields: &mut Fields) {
+fn check_targets(
+    list: &str,
+    targets: &[DeploymentId],
+    neighbours: &BTreeSet<DeploymentId>,
+    fields: &mut Fields,
+) {
     let mut seen = BTreeSet::new();
     for (index, id) in targets.iter().enumerate() {
         let at = format!("{list}[{index}].scopeEntityId");

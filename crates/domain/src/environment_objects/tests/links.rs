@@ -6,13 +6,13 @@ use super::{changed, made, neighbours, read, refused, request, with};
 use crate::cast::{d1, d1b, d2, told};
 use crate::environment_objects::change::affected;
 use crate::environment_objects::create;
-use podium_api::Id;
+use podium_api::DeploymentId;
 
-fn to(id: Id) -> Value {
+fn to(id: DeploymentId) -> Value {
     json!({ "scope": "DEPLOYMENT", "scopeEntityId": id })
 }
 
-fn link(id: Id, overrides: Value) -> Value {
+fn link(id: DeploymentId, overrides: Value) -> Value {
     let mut link = to(id);
     link["overrides"] = overrides;
     link

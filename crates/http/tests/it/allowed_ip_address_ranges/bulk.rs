@@ -1,5 +1,6 @@
 //! Many ranges at once: all or none.
 
+use podium_api::Id;
 use podium_testkit::{Answer, TestApp, on_both_engines};
 use serde_json::{Value, json};
 
@@ -61,7 +62,7 @@ on_both_engines! {
 
     async fn one_unknown_id_keeps_them_all(app) {
         let created = ids(&create(&app, &["127.0.0.0/8", "10.0.0.0/8"]).await.ok());
-        let unknown = json!(app.world.id());
+        let unknown = json!(app.world.id::<Id>());
         let wrong =
             delete(&app, &[created[0].clone(), unknown, created[1].clone(), created[0].clone()]).await;
         let expected = ["allowedIpAddressRangeIds[1]: notFound", "allowedIpAddressRangeIds[3]: duplicate"];

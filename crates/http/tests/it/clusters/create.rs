@@ -1,5 +1,6 @@
 //! What a new cluster must say, and what it is told where it does not.
 
+use podium_api::Id;
 use podium_testkit::on_both_engines;
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ on_both_engines! {
             ("GCP", json!({ "serviceSubnetRange": "", "servicePeeringRange": "" }), vec!["serviceSubnetRange: required", "servicePeeringRange: required"]),
             ("GCP", json!({ "unknownToAll": 7, "k8sTags": [{ "key": "a", "value": "b" }] }), vec![]),
         ] {
-            let name = app.world.id();
+            let name = app.world.id::<Id>();
             let answer = app.post(&app.owner, &all, with(new(provider, name.as_str()), others.clone())).await;
             if wrong.is_empty() {
                 let read = app.get(&app.owner, &path(&app, answer.id())).await.ok();
@@ -75,7 +76,7 @@ on_both_engines! {
             ("AWS", json!({ "secondaryVpcCidr": "172.20.0.0/16" }), vec!["secondaryVpcCidr: overlap"]),
             ("GCP", json!({ "servicePeeringRange": "172.21.0.0/24" }), vec!["servicePeeringRange: overlap"]),
         ] {
-            let name = app.world.id();
+            let name = app.world.id::<Id>();
             let answer = app.post(&app.owner, &all, with(new(provider, name.as_str()), others.clone())).await;
             if wrong.is_empty() {
                 assert_eq!(answer.code(), 200, "{others}");
@@ -152,7 +153,7 @@ on_both_engines! {
             (vec![pool("a", -5, json!(true))], vec!["nodePools[0].maxNodeCount: range"]),
             (vec![pool("a", 2, json!(true)), pool("A", 2, json!(false))], vec!["nodePools[1].name: repeated"]),
         ] {
-            let name = app.world.id();
+            let name = app.world.id::<Id>();
             let body = with(hybrid(name.as_str()), json!({ "nodePools": pools }));
             let answer = app.post(&app.owner, &all, body).await;
             if wrong.is_empty() {

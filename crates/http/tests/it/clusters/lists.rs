@@ -1,14 +1,14 @@
 //! Which clusters a caller sees, and which of them it asks for.
 
-use podium_api::Id;
 use podium_api::enums::OrganizationRole;
+use podium_api::{Id, WorkspaceId};
 use podium_domain::On;
 use podium_testkit::{Actor, TestApp, on_both_engines, role};
 use serde_json::json;
 
 use super::{made, names, new, path, update};
 
-async fn in_workspace(app: &TestApp, name: &str, workspace: Id, held: &str) -> Actor {
+async fn in_workspace(app: &TestApp, name: &str, workspace: WorkspaceId, held: &str) -> Actor {
     let member = role(On::Organization, "ORGANIZATION_MEMBER");
     app.user_with(name, vec![member, role(On::Workspace(workspace), held)]).await
 }
@@ -50,7 +50,7 @@ on_both_engines! {
         let secret = app.workspace("Secret").await;
         let hidden = made(&app, "Hidden", json!({ "workspaceIds": [secret] })).await;
         let (eve, stranger) = (app.member("eve").await, app.stranger().await);
-        for absent in [app.world.id().to_string(), "nonsense".into()] {
+        for absent in [app.world.id::<Id>().to_string(), "nonsense".into()] {
             for actor in [&eve, &stranger] {
                 let ask = async |id: &str| {
                     let call = app.call("GET", &path(&app, id)).by(actor).header("x-request-id", "same");
@@ -101,7 +101,7 @@ on_both_engines! {
     async fn a_workspace_that_is_taken_off_the_list_loses_its_default(app) {
         let (one, two) = (app.workspace("One").await, app.workspace("Two").await);
         let id = made(&app, "Main", json!({})).await;
-        let workspace = |id: Id| app.path(&format!("/workspaces/{id}"));
+        let workspace = |id: WorkspaceId| app.path(&format!("/workspaces/{id}"));
         for (workspace_id, name) in [(one, "One"), (two, "Two")] {
             let body = json!({ "name": name, "description": "", "cicdEnforcedDefault": false, "defaultClusterId": id });
             app.post(&app.owner, &workspace(workspace_id), body).await.ok();

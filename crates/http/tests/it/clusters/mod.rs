@@ -9,7 +9,7 @@ mod update;
 
 use std::time::Duration;
 
-use podium_api::Id;
+use podium_api::ClusterId;
 use podium_api::enums::ClusterStatus;
 use podium_testkit::{TestApp, on_both_engines};
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ fn update(name: &str, others: Value) -> Value {
 }
 
 /// A cluster that is there.
-async fn made(app: &TestApp, name: &str, others: Value) -> Id {
+async fn made(app: &TestApp, name: &str, others: Value) -> ClusterId {
     let id = app.new_cluster(name, others).await;
     app.settle_cluster(id, ClusterStatus::Created).await;
     id
@@ -108,7 +108,7 @@ on_both_engines! {
         }
         "#);
         assert_eq!(created.header("etag").split('-').next(), Some("\"1"));
-        let id: Id = created.id().parse().unwrap();
+        let id: ClusterId = created.id().parse().unwrap();
         let path = path(&app, id);
         let read = app.get(&owner, &path).await;
         assert_eq!(read.ok(), created.ok());

@@ -1,6 +1,6 @@
 //! A region that stands by, and moving to it and back.
 
-use podium_api::Id;
+use podium_api::ClusterId;
 use podium_api::enums::ClusterStatus;
 use podium_testkit::{TestApp, on_both_engines};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn shown(cluster: &Value) -> [Value; 4] {
     ["isDrEnabled", "drRegion", "isFailedOver", "failoverInProgress"].map(|field| cluster[field].clone())
 }
 
-async fn change(app: &TestApp, id: Id, others: Value) -> podium_testkit::Answer {
+async fn change(app: &TestApp, id: ClusterId, others: Value) -> podium_testkit::Answer {
     app.post(&app.owner, &path(app, id), update("Main", others)).await
 }
 

@@ -1,6 +1,6 @@
 //! When a cluster can be deleted, and what goes with it.
 
-use podium_api::Id;
+use podium_api::ClusterId;
 use podium_testkit::on_both_engines;
 use serde_json::json;
 
@@ -40,7 +40,7 @@ on_both_engines! {
     }
 
     async fn workspaces_lose_a_deleted_cluster_as_their_default(app) {
-        let id: Id = made(&app, "Main", json!({})).await;
+        let id: ClusterId = made(&app, "Main", json!({})).await;
         let workspace = app.workspace("Data").await;
         let at = app.path(&format!("/workspaces/{workspace}"));
         let body = json!({ "name": "Data", "description": "", "cicdEnforcedDefault": false, "defaultClusterId": id });

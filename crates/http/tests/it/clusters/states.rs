@@ -12,7 +12,7 @@ use super::{made, path, update};
 type Expected = Result<&'static str, u16>;
 
 /// Puts a cluster into a state.
-async fn set(app: &TestApp, id: podium_api::Id, status: &str) {
+async fn set(app: &TestApp, id: podium_api::ClusterId, status: &str) {
     app.set_column("clusters", id, "status", &format!("'{status}'")).await;
 }
 

@@ -10,7 +10,7 @@ on_both_engines! {
     async fn the_stored_type_says_what_an_update_must_have(app) {
         let dedicated = made(&app, "Main", json!({})).await;
         let own = app.post(&app.owner, &app.path("/clusters"), hybrid("Own")).await;
-        let own: podium_api::Id = own.id().parse().unwrap();
+        let own: podium_api::ClusterId = own.id().parse().unwrap();
         let workspace = app.workspace("Data").await;
         for (id, body, wrong) in [
             (dedicated, json!({}), vec!["name: required", "k8sTags: required"]),
@@ -113,7 +113,7 @@ on_both_engines! {
 
     async fn a_database_is_one_of_the_options_and_egress_is_for_aws(app) {
         let azure = app.post(&app.owner, &app.path("/clusters"), new("AZURE", "Azure")).await;
-        let azure: podium_api::Id = azure.id().parse().unwrap();
+        let azure: podium_api::ClusterId = azure.id().parse().unwrap();
         app.settle_cluster(azure, ClusterStatus::Created).await;
         let aws = made(&app, "Main", json!({})).await;
         let wrong = json!({ "dbInstanceType": "Standard_D4ds_v4", "k8sTags": [{ "key": "a" }, { "key": "a" }] });

@@ -2,7 +2,7 @@
 
 use podium_api::enums::{ClusterStatus, OrganizationRole};
 use podium_api::openapi::PREFIX;
-use podium_api::{Access, Id, Spec};
+use podium_api::{Access, DeploymentId, Id, Spec, WorkspaceId};
 use podium_domain::{On, Permission, PermissionSet};
 use podium_testkit::{Actor, Answer, Call, TestApp};
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ pub(super) async fn owner(app: &TestApp) -> Actor {
 
 /// A name that nothing has yet.
 pub(super) fn fresh(app: &TestApp) -> String {
-    app.world.id().to_string()
+    app.world.id::<Id>().to_string()
 }
 
 /// Makes what a call of the operation needs.
@@ -132,7 +132,7 @@ struct Made<'a> {
     etag: String,
     member: String,
     /// The deployment that was made, and its workspace.
-    deployment: Option<(Id, Id)>,
+    deployment: Option<(DeploymentId, WorkspaceId)>,
 }
 
 impl Made<'_> {
@@ -316,11 +316,12 @@ impl Made<'_> {
     }
 
     /// A deployment in a workspace of its own, and running.
-    async fn deployment(&mut self) -> (Id, Id) {
+    async fn deployment(&mut self) -> (DeploymentId, WorkspaceId) {
         let body = self.new_deployment(&fresh(self.app)).await;
         let answer = self.app.post(&self.app.owner, &self.app.path("/deployments"), body).await.ok();
-        let id = |field: &str| answer[field].as_str().and_then(|id| id.parse().ok()).expect("an id");
-        let made = (id("id"), id("workspaceId"));
+        let text = |field: &str| answer[field].as_str().expect("an id");
+        let made: (DeploymentId, WorkspaceId) =
+            (text("id").parse().expect("an id"), text("workspaceId").parse().expect("an id"));
         self.app.set_column("deployments", made.0, "status", "'HEALTHY'").await;
         self.deployment = Some(made);
         made
@@ -371,7 +372,7 @@ fn organization_token(name: &str) -> Value {
     json!({ "name": name, "scope": "ORGANIZATION", "role": "ORGANIZATION_MEMBER" })
 }
 
-fn connection(key: &str, workspace_id: Id) -> Value {
+fn connection(key: &str, workspace_id: WorkspaceId) -> Value {
     json!({
         "objectKey": key, "objectType": "CONNECTION", "scope": "WORKSPACE", "scopeEntityId": workspace_id,
         "connection": { "type": "http", "host": "example.com", "password": PASSWORD },

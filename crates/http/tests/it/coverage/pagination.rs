@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::time::Duration;
 
 use podium_api::workspaces::Workspace;
-use podium_api::{Id, OPERATIONS, Spec, Timestamp};
+use podium_api::{OPERATIONS, OrganizationId, Spec, Timestamp, WorkspaceId};
 use podium_domain::{Scope, names};
 use podium_store::{Stamp, subjects, workspaces};
 use podium_testkit::{START, TestApp, on_both_engines};
@@ -132,11 +132,11 @@ on_both_engines! {
 }
 
 /// Adds workspaces that were created at these times.
-async fn add(app: &TestApp, rows: &mut Vec<(i64, Id)>, times: impl IntoIterator<Item = i64>) {
-    let added: Vec<(i64, Id)> = times.into_iter().map(|at| (at, app.world.id())).collect();
+async fn add(app: &TestApp, rows: &mut Vec<(i64, WorkspaceId)>, times: impl IntoIterator<Item = i64>) {
+    let added: Vec<(i64, WorkspaceId)> = times.into_iter().map(|at| (at, app.world.id())).collect();
     rows.extend(&added);
     let scope = Scope::for_server(app.organization_id);
-    let profile = subjects::user_profile(app.owner.id, "owner@localhost", "Owner", "");
+    let profile = subjects::user_profile(app.owner.user_id(), "owner@localhost", "Owner", "");
     let insert = move |tx: &podium_db::Tx| {
         added.iter().try_for_each(|(at, id)| {
             let stamp = Stamp::new(profile.clone(), Timestamp::from_millis(*at));
@@ -147,7 +147,7 @@ async fn add(app: &TestApp, rows: &mut Vec<(i64, Id)>, times: impl IntoIterator<
     app.app.db.write(None, insert).await.expect("workspaces can be stored");
 }
 
-fn workspace(id: Id, organization_id: Id, stamp: &Stamp) -> Workspace {
+fn workspace(id: WorkspaceId, organization_id: OrganizationId, stamp: &Stamp) -> Workspace {
     Workspace {
         id,
         name: id.to_string(),
@@ -166,7 +166,7 @@ fn workspace(id: Id, organization_id: Id, stamp: &Stamp) -> Workspace {
 }
 
 /// Every page of this size shows what is to be shown, newest first; the first start's workspace comes last.
-async fn shows(app: &TestApp, rows: &[(i64, Id)], size: usize) {
+async fn shows(app: &TestApp, rows: &[(i64, WorkspaceId)], size: usize) {
     let mut expected = rows.to_vec();
     expected.sort_by(|left, right| right.cmp(left));
     for offset in (0..=rows.len()).rev().step_by(size) {

@@ -46,7 +46,7 @@ on_both_engines! {
                 rights_change(tx, organization_id, now)?;
                 Ok(grants::replace(tx, &Scope::for_server(organization_id), grants::Subject::User, id, &[])?)
             };
-            let holds = vec![rights_of(organization_id, true)];
+            let holds = vec![rights_of(organization_id.id(), true)];
             let code = call_under(&app, &prepared, &caller, holds, demote).await;
             assert!([403, 404].contains(&code), "{}: {code}", spec.id);
             assert_eq!(state(&app).await, before, "{}", spec.id);
@@ -69,7 +69,7 @@ on_both_engines! {
                 podium_app::authority::sessions_change(tx, subject_id, now)?;
                 Ok(credentials::delete(tx, token_id).map(drop)?)
             };
-            let holds = vec![rights_of(organization_id, true), rights_of(subject_id, true)];
+            let holds = vec![rights_of(organization_id.id(), true), rights_of(subject_id.id(), true)];
             let code = call_under(&app, &prepared, &caller, holds, revoke).await;
             assert_eq!(code, 401, "{}", spec.id);
             assert_eq!(state(&app).await, (changes, tokens - 1), "{}", spec.id);

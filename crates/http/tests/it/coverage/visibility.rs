@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use podium_api::Id;
 use podium_api::enums::{OrganizationRole, WorkspaceRoleName};
+use podium_api::{ClusterId, DeploymentId, EntityId, Id, RoleId, WorkspaceId};
 use podium_domain::environment_objects;
 use podium_domain::roles::{DagRoleName, DeploymentRoleName};
 use podium_domain::tokens::{Verb, may};
@@ -85,11 +85,11 @@ type Policy<'a> = &'a dyn Fn(&Id) -> bool;
 /// An organization with something to see.
 struct Place<'a> {
     app: &'a TestApp,
-    workspaces: Vec<Id>,
-    deployments: Vec<(Id, Id)>,
-    custom_roles: Vec<Id>,
+    workspaces: Vec<WorkspaceId>,
+    deployments: Vec<(DeploymentId, WorkspaceId)>,
+    custom_roles: Vec<RoleId>,
     /// The only workspace that each cluster takes; those that are not here take all.
-    clusters: BTreeMap<Id, Id>,
+    clusters: BTreeMap<ClusterId, WorkspaceId>,
     /// What each API token belongs to; those that are not here belong to the organization.
     tokens: BTreeMap<String, Target>,
     /// What each environment object belongs to.
@@ -108,14 +108,19 @@ impl<'a> Place<'a> {
             clusters.insert(app.cluster(&[workspace_id]).await, workspace_id);
             let token = app.token("ci", "WORKSPACE", workspace_id, "WORKSPACE_MEMBER").await;
             tokens.insert(token.id.to_string(), Target::Workspace(workspace_id));
-            objects.insert(variable(app, "WORKSPACE", workspace_id).await, Target::Workspace(workspace_id));
+            objects.insert(
+                variable(app, "WORKSPACE", workspace_id.into()).await,
+                Target::Workspace(workspace_id),
+            );
             for _ in 0..DEPLOYMENTS / WORKSPACES {
                 let id = app.deployment(workspace_id).await;
                 deployments.push((id, workspace_id));
                 let token = app.token("ci", "DEPLOYMENT", id, "DEPLOYMENT_ADMIN").await;
                 tokens.insert(token.id.to_string(), Target::Deployment { id, workspace_id });
-                objects
-                    .insert(variable(app, "DEPLOYMENT", id).await, Target::Deployment { id, workspace_id });
+                objects.insert(
+                    variable(app, "DEPLOYMENT", id.into()).await,
+                    Target::Deployment { id, workspace_id },
+                );
             }
         }
         let mut custom_roles = Vec::new();
@@ -186,15 +191,18 @@ impl<'a> Place<'a> {
         let sees_workspace = Permission::known("workspace.get");
         let reads_deployment = Permission::known("deployment.get");
         let sees_cluster = |id: &Id| {
-            let only = self.clusters.get(id);
+            let only = self.clusters.get(&ClusterId::from_raw(*id));
             only.is_none_or(|workspace| grants.on_workspace(*workspace).contains(sees_workspace))
         };
-        let workspace_of = |id: &Id| self.deployments.iter().find(|(known, _)| known == id).expect("known").1;
+        let known = |id: &Id| *self.deployments.iter().find(|(known, _)| known.id() == *id).expect("known");
         let lists: [(&str, &str, Policy<'_>); 8] = [
-            ("/workspaces", "workspaces", &|id| grants.on_workspace(*id).contains(sees_workspace)),
+            ("/workspaces", "workspaces", &|id| {
+                grants.on_workspace(WorkspaceId::from_raw(*id)).contains(sees_workspace)
+            }),
             ("/clusters", "clusters", &sees_cluster),
             ("/deployments", "deployments", &|id| {
-                grants.on_deployment(*id, workspace_of(id)).contains(reads_deployment)
+                let (id, workspace_id) = known(id);
+                grants.on_deployment(id, workspace_id).contains(reads_deployment)
             }),
             ("/tokens", "tokens", &|id| self.sees_token(&grants, *id)),
             ("/environment-objects", "environmentObjects", &|id| self.sees_object(&grants, *id)),
@@ -215,7 +223,12 @@ impl<'a> Place<'a> {
             }
             assert_eq!(in_pages, shown, "{path} in pages of {}", case.page);
             // One who holds some other right on a deployment may know of it, and not read it.
-            let is_known = |id: &Id| name == "deployments" && grants.sees_deployment(*id, workspace_of(id));
+            let is_known = |id: &Id| {
+                name == "deployments" && {
+                    let (id, workspace_id) = known(id);
+                    grants.sees_deployment(id, workspace_id)
+                }
+            };
             if ["workspaces", "clusters", "deployments", "tokens", "environmentObjects"].contains(&name) {
                 for id in all {
                     let code = self.app.get(&caller, &format!("{path}/{id}")).await.code();
@@ -229,7 +242,7 @@ impl<'a> Place<'a> {
             }
         }
         let own = self.listed(&caller, "/v1/organizations", "organizations", "limit=1000").await;
-        assert_eq!(own, [self.app.organization_id]);
+        assert_eq!(own, [self.app.organization_id.id()]);
     }
 
     fn sees_token(&self, grants: &Grants, id: Id) -> bool {
@@ -259,7 +272,7 @@ impl<'a> Place<'a> {
 }
 
 /// An environment object, made by the owner.
-async fn variable(app: &TestApp, scope: &str, entity_id: Id) -> String {
+async fn variable(app: &TestApp, scope: &str, entity_id: EntityId) -> String {
     let body = json!({
         "objectKey": "KEY", "objectType": "ENVIRONMENT_VARIABLE", "scope": scope, "scopeEntityId": entity_id,
         "environmentVariable": { "value": "v" },

@@ -1,6 +1,6 @@
 //! Lines as they are written.
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_api::enums::LogSource;
 use podium_domain::On;
 use podium_testkit::{Actor, Call, START, TestApp, on_both_engines, role};
@@ -10,7 +10,7 @@ use super::{line, write};
 
 const MOST_OF_ONE_SUBJECT: usize = 10;
 
-fn follow<'a>(app: &'a TestApp, by: &Actor, id: Id, query: &str) -> Call<'a> {
+fn follow<'a>(app: &'a TestApp, by: &Actor, id: DeploymentId, query: &str) -> Call<'a> {
     app.call("GET", &app.path(&format!("/deployments/{id}/logs/follow?{query}"))).by(by)
 }
 
@@ -27,7 +27,7 @@ fn raw(text: &str) -> Vec<String> {
     events(text).iter().map(|(_, data)| data["raw"].as_str().expect("a text").to_owned()).collect()
 }
 
-async fn say(app: &TestApp, id: Id, text: &str) {
+async fn say(app: &TestApp, id: DeploymentId, text: &str) {
     write(app, vec![line(id, START, LogSource::Worker, text)]).await;
 }
 

@@ -6,13 +6,13 @@ mod snapshots;
 use std::time::Duration;
 
 use podium_api::enums::LogSource;
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Timestamp};
 use podium_domain::On;
 use podium_logs::Line;
 use podium_testkit::{Actor, Answer, START, TestApp, on_both_engines, role};
 use serde_json::{Value, json};
 
-pub(crate) fn line(deployment_id: Id, millis: i64, source: LogSource, text: &str) -> Line {
+pub(crate) fn line(deployment_id: DeploymentId, millis: i64, source: LogSource, text: &str) -> Line {
     Line { deployment_id, source, timestamp: Timestamp::from_millis(millis), text: text.to_owned() }
 }
 
@@ -20,7 +20,7 @@ pub(crate) async fn write(app: &TestApp, lines: Vec<Line>) {
     app.app.logs.append(lines).await.expect("lines can be written");
 }
 
-pub(crate) async fn search(app: &TestApp, by: &Actor, id: Id, query: &str) -> Answer {
+pub(crate) async fn search(app: &TestApp, by: &Actor, id: DeploymentId, query: &str) -> Answer {
     app.get(by, &app.path(&format!("/deployments/{id}/logs?{query}"))).await
 }
 

@@ -1,5 +1,6 @@
 //! `searchId`: all pages of a search show the same, whatever is written meanwhile.
 
+use podium_api::Id;
 use std::time::Duration;
 
 use podium_api::enums::{LogSource, OrganizationRole};
@@ -44,7 +45,7 @@ on_both_engines! {
         assert_eq!(texts(&theirs), ["new", "old"]);
         assert_ne!(theirs["searchId"], json!(search_id));
         assert_eq!(texts(&search(&app, &app.owner, elsewhere, &again).await.ok()), ["there"]);
-        for unknown in ["", "nonsense", app.world.id().as_str()] {
+        for unknown in ["", "nonsense", app.world.id::<Id>().as_str()] {
             let query = format!("sources=worker&searchId={unknown}");
             assert_eq!(texts(&search(&app, &app.owner, id, &query).await.ok()), ["new", "old"], "{unknown}");
         }

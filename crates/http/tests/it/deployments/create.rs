@@ -1,5 +1,6 @@
 //! What a new deployment must say, and what it is given where it does not.
 
+use podium_api::Id;
 use std::collections::HashSet;
 
 use podium_testkit::on_both_engines;
@@ -222,7 +223,7 @@ on_both_engines! {
         assert_eq!((app.rows("deployments").await, app.rows("work").await), (0, 0));
         let id = create(&app, workspace, json!({})).await.id();
         assert_eq!(app.rows("work").await, 1);
-        assert_eq!(app.column("work", id.parse().unwrap(), "kind").await, "deployments");
+        assert_eq!(app.column("work", id.parse::<Id>().unwrap(), "kind").await, "deployments");
     }
 
     async fn a_create_that_is_repeated_under_a_key_makes_one_deployment(app) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_domain::On;
 use podium_testkit::{TestApp, on_both_engines};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn status(deployment: &Value) -> Value {
     deployment["scalingStatus"]["hibernationStatus"].clone()
 }
 
-fn at(app: &TestApp, id: Id) -> String {
+fn at(app: &TestApp, id: DeploymentId) -> String {
     format!("{}/hibernation-override", path(app, id))
 }
 

@@ -1,5 +1,6 @@
 //! Lists of deployments: filters, order, pages, and who sees what.
 
+use podium_api::Id;
 use std::time::Duration;
 
 use podium_domain::On;
@@ -46,7 +47,7 @@ on_both_engines! {
             ("names=one&names=two&sorts=name:asc".to_owned(), vec!["one", "one", "Two"]),
             (format!("deploymentIds={one}&deploymentIds={three}"), vec!["one", "one"]),
             (format!("deploymentIds={one}&workspaceIds={there}"), vec![]),
-            (format!("deploymentIds={}", app.world.id()), vec![]),
+            (format!("deploymentIds={}", app.world.id::<Id>()), vec![]),
             ("deploymentIds=nonsense".to_owned(), vec![]),
             ("names=&workspaceIds=&deploymentIds=&sorts=name:asc".to_owned(), vec!["one", "one", "Two"]),
         ] {
@@ -178,6 +179,6 @@ on_both_engines! {
         app.delete(&app.owner, &path(&app, second)).await;
         assert_eq!((total(from.as_str()).await, total(to.as_str()).await), ((0, 0), (1, 1)));
         assert_eq!(total("no-such-workspace").await, (0, 0));
-        assert_eq!(total(app.world.id().as_str()).await, (0, 0));
+        assert_eq!(total(app.world.id::<Id>().as_str()).await, (0, 0));
     }
 }

@@ -12,8 +12,8 @@ mod updates;
 mod validation;
 mod variables;
 
-use podium_api::Id;
 use podium_api::enums::ClusterStatus;
+use podium_api::{ClusterId, DeploymentId, Id, WorkspaceId};
 use podium_domain::On;
 use podium_testkit::{Actor, Answer, TestApp, role};
 use serde_json::{Value, json};
@@ -31,29 +31,29 @@ pub(crate) fn with(mut body: Value, others: Value) -> Value {
 }
 
 /// Asks, as the owner, for a deployment with a name of its own unless another is given.
-async fn create(app: &TestApp, workspace: Id, others: Value) -> Answer {
+async fn create(app: &TestApp, workspace: WorkspaceId, others: Value) -> Answer {
     create_by(app, &app.owner, workspace, others).await
 }
 
-async fn create_by(app: &TestApp, actor: &Actor, workspace: Id, others: Value) -> Answer {
-    let body = json!({ "name": app.world.id(), "workspaceId": workspace });
+async fn create_by(app: &TestApp, actor: &Actor, workspace: WorkspaceId, others: Value) -> Answer {
+    let body = json!({ "name": app.world.id::<Id>(), "workspaceId": workspace });
     app.post(actor, &app.path("/deployments"), with(body, others)).await
 }
 
 /// A deployment that is there and healthy.
-pub(crate) async fn made(app: &TestApp, workspace: Id, others: Value) -> Id {
-    let id: Id = create(app, workspace, others).await.id().parse().expect("an id");
+pub(crate) async fn made(app: &TestApp, workspace: WorkspaceId, others: Value) -> DeploymentId {
+    let id: DeploymentId = create(app, workspace, others).await.id().parse().expect("an id");
     settle(app, id).await;
     id
 }
 
 /// Records that a deployment runs, as its loop does.
-async fn settle(app: &TestApp, id: Id) {
+async fn settle(app: &TestApp, id: DeploymentId) {
     app.set_column("deployments", id, "status", "'HEALTHY'").await;
     app.set_column("deployments", id, "status_reason", "''").await;
 }
 
-pub(crate) async fn read(app: &TestApp, id: Id) -> Value {
+pub(crate) async fn read(app: &TestApp, id: DeploymentId) -> Value {
     app.get(&app.owner, &path(app, id)).await.ok()
 }
 
@@ -80,11 +80,11 @@ pub(crate) fn update(read: &Value, others: Value) -> Value {
 }
 
 /// Asks, as the owner, for a change of a deployment.
-async fn change(app: &TestApp, id: Id, others: Value) -> Answer {
+async fn change(app: &TestApp, id: DeploymentId, others: Value) -> Answer {
     change_by(app, &app.owner, id, others).await
 }
 
-async fn change_by(app: &TestApp, actor: &Actor, id: Id, others: Value) -> Answer {
+async fn change_by(app: &TestApp, actor: &Actor, id: DeploymentId, others: Value) -> Answer {
     let body = update(&read(app, id).await, others);
     app.post(actor, &path(app, id), body).await
 }
@@ -99,14 +99,14 @@ fn queue(name: &str, others: Value) -> Value {
 }
 
 /// A cluster that is there.
-pub(crate) async fn dedicated(app: &TestApp, others: Value) -> Id {
-    let id = app.new_cluster(app.world.id().as_str(), others).await;
+pub(crate) async fn dedicated(app: &TestApp, others: Value) -> ClusterId {
+    let id = app.new_cluster(app.world.id::<Id>().as_str(), others).await;
     app.settle_cluster(id, ClusterStatus::Created).await;
     id
 }
 
 /// A cluster in the customer's account, and its node pools: the default one, and another.
-async fn hybrid(app: &TestApp) -> (Id, [Value; 2]) {
+async fn hybrid(app: &TestApp) -> (ClusterId, [Value; 2]) {
     let pool = |name: &str, is_default: bool| json!({ "name": name, "isDefault": is_default, "maxNodeCount": 20, "nodeInstanceType": "m5.xlarge" });
     let id = dedicated(
         app,

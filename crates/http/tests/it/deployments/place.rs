@@ -1,5 +1,6 @@
 //! Where a deployment runs.
 
+use podium_api::Id;
 use podium_api::enums::ClusterStatus;
 use podium_testkit::{Engine, TestApp, block_on, on_both_engines};
 use serde_json::{Value, json};
@@ -162,7 +163,7 @@ on_both_engines! {
             let call = app.call("POST", &app.path("/deployments")).by(&app.owner).header("x-request-id", "same");
             call.json(&body).send().await
         };
-        let (closed, absent) = (told(json!(closed)).await, told(json!(app.world.id())).await);
+        let (closed, absent) = (told(json!(closed)).await, told(json!(app.world.id::<Id>())).await);
         assert_eq!(closed.wrong_fields(), ["clusterId: notFound"]);
         assert_eq!(closed.json(), absent.json());
         let stranger = app.stranger().await;

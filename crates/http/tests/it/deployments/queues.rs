@@ -1,5 +1,6 @@
 //! Worker queues over HTTP; every rule is tested where the rules are.
 
+use podium_api::Id;
 use podium_testkit::on_both_engines;
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ on_both_engines! {
         let id = made(&app, workspace, json!({ "workerQueues": asked })).await;
         let [a, b, _, default] = &queues(&read(&app, id).await).try_into().unwrap() as &[(String, String); 4];
         let asked = json!([
-            queue("new", json!({ "id": app.world.id() })),
+            queue("new", json!({ "id": app.world.id::<Id>() })),
             queue("b", json!({ "maxWorkerCount": 3 })),
             queue("renamed", json!({ "id": a.1 })),
             queue("default", json!({ "platformMachine": "A160", "workerConcurrency": 480 })),
@@ -129,7 +130,7 @@ on_both_engines! {
         assert_eq!(after["workerQueues"][0]["nodePoolId"], first);
         let kept = change(&app, id, json!({ "workerQueues": on(&Value::Null)["workerQueues"] })).await.ok();
         assert_eq!(kept["workerQueues"][0]["nodePoolId"], first);
-        let unknown = create(&app, workspace, on(&json!(app.world.id()))).await;
+        let unknown = create(&app, workspace, on(&json!(app.world.id::<Id>()))).await;
         assert_eq!(unknown.wrong_fields(), ["workerQueues[0].nodePoolId: notFound"]);
         let typed = with(on(&Value::Null), json!({ "type": "HYBRID" }));
         assert_eq!(create(&app, workspace, typed).await.wrong_fields(), ["workerQueues[0].nodePoolId: required"]);

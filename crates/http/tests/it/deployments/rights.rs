@@ -1,5 +1,6 @@
 //! Who may do what with deployments.
 
+use podium_api::Id;
 use podium_domain::On;
 use podium_testkit::on_both_engines;
 use serde_json::json;
@@ -91,11 +92,11 @@ on_both_engines! {
             let call = |id: &str| {
                 app.call(method, &path(&app, id)).by(&nobody).header("x-request-id", "same").json(&body)
             };
-            let (unseen, absent) = (call(id.as_str()).send().await, call(app.world.id().as_str()).send().await);
+            let (unseen, absent) = (call(id.as_str()).send().await, call(app.world.id::<Id>().as_str()).send().await);
             assert_eq!((unseen.code(), unseen.json()), (404, absent.json()), "{method}");
             assert_eq!(unseen.headers, absent.headers);
         }
-        let owner = app.get(&app.owner, &path(&app, app.world.id())).await;
+        let owner = app.get(&app.owner, &path(&app, app.world.id::<Id>())).await;
         assert_eq!(owner.refused(404), "There is no such deployment, or you may not see it.");
     }
 }

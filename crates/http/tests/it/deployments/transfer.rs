@@ -1,6 +1,6 @@
 //! Moving a deployment to another workspace.
 
-use podium_api::Id;
+use podium_api::{DeploymentId, Id, WorkspaceId};
 use podium_domain::{Grant, On};
 use podium_testkit::{Actor, TestApp, on_both_engines, role};
 use serde_json::json;
@@ -12,7 +12,7 @@ async fn user(app: &TestApp, name: &str, held: Vec<Grant>) -> Actor {
     app.user_with(name, [vec![member], held].concat()).await
 }
 
-fn on(id: Id, workspace_id: Id) -> On {
+fn on(id: DeploymentId, workspace_id: WorkspaceId) -> On {
     On::Deployment { id, workspace_id }
 }
 
@@ -29,7 +29,7 @@ on_both_engines! {
         }
         assert_eq!(after["status"], "DEPLOYING");
         assert_eq!(read(&app, id).await, after);
-        let listed = async |workspace: Id| {
+        let listed = async |workspace: WorkspaceId| {
             let path = app.path(&format!("/deployments?workspaceIds={workspace}"));
             app.get(&app.owner, &path).await.ok()["totalCount"].clone()
         };
@@ -61,7 +61,7 @@ on_both_engines! {
         let refused = change_by(&app, &admin, id, json!({ "workspaceId": there })).await;
         assert!(refused.refused(403).contains("`workspace.deployments.create` in both workspaces"));
         let id = made(&app, here, json!({})).await;
-        let unknown = change(&app, id, json!({ "workspaceId": app.world.id() })).await;
+        let unknown = change(&app, id, json!({ "workspaceId": app.world.id::<Id>() })).await;
         assert_eq!(unknown.refused(404), "There is no such workspace, or you may not see it.");
     }
 
@@ -89,7 +89,7 @@ on_both_engines! {
             assert_eq!(answer.code(), status, "{name}: {}", answer.text());
         }
         let unseen = user(&app, "operator of one", vec![operator(here)]).await;
-        let same = async |to: Id| change_by(&app, &unseen, id, json!({ "workspaceId": to })).await.refused(404);
+        let same = async |to: WorkspaceId| change_by(&app, &unseen, id, json!({ "workspaceId": to })).await.refused(404);
         assert_eq!(same(there).await, same(app.world.id()).await, "there is no telling whether it exists");
     }
 
@@ -175,7 +175,7 @@ on_both_engines! {
         assert_eq!(app.post(&own, &path(&app, id), update(&read(&app, id).await, json!({}))).await.code(), 200);
         app.get(&own, &app.path(&format!("/workspaces/{there}"))).await.ok();
         app.get(&own, &app.path(&format!("/workspaces/{here}"))).await.refused(404);
-        let tokens = async |workspace: Id| {
+        let tokens = async |workspace: WorkspaceId| {
             let path = app.path(&format!("/tokens?workspaceId={workspace}"));
             let list = app.get(&app.owner, &path).await.ok();
             let mut ids: Vec<String> =

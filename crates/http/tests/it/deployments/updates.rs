@@ -1,5 +1,6 @@
 //! Changes of a deployment.
 
+use podium_api::Id;
 use std::time::Duration;
 
 use podium_domain::On;
@@ -83,7 +84,7 @@ on_both_engines! {
         let id = made(&app, workspace, place).await;
         let before = read(&app, id).await;
         let other = json!({ "clusterId": cluster, "cloudProvider": "GCP", "region": "us-central1",
-            "platformRuntimeVersion": "3.3.2", "namespace": "mine-own-0001", "status": "UNKNOWN", "id": app.world.id() });
+            "platformRuntimeVersion": "3.3.2", "namespace": "mine-own-0001", "status": "UNKNOWN", "id": app.world.id::<Id>() });
         let after = change(&app, id, other).await.ok();
         for field in ["id", "clusterId", "cloudProvider", "region", "platformRuntimeVersion", "runtimeVersion",
             "airflowVersion", "imageTag", "namespace", "type"] {

@@ -1,5 +1,6 @@
 //! What may be asked of each type of deployment; the whole table is tested where the rules are.
 
+use podium_api::Id;
 use podium_testkit::{TestApp, on_both_engines};
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ async fn of(app: &TestApp, kind: &str) -> Value {
 
 /// Checks that each of these is refused at creation and in an update, unless nothing is wrong with it.
 async fn holds(app: &TestApp, kind: &str, table: Vec<(Value, &[&str])>) {
-    let workspace = app.workspace(&format!("For {kind} {}", app.world.id())).await;
+    let workspace = app.workspace(&format!("For {kind} {}", app.world.id::<Id>())).await;
     let place = of(app, kind).await;
     for (fields, wrong) in table {
         let answer = create(app, workspace, with(place.clone(), fields.clone())).await;
@@ -35,7 +36,7 @@ async fn holds(app: &TestApp, kind: &str, table: Vec<(Value, &[&str])>) {
 
 on_both_engines! {
     async fn standard_has_no_fields_of_hybrid(app) {
-        let pool = app.world.id();
+        let pool = app.world.id::<Id>();
         holds(&app, "STANDARD", vec![
             (json!({ "scheduler": { "au": 5, "replicas": 1 } }), &["scheduler: excluded"]),
             (json!({ "taskPodNodePoolId": pool }), &["taskPodNodePoolId: excluded"]),
@@ -236,7 +237,7 @@ on_both_engines! {
         assert_eq!((&usual["taskPodNodePoolId"], usual.get("workerQueues")), (&first, None));
         let id = made(&app, workspace, with(place.clone(), json!({ "taskPodNodePoolId": second }))).await;
         assert_eq!(read(&app, id).await["taskPodNodePoolId"], second);
-        let unknown = with(place, json!({ "taskPodNodePoolId": app.world.id() }));
+        let unknown = with(place, json!({ "taskPodNodePoolId": app.world.id::<Id>() }));
         assert_eq!(create(&app, workspace, unknown).await.wrong_fields(), ["taskPodNodePoolId: notFound"]);
         let kept = change(&app, id, json!({ "taskPodNodePoolId": "" })).await.ok();
         assert_eq!(kept["taskPodNodePoolId"], second);

@@ -30,7 +30,7 @@ fn shown(deployment: &Value) -> Vec<(String, Value, bool, String)> {
 }
 
 /// What is stored for a deployment, as text.
-async fn spec(app: &TestApp, id: podium_api::Id) -> Value {
+async fn spec(app: &TestApp, id: podium_api::DeploymentId) -> Value {
     serde_json::from_str(&app.column("deployments", id, "spec").await).unwrap()
 }
 

@@ -1,5 +1,6 @@
 //! Uploads in blocks, as to Azure Blob Storage.
 
+use podium_api::Id;
 use podium_app::disk::Reserve;
 use podium_testkit::{TestApp, archive, on_both_engines};
 use serde_json::{Value, json};
@@ -132,7 +133,7 @@ fn blocks_that_nobody_puts_together_are_bounded_and_expire() {
             // One organization.
             let mut codes = Vec::new();
             for _ in 0..4 {
-                let workspace = app.workspace(app.world.id().as_str()).await;
+                let workspace = app.workspace(app.world.id::<Id>().as_str()).await;
                 let other = Place { app, id: app.deployment(workspace).await };
                 for _ in 0..4 {
                     codes.extend(put_many(app, &other.create("DAG_ONLY").await, &BLOCK, 1).await);

@@ -1,5 +1,6 @@
 //! Creating, reading, listing and describing deploys.
 
+use podium_api::Id;
 use std::time::Duration;
 
 use podium_api::enums::DeploymentStatus;
@@ -276,7 +277,7 @@ on_both_engines! {
         let cleared = app.post(&app.owner, &path, json!({ "description": "" })).await.ok();
         assert_eq!(cleared["description"], "");
         assert_eq!(place.get(&deploy).await, cleared);
-        let nowhere = place.path(&format!("/{}", app.world.id()));
+        let nowhere = place.path(&format!("/{}", app.world.id::<Id>()));
         for answer in [app.get(&app.owner, &nowhere).await, app.post(&app.owner, &nowhere, json!({})).await] {
             assert_eq!(answer.refused(404), "There is no such deploy, or you may not see it.");
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use podium_api::Id;
+use podium_api::{DeployId, Id};
 use podium_app::deploys::{Fate, expire};
 use podium_testkit::{TestApp, archive, on_both_engines};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ const DAY: Duration = Duration::from_hours(24);
 
 /// What the loop makes of a deploy.
 async fn fate(app: &TestApp, deploy: &Value) -> Fate {
-    let (id, now): (Id, _) = (id(deploy).parse().unwrap(), app.world.now());
+    let (id, now): (DeployId, _) = (id(deploy).parse().unwrap(), app.world.now());
     app.app.db.write(None, move |tx| expire(tx, id, now)).await.expect("it can be looked at")
 }
 
@@ -55,7 +55,7 @@ on_both_engines! {
         assert_eq!(version(failed.header("etag")), version(&etag), "only callers advance a version");
         let deployment_id = place.id;
         assert_eq!(fate(&app, &deploy).await, Fate::Failed { deployment_id }, "it may be looked at again");
-        assert_eq!(fate(&app, &json!({ "id": app.world.id() })).await, Fate::Settled);
+        assert_eq!(fate(&app, &json!({ "id": app.world.id::<Id>() })).await, Fate::Settled);
     }
 
     async fn a_deploy_that_was_finalized_never_fails(app) {

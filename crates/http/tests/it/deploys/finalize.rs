@@ -1,5 +1,6 @@
 //! Finalizing: what a deploy makes of its deployment, once and as a whole.
 
+use podium_api::Id;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -72,10 +73,10 @@ on_both_engines! {
             ("IMAGE_AND_DAG", json!({}), "dagTarballVersion: required"),
             ("BUNDLE", json!({}), "bundleTarballVersion: required"),
             ("BUNDLE", json!({ "bundleTarballVersion": null }), "bundleTarballVersion: required"),
-            ("DAG_ONLY", json!({ "dagTarballVersion": app.world.id() }), "dagTarballVersion: unknown"),
+            ("DAG_ONLY", json!({ "dagTarballVersion": app.world.id::<Id>() }), "dagTarballVersion: unknown"),
             ("DAG_ONLY", json!({ "dagTarballVersion": "nonsense" }), "dagTarballVersion: unknown"),
-            ("BUNDLE", json!({ "bundleTarballVersion": app.world.id() }), "bundleTarballVersion: unknown"),
-            ("IMAGE_ONLY", json!({ "dagTarballVersion": app.world.id() }), "dagTarballVersion: unknown"),
+            ("BUNDLE", json!({ "bundleTarballVersion": app.world.id::<Id>() }), "bundleTarballVersion: unknown"),
+            ("IMAGE_ONLY", json!({ "dagTarballVersion": app.world.id::<Id>() }), "dagTarballVersion: unknown"),
             ("IMAGE_ONLY", json!({ "bundleTarballVersion": "x" }), "bundleTarballVersion: notAllowed"),
         ] {
             let deploy = place.create(kind).await;

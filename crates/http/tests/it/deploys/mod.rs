@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use podium_api::openapi::Document;
-use podium_api::{Id, uploads};
+use podium_api::{DeploymentId, uploads};
 use podium_domain::names;
 use podium_store::deployments::{self, DeploymentRow};
 use podium_testkit::{Actor, Answer, TestApp, archive};
@@ -23,7 +23,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| Document::collect().to_json(
 /// A deployment to deploy to.
 pub(crate) struct Place<'a> {
     app: &'a TestApp,
-    id: Id,
+    id: DeploymentId,
 }
 
 impl<'a> Place<'a> {

@@ -1,5 +1,6 @@
 //! Who may deploy: permissions, pipelines, and finalizing one's own.
 
+use podium_api::Id;
 use podium_domain::{Grant, On, Permission, PermissionSet};
 use podium_testkit::{Actor, TestApp, on_both_engines, role};
 use serde_json::json;
@@ -62,7 +63,7 @@ on_both_engines! {
         for (grant, read, write) in grants {
             let name = format!("{:?}", grant.held);
             let member = role(On::Organization, "ORGANIZATION_MEMBER");
-            let actor = app.user_with(&app.world.id().to_string(), vec![member, grant]).await;
+            let actor = app.user_with(&app.world.id::<Id>().to_string(), vec![member, grant]).await;
             assert_eq!(app.get(&actor, &place.path("")).await.code(), read, "{name}");
             assert_eq!(place.create_as(&actor, json!({ "type": "IMAGE_ONLY" })).await.code(), write, "{name}");
         }

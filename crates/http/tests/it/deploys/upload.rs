@@ -1,5 +1,6 @@
 //! `/uploads/{deployId}`: archives that are checked while they arrive.
 
+use podium_api::DeployId;
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -79,7 +80,7 @@ on_both_engines! {
         let kept = format!("deployments/{}/{}/{version}", place.id, id(&deploy));
         assert_eq!(files(&app), [kept.as_str()]);
         assert_eq!(std::fs::read(app.app.config.files.join(&kept)).unwrap(), bytes);
-        let deploy_id = id(&deploy).parse().unwrap();
+        let deploy_id = id(&deploy).parse::<DeployId>().unwrap();
         let rows = app.app.db.read(None, move |conn| deploys::uploads(conn, deploy_id)).await;
         let rows: podium_db::Result<_> = rows;
         let row = &rows.unwrap()[0];
@@ -191,7 +192,7 @@ on_both_engines! {
     async fn a_url_is_dead_once_its_deploy_has_failed(app) {
         let place = Place::new(&app).await;
         let deploy = place.create("DAG_ONLY").await;
-        app.set_column("deploys", id(&deploy).parse().unwrap(), "status", "'FAILED'").await;
+        app.set_column("deploys", id(&deploy).parse::<DeployId>().unwrap(), "status", "'FAILED'").await;
         let message = put(&app, url(&deploy), archive(&[("a", b"")])).await.refused(403);
         assert_eq!(message, "This upload URL is dead: its deploy has failed. Create another deploy.");
         let deploy = place.create("DAG_ONLY").await;

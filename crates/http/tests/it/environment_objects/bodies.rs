@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{create, made, read, variable, with};
 
-fn of(object_type: &str, workspace: podium_api::Id, body: Value) -> Value {
+fn of(object_type: &str, workspace: podium_api::WorkspaceId, body: Value) -> Value {
     let base = json!({ "objectKey": "KEY", "objectType": object_type, "scope": "WORKSPACE", "scopeEntityId": workspace });
     with(base, body)
 }

@@ -1,23 +1,23 @@
 //! Links: whom an object of a workspace reaches, and that its changes reach them too.
 
-use podium_api::Id;
+use podium_api::{DeploymentId, Id};
 use podium_testkit::{TestApp, on_both_engines};
 use serde_json::{Value, json};
 
 use super::{create, made, path, read, to, variable, variable_of, with};
 
-fn link(deployment: Id, overrides: Value) -> Value {
+fn link(deployment: DeploymentId, overrides: Value) -> Value {
     let mut link = to(deployment);
     link["overrides"] = overrides;
     link
 }
 
-async fn exclude(app: &TestApp, at: &str, deployment: Id) -> podium_testkit::Answer {
+async fn exclude(app: &TestApp, at: &str, deployment: DeploymentId) -> podium_testkit::Answer {
     app.post(&app.owner, &format!("{at}/exclude-linking"), to(deployment)).await
 }
 
 /// Which of these deployments something is being rolled out to; they are settled again.
-async fn rolled_out(app: &TestApp, deployments: &[Id]) -> Vec<usize> {
+async fn rolled_out(app: &TestApp, deployments: &[DeploymentId]) -> Vec<usize> {
     let mut rolled = Vec::new();
     for (index, id) in deployments.iter().enumerate() {
         let (scope, id) = (podium_domain::Scope::for_server(app.organization_id), *id);
@@ -134,7 +134,7 @@ on_both_engines! {
         assert_eq!((&shown["links"], &shown["excludeLinks"]), (&json!([]), &json!([to(one)])));
         let elsewhere = app.deployment(app.workspace("Other").await).await;
         assert_eq!(exclude(&app, &at, elsewhere).await.wrong_fields(), ["scopeEntityId: unknown"]);
-        exclude(&app, &path(&app, app.world.id().as_str()), one).await.refused(404);
+        exclude(&app, &path(&app, app.world.id::<Id>().as_str()), one).await.refused(404);
     }
 
     async fn a_change_is_rolled_out_to_those_who_are_given_something_else(app) {
@@ -173,7 +173,7 @@ on_both_engines! {
         let (one, two) = (app.deployment(workspace).await, app.deployment(workspace).await);
         app.deployment(workspace).await;
         let logged = async || app.changes_of("deployments").await;
-        let of = |id: Id| format!("{id} {} {workspace} {id} 1", app.organization_id);
+        let of = |id: DeploymentId| format!("{id} {} {workspace} {id} 1", app.organization_id);
         let at = made(&app, with(variable("KEY", workspace, "v"), json!({ "links": [to(one)] }))).await;
         assert_eq!(logged().await, [of(one)]);
         app.post(&app.owner, &at, json!({ "description": "said better" })).await.ok();

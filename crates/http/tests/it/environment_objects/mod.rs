@@ -9,7 +9,7 @@ mod secrets;
 
 use std::time::Duration;
 
-use podium_api::Id;
+use podium_api::{DeploymentId, EntityId};
 use podium_testkit::{Actor, Answer, TestApp, on_both_engines};
 use serde_json::{Value, json};
 
@@ -20,7 +20,8 @@ pub(crate) fn path(app: &TestApp, id: &str) -> String {
 }
 
 /// A request for an environment variable of a workspace.
-pub(crate) fn variable(key: &str, workspace: Id, value: &str) -> Value {
+pub(crate) fn variable(key: &str, workspace: impl Into<EntityId>, value: &str) -> Value {
+    let workspace: EntityId = workspace.into();
     json!({
         "objectKey": key, "objectType": "ENVIRONMENT_VARIABLE", "scope": "WORKSPACE",
         "scopeEntityId": workspace, "environmentVariable": { "value": value },
@@ -28,7 +29,7 @@ pub(crate) fn variable(key: &str, workspace: Id, value: &str) -> Value {
 }
 
 /// The same, of a deployment.
-pub(crate) fn variable_of(deployment: Id, key: &str, value: &str) -> Value {
+pub(crate) fn variable_of(deployment: impl Into<EntityId>, key: &str, value: &str) -> Value {
     with(variable(key, deployment, value), json!({ "scope": "DEPLOYMENT" }))
 }
 
@@ -41,7 +42,7 @@ pub(crate) fn with(mut request: Value, more: Value) -> Value {
     request
 }
 
-pub(crate) fn to(deployment: Id) -> Value {
+pub(crate) fn to(deployment: DeploymentId) -> Value {
     json!({ "scope": "DEPLOYMENT", "scopeEntityId": deployment })
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use podium_api::Id;
+use podium_api::{DeploymentId, Id};
 use podium_domain::environment_objects::environment;
 use podium_domain::{On, Scope};
 use podium_testkit::{TestApp, on_both_engines, role};
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use super::{ALL, keys, made, to, variable, variable_of, with};
 
-fn overriding(deployment: Id, value: &str) -> Value {
+fn overriding(deployment: DeploymentId, value: &str) -> Value {
     let overrides = json!({ "environmentVariable": { "value": value } });
     json!({ "links": [with(to(deployment), json!({ "overrides": overrides }))] })
 }
 
 /// What a deployment is given, as `key=value@scope`, by key.
-async fn given(app: &TestApp, deployment: Id) -> Vec<String> {
+async fn given(app: &TestApp, deployment: DeploymentId) -> Vec<String> {
     let path = app.path(&format!("{ALL}?resolveLinked=true&deploymentId={deployment}&sorts=objectKey:asc"));
     let page = app.get(&app.owner, &path).await.ok();
     let objects = page["environmentObjects"].as_array().unwrap();
@@ -99,7 +99,7 @@ on_both_engines! {
             ("&objectKey=B", &["B"]),
             ("&limit=0", &[]),
             (&format!("&workspaceId={workspace}&objectKey=C"), &["C"]),
-            (&format!("&workspaceId={}", app.world.id()), &[]),
+            (&format!("&workspaceId={}", app.world.id::<Id>()), &[]),
         ] {
             assert_eq!(keys(&app, &app.owner, &format!("{resolved}{query}")).await, expected, "{query}");
         }
@@ -139,7 +139,7 @@ on_both_engines! {
         let list = async |by: &podium_testkit::Actor, query: &str| {
             app.get(by, &app.path(&format!("{ALL}?resolveLinked=true{query}"))).await
         };
-        list(&app.owner, &format!("&deploymentId={}", app.world.id())).await.refused(404);
+        list(&app.owner, &format!("&deploymentId={}", app.world.id::<Id>())).await.refused(404);
         list(&app.owner, "&deploymentId=nonsense").await.refused(404);
         list(&app.member("plain").await, &format!("&deploymentId={one}")).await.refused(404);
         let on = On::Deployment { id: one, workspace_id: workspace };

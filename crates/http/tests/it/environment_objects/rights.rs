@@ -1,5 +1,6 @@
 //! Who may see and change objects: a gate for members, then the right on what the object belongs to.
 
+use podium_api::EntityId;
 use podium_domain::On;
 use podium_testkit::{Actor, TestApp, on_both_engines, role};
 use serde_json::json;
@@ -109,7 +110,7 @@ on_both_engines! {
         let workspace = app.workspace("Data").await;
         let deployment = app.deployment(workspace).await;
         let plain = app.member("plain").await;
-        let unknown = app.world.id();
+        let unknown: EntityId = app.world.id();
         for (by, body, thing) in [
             (&app.owner, variable("KEY", unknown, "v"), "workspace"),
             (&app.owner, variable_of(unknown, "KEY", "v"), "deployment"),

@@ -1,6 +1,6 @@
 //! Secrets go in and do not come out, unless the server allows it and the caller may change them anyway.
 
-use podium_api::Id;
+use podium_api::{DeploymentId, WorkspaceId};
 use podium_domain::On;
 use podium_testkit::{Actor, Engine, TestApp, block_on, on_both_engines, role};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{ALL, create, made, path, read, to, variable, with};
 
 /// Requests with a secret in every place that takes one.
-fn planted(workspace: Id, deployment: Id) -> [Value; 4] {
+fn planted(workspace: WorkspaceId, deployment: DeploymentId) -> [Value; 4] {
     let of = |object_type: &str, more: Value| {
         let base = json!({
             "objectKey": "KEY", "objectType": object_type, "scope": "WORKSPACE", "scopeEntityId": workspace,

@@ -13,7 +13,7 @@ mod streams;
 
 use std::collections::HashMap;
 
-use podium_api::Id;
+use podium_api::{DeploymentId, Id, WorkspaceId};
 use podium_dataplane::{Door, Hidden, Line};
 use podium_domain::{Grant, On};
 use podium_testkit::{Actor, Answer, TestApp, role};
@@ -27,8 +27,8 @@ const SESSION: &str = "__Host-podium_session";
 
 /// A deployment with an environment behind it.
 struct Behind {
-    id: Id,
-    workspace: Id,
+    id: DeploymentId,
+    workspace: WorkspaceId,
     namespace: String,
     environment: Environment,
 }
@@ -40,7 +40,7 @@ impl Behind {
     }
 
     async fn of_line(app: &TestApp, line: Line) -> Self {
-        let workspace = app.workspace(app.world.id().as_str()).await;
+        let workspace = app.workspace(app.world.id::<Id>().as_str()).await;
         let id = made(app, workspace, json!({})).await;
         let namespace = read(app, id).await["namespace"].as_str().unwrap().to_owned();
         let environment = Environment::start().await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use podium_api::Id;
+use podium_api::{SubjectId, WorkspaceId};
 use podium_domain::On;
 use podium_testkit::{Actor, Answer, Engine, TestApp, block_on, role};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const CALLERS: usize = 8;
 const CALLS_AFTER: usize = 6;
 
 /// What a caller does over and over: reads by key, lists, and writes.
-async fn call(app: &TestApp, actor: &Actor, workspace: Id, turn: usize) -> Answer {
+async fn call(app: &TestApp, actor: &Actor, workspace: WorkspaceId, turn: usize) -> Answer {
     let at = app.path(&format!("/workspaces/{workspace}"));
     match turn % 3 {
         0 => app.get(actor, &at).await,
@@ -35,7 +35,7 @@ fn succeeded(answer: &Answer) -> bool {
 }
 
 /// Calls both replicas without pause while a right is taken away, and for a while after.
-async fn hammer(apps: &[Arc<TestApp>; 2], actor: &Actor, workspace: Id, revoke: impl AsyncFnOnce()) {
+async fn hammer(apps: &[Arc<TestApp>; 2], actor: &Actor, workspace: WorkspaceId, revoke: impl AsyncFnOnce()) {
     let (before, revoked) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let callers: Vec<_> = (0..CALLERS)
         .map(|caller| {
@@ -86,7 +86,7 @@ fn roles(workspace_roles: &Value) -> Value {
 }
 
 /// Changes the rights of somebody else over and over, so that nothing that is remembered stays fresh.
-fn make_noise(app: &Arc<TestApp>, bystander: Id) -> JoinHandle<()> {
+fn make_noise(app: &Arc<TestApp>, bystander: SubjectId) -> JoinHandle<()> {
     let app = Arc::clone(app);
     tokio::spawn(async move {
         for turn in 0.. {

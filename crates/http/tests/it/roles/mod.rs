@@ -2,6 +2,7 @@
 
 mod holders;
 
+use podium_api::Id;
 use podium_api::enums::OrganizationRole;
 use podium_testkit::{TestApp, on_both_engines};
 use serde_json::{Value, json};
@@ -119,7 +120,7 @@ on_both_engines! {
                     "name": " ",
                     "scopeType": "DAG",
                     "permissions": ["x"],
-                    "restrictedWorkspaceIds": [app.world.id()],
+                    "restrictedWorkspaceIds": [app.world.id::<Id>()],
                 }),
                 vec!["name: required", "permissions[0]: unknown", "restrictedWorkspaceIds[0]: unknown"],
             ),

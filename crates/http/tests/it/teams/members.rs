@@ -1,5 +1,6 @@
 //! Who is in a team, and what that gives.
 
+use podium_api::Id;
 use podium_domain::On;
 use podium_testkit::{Actor, TestApp, on_both_engines, role};
 use serde_json::{Value, json};
@@ -67,14 +68,14 @@ on_both_engines! {
     async fn members_are_users_of_the_organization(app) {
         let (ada, stranger) = (app.member("ada").await, app.stranger().await);
         let team = app.team("Crew", &[]).await;
-        let wrong = add(&app, team, json!([stranger.id, ada.id, app.world.id()])).await.wrong_fields();
+        let wrong = add(&app, team, json!([stranger.id, ada.id, app.world.id::<Id>()])).await.wrong_fields();
         assert_eq!(wrong, ["memberIds[0]: notFound", "memberIds[2]: notFound"]);
         assert_eq!(add(&app, team, json!([])).await.wrong_fields(), ["memberIds: minItems"]);
         assert_eq!(listed(&app, team, "").await, Vec::<String>::new());
         let invite = json!({ "inviteeEmail": "new@podium.test", "role": "ORGANIZATION_MEMBER" });
         let invite = app.post(&app.owner, &app.path("/invites"), invite).await.ok();
         assert_eq!(add(&app, team, json!([invite["userId"]])).await.code(), 204);
-        assert_eq!(add(&app, app.world.id(), json!([ada.id])).await.code(), 404);
+        assert_eq!(add(&app, app.world.id::<Id>(), json!([ada.id])).await.code(), 404);
     }
 
     async fn members_are_sorted_and_paged(app) {

@@ -3,6 +3,7 @@
 mod members;
 mod roles;
 
+use podium_api::Id;
 use podium_api::enums::OrganizationRole;
 use podium_testkit::{TestApp, on_both_engines};
 use serde_json::{Value, json};
@@ -108,7 +109,7 @@ on_both_engines! {
     }
 
     async fn every_wrong_field_is_named(app) {
-        let unknown = app.world.id();
+        let unknown = app.world.id::<Id>();
         let stranger = app.stranger().await;
         for (body, wrong) in [
             (json!({}), vec!["name: required"]),

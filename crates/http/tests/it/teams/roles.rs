@@ -1,5 +1,6 @@
 //! `/organizations/{organizationId}/teams/{teamId}/roles`
 
+use podium_api::Id;
 use podium_domain::On;
 use podium_testkit::{Answer, TestApp, on_both_engines, role};
 use serde_json::{Value, json};
@@ -62,7 +63,7 @@ on_both_engines! {
                 "{name}"
             );
         }
-        assert_eq!(set(&app, app.world.id(), "ORGANIZATION_MEMBER", json!({})).await.code(), 404);
+        assert_eq!(set(&app, app.world.id::<Id>(), "ORGANIZATION_MEMBER", json!({})).await.code(), 404);
     }
 
     async fn owners_of_a_workspace_set_roles_of_teams_there_and_nowhere_else(app) {

@@ -1,5 +1,6 @@
 //! What a token can be made with.
 
+use podium_api::{EntityId, Id};
 use podium_testkit::on_both_engines;
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ fn merged(base: &Value, more: &Value) -> Value {
 on_both_engines! {
     async fn a_token_belongs_to_an_organization_a_workspace_or_a_deployment(app) {
         let (organization, workspace) = (app.organization_id, app.workspace("Data").await);
-        let (deployment, absent) = (app.deployment(workspace).await, app.world.id());
+        let (deployment, absent) = (app.deployment(workspace).await, app.world.id::<Id>());
         let on_organization = |entity: Value| json!({
             "scope": "ORGANIZATION", "entityId": entity, "role": "ORGANIZATION_MEMBER",
         });
@@ -27,18 +28,18 @@ on_both_engines! {
             "scope": "DEPLOYMENT", "entityId": entity, "role": "DEPLOYMENT_ADMIN",
         });
         let table = [
-            (on_organization(Value::Null), Ok(("ORGANIZATION", organization))),
-            (on_organization(json!("")), Ok(("ORGANIZATION", organization))),
-            (on_organization(json!(organization)), Ok(("ORGANIZATION", organization))),
+            (on_organization(Value::Null), Ok(("ORGANIZATION", EntityId::from(organization)))),
+            (on_organization(json!("")), Ok(("ORGANIZATION", EntityId::from(organization)))),
+            (on_organization(json!(organization)), Ok(("ORGANIZATION", EntityId::from(organization)))),
             (on_organization(json!(workspace)), Err("entityId: conflict")),
             (on_organization(json!("nonsense")), Err("entityId: format")),
-            (on_workspace(json!(workspace)), Ok(("WORKSPACE", workspace))),
+            (on_workspace(json!(workspace)), Ok(("WORKSPACE", workspace.into()))),
             (on_workspace(Value::Null), Err("entityId: required")),
             (on_workspace(json!("")), Err("entityId: required")),
             (on_workspace(json!(absent)), Err("entityId: unknown")),
             (on_workspace(json!(organization)), Err("entityId: unknown")),
             (on_workspace(json!(deployment)), Err("entityId: unknown")),
-            (on_deployment(json!(deployment)), Ok(("DEPLOYMENT", deployment))),
+            (on_deployment(json!(deployment)), Ok(("DEPLOYMENT", deployment.into()))),
             (on_deployment(Value::Null), Err("entityId: required")),
             (on_deployment(json!(absent)), Err("entityId: unknown")),
             (on_deployment(json!(workspace)), Err("entityId: unknown")),
@@ -69,7 +70,9 @@ on_both_engines! {
             "restrictedWorkspaceIds": [app.workspace("Other").await],
         });
         app.post(&app.owner, &app.path("/roles"), restricted).await.ok();
-        let entities = [("ORGANIZATION", app.organization_id), ("WORKSPACE", workspace), ("DEPLOYMENT", deployment)];
+        let organization = EntityId::from(app.organization_id);
+        let entities =
+            [("ORGANIZATION", organization), ("WORKSPACE", workspace.into()), ("DEPLOYMENT", deployment.into())];
         for (role, fits) in [
             ("ORGANIZATION_OWNER", ["", "enum", "unknown"]),
             ("ORGANIZATION_BILLING_ADMIN", ["", "enum", "unknown"]),
@@ -152,10 +155,10 @@ on_both_engines! {
         let (organization, a, b) = (app.organization_id, app.workspace("A").await, app.workspace("B").await);
         let deployment = app.deployment(a).await;
         let places = [
-            ("ORGANIZATION", organization, "ORGANIZATION_MEMBER"),
-            ("WORKSPACE", a, "WORKSPACE_MEMBER"),
-            ("WORKSPACE", b, "WORKSPACE_MEMBER"),
-            ("DEPLOYMENT", deployment, "DEPLOYMENT_ADMIN"),
+            ("ORGANIZATION", EntityId::from(organization), "ORGANIZATION_MEMBER"),
+            ("WORKSPACE", a.into(), "WORKSPACE_MEMBER"),
+            ("WORKSPACE", b.into(), "WORKSPACE_MEMBER"),
+            ("DEPLOYMENT", deployment.into(), "DEPLOYMENT_ADMIN"),
         ];
         for (scope, entity, role) in places {
             let first = app.token("ci", scope, entity, role).await;

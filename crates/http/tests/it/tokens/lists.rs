@@ -1,6 +1,6 @@
 //! Lists of tokens: filters, order, pages, and what each caller sees.
 
-use podium_api::Id;
+use podium_api::{DeploymentId, Id, WorkspaceId};
 use podium_domain::On;
 use podium_testkit::{Actor, TestApp, on_both_engines, role};
 use serde_json::{Value, json};
@@ -22,8 +22,8 @@ async fn also(app: &TestApp, token: &Actor, roles: Value) {
 
 /// Two workspaces with a deployment each, and a token of everything, named for what it belongs to.
 struct Place {
-    workspaces: [Id; 2],
-    deployments: [Id; 2],
+    workspaces: [WorkspaceId; 2],
+    deployments: [DeploymentId; 2],
     organization_token: Actor,
     deployment_token: Actor,
 }
@@ -55,7 +55,7 @@ on_both_engines! {
             { "entityType": "DAG_TAG", "entityId": "daily", "deploymentId": da, "role": "DAG_AUTHOR" },
             { "entityType": "DAG_TAG", "entityId": "weekly", "deploymentId": da, "role": "DAG_AUTHOR" },
         ])).await;
-        let absent = app.world.id();
+        let absent = app.world.id::<Id>();
         for (query, expected) in [
             (String::new(), "da db o wa wb x"),
             (format!("workspaceId={a}"), "da o wa"),

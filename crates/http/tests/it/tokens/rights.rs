@@ -1,6 +1,6 @@
 //! Who may make, change and rotate tokens: nobody gives what it does not hold.
 
-use podium_api::Id;
+use podium_api::EntityId;
 use podium_domain::{Grant, On};
 use podium_testkit::{Actor, TestApp, on_both_engines, role};
 use serde_json::{Value, json};
@@ -12,7 +12,8 @@ async fn member_with(app: &TestApp, held: Grant) -> Actor {
     app.user_with(&name, vec![role(On::Organization, "ORGANIZATION_MEMBER"), held]).await
 }
 
-fn of(scope: &str, entity: Id, role: &str) -> Value {
+fn of(scope: &str, entity: impl Into<EntityId>, role: &str) -> Value {
+    let entity: EntityId = entity.into();
     json!({ "name": format!("{scope} {role}"), "scope": scope, "entityId": entity, "role": role })
 }
 
@@ -32,14 +33,14 @@ on_both_engines! {
         let actors = [&owner, &billing, &keeper, &operator, &author, &admin, &member];
         // 400: who may not see the entity is told that there is none.
         for (scope, entity, role, expected) in [
-            ("ORGANIZATION", app.organization_id, "ORGANIZATION_OWNER", [200, 403, 403, 403, 403, 403, 403]),
-            ("ORGANIZATION", app.organization_id, "ORGANIZATION_MEMBER", [200, 403, 403, 403, 403, 403, 403]),
-            ("WORKSPACE", workspace, "WORKSPACE_OWNER", [200, 400, 200, 403, 403, 403, 400]),
-            ("WORKSPACE", workspace, "WORKSPACE_OPERATOR", [200, 400, 200, 200, 403, 403, 400]),
-            ("WORKSPACE", workspace, "WORKSPACE_ACCESSOR", [200, 400, 200, 200, 403, 403, 400]),
-            ("DEPLOYMENT", deployment, "DEPLOYMENT_ADMIN", [200, 400, 200, 403, 403, 200, 400]),
-            ("DEPLOYMENT", deployment, "DEPLOYMENT_ACCESSOR", [200, 400, 200, 200, 403, 200, 400]),
-            ("DEPLOYMENT", deployment, "Starter", [200, 400, 200, 200, 403, 200, 400]),
+            ("ORGANIZATION", EntityId::from(app.organization_id), "ORGANIZATION_OWNER", [200, 403, 403, 403, 403, 403, 403]),
+            ("ORGANIZATION", app.organization_id.into(), "ORGANIZATION_MEMBER", [200, 403, 403, 403, 403, 403, 403]),
+            ("WORKSPACE", workspace.into(), "WORKSPACE_OWNER", [200, 400, 200, 403, 403, 403, 400]),
+            ("WORKSPACE", workspace.into(), "WORKSPACE_OPERATOR", [200, 400, 200, 200, 403, 403, 400]),
+            ("WORKSPACE", workspace.into(), "WORKSPACE_ACCESSOR", [200, 400, 200, 200, 403, 403, 400]),
+            ("DEPLOYMENT", deployment.into(), "DEPLOYMENT_ADMIN", [200, 400, 200, 403, 403, 200, 400]),
+            ("DEPLOYMENT", deployment.into(), "DEPLOYMENT_ACCESSOR", [200, 400, 200, 200, 403, 200, 400]),
+            ("DEPLOYMENT", deployment.into(), "Starter", [200, 400, 200, 200, 403, 200, 400]),
         ] {
             for (actor, expected) in actors.iter().zip(expected) {
                 let answer = create(&app, actor, of(scope, entity, role)).await;

@@ -1,6 +1,6 @@
 //! `/organizations/{organizationId}/tokens/{tokenId}/roles`
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_domain::On;
 use podium_testkit::{Actor, Answer, TestApp, on_both_engines, role};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn entry(kind: &str, entity: impl std::fmt::Display, role: &str) -> Value {
     json!({ "entityType": kind, "entityId": entity.to_string(), "role": role })
 }
 
-fn dag(kind: &str, name: &str, deployment: Id, role: &str) -> Value {
+fn dag(kind: &str, name: &str, deployment: DeploymentId, role: &str) -> Value {
     json!({ "entityType": kind, "entityId": name, "deploymentId": deployment, "role": role })
 }
 

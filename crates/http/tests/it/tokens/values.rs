@@ -1,5 +1,6 @@
 //! The values of tokens: signed, hashed, shown once.
 
+use podium_api::EntityId;
 use std::time::Duration;
 
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
@@ -60,11 +61,11 @@ on_both_engines! {
         let deployment = app.deployment(workspace).await;
         let organization = format!("organizationId:{}", app.organization_id);
         let places = [
-            ("ORGANIZATION", app.organization_id, "ORGANIZATION_MEMBER", json!([organization])),
-            ("WORKSPACE", workspace, "WORKSPACE_MEMBER", json!([organization, format!("workspaceId:{workspace}")])),
+            ("ORGANIZATION", EntityId::from(app.organization_id), "ORGANIZATION_MEMBER", json!([organization])),
+            ("WORKSPACE", workspace.into(), "WORKSPACE_MEMBER", json!([organization, format!("workspaceId:{workspace}")])),
             (
                 "DEPLOYMENT",
-                deployment,
+                deployment.into(),
                 "DEPLOYMENT_ADMIN",
                 json!([organization, format!("workspaceId:{workspace}"), format!("deploymentId:{deployment}")]),
             ),
@@ -143,7 +144,7 @@ on_both_engines! {
     }
 
     async fn a_valid_signature_alone_opens_nothing(app) {
-        let unknown = app.app.issue_session(app.owner.id, None, app.world.now());
+        let unknown = app.app.issue_session(app.owner.user_id(), None, app.world.now());
         assert!(is_signed(&app, &unknown.value).await);
         assert_eq!(refusal(&app, &unknown.value).await, REVOKED);
     }

@@ -118,7 +118,7 @@ on_both_engines! {
         let workspace = app.workspace("Data").await;
         let body = json!({ "inviteeEmail": "new@podium.test", "role": "ORGANIZATION_MEMBER" });
         let invite = app.post(&app.owner, &app.path("/invites"), body).await.ok();
-        let user: podium_api::Id = invite["userId"].as_str().unwrap().parse().unwrap();
+        let user: podium_api::SubjectId = invite["userId"].as_str().unwrap().parse().unwrap();
         let roles = json!({
             "organizationRole": "ORGANIZATION_BILLING_ADMIN",
             "workspaceRoles": [in_workspace(workspace, "WORKSPACE_AUTHOR")],

@@ -7,7 +7,7 @@ mod roles;
 mod scopes;
 mod seen;
 
-use podium_api::Id;
+use podium_api::{DeploymentId, SubjectId, WorkspaceId};
 use podium_domain::On;
 use podium_testkit::{Actor, Answer, TestApp, on_both_engines, role};
 use serde_json::{Value, json};
@@ -17,22 +17,22 @@ fn path(app: &TestApp, id: impl std::fmt::Display) -> String {
 }
 
 /// Changes the roles of a user as an actor.
-async fn set_by(app: &TestApp, actor: &Actor, user: Id, body: Value) -> Answer {
+async fn set_by(app: &TestApp, actor: &Actor, user: SubjectId, body: Value) -> Answer {
     app.post(actor, &path(app, format!("{user}/roles")), body).await
 }
 
 /// Changes the roles of a user as the owner.
-async fn set(app: &TestApp, user: Id, body: Value) -> Answer {
+async fn set(app: &TestApp, user: SubjectId, body: Value) -> Answer {
     set_by(app, &app.owner, user, body).await
 }
 
 /// An entry of `workspaceRoles`.
-fn in_workspace(workspace_id: Id, role: &str) -> Value {
+fn in_workspace(workspace_id: WorkspaceId, role: &str) -> Value {
     json!({ "role": role, "workspaceId": workspace_id })
 }
 
 /// An entry of `deploymentRoles`.
-fn on_deployment(deployment_id: Id, role: &str) -> Value {
+fn on_deployment(deployment_id: DeploymentId, role: &str) -> Value {
     json!({ "deploymentId": deployment_id, "role": role })
 }
 

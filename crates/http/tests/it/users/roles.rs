@@ -64,12 +64,13 @@ on_both_engines! {
 
     async fn everything_that_is_unknown_is_named_at_once(app) {
         let eve = app.member("eve").await;
-        let (workspace, absent) = (app.workspace("Data").await, app.world.id());
+        let workspace = app.workspace("Data").await;
+        let (absent, no_deployment) = (app.world.id(), app.world.id());
         let id = app.deployment(workspace).await;
         let answer = set(&app, eve.id, json!({
             "organizationRole": "BOSS",
             "workspaceRoles": [in_workspace(workspace, "WORKSPACE_MEMBER"), in_workspace(absent, "WORKSPACE_MEMBER")],
-            "deploymentRoles": [on_deployment(absent, "DEPLOYMENT_ADMIN"), on_deployment(id, "Nobody")],
+            "deploymentRoles": [on_deployment(no_deployment, "DEPLOYMENT_ADMIN"), on_deployment(id, "Nobody")],
             "dagRoles": [{ "dagId": "etl", "deploymentId": absent, "role": "DAG_VIEWER" }],
         })).await;
         assert_eq!(

@@ -1,6 +1,6 @@
 //! Who may give what, and whose entries a list replaces.
 
-use podium_api::Id;
+use podium_api::SubjectId;
 use podium_domain::On;
 use podium_testkit::{Actor, TestApp, on_both_engines, role};
 use serde_json::json;
@@ -12,7 +12,7 @@ async fn member_with(app: &TestApp, name: &str, on: On, held: &str) -> Actor {
     app.user_with(name, vec![role(On::Organization, "ORGANIZATION_MEMBER"), role(on, held)]).await
 }
 
-async fn held_in_workspaces(app: &TestApp, user: Id) -> serde_json::Value {
+async fn held_in_workspaces(app: &TestApp, user: SubjectId) -> serde_json::Value {
     app.get(&app.owner, &path(app, user)).await.ok()["workspaceRoles"].clone()
 }
 

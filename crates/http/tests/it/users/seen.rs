@@ -1,6 +1,5 @@
 //! Others' roles tell nobody of things that it cannot see.
 
-use podium_api::Id;
 use podium_domain::On;
 use podium_testkit::{Actor, TestApp, on_both_engines, role};
 use serde_json::{Value, json};
@@ -24,8 +23,8 @@ fn shown(holder: &Value) -> [Vec<String>; 3] {
     ]
 }
 
-fn texts(ids: &[Id]) -> Vec<String> {
-    let mut texts: Vec<String> = ids.iter().map(Id::to_string).collect();
+fn texts(ids: &[impl ToString]) -> Vec<String> {
+    let mut texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
     texts.sort();
     texts
 }

@@ -166,7 +166,7 @@ on_both_engines! {
             lists.as_object().unwrap().iter().for_each(|(list, roles)| body[list] = roles.clone());
             body
         };
-        for (kind, id) in [("users", eve.id), ("teams", team)] {
+        for (kind, id) in [("users", eve.id), ("teams", team.into())] {
             let one = app.path(&format!("/{kind}/{id}"));
             let shown = async |body: Value| {
                 let answer = app.post(&app.owner, &format!("{one}/roles"), roles(body)).await.ok();

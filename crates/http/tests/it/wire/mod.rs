@@ -7,6 +7,7 @@ mod lists;
 mod one_line;
 mod replays;
 
+use podium_api::Id;
 use podium_testkit::on_both_engines;
 use serde_json::json;
 
@@ -83,7 +84,7 @@ on_both_engines! {
             assert_eq!(answer.code(), 404);
             (answer.headers.clone(), answer.text())
         };
-        assert_eq!(ask(&foreign).await, ask(app.world.id().as_str()).await);
+        assert_eq!(ask(&foreign).await, ask(app.world.id::<Id>().as_str()).await);
         assert_eq!(ask(&foreign).await, ask("nonsense").await);
     }
 

@@ -1,6 +1,6 @@
 //! An answer is given again to a caller who may still have it: its rights are judged again, those behind gates too.
 
-use podium_api::Id;
+use podium_api::WorkspaceId;
 use podium_domain::{Grant, On};
 use podium_store::grants::Subject;
 use podium_testkit::{Actor, Answer, TestApp, on_both_engines, role};
@@ -24,7 +24,7 @@ async fn once(app: &TestApp, by: &Actor, path: &str, body: &Value) -> Answer {
     if body.is_null() { call.send().await } else { call.json(body).send().await }
 }
 
-fn in_workspace(id: Id, name: &str) -> Grant {
+fn in_workspace(id: WorkspaceId, name: &str) -> Grant {
     role(On::Workspace(id), name)
 }
 

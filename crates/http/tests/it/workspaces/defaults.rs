@@ -1,5 +1,6 @@
 //! Where new deployments of a workspace go unless they say otherwise.
 
+use podium_api::Id;
 use podium_testkit::on_both_engines;
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ fn defaults(workspace: &Value) -> [Value; 3] {
 on_both_engines! {
     async fn a_new_workspace_has_a_cluster_or_provider_and_region_or_neither(app) {
         let all = app.path("/workspaces");
-        let (cluster, absent) = (app.cluster(&[]).await, app.world.id());
+        let (cluster, absent) = (app.cluster(&[]).await, app.world.id::<Id>());
         for (index, (body, wrong)) in [
             (json!({ "defaultCloudProvider": "AWS" }), vec!["defaultRegion: required"]),
             (json!({ "defaultRegion": "eu-west-1" }), vec!["defaultCloudProvider: required"]),

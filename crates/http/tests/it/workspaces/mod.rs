@@ -3,8 +3,8 @@
 mod defaults;
 mod removal;
 
-use podium_api::Id;
 use podium_api::enums::OrganizationRole;
+use podium_api::{Id, WorkspaceId};
 use podium_domain::On;
 use podium_testkit::{TestApp, on_both_engines, role};
 use serde_json::{Value, json};
@@ -233,8 +233,8 @@ on_both_engines! {
 
     async fn what_may_not_be_seen_reads_as_what_is_not_there(app) {
         let (eve, stranger) = (app.member("eve").await, app.stranger().await);
-        let hidden: Id = app.workspace("Hidden").await;
-        for absent in [app.world.id().to_string(), "nonsense".into(), "..%2f".into()] {
+        let hidden: WorkspaceId = app.workspace("Hidden").await;
+        for absent in [app.world.id::<Id>().to_string(), "nonsense".into(), "..%2f".into()] {
             for method in ["GET", "POST", "DELETE"] {
                 for actor in [&eve, &stranger] {
                     let ask = async |id: &str| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use podium_api::Id;
+use podium_api::DeploymentId;
 use podium_api::enums::DeploymentStatus::{Creating, Deploying, Healthy};
 use podium_dataplane::DataPlane;
 use podium_domain::deployments::HibernationOverride;
@@ -13,7 +13,10 @@ use super::{come_to_rest, generations, image, running_image, well};
 use crate::gated::Gated;
 
 /// A new deployment whose first `apply` is stopped while `meanwhile` happens.
-async fn interrupted(app: &Arc<TestApp>, meanwhile: impl AsyncFnOnce(&TestApp, Id)) -> (Id, Arc<Gated>) {
+async fn interrupted(
+    app: &Arc<TestApp>,
+    meanwhile: impl AsyncFnOnce(&TestApp, DeploymentId),
+) -> (DeploymentId, Arc<Gated>) {
     app.plane.script().keep_journal();
     let plane = Gated::new(app);
     let loops = plane.loops(app);

@@ -1,8 +1,8 @@
 //! Every call to the plane fails once, loses its answer once, and is the last one that a process makes before it dies.
 //! Whichever it is, the end is the same.
 
-use podium_api::Id;
 use podium_api::enums::DeploymentStatus::{Healthy, Hibernating};
+use podium_api::{DeploymentId, WorkspaceId};
 use podium_dataplane::Fault;
 use podium_dataplane::simulated::Upset;
 use podium_domain::deployments::HibernationOverride;
@@ -37,7 +37,7 @@ fn rest(is_hibernating: bool) -> Option<HibernationOverride> {
 
 impl Scenario {
     /// A deployment that has been asked for, and nothing has happened since.
-    async fn begin(self, app: &TestApp, workspace: Id) -> Id {
+    async fn begin(self, app: &TestApp, workspace: WorkspaceId) -> DeploymentId {
         let id = app
             .new_deployment_with(workspace, |spec| {
                 spec.is_development_mode = true;
@@ -60,7 +60,7 @@ impl Scenario {
     }
 
     /// What must be in the end.
-    async fn check(self, app: &TestApp, id: Id, how: &str) {
+    async fn check(self, app: &TestApp, id: DeploymentId, how: &str) {
         assert_eq!(app.pending_work().await, [], "{self:?}, {how}");
         let expected = match self {
             Self::Delete | Self::DeleteBeforeItIsMade => {
@@ -79,7 +79,7 @@ impl Scenario {
     }
 
     /// How many calls to the plane it takes when nothing goes wrong.
-    async fn length(self, app: &TestApp, workspace: Id) -> u32 {
+    async fn length(self, app: &TestApp, workspace: WorkspaceId) -> u32 {
         let id = self.begin(app, workspace).await;
         calls(app, id);
         come_to_rest(app, &app.loops).await;
@@ -109,7 +109,7 @@ on_both_engines! {
             assert!(length > 0, "{scenario:?}");
             for (call, upset) in (0..length).flat_map(|call| upsets.iter().map(move |upset| (call, upset))) {
                 let id = scenario.begin(&app, workspace).await;
-                app.plane.script().upset_after(id, call, upset.clone());
+                app.plane.script().upset_after(id.id(), call, upset.clone());
                 let how = format!("call {call} meets {upset:?}");
                 app.settle().await;
                 if app.pending_work().await.is_empty() {
@@ -129,7 +129,7 @@ on_both_engines! {
             for call in 0..length {
                 let id = scenario.begin(&app, workspace).await;
                 let before = app.plane.script().hung();
-                app.plane.script().upset_after(id, call, Upset::Hang);
+                app.plane.script().upset_after(id.id(), call, Upset::Hang);
                 let died = async {
                     while app.plane.script().hung() == before {
                         tokio::task::yield_now().await;
@@ -162,7 +162,7 @@ on_both_engines! {
             for _ in 0..2 {
                 let now = app.world.now();
                 let asked = app.app.db.write(None, move |tx| {
-                    podium_store::work::enqueue(tx, podium_store::deployments::KIND, id, now, now)
+                    podium_store::work::enqueue(tx, podium_store::deployments::KIND, id.id(), now, now)
                 });
                 asked.await.expect("it is asked for");
                 assert_eq!(app.settle().await, 1);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use podium_api::enums::DeploymentStatus::{Creating, Deploying, Healthy, Unhealthy, Unknown};
 use podium_api::enums::LogSource;
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Timestamp};
 use podium_dataplane::simulated::Call;
 use podium_dataplane::{DataPlane, Health};
 use podium_logs::{Page, Query, Search};
@@ -12,7 +12,7 @@ use podium_testkit::{TestApp, on_both_engines};
 
 use super::{come_to_rest, image, running_image, well};
 
-async fn healthy(app: &TestApp) -> Id {
+async fn healthy(app: &TestApp) -> DeploymentId {
     let id = app.new_deployment(app.workspace("Data").await).await;
     app.settle().await;
     assert_eq!(app.status(id).await, well(Healthy));
@@ -20,7 +20,7 @@ async fn healthy(app: &TestApp) -> Id {
 }
 
 /// How many lines the log store has of a deployment.
-async fn lines(app: &TestApp, id: Id) -> usize {
+async fn lines(app: &TestApp, id: DeploymentId) -> usize {
     let now = app.app.world.now();
     let search = Search {
         deployment_id: id,
@@ -30,7 +30,8 @@ async fn lines(app: &TestApp, id: Id) -> usize {
         max_results: 1000,
     };
     let logs = &app.app.logs;
-    let found = logs.page(logs.snapshot(id, id, search, now), Page { offset: 0, limit: 1000 }).await;
+    let snapshot = logs.snapshot(app.world.id(), app.owner.id, search, now);
+    let found = logs.page(snapshot, Page { offset: 0, limit: 1000 }).await;
     found.expect("logs can be searched").len()
 }
 
