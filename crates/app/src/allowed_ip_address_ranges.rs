@@ -2,11 +2,8 @@
 
 use ipnet::IpNet;
 use podium_api::allowed_ip_address_ranges::{
-    AllowedIpAddressRange, AllowedIpAddressRangesList, AllowedIpAddressRangesPaginated,
-    BulkCreateAllowedIpAddressRangesRequest, BulkDeleteAllowedIpAddressRangesRequest,
-    CreateAllowedIpAddressRangeRequest, ListAllowedIpAddressRanges,
+    self as api, AllowedIpAddressRange, AllowedIpAddressRangesList, AllowedIpAddressRangesPaginated,
 };
-use podium_api::path::{InOrganization, OfAllowedIpAddressRange};
 use podium_api::{Id, Many, Nothing, One};
 use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, Scope, allowed_ip_address_ranges as rules};
@@ -18,10 +15,7 @@ use crate::cx::{Call, Cx};
 use crate::error::{Error, Result, Taken};
 
 /// Lists the ranges.
-pub async fn list(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, ListAllowedIpAddressRanges, Nothing>,
-) -> Result<Many<AllowedIpAddressRangesPaginated>> {
+pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<AllowedIpAddressRangesPaginated>> {
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     let (allowed_ip_address_ranges, total_count) =
@@ -30,10 +24,7 @@ pub async fn list(
 }
 
 /// Adds a range.
-pub async fn create(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, Nothing, CreateAllowedIpAddressRangeRequest>,
-) -> Result<One<AllowedIpAddressRange>> {
+pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<AllowedIpAddressRange>> {
     let range = rules::range("ipAddressRange", &call.body.ip_address_range)?;
     let id = cx.new_id();
     cx.change_rights(move |cx, tx| {
@@ -46,7 +37,7 @@ pub async fn create(
 /// Adds many ranges, all or none.
 pub async fn bulk_create(
     cx: Cx<Scope>,
-    call: Call<InOrganization, Nothing, BulkCreateAllowedIpAddressRangesRequest>,
+    call: Call<api::BulkCreate>,
 ) -> Result<Many<AllowedIpAddressRangesList>> {
     let parsed = rules::ranges("allowedIpAddressRanges", &call.body.allowed_ip_address_ranges)?;
     let added: Vec<(Id, IpNet)> = parsed.into_iter().map(|range| (cx.new_id(), range)).collect();
@@ -57,7 +48,7 @@ pub async fn bulk_create(
 }
 
 /// Removes a range.
-pub async fn delete(cx: Cx<Scope>, call: Call<OfAllowedIpAddressRange, Nothing, Nothing>) -> Result<Nothing> {
+pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.allowed_ip_address_range_id;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
@@ -70,10 +61,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfAllowedIpAddressRange, Nothing, 
 }
 
 /// Removes many ranges, all or none.
-pub async fn bulk_delete(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, Nothing, BulkDeleteAllowedIpAddressRangesRequest>,
-) -> Result<Nothing> {
+pub async fn bulk_delete(cx: Cx<Scope>, call: Call<api::BulkDelete>) -> Result<Nothing> {
     let ids = call.body.allowed_ip_address_range_ids;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;

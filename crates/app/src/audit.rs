@@ -52,16 +52,16 @@ pub fn write(
     id: Id,
     status: u16,
 ) -> Result<()> {
-    if !request.operation.audited {
+    if !request.endpoint.audited {
         return Ok(());
     }
     let entry = Entry {
         now: request.now,
         address: request.address,
         user_agent: &request.user_agent,
-        method: request.operation.method.as_str(),
+        method: request.endpoint.method.as_str(),
         path: &request.path,
-        operation_id: request.operation.id,
+        operation_id: request.endpoint.id,
         request_id: &request.id,
         status,
         body: request.audited_body.as_ref(),

@@ -70,8 +70,8 @@ struct Shared {
 
 /// What is behind a path.
 enum Target {
-    /// Operations by method: indices of routes.
-    Operations(Vec<usize>),
+    /// Endpoints by method: indices of routes.
+    Endpoints(Vec<usize>),
     /// A page for people or probes.
     Page(Page),
     /// Where archives are uploaded to.
@@ -79,7 +79,7 @@ enum Target {
 }
 
 impl Server {
-    /// Binds every operation and page.
+    /// Binds every endpoint and page.
     pub fn new(app: App, plane: Arc<dyn DataPlane>, settings: Settings) -> Self {
         let connections = Connections::new(&settings);
         // One core is left for requests, where there are several.
@@ -91,16 +91,16 @@ impl Server {
         let routes = routes::all(&document, &env);
         let mut targets: Vec<(&'static str, Vec<usize>)> = Vec::new();
         for (index, route) in routes.iter().enumerate() {
-            match targets.iter_mut().find(|(path, _)| *path == route.spec.path) {
+            match targets.iter_mut().find(|(path, _)| *path == route.endpoint.path) {
                 Some((_, indices)) => indices.push(index),
-                None => targets.push((route.spec.path, vec![index])),
+                None => targets.push((route.endpoint.path, vec![index])),
             }
         }
         let mut paths = Router::new();
         for (path, indices) in targets {
             for prefix in [PREFIX, ""] {
-                let target = Target::Operations(indices.clone());
-                paths.insert(format!("{prefix}{path}"), target).expect("paths of operations do not collide");
+                let target = Target::Endpoints(indices.clone());
+                paths.insert(format!("{prefix}{path}"), target).expect("paths of endpoints do not collide");
             }
         }
         for prefix in [PREFIX, ""] {
@@ -291,7 +291,7 @@ impl Server {
             return fail(Failure::new(StatusCode::NOT_FOUND, message));
         };
         let indices = match found.value {
-            Target::Operations(indices) => indices,
+            Target::Endpoints(indices) => indices,
             Target::Page(page) => return ("", self.page(*page, &parts, (address, &peer), request_id).await),
             Target::Uploads => {
                 let deploy_id = found.params.get("deployId").unwrap_or_default();
@@ -303,10 +303,10 @@ impl Server {
         let Some(route) = indices
             .iter()
             .map(|index| &shared.routes[*index])
-            .find(|route| route.spec.method.as_str() == parts.method)
+            .find(|route| route.endpoint.method.as_str() == parts.method)
         else {
             let allowed: Vec<&str> =
-                indices.iter().map(|index| shared.routes[*index].spec.method.as_str()).collect();
+                indices.iter().map(|index| shared.routes[*index].endpoint.method.as_str()).collect();
             return ("", method_not_allowed(&allowed.join(", "), request_id));
         };
         if let Some(failure) = wrong_version(&parts) {
@@ -316,10 +316,10 @@ impl Server {
         let nowhere = Id::from_parts(0, 0, 0);
         let ids = found.params.iter().map(|(_, text)| text.parse().unwrap_or(nowhere)).collect();
         let incoming = Incoming::new(shared.app.clone(), parts, ids, address, request_id.to_owned(), body);
-        let answer = (route.endpoint)(incoming).await;
+        let answer = (route.handler)(incoming).await;
         let response = answer.unwrap_or_else(|failure| failure.into_response(request_id));
         route.meter.count(response.status().as_u16(), started.elapsed());
-        (route.spec.id, response)
+        (route.endpoint.id, response)
     }
 
     async fn upload(&self, parts: &Parts, deploy_id: &str, body: Unread, request_id: &str) -> Response<Body> {

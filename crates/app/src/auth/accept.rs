@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use podium_api::auth::{AcceptInviteRequest, AcceptedInvite, Session};
+use podium_api::auth::{self as api, AcceptInviteRequest, AcceptedInvite, Session};
 use podium_api::enums::UserStatus;
 use podium_api::subjects::SubjectProfile;
-use podium_api::{Id, Many, Nothing};
+use podium_api::{Id, Many};
 use podium_db::{Change, Conn, Tx};
 use podium_domain::names::Name;
 use podium_domain::{Fields, Grant, Held, On, Refusal, Scope, allowed_ip_address_ranges, names, passwords};
@@ -26,10 +26,7 @@ use crate::{App, audit};
 const MAX_FULL_NAME: usize = 128;
 
 /// Accepts an invite by the secret of its link.
-pub async fn accept_invite(
-    visit: Visit,
-    call: Call<(), Nothing, AcceptInviteRequest>,
-) -> Result<Many<AcceptedInvite>> {
+pub async fn accept_invite(visit: Visit, call: Call<api::AcceptInvite>) -> Result<Many<AcceptedInvite>> {
     let Visit { app, request, bearer } = visit;
     let (request, body) = (Arc::new(request), call.body);
     let secret_hash = sha256_hex(body.token.as_bytes());
@@ -58,7 +55,7 @@ pub async fn accept_invite(
         let invited = Invited::find(tx, &request, &secret_hash)?;
         let profile = guest.enter(tx, &request, &invited)?;
         invited.join(tx, &request)?;
-        let status = request.operation.reply_kind.status();
+        let status = request.endpoint.reply_kind.status();
         audit::write(tx, &request, Some(organization_id), &profile, audit_id, status)
     };
     let guard = caller.as_ref().map(|caller| caller.guard());

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use podium_api::front_door::OpenedDeployment;
-use podium_api::path::OfDeployment;
-use podium_api::{Many, Nothing, Timestamp};
+use podium_api::front_door::{self as api, OpenedDeployment};
+use podium_api::{Many, Timestamp};
 use podium_domain::{Refusal, Scope};
 use podium_store::front_door::{self, Addressed, Opening};
 
@@ -35,10 +34,7 @@ struct Code {
 }
 
 /// Makes a link that opens the environment in a browser.
-pub async fn open(
-    cx: Cx<Scope>,
-    call: Call<OfDeployment, Nothing, Nothing>,
-) -> Result<Many<OpenedDeployment>> {
+pub async fn open(cx: Cx<Scope>, call: Call<api::Open>) -> Result<Many<OpenedDeployment>> {
     let id = call.path.deployment_id;
     let row = cx.read(move |cx, conn| deployments::find(conn, cx.scope(), id)).await?;
     let deployment = Addressed { id, organization_id: row.organization_id, namespace: row.namespace.clone() };

@@ -2,6 +2,8 @@
 
 use http::header::{HOST, SET_COOKIE};
 use http::{Method, Response, StatusCode};
+use podium_api::Endpoint;
+use podium_api::auth::SignOut;
 use podium_app::front_door::{Addressed, Environments, PublicUrl, Shown};
 use podium_app::{Error, Unauthenticated};
 use podium_domain::Refusal;
@@ -168,7 +170,7 @@ impl FrontDoor {
 
     /// Signs a browser out: Airflow's own "log out" leads here.
     async fn leave(&self, knock: &Knock, pass: &str, deployment: &Addressed) -> Answer {
-        self.app.leave(knock.request(&podium_api::auth::SIGN_OUT.spec), pass).await?;
+        self.app.leave(knock.request(SignOut::DESCRIPTION), pass).await?;
         let is_encrypted = self.app.public_url().is_encrypted();
         let name = cookies::pass_name(&deployment.namespace, is_encrypted);
         let way = sign_in::leading_to(&format!("/airflow/{}/", deployment.namespace));

@@ -27,7 +27,7 @@ impl Server {
             Ok(audience) => audience,
             Err(failure) => return failure.into_response(request_id),
         };
-        let meters = shared.routes.iter().map(|route| (route.spec.id, &route.meter));
+        let meters = shared.routes.iter().map(|route| (route.endpoint.id, &route.meter));
         let others = [(podium_api::uploads::ID, &shared.uploads), (front_door::OPERATION, &shared.passages)];
         let meters = meters.chain(others);
         let requests =
