@@ -103,6 +103,11 @@ fn of_connections(connections: &Connections) -> String {
     out
 }
 
+/// Writes how many requests panicked.
+pub(crate) fn panics(count: u64) -> String {
+    format!("# TYPE podium_panics_total counter\npodium_panics_total {count}\n")
+}
+
 /// Writes how many requests the front door had no room for.
 pub(crate) fn front_door(refused: u64) -> String {
     format!("# TYPE podium_front_door_refused_total counter\npodium_front_door_refused_total {refused}\n")

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use podium_api::decode::Check;
+use podium_api::decode::{Check, NotUnderstood};
 use podium_api::openapi::Document;
 use podium_api::{Description, ENDPOINTS, Endpoint, const_text};
 
@@ -129,14 +129,17 @@ const fn this_endpoint_is_bound_twice(id: &str) -> ! {
     panic!("{}", id)
 }
 
-/// The checks made from the schemas that the document shows.
+/// The checks made from the schemas that the document shows. A server whose schemas it cannot check does not start.
 fn checks(document: &Document, endpoint: &Description) -> Checks {
     let index = ENDPOINTS.iter().position(|listed| listed.id == endpoint.id);
     let index = index.unwrap_or_else(|| panic!("ENDPOINTS does not list {}", endpoint.id));
     let schemas = &document.endpoints[index];
-    let check =
-        |schema: &Option<serde_json::Value>| Some(Check::compile(schema.as_ref()?, &document.schemas));
-    Checks { query: check(&schemas.query), body: check(&schemas.body), target: endpoint.target_in_body }
+    let query = schemas.query.as_ref().map(|query| Check::compile_query(query, &document.schemas));
+    let body = schemas.body.as_ref().map(|body| Check::compile(body, &document.schemas));
+    let understood = |checked: Result<Check, NotUnderstood>| {
+        checked.unwrap_or_else(|error| panic!("{}: {error}", endpoint.id))
+    };
+    Checks { query: query.map(understood), body: body.map(understood), target: endpoint.target_in_body }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! From a request to its answer, whatever the request is.
 
 mod numbers;
+mod panics;
 mod people;
 
 use std::net::{IpAddr, SocketAddr};
@@ -38,6 +39,7 @@ use crate::respond;
 use crate::routes::{self, Route};
 use crate::settings::Settings;
 use crate::uploads;
+use panics::Panics;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const API_VERSION: &str = "x-api-version";
@@ -65,6 +67,7 @@ struct Shared {
     uploads: Meter,
     front_door: FrontDoor,
     passages: Meter,
+    panics: Panics,
     seed: u64,
 }
 
@@ -128,6 +131,7 @@ impl Server {
             uploads: Meter::default(),
             front_door,
             passages: Meter::default(),
+            panics: Panics::default(),
             seed,
         }))
     }
@@ -207,13 +211,19 @@ impl Server {
                 (None, Some(own)) => {
                     let knock = self.knock(parts, (address, peer), &request_id);
                     let passing = self.0.front_door.at_own_origin(knock, body, own);
-                    (front_door::OPERATION, self.counting(passing, started).await)
+                    (
+                        front_door::OPERATION,
+                        self.counted(&self.0.passages, passing, &request_id, started).await,
+                    )
                 }
                 (None, None) => self.dispatch(parts, body, (address, peer), &request_id, started).await,
             }
         };
         // On the heap: what answers a request is large, and is moved into what notes the caller.
-        let ((operation, mut response), caller) = caller::noting(Box::pin(answering)).await;
+        let answering = Box::pin(self.0.panics.caught(answering, &request_id));
+        let (answered, caller) = caller::noting(answering).await;
+        let (operation, mut response) =
+            answered.unwrap_or_else(|failure| ("", failure.into_response(&request_id)));
         if method == Method::HEAD {
             response = respond::head_of(response);
         }
@@ -240,16 +250,6 @@ impl Server {
         Knock { parts, address, peer, request_id: request_id.to_owned(), now: self.0.app.world.now() }
     }
 
-    async fn counting(
-        &self,
-        passing: impl Future<Output = Response<Body>>,
-        started: Instant,
-    ) -> Response<Body> {
-        let response = passing.await;
-        self.0.passages.count(response.status().as_u16(), started.elapsed());
-        response
-    }
-
     async fn dispatch(
         &self,
         mut parts: Parts,
@@ -267,7 +267,10 @@ impl Server {
         }
         if parts.uri.path().starts_with(ENVIRONMENTS) {
             let passing = shared.front_door.in_place(self.knock(parts, from, request_id), body);
-            return (front_door::OPERATION, self.counting(passing, started).await);
+            return (
+                front_door::OPERATION,
+                self.counted(&shared.passages, passing, request_id, started).await,
+            );
         }
         match parts.uri.path() {
             sign_in::PATH => {
@@ -295,8 +298,8 @@ impl Server {
             Target::Page(page) => return ("", self.page(*page, &parts, (address, &peer), request_id).await),
             Target::Uploads => {
                 let deploy_id = found.params.get("deployId").unwrap_or_default();
-                let response = self.upload(&parts, deploy_id, body, request_id).await;
-                shared.uploads.count(response.status().as_u16(), started.elapsed());
+                let uploading = self.upload(&parts, deploy_id, body, request_id);
+                let response = self.counted(&shared.uploads, uploading, request_id, started).await;
                 return (podium_api::uploads::ID, response);
             }
         };
@@ -316,9 +319,11 @@ impl Server {
         let nowhere = Id::from_parts(0, 0, 0);
         let ids = found.params.iter().map(|(_, text)| text.parse().unwrap_or(nowhere)).collect();
         let incoming = Incoming::new(shared.app.clone(), parts, ids, address, request_id.to_owned(), body);
-        let answer = (route.handler)(incoming).await;
-        let response = answer.unwrap_or_else(|failure| failure.into_response(request_id));
-        route.meter.count(response.status().as_u16(), started.elapsed());
+        let answering = async {
+            let answer = (route.handler)(incoming).await;
+            answer.unwrap_or_else(|failure| failure.into_response(request_id))
+        };
+        let response = self.counted(&route.meter, answering, request_id, started).await;
         (route.endpoint.id, response)
     }
 
