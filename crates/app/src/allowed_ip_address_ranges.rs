@@ -6,6 +6,7 @@ use podium_api::allowed_ip_address_ranges::{
 };
 use podium_api::{Id, Many, Nothing, One};
 use podium_db::{Conn, Tx};
+use podium_domain::allowed_ip_address_ranges::Allowed;
 use podium_domain::{Fields, Refusal, Scope, allowed_ip_address_ranges as rules};
 use podium_store::{Paging, Stamp, allowed_ip_address_ranges as ranges};
 
@@ -132,7 +133,16 @@ fn remove(cx: &Cx<Scope>, tx: &Tx, ids: &[Id]) -> Result<Nothing> {
 
 /// Nobody locks itself out.
 fn keeps_caller_in(cx: &Cx<Scope>, conn: &Conn) -> Result<()> {
-    let after: Vec<IpNet> =
-        ranges::all(conn, cx.organization_id())?.iter().filter_map(|range| range.parse().ok()).collect();
+    let after = allowed(conn, cx.organization_id())?;
     Ok(rules::keeps_caller_in(&after, cx.request().address)?)
+}
+
+/// From where an organization may be called. A range that cannot be read admits nobody, and the operator is told.
+pub(crate) fn allowed(conn: &Conn, organization_id: Id) -> Result<Allowed> {
+    let allowed = Allowed::read(ranges::all(conn, organization_id)?);
+    if !allowed.unreadable().is_empty() {
+        let ranges = allowed.unreadable();
+        tracing::error!(%organization_id, ?ranges, "stored address ranges cannot be read, and admit nobody");
+    }
+    Ok(allowed)
 }

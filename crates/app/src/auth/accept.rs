@@ -8,10 +8,10 @@ use podium_api::subjects::SubjectProfile;
 use podium_api::{Id, Many};
 use podium_db::{Change, Conn, Tx};
 use podium_domain::names::Name;
-use podium_domain::{Fields, Grant, Held, On, Refusal, Scope, allowed_ip_address_ranges, names, passwords};
+use podium_domain::{Fields, Grant, Held, On, Refusal, Scope, names, passwords};
 use podium_store::invites::{self, InviteRow};
 use podium_store::users::{self, Account};
-use podium_store::{allowed_ip_address_ranges as stored_ranges, changes, grants, subjects};
+use podium_store::{changes, grants, subjects};
 
 use super::new_session;
 use crate::authority::{Authority, rights_change, rights_of};
@@ -21,7 +21,7 @@ use crate::passwords::Payer;
 use crate::secrets::sha256_hex;
 use crate::start::Issued;
 use crate::visit::Visit;
-use crate::{App, audit};
+use crate::{App, allowed_ip_address_ranges, audit};
 
 const MAX_FULL_NAME: usize = 128;
 
@@ -214,9 +214,7 @@ fn sign_in_first() -> Error {
 
 /// Refuses to let anybody in from outside the organization's allowed ranges.
 fn admit_address(conn: &Conn, organization_id: Id, request: &Request) -> Result<()> {
-    let ranges = stored_ranges::all(conn, organization_id)?;
-    let ranges: Vec<_> = ranges.iter().filter_map(|range| range.parse().ok()).collect();
-    if allowed_ip_address_ranges::admits(&ranges, request.address) {
+    if allowed_ip_address_ranges::allowed(conn, organization_id)?.admits(request.address) {
         return Ok(());
     }
     let message = format!(
