@@ -35,7 +35,7 @@ struct Record<'a> {
     request_body: Option<&'a Value>,
 }
 
-/// Records a call and what came of it, unless the operation is not audited.
+/// Records a call and what came of it, unless the endpoint is not audited.
 pub fn record<P: Clone + Send + Sync + 'static>(tx: &Tx, cx: &Cx<P>, id: Id, status: u16) -> Result<()> {
     let authority = cx.authority();
     let organization_id = authority.member.as_ref().map(|member| member.organization_id).or(authority.home);

@@ -227,7 +227,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         self.write(false, |_, _, _| Ok(()), effect).await
     }
 
-    /// The same where the effect asks for rights beyond those that the operation takes: `may` asks for them again
+    /// The same where the effect asks for rights beyond those that the endpoint takes: `may` asks for them again
     /// before an answer is repeated.
     pub async fn mutate_where<R: Reply>(
         &self,

@@ -105,25 +105,17 @@ fn fill(path: &str, params: &impl PathParams) -> String {
 /// Writes a query; a list is a repeated key.
 fn query_string(query: &impl Input) -> Result<String> {
     let Value::Object(fields) = to_value(query)? else { return Ok(String::new()) };
-    let mut pairs = Vec::new();
+    let mut pairs = form_urlencoded::Serializer::new(String::new());
     for (name, value) in fields {
         let values = if let Value::Array(list) = value { list } else { vec![value] };
         for value in values {
             match value {
                 Value::Null => {}
-                Value::String(text) => pairs.push(format!("{name}={}", escape(&text))),
-                other => pairs.push(format!("{name}={other}")),
+                Value::String(text) => _ = pairs.append_pair(&name, &text),
+                other => _ = pairs.append_pair(&name, &other.to_string()),
             }
         }
     }
-    Ok(if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) })
-}
-
-/// Escapes everything but what never needs it.
-fn escape(text: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
-    };
-    text.bytes().map(byte).collect()
+    let pairs = pairs.finish();
+    Ok(if pairs.is_empty() { pairs } else { format!("?{pairs}") })
 }

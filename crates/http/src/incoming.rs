@@ -250,31 +250,9 @@ fn decode_nothing<T: Input>() -> Result<T, Vec<FieldError>> {
         .map_err(|error| vec![FieldError::new("", "invalid", error.to_string())])
 }
 
-/// Splits a query string into decoded names and values.
+/// Splits a query string into decoded names and values; bytes that are no UTF-8 become the replacement character.
 pub(crate) fn query_pairs(query: &str) -> Vec<(String, String)> {
-    let pair = |pair: &str| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (unescape(name), unescape(value))
-    };
-    query.split('&').filter(|pair| !pair.is_empty()).map(pair).collect()
-}
-
-/// Decodes `%` escapes and `+`; bytes that are no UTF-8 become the replacement character.
-fn unescape(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let escaped =
-            after.get(..2).and_then(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
-        let (byte, left) = match (first, escaped) {
-            (b'%', Some(byte)) => (byte, &after[2..]),
-            (b'+', _) => (b' ', after),
-            (byte, _) => (*byte, after),
-        };
-        bytes.push(byte);
-        rest = left;
-    }
-    String::from_utf8(bytes).unwrap_or_else(|broken| String::from_utf8_lossy(broken.as_bytes()).into_owned())
+    form_urlencoded::parse(query.as_bytes()).into_owned().collect()
 }
 
 #[cfg(test)]
@@ -283,9 +261,17 @@ mod tests {
 
     #[test]
     fn query_strings_are_decoded() {
-        let pairs = query_pairs("names=a%20b&names=c+d&&flag&broken=%zz&umlaut=%C3%BC");
+        let pairs = query_pairs("names=a%20b&names=c+d&&flag&broken=%zz&signed=%+1&umlaut=%C3%BC&latin=%FC");
         let pairs: Vec<(&str, &str)> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        let expected = [("names", "a b"), ("names", "c d"), ("flag", ""), ("broken", "%zz"), ("umlaut", "ü")];
+        let expected = [
+            ("names", "a b"),
+            ("names", "c d"),
+            ("flag", ""),
+            ("broken", "%zz"),
+            ("signed", "% 1"),
+            ("umlaut", "ü"),
+            ("latin", "\u{fffd}"),
+        ];
         assert_eq!(pairs, expected);
     }
 }

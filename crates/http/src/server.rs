@@ -212,7 +212,7 @@ impl Server {
                     let knock = self.knock(parts, (address, peer), &request_id);
                     let passing = self.0.front_door.at_own_origin(knock, body, own);
                     (
-                        front_door::OPERATION,
+                        front_door::OPERATION_ID,
                         self.counted(&self.0.passages, passing, &request_id, started).await,
                     )
                 }
@@ -268,7 +268,7 @@ impl Server {
         if parts.uri.path().starts_with(ENVIRONMENTS) {
             let passing = shared.front_door.in_place(self.knock(parts, from, request_id), body);
             return (
-                front_door::OPERATION,
+                front_door::OPERATION_ID,
                 self.counted(&shared.passages, passing, request_id, started).await,
             );
         }

@@ -4,7 +4,7 @@ use http::header::{HOST, SET_COOKIE};
 use http::{Method, Response, StatusCode};
 use podium_api::Endpoint;
 use podium_api::auth::SignOut;
-use podium_app::front_door::{Addressed, Environments, PublicUrl, Shown};
+use podium_app::front_door::{Addressed, Environments, Shown};
 use podium_app::{Error, Unauthenticated};
 use podium_domain::Refusal;
 
@@ -53,7 +53,7 @@ impl FrontDoor {
     }
 
     async fn inside(&self, knock: Knock, body: Unread, own: OwnOrigin) -> Answer {
-        let PublicUrl { scheme, port, .. } = self.app.public_url();
+        let public = self.app.public_url();
         let (deployment, origin) = match own {
             OwnOrigin::Port(port) => {
                 (self.app.deployment_on_port(port).await?, self.app.origin_on_port(port))
@@ -62,7 +62,7 @@ impl FrontDoor {
                 let Environments::Domain(domain) = &self.app.config.environments else {
                     return Err(nothing_here());
                 };
-                let origin = format!("{scheme}://{namespace}.{domain}{port}");
+                let origin = format!("{}://{namespace}.{domain}{}", public.scheme(), public.port());
                 (self.app.deployment_in(&namespace).await?, origin)
             }
         };

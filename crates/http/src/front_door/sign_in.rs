@@ -116,8 +116,12 @@ impl FrontDoor {
     fn form_targets(&self) -> String {
         let public = self.app.public_url();
         match &self.app.config.environments {
-            Environments::Domain(domain) => format!("'self' {}://*.{domain}{}", public.scheme, public.port),
-            Environments::Ports(_) => format!("'self' {}://{}:*", public.scheme, public.environments_host()),
+            Environments::Domain(domain) => {
+                format!("'self' {}://*.{domain}{}", public.scheme(), public.port())
+            }
+            Environments::Ports(_) => {
+                format!("'self' {}://{}:*", public.scheme(), public.environments_host())
+            }
         }
     }
 }

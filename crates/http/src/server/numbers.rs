@@ -28,7 +28,8 @@ impl Server {
             Err(failure) => return failure.into_response(request_id),
         };
         let meters = shared.routes.iter().map(|route| (route.endpoint.id, &route.meter));
-        let others = [(podium_api::uploads::ID, &shared.uploads), (front_door::OPERATION, &shared.passages)];
+        let others =
+            [(podium_api::uploads::ID, &shared.uploads), (front_door::OPERATION_ID, &shared.passages)];
         let meters = meters.chain(others);
         let requests = metrics::render(meters, &shared.connections)
             + &metrics::front_door(shared.front_door.refused())

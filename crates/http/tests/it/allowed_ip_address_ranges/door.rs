@@ -58,7 +58,7 @@ on_both_engines! {
 
     async fn a_range_that_cannot_be_read_admits_nobody(app) {
         let id = allow(&app, "127.0.0.0/8").await.id();
-        app.set_column("allowed_ip_address_ranges", id, "ip_address_range", "'127.0.0.0/99'").await;
+        app.set_column("allowed_ip_address_ranges", id.parse().unwrap(), "ip_address_range", "'127.0.0.0/99'").await;
         app.app.forget_caller(&app.owner.token, Some(app.organization_id));
         for address in ["127.0.0.1", "203.0.113.9"] {
             assert_eq!(from(&app, &app.owner, address, &[]).await, 403, "{address}");
