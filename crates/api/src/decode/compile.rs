@@ -259,14 +259,12 @@ mod tests {
     use crate::ENDPOINTS;
     use crate::openapi::Document;
 
-    fn compiled(schema: Value) -> std::result::Result<(), String> {
-        let schemas = json!({ "Name": { "type": "string", "maxLength": 5 } });
-        let checked = Check::compile(&schema, schemas.as_object().unwrap());
-        checked.map(drop).map_err(|error| error.to_string())
-    }
-
+    /// What is said of a schema inside of another.
     fn in_field(schema: &Value) -> std::result::Result<(), String> {
-        compiled(json!({ "type": "object", "properties": { "a": { "type": "array", "items": schema } } }))
+        let schemas = json!({ "Name": { "type": "string", "maxLength": 5 } });
+        let outer = json!({ "type": "object", "properties": { "a": { "type": "array", "items": schema } } });
+        let checked = Check::compile(&outer, schemas.as_object().unwrap());
+        checked.map(drop).map_err(|error| error.to_string())
     }
 
     #[test]
