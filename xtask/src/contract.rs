@@ -7,7 +7,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use podium_api::openapi::{Document, PREFIX};
-use podium_api::{Access, OPERATIONS};
+use podium_api::{Access, ENDPOINTS};
 
 use crate::outcome::{Outcome, While};
 use crate::workspace::{cargo, must, root, target};
@@ -79,19 +79,25 @@ fn openapi() -> Outcome<String> {
     Ok(serde_json::to_string_pretty(&document).doing("writing the document")? + "\n")
 }
 
-/// One line an operation: id, method, path, who may call it, audited or not.
+/// One line an endpoint: id, method, path, who may call it, audited or not.
 fn operations() -> String {
-    let rows: Vec<[&str; 5]> = OPERATIONS
+    let rows: Vec<[&str; 5]> = ENDPOINTS
         .iter()
-        .map(|spec| {
-            let access = match spec.access {
+        .map(|endpoint| {
+            let access = match endpoint.access {
                 Access::Public => "public",
                 Access::Token => "token",
                 Access::Member => "member",
                 Access::Agent => "agent",
                 Access::Permission(permission) => permission,
             };
-            [spec.id, spec.method.as_str(), spec.path, access, if spec.audited { "audited" } else { "-" }]
+            [
+                endpoint.id,
+                endpoint.method.as_str(),
+                endpoint.path,
+                access,
+                if endpoint.audited { "audited" } else { "-" },
+            ]
         })
         .collect();
     table(&rows)
@@ -147,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_is_listed_once() {
-        assert_eq!(operations().lines().count(), OPERATIONS.len());
+    fn every_endpoint_is_listed_once() {
+        assert_eq!(operations().lines().count(), ENDPOINTS.len());
     }
 }

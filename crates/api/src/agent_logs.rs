@@ -5,19 +5,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 use crate::enums::LogSource;
-use crate::operation::{ByAgents, Method, Nothing, Operation};
 use crate::path::OfDeployment;
 use crate::reply::Many;
 
-/// Adds lines to the logs of an agent's deployment.
-pub const SEND: Operation<ByAgents, OfDeployment, Nothing, SendAgentLogsRequest, Many<AgentLogsTaken>> =
-    Operation::by_agents(
-        Method::Post,
-        "SendAgentLogs",
-        "/organizations/{organizationId}/deployments/{deploymentId}/agents/logs",
-    )
-    .about("AgentToken", "Send logs of a remote agent")
-    .not_audited();
+endpoints! {
+    tag "AgentToken";
+
+    /// Send logs of a remote agent
+    SendLogs: POST "/organizations/{organizationId}/deployments/{deploymentId}/agents/logs"
+        as "SendAgentLogs" {
+        path: OfDeployment, body: SendAgentLogsRequest, reply: Many<AgentLogsTaken>,
+        open_to: ByAgents, marks: [not_audited],
+    }
+}
 
 /// A batch of lines. An agent sends one after the other, and the same one again until it is answered.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

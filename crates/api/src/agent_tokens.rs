@@ -4,32 +4,38 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::operation::{Nothing, Operation, Permitted};
 use crate::page::{Page, SortKeys};
 use crate::path::{OfAgentToken, OfDeployment};
 use crate::reply::{Many, One};
 use crate::tokens::{ApiToken, ApiTokensPaginated};
 
-const TAG: &str = "AgentToken";
-const ALL: &str = "/organizations/{organizationId}/deployments/{deploymentId}/agent-tokens";
-const ONE: &str = "/organizations/{organizationId}/deployments/{deploymentId}/agent-tokens/{agentTokenId}";
+endpoints! {
+    tag "AgentToken";
 
-/// Lists the agent tokens of a deployment.
-pub const LIST: Operation<Permitted, OfDeployment, ListAgentTokens, Nothing, Many<ApiTokensPaginated>> =
-    Operation::get("ListAgentTokens", ALL, "deployment.agentTokens.get").about(TAG, "List agent tokens");
-/// Creates an agent token; its value is in the reply, and nowhere else.
-pub const CREATE: Operation<Permitted, OfDeployment, Nothing, CreateAgentTokenRequest, One<ApiToken>> =
-    Operation::post("CreateAgentToken", ALL, "deployment.agentTokens.create")
-        .about(TAG, "Create an agent token")
-        .also(&[409])
-        .secret_reply();
-/// Reads an agent token.
-pub const GET: Operation<Permitted, OfAgentToken, Nothing, Nothing, One<ApiToken>> =
-    Operation::get("GetAgentToken", ONE, "deployment.agentTokens.get").about(TAG, "Get an agent token");
-/// Deletes an agent token: it stops working at once.
-pub const DELETE: Operation<Permitted, OfAgentToken, Nothing, Nothing, Nothing> =
-    Operation::delete("DeleteAgentToken", ONE, "deployment.agentTokens.delete")
-        .about(TAG, "Delete an agent token");
+    /// List agent tokens
+    List: GET "/organizations/{organizationId}/deployments/{deploymentId}/agent-tokens" as "ListAgentTokens" {
+        path: OfDeployment, query: ListAgentTokens, reply: Many<ApiTokensPaginated>,
+        permission: "deployment.agentTokens.get",
+    }
+    /// Create an agent token
+    Create: POST "/organizations/{organizationId}/deployments/{deploymentId}/agent-tokens"
+        as "CreateAgentToken" {
+        path: OfDeployment, body: CreateAgentTokenRequest, reply: One<ApiToken>,
+        permission: "deployment.agentTokens.create", also: [409], marks: [secret_reply],
+    }
+    /// Get an agent token
+    Get: GET "/organizations/{organizationId}/deployments/{deploymentId}/agent-tokens/{agentTokenId}"
+        as "GetAgentToken" {
+        path: OfAgentToken, reply: One<ApiToken>,
+        permission: "deployment.agentTokens.get",
+    }
+    /// Delete an agent token
+    Delete: DELETE "/organizations/{organizationId}/deployments/{deploymentId}/agent-tokens/{agentTokenId}"
+        as "DeleteAgentToken" {
+        path: OfAgentToken,
+        permission: "deployment.agentTokens.delete",
+    }
+}
 
 /// How agent tokens can be sorted.
 #[derive(Debug)]

@@ -4,78 +4,46 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::operation::{Nothing, Operation, Permitted};
 use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfAllowedIpAddressRange};
 use crate::reply::{Many, One};
 use crate::subjects::SubjectProfile;
 use crate::{AllowedIpAddressRangeId, OrganizationId, Timestamp};
 
-const TAG: &str = "AllowedIpAddressRange";
+endpoints! {
+    tag "AllowedIpAddressRange";
 
-/// Lists the ranges.
-pub const LIST: Operation<
-    Permitted,
-    InOrganization,
-    ListAllowedIpAddressRanges,
-    Nothing,
-    Many<AllowedIpAddressRangesPaginated>,
-> = Operation::get(
-    "ListAllowedIpAddressRanges",
-    "/organizations/{organizationId}/allowed-ip-address-ranges",
-    "organization.allowedIpAddressRanges.get",
-)
-.about(TAG, "List allowed address ranges");
-/// Adds a range.
-pub const CREATE: Operation<
-    Permitted,
-    InOrganization,
-    Nothing,
-    CreateAllowedIpAddressRangeRequest,
-    One<AllowedIpAddressRange>,
-> = Operation::post(
-    "CreateAllowedIpAddressRange",
-    "/organizations/{organizationId}/allowed-ip-address-ranges",
-    "organization.allowedIpAddressRanges.create",
-)
-.about(TAG, "Allow an address range")
-.also(&[409]);
-/// Removes a range.
-pub const DELETE: Operation<Permitted, OfAllowedIpAddressRange, Nothing, Nothing, Nothing> =
-    Operation::delete(
-        "DeleteAllowedIpAddressRange",
-        "/organizations/{organizationId}/allowed-ip-address-ranges/{allowedIpAddressRangeId}",
-        "organization.allowedIpAddressRanges.delete",
-    )
-    .about(TAG, "Remove an allowed address range")
-    .also(&[412]);
-/// Adds many ranges, all or none.
-pub const BULK_CREATE: Operation<
-    Permitted,
-    InOrganization,
-    Nothing,
-    BulkCreateAllowedIpAddressRangesRequest,
-    Many<AllowedIpAddressRangesList>,
-> = Operation::post(
-    "BulkCreateAllowedIpAddressRanges",
-    "/organizations/{organizationId}/allowed-ip-address-ranges/bulk-create",
-    "organization.allowedIpAddressRanges.create",
-)
-.about(TAG, "Allow many address ranges at once")
-.also(&[409]);
-/// Removes many ranges, all or none.
-pub const BULK_DELETE: Operation<
-    Permitted,
-    InOrganization,
-    Nothing,
-    BulkDeleteAllowedIpAddressRangesRequest,
-    Nothing,
-> = Operation::post(
-    "BulkDeleteAllowedIpAddressRanges",
-    "/organizations/{organizationId}/allowed-ip-address-ranges/bulk-delete",
-    "organization.allowedIpAddressRanges.delete",
-)
-.about(TAG, "Remove many allowed address ranges at once");
+    /// List allowed address ranges
+    List: GET "/organizations/{organizationId}/allowed-ip-address-ranges" as "ListAllowedIpAddressRanges" {
+        path: InOrganization, query: ListAllowedIpAddressRanges, reply: Many<AllowedIpAddressRangesPaginated>,
+        permission: "organization.allowedIpAddressRanges.get",
+    }
+    /// Allow an address range
+    Create: POST "/organizations/{organizationId}/allowed-ip-address-ranges"
+        as "CreateAllowedIpAddressRange" {
+        path: InOrganization, body: CreateAllowedIpAddressRangeRequest, reply: One<AllowedIpAddressRange>,
+        permission: "organization.allowedIpAddressRanges.create", also: [409],
+    }
+    /// Remove an allowed address range
+    Delete: DELETE "/organizations/{organizationId}/allowed-ip-address-ranges/{allowedIpAddressRangeId}"
+        as "DeleteAllowedIpAddressRange" {
+        path: OfAllowedIpAddressRange,
+        permission: "organization.allowedIpAddressRanges.delete", also: [412],
+    }
+    /// Allow many address ranges at once
+    BulkCreate: POST "/organizations/{organizationId}/allowed-ip-address-ranges/bulk-create"
+        as "BulkCreateAllowedIpAddressRanges" {
+        path: InOrganization, body: BulkCreateAllowedIpAddressRangesRequest,
+        reply: Many<AllowedIpAddressRangesList>,
+        permission: "organization.allowedIpAddressRanges.create", also: [409],
+    }
+    /// Remove many allowed address ranges at once
+    BulkDelete: POST "/organizations/{organizationId}/allowed-ip-address-ranges/bulk-delete"
+        as "BulkDeleteAllowedIpAddressRanges" {
+        path: InOrganization, body: BulkDeleteAllowedIpAddressRangesRequest,
+        permission: "organization.allowedIpAddressRanges.delete",
+    }
+}
 
 /// How ranges can be sorted.
 #[derive(Debug)]

@@ -4,38 +4,37 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::operation::{Anyone, Method, Nothing, Operation, SignedIn};
 use crate::reply::Many;
 use crate::{OrganizationId, Timestamp, UserId};
 
-const TAG: &str = "Auth";
+endpoints! {
+    tag "Auth";
 
-/// Accepts an invite by the secret of its link.
-pub const ACCEPT_INVITE: Operation<Anyone, (), Nothing, AcceptInviteRequest, Many<AcceptedInvite>> =
-    Operation::public(Method::Post, "AcceptInvite", "/auth/accept-invite")
-        .about(TAG, "Accept an invite")
-        .also(&[401, 403, 404])
-        .secret_reply();
-/// Signs in with a password.
-pub const SIGN_IN: Operation<Anyone, (), Nothing, SignInRequest, Many<Session>> =
-    Operation::public(Method::Post, "SignIn", "/auth/sign-in")
-        .about(TAG, "Sign in with a password")
-        .also(&[401])
-        .secret_reply();
-/// Exchanges a session for a fresh one; the old one stops working.
-pub const RENEW: Operation<SignedIn, (), Nothing, Nothing, Many<Session>> =
-    Operation::with_token(Method::Post, "RenewSession", "/auth/renew")
-        .about(TAG, "Renew a session")
-        .also(&[403])
-        .secret_reply();
-/// Ends the session.
-pub const SIGN_OUT: Operation<SignedIn, (), Nothing, Nothing, Nothing> =
-    Operation::with_token(Method::Post, "SignOut", "/auth/sign-out").about(TAG, "Sign out").also(&[403]);
-/// Changes the caller's password; every other session of the caller ends.
-pub const CHANGE_PASSWORD: Operation<SignedIn, (), Nothing, ChangePasswordRequest, Nothing> =
-    Operation::with_token(Method::Post, "ChangePassword", "/auth/change-password")
-        .about(TAG, "Change your password")
-        .also(&[403]);
+    /// Accept an invite
+    AcceptInvite: POST "/auth/accept-invite" as "AcceptInvite" {
+        body: AcceptInviteRequest, reply: Many<AcceptedInvite>,
+        open_to: Anyone, also: [401, 403, 404], marks: [secret_reply],
+    }
+    /// Sign in with a password
+    SignIn: POST "/auth/sign-in" as "SignIn" {
+        body: SignInRequest, reply: Many<Session>,
+        open_to: Anyone, also: [401], marks: [secret_reply],
+    }
+    /// Renew a session
+    Renew: POST "/auth/renew" as "RenewSession" {
+        reply: Many<Session>,
+        open_to: SignedIn, also: [403], marks: [secret_reply],
+    }
+    /// Sign out
+    SignOut: POST "/auth/sign-out" as "SignOut" {
+        open_to: SignedIn, also: [403],
+    }
+    /// Change your password
+    ChangePassword: POST "/auth/change-password" as "ChangePassword" {
+        body: ChangePasswordRequest,
+        open_to: SignedIn, also: [403],
+    }
+}
 
 /// A name and a password.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

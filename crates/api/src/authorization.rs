@@ -4,18 +4,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::enums::RoleScope;
-use crate::operation::{Method, Nothing, Operation, SignedIn};
 use crate::reply::Many;
 
-/// Lists the permissions that a custom role can hold.
-pub const LIST_PERMISSION_GROUPS: Operation<
-    SignedIn,
-    (),
-    ListPermissionGroups,
-    Nothing,
-    Many<Vec<PermissionGroup>>,
-> = Operation::with_token(Method::Get, "ListPermissionGroups", "/authorization/permission-groups")
-    .about("Authorization", "List the permissions that custom roles are made of");
+endpoints! {
+    tag "Authorization";
+
+    /// List the permissions that custom roles are made of
+    ListGroups: GET "/authorization/permission-groups" as "ListPermissionGroups" {
+        query: ListPermissionGroups, reply: Many<Vec<PermissionGroup>>,
+        open_to: SignedIn,
+    }
+}
 
 /// Which groups to list.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::enums::{CloudProvider, ClusterStatus, ClusterType, HealthValue};
-use crate::operation::{Nothing, Operation, Permitted};
 use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfCluster};
 use crate::reply::{Many, One};
@@ -18,45 +17,35 @@ pub use requests::{
     CreateClusterRequest, CreateNodePoolRequest, UpdateClusterRequest, UpdateNodePoolRequest,
 };
 
-const TAG: &str = "Cluster";
+endpoints! {
+    tag "Cluster";
 
-/// Lists the clusters that the caller may see.
-pub const LIST: Operation<Permitted, InOrganization, ListClusters, Nothing, Many<ClustersPaginated>> =
-    Operation::get("ListClusters", "/organizations/{organizationId}/clusters", "organization.clusters.get")
-        .about(TAG, "List clusters");
-/// Creates a cluster.
-pub const CREATE: Operation<Permitted, InOrganization, Nothing, OneOf<CreateClusterRequest>, One<Cluster>> =
-    Operation::post(
-        "CreateCluster",
-        "/organizations/{organizationId}/clusters",
-        "organization.clusters.create",
-    )
-    .about(TAG, "Create a cluster")
-    .also(&[409, 412]);
-/// Reads a cluster.
-pub const GET: Operation<Permitted, OfCluster, Nothing, Nothing, One<Cluster>> = Operation::get(
-    "GetCluster",
-    "/organizations/{organizationId}/clusters/{clusterId}",
-    "organization.clusters.get",
-)
-.about(TAG, "Get a cluster");
-/// Changes a cluster.
-pub const UPDATE: Operation<Permitted, OfCluster, Nothing, OneOf<UpdateClusterRequest>, One<Cluster>> =
-    Operation::post(
-        "UpdateCluster",
-        "/organizations/{organizationId}/clusters/{clusterId}",
-        "organization.clusters.update",
-    )
-    .about(TAG, "Update a cluster")
-    .also(&[409, 412]);
-/// Deletes a cluster that no deployment runs on.
-pub const DELETE: Operation<Permitted, OfCluster, Nothing, Nothing, Nothing> = Operation::delete(
-    "DeleteCluster",
-    "/organizations/{organizationId}/clusters/{clusterId}",
-    "organization.clusters.delete",
-)
-.about(TAG, "Delete a cluster")
-.also(&[409, 412]);
+    /// List clusters
+    List: GET "/organizations/{organizationId}/clusters" as "ListClusters" {
+        path: InOrganization, query: ListClusters, reply: Many<ClustersPaginated>,
+        permission: "organization.clusters.get",
+    }
+    /// Create a cluster
+    Create: POST "/organizations/{organizationId}/clusters" as "CreateCluster" {
+        path: InOrganization, body: OneOf<CreateClusterRequest>, reply: One<Cluster>,
+        permission: "organization.clusters.create", also: [409, 412],
+    }
+    /// Get a cluster
+    Get: GET "/organizations/{organizationId}/clusters/{clusterId}" as "GetCluster" {
+        path: OfCluster, reply: One<Cluster>,
+        permission: "organization.clusters.get",
+    }
+    /// Update a cluster
+    Update: POST "/organizations/{organizationId}/clusters/{clusterId}" as "UpdateCluster" {
+        path: OfCluster, body: OneOf<UpdateClusterRequest>, reply: One<Cluster>,
+        permission: "organization.clusters.update", also: [409, 412],
+    }
+    /// Delete a cluster
+    Delete: DELETE "/organizations/{organizationId}/clusters/{clusterId}" as "DeleteCluster" {
+        path: OfCluster,
+        permission: "organization.clusters.delete", also: [409, 412],
+    }
+}
 
 /// How clusters can be sorted.
 #[derive(Debug)]

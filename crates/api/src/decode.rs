@@ -3,12 +3,15 @@
 //! A request is checked against the very schema that the document shows, so a bound is stated once. What passes is
 //! brought to one form (`null` and empty words of optional fields are dropped) and then deserialized.
 
+mod compile;
 mod union;
 
 use std::collections::HashSet;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+
+pub use compile::NotUnderstood;
 
 use crate::error::counted;
 use crate::{FieldError, Id, Timestamp};
@@ -28,8 +31,6 @@ pub const MAY_LACK_TAG: &str = "x-may-lack-tag";
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the fields are the keywords of JSON Schema")]
 pub enum Check {
-    /// Anything goes.
-    Anything,
     /// What another object of its kind has: nothing, however that is written.
     Sibling,
     /// A string.
@@ -76,66 +77,6 @@ pub struct Field {
 }
 
 impl Check {
-    /// Makes a schema ready; `schemas` holds what it refers to.
-    pub fn compile(schema: &Value, schemas: &Map<String, Value>) -> Self {
-        Self::compile_field(schema, schemas).0
-    }
-
-    /// The check, and whether `null` means something.
-    fn compile_field(schema: &Value, schemas: &Map<String, Value>) -> (Self, bool) {
-        if let Some(name) = schema["$ref"].as_str().and_then(|r| r.rsplit('/').next()) {
-            return Self::compile_field(&schemas[name], schemas);
-        }
-        if let Some(options) = schema["anyOf"].as_array() {
-            let real = options.iter().find(|option| option["type"] != "null").unwrap_or(&Value::Null);
-            return (Self::compile(real, schemas), true);
-        }
-        if let Some(mapping) = schema["discriminator"]["mapping"].as_object() {
-            let tag = schema["discriminator"]["propertyName"].as_str().unwrap_or_default().to_owned();
-            let variant = |(word, name): (&String, &Value)| {
-                let name = name.as_str().and_then(|r| r.rsplit('/').next()).unwrap_or_default();
-                let mut fields = fields(&schemas[name], schemas);
-                let is_tag = |field: &&mut Field| field.name == tag && schema[MAY_LACK_TAG] == true;
-                fields.iter_mut().filter(is_tag).for_each(|field| field.required = false);
-                (word.clone(), fields)
-            };
-            let variants = mapping.iter().map(variant).collect();
-            return (Self::Union { tag, variants }, false);
-        }
-        let number = |key: &str| schema[key].as_u64();
-        let check = match schema["type"].as_str() {
-            Some("string") => Self::Text {
-                min: number("minLength"),
-                max: number("maxLength"),
-                words: schema["enum"]
-                    .as_array()
-                    .map(|words| words.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
-                format: match schema["format"].as_str() {
-                    Some("cuid") => Format::Id,
-                    Some("date-time") => Format::Time,
-                    Some("password") => Format::Secret,
-                    _ => Format::Line,
-                },
-            },
-            Some("integer") => {
-                Self::Integer { min: schema["minimum"].as_i64(), max: schema["maximum"].as_i64() }
-            }
-            Some("boolean") => Self::Boolean,
-            Some("array") => Self::List {
-                items: Box::new(Self::compile(&schema["items"], schemas)),
-                min: number("minItems"),
-                max: number("maxItems"),
-                may_be_empty: schema[MAY_BE_EMPTY] == true,
-            },
-            Some("object") if schema["additionalProperties"].is_object() => {
-                Self::Map(Box::new(Self::compile(&schema["additionalProperties"], schemas)))
-            }
-            Some("object") => Self::Object(fields(schema, schemas)),
-            _ => Self::Anything,
-        };
-        (check, false)
-    }
-
     /// Decodes a body.
     pub fn decode<T: DeserializeOwned>(&self, mut value: Value) -> Result<T, Vec<FieldError>> {
         let mut errors = Vec::new();
@@ -192,7 +133,7 @@ impl Check {
     fn visit(&self, value: &mut Value, path: &str, errors: &mut Vec<FieldError>) {
         let mut wrong = |code: &str, message: String| errors.push(FieldError::new(path, code, message));
         match (self, value) {
-            (Self::Anything, _) | (Self::Boolean, Value::Bool(_)) => {}
+            (Self::Boolean, Value::Bool(_)) => {}
             (Self::Sibling, _) => wrong("excluded", "must be left out: it does not go with this type".into()),
             (Self::Text { min, max, words, format }, Value::String(text)) => {
                 let length = text.chars().count() as u64;
@@ -271,7 +212,6 @@ impl Check {
 
     fn describe(&self) -> &'static str {
         match self {
-            Self::Anything => "anything",
             Self::Sibling => "left out",
             Self::Text { .. } => "a string",
             Self::Integer { .. } => "a whole number",
@@ -322,29 +262,6 @@ impl Check {
             _ => Some(value.clone()),
         }
     }
-}
-
-fn fields(schema: &Value, schemas: &Map<String, Value>) -> Vec<Field> {
-    let required = schema["required"].as_array();
-    let field = |(name, schema): (&String, &Value)| {
-        let (mut check, clearable) = Check::compile_field(schema, schemas);
-        if let Check::Text { format: format @ Format::Line, .. } = &mut check
-            && LONG_TEXTS.contains(&name.as_str())
-        {
-            *format = Format::Any;
-        }
-        let required = required.is_some_and(|names| names.iter().any(|n| n == name));
-        Field { name: name.clone(), required, clearable, check }
-    };
-    let sibling = |name: &str| Field {
-        name: name.to_owned(),
-        required: false,
-        clearable: false,
-        check: Check::Sibling,
-    };
-    let own = schema["properties"].as_object().into_iter().flatten().map(field);
-    let siblings = schema[SIBLINGS].as_array().into_iter().flatten().filter_map(Value::as_str).map(sibling);
-    own.chain(siblings).collect()
 }
 
 impl Field {

@@ -5,35 +5,25 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::enums::LogSource;
-use crate::operation::{Nothing, Operation, Permitted};
 use crate::path::OfDeployment;
 use crate::reply::{Events, Many};
 use crate::{SearchId, Timestamp};
 
-/// Searches the logs of a deployment.
-pub const GET: Operation<Permitted, OfDeployment, GetDeploymentLogs, Nothing, Many<DeploymentLog>> =
-    Operation::get(
-        "GetDeploymentLogs",
-        "/organizations/{organizationId}/deployments/{deploymentId}/logs",
-        "deployment.logs.get",
-    )
-    .about("Deployment", "Get a deployment's logs")
-    .live();
+endpoints! {
+    tag "Deployment";
 
-/// Follows the logs of a deployment: lines as they are written.
-pub const FOLLOW: Operation<
-    Permitted,
-    OfDeployment,
-    FollowDeploymentLogs,
-    Nothing,
-    Events<DeploymentLogEntry>,
-> = Operation::get(
-    "FollowDeploymentLogs",
-    "/organizations/{organizationId}/deployments/{deploymentId}/logs/follow",
-    "deployment.logs.get",
-)
-.about("Deployment", "Follow a deployment's logs")
-.live();
+    /// Get a deployment's logs
+    Get: GET "/organizations/{organizationId}/deployments/{deploymentId}/logs" as "GetDeploymentLogs" {
+        path: OfDeployment, query: GetDeploymentLogs, reply: Many<DeploymentLog>,
+        permission: "deployment.logs.get", marks: [live],
+    }
+    /// Follow a deployment's logs
+    Follow: GET "/organizations/{organizationId}/deployments/{deploymentId}/logs/follow"
+        as "FollowDeploymentLogs" {
+        path: OfDeployment, query: FollowDeploymentLogs, reply: Events<DeploymentLogEntry>,
+        permission: "deployment.logs.get", marks: [live],
+    }
+}
 
 /// What to follow.
 #[skip_serializing_none]

@@ -9,7 +9,6 @@ use serde_with::skip_serializing_none;
 
 use crate::deploys::DeployGit;
 use crate::enums::{CloudProvider, DeploymentStatus, DeploymentType, Executor, SchedulerSize};
-use crate::operation::{Nothing, Operation, Permitted};
 use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfDeployment};
 use crate::reply::{Many, One};
@@ -28,80 +27,48 @@ pub use requests::{
     InstanceSpecRequest, OverrideDeploymentHibernationBody, UpdateDeploymentRequest, WorkerQueueRequest,
 };
 
-const TAG: &str = "Deployment";
+endpoints! {
+    tag "Deployment";
 
-/// Lists the deployments that the caller may see.
-pub const LIST: Operation<Permitted, InOrganization, ListDeployments, Nothing, Many<DeploymentsPaginated>> =
-    Operation::get(
-        "ListDeployments",
-        "/organizations/{organizationId}/deployments",
-        "organization.deployments.get",
-    )
-    .about(TAG, "List deployments");
-/// Creates a deployment.
-pub const CREATE: Operation<
-    Permitted,
-    InOrganization,
-    Nothing,
-    OneOf<CreateDeploymentRequest>,
-    One<Deployment>,
-> = Operation::post(
-    "CreateDeployment",
-    "/organizations/{organizationId}/deployments",
-    "workspace.deployments.create",
-)
-.target_in_body("workspaceId")
-.about(TAG, "Create a deployment")
-.also(&[409]);
-/// Reads a deployment.
-pub const GET: Operation<Permitted, OfDeployment, Nothing, Nothing, One<Deployment>> = Operation::get(
-    "GetDeployment",
-    "/organizations/{organizationId}/deployments/{deploymentId}",
-    "deployment.get",
-)
-.about(TAG, "Get a deployment");
-/// Changes a deployment.
-pub const UPDATE: Operation<
-    Permitted,
-    OfDeployment,
-    Nothing,
-    OneOf<UpdateDeploymentRequest>,
-    One<Deployment>,
-> = Operation::post(
-    "UpdateDeployment",
-    "/organizations/{organizationId}/deployments/{deploymentId}",
-    "deployment.update",
-)
-.about(TAG, "Update a deployment")
-.also(&[409]);
-/// Deletes a deployment.
-pub const DELETE: Operation<Permitted, OfDeployment, Nothing, Nothing, Nothing> = Operation::delete(
-    "DeleteDeployment",
-    "/organizations/{organizationId}/deployments/{deploymentId}",
-    "deployment.delete",
-)
-.about(TAG, "Delete a deployment");
-/// Overrides the hibernation schedules of a deployment.
-pub const OVERRIDE_HIBERNATION: Operation<
-    Permitted,
-    OfDeployment,
-    Nothing,
-    OverrideDeploymentHibernationBody,
-    One<DeploymentHibernationOverride>,
-> = Operation::post(
-    "UpdateDeploymentHibernationOverride",
-    "/organizations/{organizationId}/deployments/{deploymentId}/hibernation-override",
-    "deployment.update",
-)
-.about(TAG, "Override the hibernation of a deployment");
-/// Goes back to the hibernation schedules of a deployment.
-pub const END_HIBERNATION_OVERRIDE: Operation<Permitted, OfDeployment, Nothing, Nothing, Nothing> =
-    Operation::delete(
-        "DeleteDeploymentHibernationOverride",
-        "/organizations/{organizationId}/deployments/{deploymentId}/hibernation-override",
-        "deployment.update",
-    )
-    .about(TAG, "End the hibernation override of a deployment");
+    /// List deployments
+    List: GET "/organizations/{organizationId}/deployments" as "ListDeployments" {
+        path: InOrganization, query: ListDeployments, reply: Many<DeploymentsPaginated>,
+        permission: "organization.deployments.get",
+    }
+    /// Create a deployment
+    Create: POST "/organizations/{organizationId}/deployments" as "CreateDeployment" {
+        path: InOrganization, body: OneOf<CreateDeploymentRequest>, reply: One<Deployment>,
+        permission: "workspace.deployments.create", target_in_body: "workspaceId", also: [409],
+    }
+    /// Get a deployment
+    Get: GET "/organizations/{organizationId}/deployments/{deploymentId}" as "GetDeployment" {
+        path: OfDeployment, reply: One<Deployment>,
+        permission: "deployment.get",
+    }
+    /// Update a deployment
+    Update: POST "/organizations/{organizationId}/deployments/{deploymentId}" as "UpdateDeployment" {
+        path: OfDeployment, body: OneOf<UpdateDeploymentRequest>, reply: One<Deployment>,
+        permission: "deployment.update", also: [409],
+    }
+    /// Delete a deployment
+    Delete: DELETE "/organizations/{organizationId}/deployments/{deploymentId}" as "DeleteDeployment" {
+        path: OfDeployment,
+        permission: "deployment.delete",
+    }
+    /// Override the hibernation of a deployment
+    OverrideHibernation: POST "/organizations/{organizationId}/deployments/{deploymentId}/hibernation-override"
+        as "UpdateDeploymentHibernationOverride" {
+        path: OfDeployment, body: OverrideDeploymentHibernationBody,
+        reply: One<DeploymentHibernationOverride>,
+        permission: "deployment.update",
+    }
+    /// End the hibernation override of a deployment
+    EndHibernationOverride: DELETE "/organizations/{organizationId}/deployments/{deploymentId}/hibernation-override"
+        as "DeleteDeploymentHibernationOverride" {
+        path: OfDeployment,
+        permission: "deployment.update",
+    }
+}
 
 /// How deployments can be sorted.
 #[derive(Debug)]

@@ -5,63 +5,49 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::enums::{DeployStatus, DeployType, GitProvider};
-use crate::operation::{Nothing, Operation, Permitted};
 use crate::page::{Page, SortKeys};
 use crate::path::{OfDeploy, OfDeployment};
 use crate::reply::{Many, One};
 use crate::subjects::SubjectProfile;
 use crate::{DeployId, DeploymentId, Timestamp};
 
-const TAG: &str = "Deploy";
+endpoints! {
+    tag "Deploy";
 
-/// Lists the deploys of a deployment.
-pub const LIST: Operation<Permitted, OfDeployment, ListDeploys, Nothing, Many<DeploysPaginated>> =
-    Operation::get(
-        "ListDeploys",
-        "/organizations/{organizationId}/deployments/{deploymentId}/deploys",
-        "deployment.deploys.get",
-    )
-    .about(TAG, "List deploys");
-/// Creates a deploy.
-pub const CREATE: Operation<Permitted, OfDeployment, Nothing, CreateDeployRequest, One<Deploy>> =
-    Operation::post(
-        "CreateDeploy",
-        "/organizations/{organizationId}/deployments/{deploymentId}/deploys",
-        "deployment.deploys.create",
-    )
-    .about(TAG, "Create a deploy");
-/// Reads a deploy.
-pub const GET: Operation<Permitted, OfDeploy, Nothing, Nothing, One<Deploy>> = Operation::get(
-    "GetDeploy",
-    "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}",
-    "deployment.deploys.get",
-)
-.about(TAG, "Get a deploy");
-/// Changes the description of a deploy.
-pub const UPDATE: Operation<Permitted, OfDeploy, Nothing, UpdateDeployRequest, One<Deploy>> =
-    Operation::post(
-        "UpdateDeploy",
-        "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}",
-        "deployment.deploys.update",
-    )
-    .about(TAG, "Update a deploy");
-/// Puts a deploy into effect; whoever may create deploys may do so with its own.
-pub const FINALIZE: Operation<Permitted, OfDeploy, Nothing, FinalizeDeployRequest, One<Deploy>> =
-    Operation::post(
-        "FinalizeDeploy",
-        "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}/finalize",
-        "deployment.deploys.update",
-    )
-    .or_of_its_maker("deployment.deploys.create")
-    .about(TAG, "Finalize a deploy");
-/// Goes back to a deploy.
-pub const ROLLBACK: Operation<Permitted, OfDeploy, Nothing, DeployRollbackRequest, One<Deploy>> =
-    Operation::post(
-        "DeployRollback",
-        "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}/rollback",
-        "deployment.deploys.update",
-    )
-    .about(TAG, "Roll back to a deploy");
+    /// List deploys
+    List: GET "/organizations/{organizationId}/deployments/{deploymentId}/deploys" as "ListDeploys" {
+        path: OfDeployment, query: ListDeploys, reply: Many<DeploysPaginated>,
+        permission: "deployment.deploys.get",
+    }
+    /// Create a deploy
+    Create: POST "/organizations/{organizationId}/deployments/{deploymentId}/deploys" as "CreateDeploy" {
+        path: OfDeployment, body: CreateDeployRequest, reply: One<Deploy>,
+        permission: "deployment.deploys.create",
+    }
+    /// Get a deploy
+    Get: GET "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}" as "GetDeploy" {
+        path: OfDeploy, reply: One<Deploy>,
+        permission: "deployment.deploys.get",
+    }
+    /// Update a deploy
+    Update: POST "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}"
+        as "UpdateDeploy" {
+        path: OfDeploy, body: UpdateDeployRequest, reply: One<Deploy>,
+        permission: "deployment.deploys.update",
+    }
+    /// Finalize a deploy
+    Finalize: POST "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}/finalize"
+        as "FinalizeDeploy" {
+        path: OfDeploy, body: FinalizeDeployRequest, reply: One<Deploy>,
+        permission: "deployment.deploys.update", or_of_its_maker: "deployment.deploys.create",
+    }
+    /// Roll back to a deploy
+    Rollback: POST "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}/rollback"
+        as "DeployRollback" {
+        path: OfDeploy, body: DeployRollbackRequest, reply: One<Deploy>,
+        permission: "deployment.deploys.update",
+    }
+}
 
 /// How deploys can be sorted.
 #[derive(Debug)]

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::enums::{EnvironmentObjectScope, EnvironmentObjectType};
-use crate::operation::{Nothing, Operation, Permitted};
 use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfEnvironmentObject};
 use crate::reply::{Blank, Many, One};
@@ -27,64 +26,46 @@ use links::{
     UpdateEnvironmentObjectLinkRequest,
 };
 
-const TAG: &str = "Environment";
 const GATE: &str = "organization.envObjects.access";
-const ALL: &str = "/organizations/{organizationId}/environment-objects";
-const EACH: &str = "/organizations/{organizationId}/environment-objects/{environmentObjectId}";
 
-/// Lists environment objects, or what of them reaches a deployment.
-pub const LIST: Operation<
-    Permitted,
-    InOrganization,
-    ListEnvironmentObjects,
-    Nothing,
-    Many<EnvironmentObjectsPaginated>,
-> = Operation::get("ListEnvironmentObjects", ALL, GATE)
-    .about(TAG, "List environment objects")
-    .also(&[405])
-    .live();
-/// Creates an environment object.
-pub const CREATE: Operation<
-    Permitted,
-    InOrganization,
-    Nothing,
-    CreateEnvironmentObjectRequest,
-    One<CreateEnvironmentObject>,
-> = Operation::post("CreateEnvironmentObject", ALL, GATE)
-    .about(TAG, "Create an environment object")
-    .also(&[405, 409]);
-/// Reads an environment object.
-pub const GET: Operation<Permitted, OfEnvironmentObject, Nothing, Nothing, One<EnvironmentObject>> =
-    Operation::get("GetEnvironmentObject", EACH, GATE).about(TAG, "Get an environment object").also(&[405]);
-/// Changes an environment object.
-pub const UPDATE: Operation<
-    Permitted,
-    OfEnvironmentObject,
-    Nothing,
-    UpdateEnvironmentObjectRequest,
-    One<EnvironmentObject>,
-> = Operation::post("UpdateEnvironmentObject", EACH, GATE)
-    .about(TAG, "Update an environment object")
-    .also(&[405, 409]);
-/// Deletes an environment object.
-pub const DELETE: Operation<Permitted, OfEnvironmentObject, Nothing, Nothing, Nothing> =
-    Operation::delete("DeleteEnvironmentObject", EACH, GATE)
-        .about(TAG, "Delete an environment object")
-        .also(&[405, 409, 412]);
-/// Keeps an environment object from a deployment, and drops a link that there was.
-pub const EXCLUDE_LINKING: Operation<
-    Permitted,
-    OfEnvironmentObject,
-    Nothing,
-    ExcludeLinkEnvironmentObjectRequest,
-    Blank,
-> = Operation::post(
-    "ExcludeLinkingEnvironmentObject",
-    "/organizations/{organizationId}/environment-objects/{environmentObjectId}/exclude-linking",
-    GATE,
-)
-.about(TAG, "Exclude a deployment from linking to an environment object")
-.also(&[405, 409]);
+endpoints! {
+    tag "Environment";
+
+    /// List environment objects
+    List: GET "/organizations/{organizationId}/environment-objects" as "ListEnvironmentObjects" {
+        path: InOrganization, query: ListEnvironmentObjects, reply: Many<EnvironmentObjectsPaginated>,
+        permission: GATE, also: [405], marks: [live],
+    }
+    /// Create an environment object
+    Create: POST "/organizations/{organizationId}/environment-objects" as "CreateEnvironmentObject" {
+        path: InOrganization, body: CreateEnvironmentObjectRequest, reply: One<CreateEnvironmentObject>,
+        permission: GATE, also: [405, 409],
+    }
+    /// Get an environment object
+    Get: GET "/organizations/{organizationId}/environment-objects/{environmentObjectId}"
+        as "GetEnvironmentObject" {
+        path: OfEnvironmentObject, reply: One<EnvironmentObject>,
+        permission: GATE, also: [405],
+    }
+    /// Update an environment object
+    Update: POST "/organizations/{organizationId}/environment-objects/{environmentObjectId}"
+        as "UpdateEnvironmentObject" {
+        path: OfEnvironmentObject, body: UpdateEnvironmentObjectRequest, reply: One<EnvironmentObject>,
+        permission: GATE, also: [405, 409],
+    }
+    /// Delete an environment object
+    Delete: DELETE "/organizations/{organizationId}/environment-objects/{environmentObjectId}"
+        as "DeleteEnvironmentObject" {
+        path: OfEnvironmentObject,
+        permission: GATE, also: [405, 409, 412],
+    }
+    /// Exclude a deployment from linking to an environment object
+    ExcludeLinking: POST "/organizations/{organizationId}/environment-objects/{environmentObjectId}/exclude-linking"
+        as "ExcludeLinkingEnvironmentObject" {
+        path: OfEnvironmentObject, body: ExcludeLinkEnvironmentObjectRequest, reply: Blank,
+        permission: GATE, also: [405, 409],
+    }
+}
 
 /// How environment objects can be sorted.
 #[derive(Debug)]

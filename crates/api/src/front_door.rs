@@ -4,20 +4,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
-use crate::operation::{Nothing, Operation, Permitted};
 use crate::path::OfDeployment;
 use crate::reply::Many;
 
-/// Makes a link that opens the environment in a browser, once and soon.
-pub const OPEN: Operation<Permitted, OfDeployment, Nothing, Nothing, Many<OpenedDeployment>> =
-    Operation::post(
-        "OpenDeployment",
-        "/organizations/{organizationId}/deployments/{deploymentId}/open",
-        "deployment.airflow.website.get",
-    )
-    .about("Deployment", "Make a link that opens the Airflow environment in a browser")
-    .also(&[409])
-    .live();
+endpoints! {
+    tag "Deployment";
+
+    /// Make a link that opens the Airflow environment in a browser
+    Open: POST "/organizations/{organizationId}/deployments/{deploymentId}/open" as "OpenDeployment" {
+        path: OfDeployment, reply: Many<OpenedDeployment>,
+        permission: "deployment.airflow.website.get", also: [409], marks: [live],
+    }
+}
 
 /// A link into an environment.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

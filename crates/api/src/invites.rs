@@ -5,39 +5,30 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::enums::OrganizationRole;
-use crate::operation::{Nothing, Operation, Permitted};
 use crate::path::{InOrganization, OfInvite};
 use crate::reply::One;
 use crate::subjects::SubjectProfile;
 use crate::{InviteId, OrganizationId, Timestamp, UserId};
 
-const TAG: &str = "Invite";
+endpoints! {
+    tag "Invite";
 
-/// Invites a person.
-pub const CREATE: Operation<Permitted, InOrganization, Nothing, CreateUserInviteRequest, One<Invite>> =
-    Operation::post(
-        "CreateUserInvite",
-        "/organizations/{organizationId}/invites",
-        "organization.users.create",
-    )
-    .about(TAG, "Invite a user")
-    .also(&[409]);
-/// Withdraws an invite.
-pub const DELETE: Operation<Permitted, OfInvite, Nothing, Nothing, Nothing> = Operation::delete(
-    "DeleteUserInvite",
-    "/organizations/{organizationId}/invites/{inviteId}",
-    "organization.users.delete",
-)
-.about(TAG, "Withdraw an invite")
-.also(&[412]);
-/// Makes a fresh link to accept an invite; earlier links stop working.
-pub const CREATE_LINK: Operation<Permitted, OfInvite, Nothing, Nothing, One<InviteLink>> = Operation::post(
-    "CreateUserInviteLink",
-    "/organizations/{organizationId}/invites/{inviteId}/link",
-    "organization.users.create",
-)
-.about(TAG, "Make a fresh link to accept an invite")
-.secret_reply();
+    /// Invite a user
+    Create: POST "/organizations/{organizationId}/invites" as "CreateUserInvite" {
+        path: InOrganization, body: CreateUserInviteRequest, reply: One<Invite>,
+        permission: "organization.users.create", also: [409],
+    }
+    /// Withdraw an invite
+    Delete: DELETE "/organizations/{organizationId}/invites/{inviteId}" as "DeleteUserInvite" {
+        path: OfInvite,
+        permission: "organization.users.delete", also: [412],
+    }
+    /// Make a fresh link to accept an invite
+    CreateLink: POST "/organizations/{organizationId}/invites/{inviteId}/link" as "CreateUserInviteLink" {
+        path: OfInvite, reply: One<InviteLink>,
+        permission: "organization.users.create", marks: [secret_reply],
+    }
+}
 
 /// A person to invite.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

@@ -1,19 +1,19 @@
-//! The OpenAPI document, written from the operation constants.
+//! The OpenAPI document, written from the endpoints.
 
 use schemars::{Schema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use crate::operation::{Access, Method, Spec};
+use crate::endpoint::{Access, Description, Method};
 use crate::patch::CLEARABLE;
 use crate::reply::ReplyKind;
-use crate::{ErrorBody, OPERATIONS, uploads};
+use crate::{ENDPOINTS, ErrorBody, uploads};
 
 /// The prefix of every path.
 pub const PREFIX: &str = "/v1";
 const COMPONENTS: &str = "/components/schemas";
 
-/// Schemas of one operation, all references resolved by [`Document::schemas`].
-pub struct OperationSchemas {
+/// Schemas of one endpoint, all references resolved by [`Document::schemas`].
+pub struct EndpointSchemas {
     /// The query: an object, or `None`.
     pub query: Option<Value>,
     /// The body, or `None`.
@@ -26,37 +26,37 @@ pub struct OperationSchemas {
 pub struct Document {
     /// Named schemas.
     pub schemas: Map<String, Value>,
-    /// Schemas by operation, in the order of [`OPERATIONS`].
-    pub operations: Vec<OperationSchemas>,
+    /// Schemas by endpoint, in the order of [`ENDPOINTS`].
+    pub endpoints: Vec<EndpointSchemas>,
 }
 
 impl Document {
-    /// Collects the schemas of every operation.
+    /// Collects the schemas of every endpoint.
     pub fn collect() -> Self {
         let mut settings = SchemaSettings::draft2020_12();
         settings.definitions_path = COMPONENTS.into();
         let mut generator = settings.into_generator();
         generator.subschema_for::<ErrorBody>();
-        let operations = OPERATIONS
+        let endpoints = ENDPOINTS
             .iter()
-            .map(|spec| OperationSchemas {
-                query: something((spec.query)(&mut generator)),
-                body: something((spec.body)(&mut generator)),
-                reply: something((spec.reply)(&mut generator)),
+            .map(|endpoint| EndpointSchemas {
+                query: something((endpoint.query)(&mut generator)),
+                body: something((endpoint.body)(&mut generator)),
+                reply: something((endpoint.reply)(&mut generator)),
             })
             .collect();
         let mut schemas = generator.take_definitions(true);
         schemas.values_mut().for_each(tidy);
         schemas.sort_keys();
-        Self { schemas, operations }
+        Self { schemas, endpoints }
     }
 
     /// The document, with the given server URL.
     pub fn to_json(&self, server_url: &str) -> Value {
         let mut paths = Map::new();
-        for (spec, schemas) in OPERATIONS.iter().zip(&self.operations) {
-            let item = paths.entry(spec.path).or_insert_with(|| json!({}));
-            item[spec.method.as_str().to_lowercase()] = operation(spec, schemas);
+        for (endpoint, schemas) in ENDPOINTS.iter().zip(&self.endpoints) {
+            let item = paths.entry(endpoint.path).or_insert_with(|| json!({}));
+            item[endpoint.method.as_str().to_lowercase()] = operation(endpoint, schemas);
         }
         paths.insert(uploads::PATH.into(), json!({ "put": uploads::document(failure) }));
         paths.sort_keys();
@@ -128,19 +128,19 @@ fn remove_null(object: &mut Map<String, Value>) {
     }
 }
 
-fn operation(spec: &Spec, schemas: &OperationSchemas) -> Value {
+fn operation(endpoint: &Description, schemas: &EndpointSchemas) -> Value {
     let mut operation = json!({
-        "operationId": spec.id,
-        "tags": [spec.tag],
-        "summary": spec.summary,
-        "parameters": parameters(spec, schemas),
-        "responses": responses(spec, schemas),
+        "operationId": endpoint.id,
+        "tags": [endpoint.tag],
+        "summary": endpoint.summary,
+        "parameters": parameters(endpoint, schemas),
+        "responses": responses(endpoint, schemas),
     });
     if let Some(schema) = &schemas.body {
         operation["requestBody"] =
             json!({ "required": true, "content": { "application/json": { "schema": schema } } });
     }
-    match spec.access {
+    match endpoint.access {
         Access::Public => operation["security"] = json!([]),
         Access::Token | Access::Member | Access::Agent => {}
         Access::Permission(permission) => operation["x-permission"] = permission.into(),
@@ -148,8 +148,8 @@ fn operation(spec: &Spec, schemas: &OperationSchemas) -> Value {
     operation
 }
 
-fn parameters(spec: &Spec, schemas: &OperationSchemas) -> Vec<Value> {
-    let path = spec.path_params.iter().map(|name| {
+fn parameters(endpoint: &Description, schemas: &EndpointSchemas) -> Vec<Value> {
+    let path = endpoint.path_params.iter().map(|name| {
         json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string", "minLength": 1 } })
     });
     let mut parameters: Vec<Value> = path.collect();
@@ -175,24 +175,24 @@ fn parameters(spec: &Spec, schemas: &OperationSchemas) -> Vec<Value> {
     }
     let header = |name: &str, about: &str, schema: Value| json!({ "name": name, "in": "header", "description": about, "schema": schema });
     let text = || json!({ "type": "string", "maxLength": 255 });
-    if spec.takes_idempotency_key() {
+    if endpoint.takes_idempotency_key() {
         parameters.push(header("Idempotency-Key", "Repeats of this request have one effect.", text()));
     }
-    if spec.compares_version() {
+    if endpoint.compares_version() {
         parameters.push(header("If-Match", "Only if the resource still has this ETag.", text()));
     }
-    if spec.reply_kind == ReplyKind::Events {
+    if endpoint.reply_kind == ReplyKind::Events {
         parameters.push(header("Last-Event-ID", "Go on after this event.", text()));
     }
-    if spec.reads_one() {
+    if endpoint.reads_one() {
         parameters.push(header("If-None-Match", "Only if the resource has changed since this ETag.", text()));
     }
     parameters
 }
 
-fn responses(spec: &Spec, schemas: &OperationSchemas) -> Value {
+fn responses(endpoint: &Description, schemas: &EndpointSchemas) -> Value {
     let mut responses = Map::new();
-    let (status, media) = match spec.reply_kind {
+    let (status, media) = match endpoint.reply_kind {
         ReplyKind::Empty => ("204", None),
         ReplyKind::Blank => ("200", None),
         ReplyKind::One | ReplyKind::Many => ("200", Some("application/json")),
@@ -203,11 +203,11 @@ fn responses(spec: &Spec, schemas: &OperationSchemas) -> Value {
     if let (Some(media), Some(schema)) = (media, &schemas.reply) {
         success["content"] = json!({ media: { "schema": schema } });
     }
-    if spec.reply_kind == ReplyKind::One {
+    if endpoint.reply_kind == ReplyKind::One {
         success["headers"]["ETag"] = header_schema("The version of the resource and a hash of the body.");
     }
     responses.insert(status.into(), success);
-    for status in spec.statuses() {
+    for status in endpoint.statuses() {
         responses.insert(status.to_string(), failure(status));
     }
     responses.into()
@@ -245,7 +245,7 @@ fn describe(status: u16) -> &'static str {
     }
 }
 
-impl Spec {
+impl Description {
     /// Whether repeats under an `Idempotency-Key` have one effect.
     pub fn takes_idempotency_key(&self) -> bool {
         let answers_again = !matches!(self.access, Access::Public | Access::Agent) && !self.live;

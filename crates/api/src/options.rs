@@ -6,33 +6,23 @@ use serde_with::skip_serializing_none;
 
 use crate::Timestamp;
 use crate::enums::{CloudProvider, ClusterType, DeploymentType, Executor, SchedulerSize, WorkerMachineName};
-use crate::operation::{Joined, Method, Nothing, Operation, Permitted};
 use crate::path::InOrganization;
 use crate::reply::Many;
 
-const TAG: &str = "Options";
+endpoints! {
+    tag "Options";
 
-/// Reads what can be chosen for a cluster.
-pub const CLUSTER: Operation<Joined, InOrganization, GetClusterOptions, Nothing, Many<Vec<ClusterOptions>>> =
-    Operation::for_members(
-        Method::Get,
-        "GetClusterOptions",
-        "/organizations/{organizationId}/cluster-options",
-    )
-    .about(TAG, "Get what can be chosen for clusters");
-/// Reads what can be chosen for a deployment.
-pub const DEPLOYMENT: Operation<
-    Permitted,
-    InOrganization,
-    GetDeploymentOptions,
-    Nothing,
-    Many<DeploymentOptions>,
-> = Operation::get(
-    "GetDeploymentOptions",
-    "/organizations/{organizationId}/deployment-options",
-    "organization.deploymentConfigurations.get",
-)
-.about(TAG, "Get what can be chosen for deployments");
+    /// Get what can be chosen for clusters
+    ForClusters: GET "/organizations/{organizationId}/cluster-options" as "GetClusterOptions" {
+        path: InOrganization, query: GetClusterOptions, reply: Many<Vec<ClusterOptions>>,
+        open_to: Joined,
+    }
+    /// Get what can be chosen for deployments
+    ForDeployments: GET "/organizations/{organizationId}/deployment-options" as "GetDeploymentOptions" {
+        path: InOrganization, query: GetDeploymentOptions, reply: Many<DeploymentOptions>,
+        permission: "organization.deploymentConfigurations.get",
+    }
+}
 
 /// Which options of clusters to read.
 #[skip_serializing_none]

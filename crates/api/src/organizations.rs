@@ -8,39 +8,36 @@ use crate::enums::{
     DomainStatus, OrganizationStatus, PaymentMethod, PlatformProduct, Product, ProductPlanFilter,
     ProductPlanName,
 };
-use crate::operation::{Method, Nothing, Operation, Permitted, SignedIn};
 use crate::page::{Page, SortKeys};
 use crate::path::InOrganization;
 use crate::reply::{Lines, Many, One};
 use crate::subjects::SubjectProfile;
 use crate::{Id, OrganizationId, Timestamp};
 
-const TAG: &str = "Organization";
+endpoints! {
+    tag "Organization";
 
-/// Lists the organizations that the caller belongs to.
-pub const LIST: Operation<SignedIn, (), ListOrganizations, Nothing, Many<OrganizationsPaginated>> =
-    Operation::with_token(Method::Get, "ListOrganizations", "/organizations")
-        .about(TAG, "List organizations");
-/// Reads an organization.
-pub const GET: Operation<Permitted, InOrganization, GetOrganization, Nothing, One<Organization>> =
-    Operation::get("GetOrganization", "/organizations/{organizationId}", "organization.get")
-        .about(TAG, "Get an organization");
-/// Changes an organization's settings.
-pub const UPDATE: Operation<
-    Permitted,
-    InOrganization,
-    Nothing,
-    UpdateOrganizationRequest,
-    One<Organization>,
-> = Operation::post("UpdateOrganization", "/organizations/{organizationId}", "organization.settings.update")
-    .about(TAG, "Update an organization");
-/// Exports the audit log.
-pub const AUDIT_LOGS: Operation<Permitted, InOrganization, GetAuditLogs, Nothing, Lines> = Operation::get(
-    "GetOrganizationAuditLogs",
-    "/organizations/{organizationId}/audit-logs",
-    "organization.auditLogs.get",
-)
-.about(TAG, "Export the audit log");
+    /// List organizations
+    List: GET "/organizations" as "ListOrganizations" {
+        query: ListOrganizations, reply: Many<OrganizationsPaginated>,
+        open_to: SignedIn,
+    }
+    /// Get an organization
+    Get: GET "/organizations/{organizationId}" as "GetOrganization" {
+        path: InOrganization, query: GetOrganization, reply: One<Organization>,
+        permission: "organization.get",
+    }
+    /// Update an organization
+    Update: POST "/organizations/{organizationId}" as "UpdateOrganization" {
+        path: InOrganization, body: UpdateOrganizationRequest, reply: One<Organization>,
+        permission: "organization.settings.update",
+    }
+    /// Export the audit log
+    AuditLogs: GET "/organizations/{organizationId}/audit-logs" as "GetOrganizationAuditLogs" {
+        path: InOrganization, query: GetAuditLogs, reply: Lines,
+        permission: "organization.auditLogs.get",
+    }
+}
 
 /// How organizations can be sorted.
 #[derive(Debug)]

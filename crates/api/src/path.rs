@@ -2,7 +2,7 @@
 
 use crate::{
     AgentTokenId, AllowedIpAddressRangeId, ClusterId, DeployId, DeploymentId, EnvironmentObjectId, Id,
-    InviteId, OrganizationId, RoleId, TeamId, TokenId, UserId, WorkspaceId,
+    InviteId, OrganizationId, RoleId, TeamId, TokenId, UserId, WorkspaceId, const_text,
 };
 
 /// The ids of a path, in the order in which the path names them.
@@ -13,6 +13,23 @@ pub trait PathParams: Send + 'static {
     fn from_ids(ids: &[Id]) -> Self;
     /// The ids, to write the path.
     fn ids(&self) -> Vec<Id>;
+}
+
+/// Whether the `{parameters}` of a route are these, in this order.
+pub const fn are_named(route: &str, names: &[&str]) -> bool {
+    let mut rest = route;
+    let mut found = 0;
+    while let Some(start) = const_text::position(rest, b'{') {
+        let (_, after) = rest.split_at(start + 1);
+        let Some(end) = const_text::position(after, b'}') else { return false };
+        let (name, after) = after.split_at(end);
+        if found == names.len() || !const_text::same(name, names[found]) {
+            return false;
+        }
+        found += 1;
+        rest = after;
+    }
+    found == names.len()
 }
 
 impl PathParams for () {
@@ -75,4 +92,25 @@ path_params! {
     OfEnvironmentObject { organization_id: OrganizationId = "organizationId", environment_object_id: EnvironmentObjectId = "environmentObjectId" }
     /// An allowed address range of an organization.
     OfAllowedIpAddressRange { organization_id: OrganizationId = "organizationId", allowed_ip_address_range_id: AllowedIpAddressRangeId = "allowedIpAddressRangeId" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_compared_by_name_number_and_order() {
+        let names = &["organizationId", "teamId"];
+        assert!(are_named("/organizations/{organizationId}/teams/{teamId}/members", names));
+        assert!(are_named("/users/self", &[]));
+        for wrong in [
+            "/organizations/{organizationId}/teams",
+            "/organizations/{organizationId}/teams/{id}",
+            "/teams/{teamId}/organizations/{organizationId}",
+            "/organizations/{organizationId}/teams/{teamId}/members/{memberId}",
+            "/organizations/{organizationId}/teams/{teamId",
+        ] {
+            assert!(!are_named(wrong, names), "{wrong}");
+        }
+    }
 }

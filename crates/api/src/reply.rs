@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
-use crate::operation::Nothing;
+use crate::endpoint::Nothing;
 
 /// How a reply is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl ReplyKind {
     }
 }
 
-/// What an operation answers.
+/// What an endpoint answers.
 pub trait Reply: Send + 'static {
     /// How it is sent.
     const KIND: ReplyKind;

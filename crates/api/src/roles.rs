@@ -5,70 +5,46 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::enums::{CustomRoleScope, DefaultRoleScope, RoleScope};
-use crate::operation::{Nothing, Operation, Permitted};
 use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfRole};
 use crate::reply::{Many, One};
 use crate::subjects::SubjectProfile;
 use crate::{RoleId, Timestamp, WorkspaceId};
 
-const TAG: &str = "Role";
+endpoints! {
+    tag "Role";
 
-/// Lists the templates.
-pub const LIST_TEMPLATES: Operation<
-    Permitted,
-    InOrganization,
-    ListRoleTemplates,
-    Nothing,
-    Many<Vec<RoleTemplate>>,
-> = Operation::get(
-    "ListRoleTemplates",
-    "/organizations/{organizationId}/role-templates",
-    "organization.customRoles.get",
-)
-.about(TAG, "List role templates");
-/// Lists custom roles.
-pub const LIST: Operation<Permitted, InOrganization, ListRoles, Nothing, Many<RolesPaginated>> =
-    Operation::get("ListRoles", "/organizations/{organizationId}/roles", "organization.customRoles.get")
-        .about(TAG, "List roles");
-/// Creates a custom role.
-pub const CREATE: Operation<
-    Permitted,
-    InOrganization,
-    Nothing,
-    CreateCustomRoleRequest,
-    One<RoleWithPermission>,
-> = Operation::post(
-    "CreateCustomRole",
-    "/organizations/{organizationId}/roles",
-    "organization.customRoles.create",
-)
-.about(TAG, "Create a custom role")
-.also(&[409]);
-/// Reads a custom role.
-pub const GET: Operation<Permitted, OfRole, Nothing, Nothing, One<RoleWithPermission>> = Operation::get(
-    "GetCustomRole",
-    "/organizations/{organizationId}/roles/{roleId}",
-    "organization.customRoles.get",
-)
-.about(TAG, "Get a custom role");
-/// Changes a custom role.
-pub const UPDATE: Operation<Permitted, OfRole, Nothing, UpdateCustomRoleRequest, One<RoleWithPermission>> =
-    Operation::post(
-        "UpdateCustomRole",
-        "/organizations/{organizationId}/roles/{roleId}",
-        "organization.customRoles.update",
-    )
-    .about(TAG, "Update a custom role")
-    .also(&[409]);
-/// Deletes a custom role that nobody holds.
-pub const DELETE: Operation<Permitted, OfRole, Nothing, Nothing, Nothing> = Operation::delete(
-    "DeleteCustomRole",
-    "/organizations/{organizationId}/roles/{roleId}",
-    "organization.customRoles.delete",
-)
-.about(TAG, "Delete a custom role")
-.also(&[409, 412]);
+    /// List role templates
+    ListTemplates: GET "/organizations/{organizationId}/role-templates" as "ListRoleTemplates" {
+        path: InOrganization, query: ListRoleTemplates, reply: Many<Vec<RoleTemplate>>,
+        permission: "organization.customRoles.get",
+    }
+    /// List roles
+    List: GET "/organizations/{organizationId}/roles" as "ListRoles" {
+        path: InOrganization, query: ListRoles, reply: Many<RolesPaginated>,
+        permission: "organization.customRoles.get",
+    }
+    /// Create a custom role
+    Create: POST "/organizations/{organizationId}/roles" as "CreateCustomRole" {
+        path: InOrganization, body: CreateCustomRoleRequest, reply: One<RoleWithPermission>,
+        permission: "organization.customRoles.create", also: [409],
+    }
+    /// Get a custom role
+    Get: GET "/organizations/{organizationId}/roles/{roleId}" as "GetCustomRole" {
+        path: OfRole, reply: One<RoleWithPermission>,
+        permission: "organization.customRoles.get",
+    }
+    /// Update a custom role
+    Update: POST "/organizations/{organizationId}/roles/{roleId}" as "UpdateCustomRole" {
+        path: OfRole, body: UpdateCustomRoleRequest, reply: One<RoleWithPermission>,
+        permission: "organization.customRoles.update", also: [409],
+    }
+    /// Delete a custom role
+    Delete: DELETE "/organizations/{organizationId}/roles/{roleId}" as "DeleteCustomRole" {
+        path: OfRole,
+        permission: "organization.customRoles.delete", also: [409, 412],
+    }
+}
 
 /// How roles can be sorted.
 #[derive(Debug)]

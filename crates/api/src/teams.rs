@@ -5,76 +5,62 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::enums::OrganizationRole;
-use crate::operation::{Nothing, Operation, Permitted};
 use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfTeam, OfTeamMember};
 use crate::reply::{Many, One};
 use crate::subjects::{DagRole, DeploymentRole, SubjectProfile, SubjectRoles, WorkspaceRole};
 use crate::{OrganizationId, TeamId, Timestamp, UserId};
 
-const TAG: &str = "Team";
+endpoints! {
+    tag "Team";
 
-/// Lists teams.
-pub const LIST: Operation<Permitted, InOrganization, ListTeams, Nothing, Many<TeamsPaginated>> =
-    Operation::get("ListTeams", "/organizations/{organizationId}/teams", "organization.teams.get")
-        .about(TAG, "List teams");
-/// Creates a team.
-pub const CREATE: Operation<Permitted, InOrganization, Nothing, CreateTeamRequest, One<Team>> =
-    Operation::post("CreateTeam", "/organizations/{organizationId}/teams", "organization.teams.create")
-        .about(TAG, "Create a team")
-        .also(&[409]);
-/// Reads a team.
-pub const GET: Operation<Permitted, OfTeam, Nothing, Nothing, One<Team>> =
-    Operation::get("GetTeam", "/organizations/{organizationId}/teams/{teamId}", "organization.teams.get")
-        .about(TAG, "Get a team");
-/// Changes a team.
-pub const UPDATE: Operation<Permitted, OfTeam, Nothing, UpdateTeamRequest, One<Team>> = Operation::post(
-    "UpdateTeam",
-    "/organizations/{organizationId}/teams/{teamId}",
-    "organization.teams.update",
-)
-.about(TAG, "Update a team")
-.also(&[409]);
-/// Deletes a team.
-pub const DELETE: Operation<Permitted, OfTeam, Nothing, Nothing, Nothing> = Operation::delete(
-    "DeleteTeam",
-    "/organizations/{organizationId}/teams/{teamId}",
-    "organization.teams.delete",
-)
-.about(TAG, "Delete a team")
-.also(&[412]);
-/// Lists a team's members.
-pub const LIST_MEMBERS: Operation<Permitted, OfTeam, ListTeamMembers, Nothing, Many<TeamMembersPaginated>> =
-    Operation::get(
-        "ListTeamMembers",
-        "/organizations/{organizationId}/teams/{teamId}/members",
-        "organization.teams.get",
-    )
-    .about(TAG, "List a team's members");
-/// Adds members to a team.
-pub const ADD_MEMBERS: Operation<Permitted, OfTeam, Nothing, AddTeamMembersRequest, Nothing> =
-    Operation::post(
-        "AddTeamMembers",
-        "/organizations/{organizationId}/teams/{teamId}/members",
-        "organization.teams.update",
-    )
-    .about(TAG, "Add members to a team");
-/// Removes a member from a team.
-pub const REMOVE_MEMBER: Operation<Permitted, OfTeamMember, Nothing, Nothing, Nothing> = Operation::delete(
-    "RemoveTeamMember",
-    "/organizations/{organizationId}/teams/{teamId}/members/{memberId}",
-    "organization.teams.update",
-)
-.about(TAG, "Remove a member from a team")
-.also(&[412]);
-/// Replaces a team's roles.
-pub const UPDATE_ROLES: Operation<Permitted, OfTeam, Nothing, UpdateTeamRolesRequest, One<SubjectRoles>> =
-    Operation::post(
-        "UpdateTeamRoles",
-        "/organizations/{organizationId}/teams/{teamId}/roles",
-        "organization.teamRoles.access",
-    )
-    .about(TAG, "Update a team's roles");
+    /// List teams
+    List: GET "/organizations/{organizationId}/teams" as "ListTeams" {
+        path: InOrganization, query: ListTeams, reply: Many<TeamsPaginated>,
+        permission: "organization.teams.get",
+    }
+    /// Create a team
+    Create: POST "/organizations/{organizationId}/teams" as "CreateTeam" {
+        path: InOrganization, body: CreateTeamRequest, reply: One<Team>,
+        permission: "organization.teams.create", also: [409],
+    }
+    /// Get a team
+    Get: GET "/organizations/{organizationId}/teams/{teamId}" as "GetTeam" {
+        path: OfTeam, reply: One<Team>,
+        permission: "organization.teams.get",
+    }
+    /// Update a team
+    Update: POST "/organizations/{organizationId}/teams/{teamId}" as "UpdateTeam" {
+        path: OfTeam, body: UpdateTeamRequest, reply: One<Team>,
+        permission: "organization.teams.update", also: [409],
+    }
+    /// Delete a team
+    Delete: DELETE "/organizations/{organizationId}/teams/{teamId}" as "DeleteTeam" {
+        path: OfTeam,
+        permission: "organization.teams.delete", also: [412],
+    }
+    /// List a team's members
+    ListMembers: GET "/organizations/{organizationId}/teams/{teamId}/members" as "ListTeamMembers" {
+        path: OfTeam, query: ListTeamMembers, reply: Many<TeamMembersPaginated>,
+        permission: "organization.teams.get",
+    }
+    /// Add members to a team
+    AddMembers: POST "/organizations/{organizationId}/teams/{teamId}/members" as "AddTeamMembers" {
+        path: OfTeam, body: AddTeamMembersRequest,
+        permission: "organization.teams.update",
+    }
+    /// Remove a member from a team
+    RemoveMember: DELETE "/organizations/{organizationId}/teams/{teamId}/members/{memberId}"
+        as "RemoveTeamMember" {
+        path: OfTeamMember,
+        permission: "organization.teams.update", also: [412],
+    }
+    /// Update a team's roles
+    UpdateRoles: POST "/organizations/{organizationId}/teams/{teamId}/roles" as "UpdateTeamRoles" {
+        path: OfTeam, body: UpdateTeamRolesRequest, reply: One<SubjectRoles>,
+        permission: "organization.teamRoles.access",
+    }
+}
 
 /// How teams can be sorted.
 #[derive(Debug)]

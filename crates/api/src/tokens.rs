@@ -5,54 +5,53 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::enums::{TokenEntity, TokenKind, TokenScope};
-use crate::operation::{Nothing, Operation, Permitted};
 use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfToken};
 use crate::reply::{Many, One};
 use crate::subjects::{SubjectProfile, SubjectRoles};
 use crate::{DeploymentId, EntityId, Timestamp, TokenId};
 
-const TAG: &str = "ApiToken";
 const GATE: &str = "organization.apiTokens.access";
 
-/// Lists the tokens that the caller could manage.
-pub const LIST: Operation<Permitted, InOrganization, ListApiTokens, Nothing, Many<ApiTokensPaginated>> =
-    Operation::get("ListApiTokens", "/organizations/{organizationId}/tokens", GATE)
-        .about(TAG, "List API tokens");
-/// Creates a token; its value is in the reply, and nowhere else.
-pub const CREATE: Operation<Permitted, InOrganization, Nothing, CreateApiTokenRequest, One<ApiToken>> =
-    Operation::post("CreateApiToken", "/organizations/{organizationId}/tokens", GATE)
-        .about(TAG, "Create an API token")
-        .also(&[409])
-        .secret_reply();
-/// Reads a token.
-pub const GET: Operation<Permitted, OfToken, Nothing, Nothing, One<ApiToken>> =
-    Operation::get("GetApiToken", "/organizations/{organizationId}/tokens/{tokenId}", GATE)
-        .about(TAG, "Get an API token");
-/// Changes a token's name and description.
-pub const UPDATE: Operation<Permitted, OfToken, Nothing, UpdateApiTokenRequest, One<ApiToken>> =
-    Operation::post("UpdateApiToken", "/organizations/{organizationId}/tokens/{tokenId}", GATE)
-        .about(TAG, "Update an API token")
-        .also(&[409]);
-/// Deletes a token: it stops working at once.
-pub const DELETE: Operation<Permitted, OfToken, Nothing, Nothing, Nothing> =
-    Operation::delete("DeleteApiToken", "/organizations/{organizationId}/tokens/{tokenId}", GATE)
-        .about(TAG, "Delete an API token")
-        .also(&[412]);
-/// Replaces a token's roles.
-pub const UPDATE_ROLES: Operation<
-    Permitted,
-    OfToken,
-    Nothing,
-    UpdateApiTokenRolesRequest,
-    One<SubjectRoles>,
-> = Operation::post("UpdateApiTokenRoles", "/organizations/{organizationId}/tokens/{tokenId}/roles", GATE)
-    .about(TAG, "Update an API token's roles");
-/// Gives a token a new value; the old one stops working at once.
-pub const ROTATE: Operation<Permitted, OfToken, Nothing, Nothing, One<ApiToken>> =
-    Operation::post("RotateApiToken", "/organizations/{organizationId}/tokens/{tokenId}/rotate", GATE)
-        .about(TAG, "Rotate an API token")
-        .secret_reply();
+endpoints! {
+    tag "ApiToken";
+
+    /// List API tokens
+    List: GET "/organizations/{organizationId}/tokens" as "ListApiTokens" {
+        path: InOrganization, query: ListApiTokens, reply: Many<ApiTokensPaginated>,
+        permission: GATE,
+    }
+    /// Create an API token
+    Create: POST "/organizations/{organizationId}/tokens" as "CreateApiToken" {
+        path: InOrganization, body: CreateApiTokenRequest, reply: One<ApiToken>,
+        permission: GATE, also: [409], marks: [secret_reply],
+    }
+    /// Get an API token
+    Get: GET "/organizations/{organizationId}/tokens/{tokenId}" as "GetApiToken" {
+        path: OfToken, reply: One<ApiToken>,
+        permission: GATE,
+    }
+    /// Update an API token
+    Update: POST "/organizations/{organizationId}/tokens/{tokenId}" as "UpdateApiToken" {
+        path: OfToken, body: UpdateApiTokenRequest, reply: One<ApiToken>,
+        permission: GATE, also: [409],
+    }
+    /// Delete an API token
+    Delete: DELETE "/organizations/{organizationId}/tokens/{tokenId}" as "DeleteApiToken" {
+        path: OfToken,
+        permission: GATE, also: [412],
+    }
+    /// Update an API token's roles
+    UpdateRoles: POST "/organizations/{organizationId}/tokens/{tokenId}/roles" as "UpdateApiTokenRoles" {
+        path: OfToken, body: UpdateApiTokenRolesRequest, reply: One<SubjectRoles>,
+        permission: GATE,
+    }
+    /// Rotate an API token
+    Rotate: POST "/organizations/{organizationId}/tokens/{tokenId}/rotate" as "RotateApiToken" {
+        path: OfToken, reply: One<ApiToken>,
+        permission: GATE, marks: [secret_reply],
+    }
+}
 
 /// How tokens can be sorted.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Uploads: the one call that is no JSON. Its URL is signed and comes with the deploy that it is for.
 //!
-//! It is no [`Operation`](crate::Operation): its method is PUT, its body is bytes, and nobody signs in. The path and the
+//! It is no [`Endpoint`](crate::Endpoint): its method is PUT, its body is bytes, and nobody signs in. The path and the
 //! names of its parameters are said here once, for those who make such URLs, serve them and describe them.
 
 use serde_json::{Map, Value, json};

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::enums::{OrganizationRole, UserStatus};
-use crate::operation::{Method, Nothing, Operation, Permitted, SignedIn};
 use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfUser};
 use crate::reply::{Many, One};
@@ -13,37 +12,35 @@ use crate::subjects::{DagRole, DeploymentRole, SubjectRoles, WorkspaceRole};
 use crate::teams::TeamSorts;
 use crate::{DeploymentId, InviteId, OrganizationId, Patch, TeamId, Timestamp, UserId};
 
-const TAG: &str = "User";
+endpoints! {
+    tag "User";
 
-/// Lists the users of an organization.
-pub const LIST: Operation<Permitted, InOrganization, ListUsers, Nothing, Many<UsersPaginated>> =
-    Operation::get("ListUsers", "/organizations/{organizationId}/users", "organization.users.get")
-        .about(TAG, "List users");
-/// Reads a user of an organization.
-pub const GET: Operation<Permitted, OfUser, Nothing, Nothing, One<User>> =
-    Operation::get("GetUser", "/organizations/{organizationId}/users/{userId}", "organization.users.get")
-        .about(TAG, "Get a user");
-/// Replaces a user's roles.
-pub const UPDATE_ROLES: Operation<Permitted, OfUser, Nothing, UpdateUserRolesRequest, One<SubjectRoles>> =
-    Operation::post(
-        "UpdateUserRoles",
-        "/organizations/{organizationId}/users/{userId}/roles",
-        "organization.userRoles.access",
-    )
-    .about(TAG, "Update a user's roles");
-/// Lists the teams of a user.
-pub const LIST_TEAMS: Operation<Permitted, OfUser, ListUserTeams, Nothing, Many<UserTeamsPaginated>> =
-    Operation::get(
-        "ListUserTeams",
-        "/organizations/{organizationId}/users/{userId}/teams",
-        "organization.teams.get",
-    )
-    .about(TAG, "List a user's teams");
-/// Reads the caller.
-pub const GET_SELF: Operation<SignedIn, (), GetSelfUser, Nothing, One<SelfUser>> =
-    Operation::with_token(Method::Get, "GetSelfUser", "/users/self")
-        .about(TAG, "Get yourself")
-        .also(&[403, 404]);
+    /// List users
+    List: GET "/organizations/{organizationId}/users" as "ListUsers" {
+        path: InOrganization, query: ListUsers, reply: Many<UsersPaginated>,
+        permission: "organization.users.get",
+    }
+    /// Get a user
+    Get: GET "/organizations/{organizationId}/users/{userId}" as "GetUser" {
+        path: OfUser, reply: One<User>,
+        permission: "organization.users.get",
+    }
+    /// Update a user's roles
+    UpdateRoles: POST "/organizations/{organizationId}/users/{userId}/roles" as "UpdateUserRoles" {
+        path: OfUser, body: UpdateUserRolesRequest, reply: One<SubjectRoles>,
+        permission: "organization.userRoles.access",
+    }
+    /// List a user's teams
+    ListTeams: GET "/organizations/{organizationId}/users/{userId}/teams" as "ListUserTeams" {
+        path: OfUser, query: ListUserTeams, reply: Many<UserTeamsPaginated>,
+        permission: "organization.teams.get",
+    }
+    /// Get yourself
+    GetSelf: GET "/users/self" as "GetSelfUser" {
+        query: GetSelfUser, reply: One<SelfUser>,
+        open_to: SignedIn, also: [403, 404],
+    }
+}
 
 /// How users can be sorted.
 #[derive(Debug)]

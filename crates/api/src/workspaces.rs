@@ -5,56 +5,41 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::enums::CloudProvider;
-use crate::operation::{Nothing, Operation, Permitted};
 use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfWorkspace};
 use crate::reply::{Many, One};
 use crate::subjects::SubjectProfile;
 use crate::{ClusterId, OrganizationId, Patch, Timestamp, WorkspaceId};
 
-const TAG: &str = "Workspace";
+endpoints! {
+    tag "Workspace";
 
-/// Lists the workspaces that the caller may see.
-pub const LIST: Operation<Permitted, InOrganization, ListWorkspaces, Nothing, Many<WorkspacesPaginated>> =
-    Operation::get(
-        "ListWorkspaces",
-        "/organizations/{organizationId}/workspaces",
-        "organization.workspaces.get",
-    )
-    .about(TAG, "List workspaces");
-/// Creates a workspace.
-pub const CREATE: Operation<Permitted, InOrganization, Nothing, CreateWorkspaceRequest, One<Workspace>> =
-    Operation::post(
-        "CreateWorkspace",
-        "/organizations/{organizationId}/workspaces",
-        "organization.workspaces.create",
-    )
-    .about(TAG, "Create a workspace")
-    .also(&[409]);
-/// Reads a workspace.
-pub const GET: Operation<Permitted, OfWorkspace, Nothing, Nothing, One<Workspace>> = Operation::get(
-    "GetWorkspace",
-    "/organizations/{organizationId}/workspaces/{workspaceId}",
-    "workspace.get",
-)
-.about(TAG, "Get a workspace");
-/// Changes a workspace.
-pub const UPDATE: Operation<Permitted, OfWorkspace, Nothing, UpdateWorkspaceRequest, One<Workspace>> =
-    Operation::post(
-        "UpdateWorkspace",
-        "/organizations/{organizationId}/workspaces/{workspaceId}",
-        "workspace.settings.update",
-    )
-    .about(TAG, "Update a workspace")
-    .also(&[409]);
-/// Deletes an empty workspace.
-pub const DELETE: Operation<Permitted, OfWorkspace, Nothing, Nothing, Nothing> = Operation::delete(
-    "DeleteWorkspace",
-    "/organizations/{organizationId}/workspaces/{workspaceId}",
-    "workspace.delete",
-)
-.about(TAG, "Delete a workspace")
-.also(&[412]);
+    /// List workspaces
+    List: GET "/organizations/{organizationId}/workspaces" as "ListWorkspaces" {
+        path: InOrganization, query: ListWorkspaces, reply: Many<WorkspacesPaginated>,
+        permission: "organization.workspaces.get",
+    }
+    /// Create a workspace
+    Create: POST "/organizations/{organizationId}/workspaces" as "CreateWorkspace" {
+        path: InOrganization, body: CreateWorkspaceRequest, reply: One<Workspace>,
+        permission: "organization.workspaces.create", also: [409],
+    }
+    /// Get a workspace
+    Get: GET "/organizations/{organizationId}/workspaces/{workspaceId}" as "GetWorkspace" {
+        path: OfWorkspace, reply: One<Workspace>,
+        permission: "workspace.get",
+    }
+    /// Update a workspace
+    Update: POST "/organizations/{organizationId}/workspaces/{workspaceId}" as "UpdateWorkspace" {
+        path: OfWorkspace, body: UpdateWorkspaceRequest, reply: One<Workspace>,
+        permission: "workspace.settings.update", also: [409],
+    }
+    /// Delete a workspace
+    Delete: DELETE "/organizations/{organizationId}/workspaces/{workspaceId}" as "DeleteWorkspace" {
+        path: OfWorkspace,
+        permission: "workspace.delete", also: [412],
+    }
+}
 
 /// How workspaces can be sorted.
 #[derive(Debug)]

@@ -1,8 +1,7 @@
 //! Lines that remote agents send.
 
-use podium_api::agent_logs::{AgentLogsTaken, SendAgentLogsRequest};
-use podium_api::path::OfDeployment;
-use podium_api::{Many, Nothing};
+use podium_api::Many;
+use podium_api::agent_logs::{self as api, AgentLogsTaken, SendAgentLogsRequest};
 use podium_domain::deployment_logs as rules;
 use podium_logs::{Line, Origin};
 
@@ -11,10 +10,7 @@ use crate::cx::Call;
 use crate::error::{Error, Result};
 
 /// Adds a batch of lines to the logs of the agent's deployment, once.
-pub async fn send(
-    visit: AgentVisit,
-    call: Call<OfDeployment, Nothing, SendAgentLogsRequest>,
-) -> Result<Many<AgentLogsTaken>> {
+pub async fn send(visit: AgentVisit, call: Call<api::SendLogs>) -> Result<Many<AgentLogsTaken>> {
     visit.app.must_have_room()?;
     let SendAgentLogsRequest { agent, sequence, lines } = call.body;
     let deployment_id = visit.deployment_id;

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use podium_api::agent_tokens::{CreateAgentTokenRequest, ListAgentTokens};
+use podium_api::agent_tokens as api;
 use podium_api::enums::{TokenKind, TokenScope};
-use podium_api::path::{OfAgentToken, OfDeployment};
 use podium_api::tokens::{ApiToken, ApiTokensPaginated};
 use podium_api::{AgentTokenId, Many, Nothing, One, TokenId};
 use podium_domain::tokens::MAX_NAME;
@@ -18,10 +17,7 @@ use crate::deployments;
 use crate::error::{Result, Taken};
 
 /// Lists the agent tokens of a deployment.
-pub async fn list(
-    cx: Cx<Scope>,
-    call: Call<OfDeployment, ListAgentTokens, Nothing>,
-) -> Result<Many<ApiTokensPaginated>> {
+pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ApiTokensPaginated>> {
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     let id = call.path.deployment_id;
@@ -32,10 +28,7 @@ pub async fn list(
 }
 
 /// Creates an agent token; its value is in the reply, and nowhere else.
-pub async fn create(
-    cx: Cx<Scope>,
-    call: Call<OfDeployment, Nothing, CreateAgentTokenRequest>,
-) -> Result<One<ApiToken>> {
+pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiToken>> {
     let (deployment_id, body) = (call.path.deployment_id, call.body);
     let name = names::name("name", &body.name, MAX_NAME)?;
     let id: AgentTokenId = cx.new_id();
@@ -80,7 +73,7 @@ pub async fn create(
 }
 
 /// Reads an agent token.
-pub async fn get(cx: Cx<Scope>, call: Call<OfAgentToken, Nothing, Nothing>) -> Result<One<ApiToken>> {
+pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<ApiToken>> {
     let path = call.path;
     cx.read(move |cx, conn| {
         let found = agent_tokens::get(conn, cx.scope(), path.deployment_id, path.agent_token_id)?;
@@ -91,7 +84,7 @@ pub async fn get(cx: Cx<Scope>, call: Call<OfAgentToken, Nothing, Nothing>) -> R
 }
 
 /// Deletes an agent token: it stops working at once.
-pub async fn delete(cx: Cx<Scope>, call: Call<OfAgentToken, Nothing, Nothing>) -> Result<Nothing> {
+pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let path = call.path;
     cx.mutate(move |cx, tx| {
         let found = agent_tokens::get(tx, cx.scope(), path.deployment_id, path.agent_token_id)?;

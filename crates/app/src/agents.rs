@@ -2,14 +2,14 @@
 
 use std::net::IpAddr;
 
-use ipnet::IpNet;
 use podium_api::{AgentTokenId, DeploymentId, OrganizationId, Timestamp};
-use podium_domain::{Refusal, Scope, allowed_ip_address_ranges as ranges};
-use podium_store::{agent_tokens, allowed_ip_address_ranges as stored_ranges, credentials, deployments};
+use podium_domain::allowed_ip_address_ranges::Allowed;
+use podium_domain::{Refusal, Scope};
+use podium_store::{agent_tokens, credentials, deployments};
 
-use crate::App;
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::sha256_hex;
+use crate::{App, allowed_ip_address_ranges};
 
 /// An agent that may call the agent endpoints of its deployment.
 pub struct AgentVisit {
@@ -28,7 +28,7 @@ pub struct Agent {
     organization_id: OrganizationId,
     deployment_id: DeploymentId,
     /// Where its deployment and its organization let it call from.
-    allowed: [Vec<IpNet>; 2],
+    allowed: [Allowed; 2],
     has_remote_execution: bool,
 }
 
@@ -58,15 +58,12 @@ impl App {
             };
             let remote = deployment.spec.remote_execution;
             let own = remote.as_ref().map(|remote| remote.allowed_ip_address_ranges.clone());
-            let parsed = |list: Vec<String>| {
-                list.iter().filter_map(|range| range.parse().ok()).collect::<Vec<IpNet>>()
-            };
-            let organizations = parsed(stored_ranges::all(conn, organization_id)?);
+            let organizations = allowed_ip_address_ranges::allowed(conn, organization_id)?;
             Ok(Agent {
                 token_id,
                 organization_id,
                 deployment_id,
-                allowed: [organizations, parsed(own.unwrap_or_default())],
+                allowed: [organizations, Allowed::read(own.unwrap_or_default())],
                 has_remote_execution: remote.is_some(),
             })
         });
@@ -85,7 +82,7 @@ impl Agent {
         if (organization_id, deployment_id) != (self.organization_id, self.deployment_id) {
             return Err(Refusal::not_found("deployment").into());
         }
-        if !self.allowed.iter().all(|list| ranges::admits(list, address)) {
+        if !self.allowed.iter().all(|list| list.admits(address)) {
             let message = format!(
                 "Agents may not call from {address}: allow its range on the deployment's `remoteExecution`, \
                  and in the organization where that has any."

@@ -2,13 +2,11 @@
 
 use ipnet::IpNet;
 use podium_api::allowed_ip_address_ranges::{
-    AllowedIpAddressRange, AllowedIpAddressRangesList, AllowedIpAddressRangesPaginated,
-    BulkCreateAllowedIpAddressRangesRequest, BulkDeleteAllowedIpAddressRangesRequest,
-    CreateAllowedIpAddressRangeRequest, ListAllowedIpAddressRanges,
+    self as api, AllowedIpAddressRange, AllowedIpAddressRangesList, AllowedIpAddressRangesPaginated,
 };
-use podium_api::path::{InOrganization, OfAllowedIpAddressRange};
-use podium_api::{AllowedIpAddressRangeId, Many, Nothing, One};
+use podium_api::{AllowedIpAddressRangeId, Many, Nothing, One, OrganizationId};
 use podium_db::{Conn, Tx};
+use podium_domain::allowed_ip_address_ranges::Allowed;
 use podium_domain::{Fields, Refusal, Scope, allowed_ip_address_ranges as rules};
 use podium_store::{Paging, Stamp, allowed_ip_address_ranges as ranges};
 
@@ -18,10 +16,7 @@ use crate::cx::{Call, Cx};
 use crate::error::{Error, Result, Taken};
 
 /// Lists the ranges.
-pub async fn list(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, ListAllowedIpAddressRanges, Nothing>,
-) -> Result<Many<AllowedIpAddressRangesPaginated>> {
+pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<AllowedIpAddressRangesPaginated>> {
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     let (allowed_ip_address_ranges, total_count) =
@@ -30,10 +25,7 @@ pub async fn list(
 }
 
 /// Adds a range.
-pub async fn create(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, Nothing, CreateAllowedIpAddressRangeRequest>,
-) -> Result<One<AllowedIpAddressRange>> {
+pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<AllowedIpAddressRange>> {
     let range = rules::range("ipAddressRange", &call.body.ip_address_range)?;
     let id = cx.new_id();
     cx.change_rights(move |cx, tx| {
@@ -46,7 +38,7 @@ pub async fn create(
 /// Adds many ranges, all or none.
 pub async fn bulk_create(
     cx: Cx<Scope>,
-    call: Call<InOrganization, Nothing, BulkCreateAllowedIpAddressRangesRequest>,
+    call: Call<api::BulkCreate>,
 ) -> Result<Many<AllowedIpAddressRangesList>> {
     let parsed = rules::ranges("allowedIpAddressRanges", &call.body.allowed_ip_address_ranges)?;
     let added: Vec<(AllowedIpAddressRangeId, IpNet)> =
@@ -58,7 +50,7 @@ pub async fn bulk_create(
 }
 
 /// Removes a range.
-pub async fn delete(cx: Cx<Scope>, call: Call<OfAllowedIpAddressRange, Nothing, Nothing>) -> Result<Nothing> {
+pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.allowed_ip_address_range_id;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
@@ -71,10 +63,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfAllowedIpAddressRange, Nothing, 
 }
 
 /// Removes many ranges, all or none.
-pub async fn bulk_delete(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, Nothing, BulkDeleteAllowedIpAddressRangesRequest>,
-) -> Result<Nothing> {
+pub async fn bulk_delete(cx: Cx<Scope>, call: Call<api::BulkDelete>) -> Result<Nothing> {
     let ids = call.body.allowed_ip_address_range_ids;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
@@ -150,7 +139,16 @@ fn remove(cx: &Cx<Scope>, tx: &Tx, ids: &[AllowedIpAddressRangeId]) -> Result<No
 
 /// Nobody locks itself out.
 fn keeps_caller_in(cx: &Cx<Scope>, conn: &Conn) -> Result<()> {
-    let after: Vec<IpNet> =
-        ranges::all(conn, cx.organization_id())?.iter().filter_map(|range| range.parse().ok()).collect();
+    let after = allowed(conn, cx.organization_id())?;
     Ok(rules::keeps_caller_in(&after, cx.request().address)?)
+}
+
+/// From where an organization may be called. A range that cannot be read admits nobody, and the operator is told.
+pub(crate) fn allowed(conn: &Conn, organization_id: OrganizationId) -> Result<Allowed> {
+    let allowed = Allowed::read(ranges::all(conn, organization_id)?);
+    if !allowed.unreadable().is_empty() {
+        let ranges = allowed.unreadable();
+        tracing::error!(%organization_id, ?ranges, "stored address ranges cannot be read, and admit nobody");
+    }
+    Ok(allowed)
 }

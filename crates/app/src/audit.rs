@@ -35,7 +35,7 @@ struct Record<'a> {
     request_body: Option<&'a Value>,
 }
 
-/// Records a call and what came of it, unless the operation is not audited.
+/// Records a call and what came of it, unless the endpoint is not audited.
 pub fn record<P: Clone + Send + Sync + 'static>(
     tx: &Tx,
     cx: &Cx<P>,
@@ -57,16 +57,16 @@ pub fn write(
     id: AuditLogId,
     status: u16,
 ) -> Result<()> {
-    if !request.operation.audited {
+    if !request.endpoint.audited {
         return Ok(());
     }
     let entry = Entry {
         now: request.now,
         address: request.address,
         user_agent: &request.user_agent,
-        method: request.operation.method.as_str(),
+        method: request.endpoint.method.as_str(),
         path: &request.path,
-        operation_id: request.operation.id,
+        operation_id: request.endpoint.id,
         request_id: &request.id,
         status,
         body: request.audited_body.as_ref(),

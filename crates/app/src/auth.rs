@@ -8,7 +8,7 @@ pub use accept::accept_invite;
 
 use std::sync::Arc;
 
-use podium_api::auth::{ChangePasswordRequest, Session, SignInRequest};
+use podium_api::auth::{self as api, ChangePasswordRequest, Session, SignInRequest};
 use podium_api::enums::UserStatus;
 use podium_api::subjects::SubjectProfile;
 use podium_api::{Many, Nothing, OrganizationId, Reply, Timestamp, UserId};
@@ -29,7 +29,7 @@ use attempt::Attempt;
 const WRONG_PASSWORD: &str = "is not your password; send \"\" where you have none yet";
 
 /// Signs in with a password. Whatever is wrong, the answer is the same and takes as long.
-pub async fn sign_in(visit: Visit, call: Call<(), Nothing, SignInRequest>) -> Result<Many<Session>> {
+pub async fn sign_in(visit: Visit, call: Call<api::SignIn>) -> Result<Many<Session>> {
     let Visit { app, request, .. } = visit;
     let request = Arc::new(request);
     let proven = prove(&app, &request, call.body).await?;
@@ -123,7 +123,7 @@ pub(crate) fn note_stranger(request: &Request) {
 }
 
 /// Exchanges a session for a fresh one; the old one stops working.
-pub async fn renew(cx: Cx<()>, _: Call<(), Nothing, Nothing>) -> Result<Many<Session>> {
+pub async fn renew(cx: Cx<()>, _: Call<api::Renew>) -> Result<Many<Session>> {
     let user_id = users_only(&cx, "rotate the API token instead")?;
     if cx.authority().credential.expires_at.is_none() {
         return Err(Refusal::invalid("This token has no end, so it needs no renewal: go on using it.").into());
@@ -140,7 +140,7 @@ pub async fn renew(cx: Cx<()>, _: Call<(), Nothing, Nothing>) -> Result<Many<Ses
 }
 
 /// Ends the session.
-pub async fn sign_out(cx: Cx<()>, _: Call<(), Nothing, Nothing>) -> Result<Nothing> {
+pub async fn sign_out(cx: Cx<()>, _: Call<api::SignOut>) -> Result<Nothing> {
     users_only(&cx, "delete the API token instead")?;
     cx.change_rights(|cx, tx| {
         end_session(cx, tx)?;
@@ -150,7 +150,7 @@ pub async fn sign_out(cx: Cx<()>, _: Call<(), Nothing, Nothing>) -> Result<Nothi
 }
 
 /// Changes the caller's password, or sets the first one; every other session of the caller ends.
-pub async fn change_password(cx: Cx<()>, call: Call<(), Nothing, ChangePasswordRequest>) -> Result<Nothing> {
+pub async fn change_password(cx: Cx<()>, call: Call<api::ChangePassword>) -> Result<Nothing> {
     let user_id = users_only(&cx, "sign in as the user whose password is to change")?;
     let ChangePasswordRequest { current_password, new_password } = call.body;
     let account = own_account(&cx, user_id).await?;

@@ -12,16 +12,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use ipnet::IpNet;
 use podium_api::enums::UserStatus;
 use podium_api::subjects::SubjectProfile;
 use podium_api::{DeploymentId, Id, OrganizationId, SubjectId, Timestamp, WorkspaceId};
 use podium_db::{Change, Conn, Guard, Hold, Tx};
-use podium_domain::{Grants, Refusal, allowed_ip_address_ranges};
+use podium_domain::allowed_ip_address_ranges::Allowed;
+use podium_domain::{Grants, Refusal};
 use podium_store::credentials::{self, Credential, CredentialKind};
-use podium_store::{
-    allowed_ip_address_ranges as stored_ranges, changes, deployments, grants, organizations, subjects, users,
-};
+use podium_store::{changes, deployments, grants, organizations, subjects, users};
 use quick_cache::sync::Cache;
 use tokio::sync::watch::Sender;
 
@@ -29,7 +27,7 @@ pub use self::watch::Watch;
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::hex;
 use crate::signing::NotOurs;
-use crate::{App, secrets};
+use crate::{App, allowed_ip_address_ranges, secrets};
 
 /// The kind of a change of rights in the change log.
 pub const AUTHORITY: &str = "authority";
@@ -58,7 +56,7 @@ pub struct Member {
     pub organization_id: OrganizationId,
     /// What it may do there.
     pub grants: Grants,
-    ranges: Vec<IpNet>,
+    allowed: Allowed,
 }
 
 impl Authority {
@@ -111,7 +109,7 @@ impl Authority {
 impl Member {
     /// Refuses callers from outside the organization's allowed ranges.
     pub fn admit_address(&self, address: IpAddr) -> Result<()> {
-        if allowed_ip_address_ranges::admits(&self.ranges, address) {
+        if self.allowed.admits(address) {
             return Ok(());
         }
         let message =
@@ -307,10 +305,9 @@ fn read_member(
         CredentialKind::Session => Grants::new(grants),
         CredentialKind::AgentToken => return Ok(None),
     };
-    let ranges = stored_ranges::all(conn, organization_id)?;
-    let ranges = ranges.iter().filter_map(|range| range.parse().ok()).collect();
+    let allowed = allowed_ip_address_ranges::allowed(conn, organization_id)?;
     let guard = credentials::guard(hash, organization_id, epoch);
-    Ok(Some((Member { organization_id, grants, ranges }, guard)))
+    Ok(Some((Member { organization_id, grants, allowed }, guard)))
 }
 
 /// The rights in an organization, or the sessions of a user, as something to hold in a transaction. Whoever holds both

@@ -1,7 +1,7 @@
 //! Permission groups.
 
-use podium_api::authorization::{ListPermissionGroups, PermissionGroup};
-use podium_api::{Many, Nothing};
+use podium_api::Many;
+use podium_api::authorization::{self as api, PermissionGroup};
 use podium_domain::groups;
 
 use crate::cx::{Call, Cx};
@@ -10,7 +10,7 @@ use crate::error::Result;
 /// Lists the permissions that custom roles are made of.
 pub async fn list_permission_groups(
     _: Cx<()>,
-    call: Call<(), ListPermissionGroups, Nothing>,
+    call: Call<api::ListGroups>,
 ) -> Result<Many<Vec<PermissionGroup>>> {
     Ok(Many(groups::groups(call.query.scope_type)))
 }

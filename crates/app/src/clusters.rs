@@ -2,12 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use podium_api::clusters::{
-    Cluster, ClusterHealthStatus, ClusterMetadata, ClustersPaginated, CreateClusterRequest, ListClusters,
-    UpdateClusterRequest,
-};
+use podium_api::clusters::{self as api, Cluster, ClusterHealthStatus, ClusterMetadata, ClustersPaginated};
 use podium_api::enums::ClusterStatus;
-use podium_api::path::{InOrganization, OfCluster};
 use podium_api::union::OneOf;
 use podium_api::{ClusterId, Many, NodePoolId, Nothing, One, WorkspaceId};
 use podium_db::{Conn, Tx};
@@ -20,10 +16,7 @@ use crate::cx::{Call, Cx};
 use crate::error::{Result, Taken};
 
 /// Lists the clusters that the caller may see.
-pub async fn list(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, ListClusters, Nothing>,
-) -> Result<Many<ClustersPaginated>> {
+pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ClustersPaginated>> {
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     let provider = call.query.provider;
@@ -38,10 +31,7 @@ pub async fn list(
 }
 
 /// Creates a cluster.
-pub async fn create(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, Nothing, OneOf<CreateClusterRequest>>,
-) -> Result<One<Cluster>> {
+pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Cluster>> {
     let OneOf(body) = call.body;
     let id = cx.new_id();
     let pool_ids: Vec<NodePoolId> = body.node_pools.iter().flatten().map(|_| cx.new_id()).collect();
@@ -81,15 +71,12 @@ pub async fn create(
 }
 
 /// Reads a cluster.
-pub async fn get(cx: Cx<Scope>, call: Call<OfCluster, Nothing, Nothing>) -> Result<One<Cluster>> {
+pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Cluster>> {
     cx.read(move |cx, conn| find(conn, cx, call.path.cluster_id)).await
 }
 
 /// Changes a cluster, or moves its deployments to the region that stands by or back.
-pub async fn update(
-    cx: Cx<Scope>,
-    call: Call<OfCluster, Nothing, OneOf<UpdateClusterRequest>>,
-) -> Result<One<Cluster>> {
+pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Cluster>> {
     let OneOf(body) = call.body;
     let id = call.path.cluster_id;
     let pool_ids: Vec<NodePoolId> = body.node_pools.iter().flatten().map(|_| cx.new_id()).collect();
@@ -128,7 +115,7 @@ pub async fn update(
 }
 
 /// Deletes a cluster that no deployment runs on.
-pub async fn delete(cx: Cx<Scope>, call: Call<OfCluster, Nothing, Nothing>) -> Result<Nothing> {
+pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.cluster_id;
     cx.mutate(move |cx, tx| {
         organizations::lock(tx, cx.scope())?;

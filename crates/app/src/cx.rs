@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use podium_api::subjects::SubjectProfile;
-use podium_api::{Id, OrganizationId, Reply, Spec, SubjectId, Timestamp, TypedId};
+use podium_api::{Description, Endpoint, Id, OrganizationId, Reply, SubjectId, Timestamp, TypedId};
 use podium_db::{Change, Conn, Guard, Tx};
 use podium_domain::{Grants, Refusal, Scope, Target};
 use podium_store::changes;
@@ -24,8 +24,8 @@ use crate::{App, audit};
 
 /// What the request says of itself, beyond its input.
 pub struct Request {
-    /// The operation.
-    pub operation: &'static Spec,
+    /// The endpoint.
+    pub endpoint: &'static Description,
     /// The request id.
     pub id: String,
     /// The path as it was sent.
@@ -63,14 +63,14 @@ struct Inner {
     confirmed: AtomicBool,
 }
 
-/// What an operation is called with: path, query and body.
-pub struct Call<P, Q, B> {
+/// What an endpoint is called with: path, query and body.
+pub struct Call<E: Endpoint> {
     /// The ids of the path.
-    pub path: P,
+    pub path: E::Path,
     /// The query.
-    pub query: Q,
+    pub query: E::Query,
     /// The body.
-    pub body: B,
+    pub body: E::Body,
 }
 
 impl Cx<()> {
@@ -144,7 +144,7 @@ impl Cx<Scope> {
         if !self.alone {
             return Err(Error::Internal(format!(
                 "{} changes rights unannounced",
-                self.request().operation.id
+                self.request().endpoint.id
             )));
         }
         crate::authority::rights_change(tx, self.organization_id(), self.now())
@@ -227,7 +227,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         self.write(false, |_, _, _| Ok(()), effect).await
     }
 
-    /// The same where the effect asks for rights beyond those that the operation takes: `may` asks for them again
+    /// The same where the effect asks for rights beyond those that the endpoint takes: `may` asks for them again
     /// before an answer is repeated.
     pub async fn mutate_where<R: Reply>(
         &self,

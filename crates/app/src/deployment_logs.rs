@@ -1,8 +1,7 @@
 //! Logs of deployments.
 
-use podium_api::deployment_logs::{DeploymentLog, DeploymentLogEntry, GetDeploymentLogs};
-use podium_api::path::OfDeployment;
-use podium_api::{Many, Nothing};
+use podium_api::Many;
+use podium_api::deployment_logs::{self as api, DeploymentLog, DeploymentLogEntry};
 use podium_domain::{Refusal, Scope, deployment_logs as rules};
 use podium_logs::{Entry, Page, Query, Search};
 use podium_store::deployments;
@@ -10,11 +9,10 @@ use podium_store::deployments;
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result};
 
+pub use crate::log_events::follow;
+
 /// Searches the logs of a deployment; further pages of a search see what its first one saw.
-pub async fn get(
-    cx: Cx<Scope>,
-    call: Call<OfDeployment, GetDeploymentLogs, Nothing>,
-) -> Result<Many<DeploymentLog>> {
+pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<Many<DeploymentLog>> {
     let (deployment_id, query) = (call.path.deployment_id, call.query);
     let window = rules::window(&query, cx.now())?;
     let found = cx.read(move |cx, conn| Ok(deployments::get(conn, cx.scope(), deployment_id)?)).await?;

@@ -8,12 +8,8 @@ mod variables;
 use std::sync::Arc;
 
 use podium_api::clusters::Cluster;
-use podium_api::deployments::{
-    CreateDeploymentRequest, Deployment, DeploymentsPaginated, ListDeployments, UpdateDeploymentRequest,
-};
+use podium_api::deployments::{self as api, CreateDeploymentRequest, Deployment, DeploymentsPaginated};
 use podium_api::enums::{DeploymentStatus, DeploymentType};
-use podium_api::path::{InOrganization, OfDeployment};
-use podium_api::union::OneOf;
 use podium_api::{DeploymentId, Many, Nothing, One, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::place::{self, Place, Surroundings};
@@ -37,10 +33,7 @@ const SHORT_PAGE: u32 = 100;
 const NAMESPACES: usize = 8;
 
 /// Lists the deployments that the caller may see.
-pub async fn list(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, ListDeployments, Nothing>,
-) -> Result<Many<DeploymentsPaginated>> {
+pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<DeploymentsPaginated>> {
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     let given = |mut values: Vec<String>| {
@@ -71,10 +64,7 @@ pub async fn list(
 }
 
 /// Creates a deployment; its workspace is where the caller was admitted.
-pub async fn create(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, Nothing, OneOf<CreateDeploymentRequest>>,
-) -> Result<One<Deployment>> {
+pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deployment>> {
     let body = call.body.0;
     let id = cx.new_id();
     let candidates: Vec<String> = (0..NAMESPACES).map(|_| namespaces::namespace(random(&cx))).collect();
@@ -122,17 +112,14 @@ pub async fn create(
 }
 
 /// Reads a deployment.
-pub async fn get(cx: Cx<Scope>, call: Call<OfDeployment, Nothing, Nothing>) -> Result<One<Deployment>> {
+pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Deployment>> {
     let id = call.path.deployment_id;
     let row = cx.read(move |cx, conn| find(conn, cx.scope(), id)).await?;
     Ok(One { version: row.stamp.version, body: shown::deployment(&cx, &row) })
 }
 
 /// Changes a deployment, and moves it to another workspace where the request names one.
-pub async fn update(
-    cx: Cx<Scope>,
-    call: Call<OfDeployment, Nothing, OneOf<UpdateDeploymentRequest>>,
-) -> Result<One<Deployment>> {
+pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Deployment>> {
     let (id, body) = (call.path.deployment_id, call.body.0);
     let to = body.workspace_id;
     let moves = cx.scope().target() != Target::Deployment { id, workspace_id: to };
@@ -166,7 +153,7 @@ pub async fn update(
 }
 
 /// Deletes a deployment with everything that belongs to it; the data plane is cleaned up after.
-pub async fn delete(cx: Cx<Scope>, call: Call<OfDeployment, Nothing, Nothing>) -> Result<Nothing> {
+pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.deployment_id;
     cx.change_rights(move |cx, tx| {
         // Nobody is given a role on it from here on.

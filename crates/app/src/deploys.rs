@@ -4,13 +4,10 @@ mod expiry;
 mod shown;
 mod uploads;
 
-use podium_api::deploys::{
-    CreateDeployRequest, Deploy, DeployGit, DeployRollbackRequest, DeploysPaginated, FinalizeDeployRequest,
-    ListDeploys, UpdateDeployRequest,
-};
+use podium_api::deploys::{self as api, Deploy, DeployGit, DeploysPaginated};
 use podium_api::enums::{DeployStatus, DeploymentStatus};
-use podium_api::path::{OfDeploy, OfDeployment};
-use podium_api::{DeployId, Many, Nothing, One};
+use podium_api::path::OfDeploy;
+use podium_api::{DeployId, Many, One};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::hibernation;
 use podium_domain::deploys::{self as rules, Asker, Details, Outcome, Waiting};
@@ -31,10 +28,7 @@ pub use uploads::{Part, Receiving, Ticket};
 const CREATE: Permission = Permission::known("deployment.deploys.create");
 
 /// Lists the deploys of a deployment.
-pub async fn list(
-    cx: Cx<Scope>,
-    call: Call<OfDeployment, ListDeploys, Nothing>,
-) -> Result<Many<DeploysPaginated>> {
+pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<DeploysPaginated>> {
     let id = call.path.deployment_id;
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
@@ -49,10 +43,7 @@ pub async fn list(
 }
 
 /// Creates a deploy, and says where to upload what it carries.
-pub async fn create(
-    cx: Cx<Scope>,
-    call: Call<OfDeployment, Nothing, CreateDeployRequest>,
-) -> Result<One<Deploy>> {
+pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy>> {
     let (deployment_id, body) = (call.path.deployment_id, call.body);
     let (id, image_tag) = (cx.new_id(), new_image_tag(&cx));
     let stamp = Stamp::new(cx.profile(), cx.now());
@@ -82,7 +73,7 @@ pub async fn create(
 }
 
 /// Reads a deploy.
-pub async fn get(cx: Cx<Scope>, call: Call<OfDeploy, Nothing, Nothing>) -> Result<One<Deploy>> {
+pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Deploy>> {
     cx.read(move |cx, conn| {
         let (deployment, row) = find(conn, cx.scope(), &call.path)?;
         Ok(answer(cx, &deployment, row))
@@ -91,10 +82,7 @@ pub async fn get(cx: Cx<Scope>, call: Call<OfDeploy, Nothing, Nothing>) -> Resul
 }
 
 /// Changes the description of a deploy.
-pub async fn update(
-    cx: Cx<Scope>,
-    call: Call<OfDeploy, Nothing, UpdateDeployRequest>,
-) -> Result<One<Deploy>> {
+pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Deploy>> {
     cx.mutate(move |cx, tx| {
         let (deployment, mut row) = find(tx, cx.scope(), &call.path)?;
         cx.expect_version(row.stamp.version)?;
@@ -108,10 +96,7 @@ pub async fn update(
 }
 
 /// Puts a deploy into effect: the deployment wants what it carries from now on.
-pub async fn finalize(
-    cx: Cx<Scope>,
-    call: Call<OfDeploy, Nothing, FinalizeDeployRequest>,
-) -> Result<One<Deploy>> {
+pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<Deploy>> {
     let Call { path, body, .. } = call;
     let (deployment_id, deploy_id) = (path.deployment_id, path.deploy_id);
     let may = move |cx: &Cx<Scope>, tx: &Tx| is_permitted(cx, &find(tx, cx.scope(), &path)?.1);
@@ -160,10 +145,7 @@ pub async fn finalize(
 }
 
 /// Goes back to a deploy, by a new one that brings back what it left.
-pub async fn rollback(
-    cx: Cx<Scope>,
-    call: Call<OfDeploy, Nothing, DeployRollbackRequest>,
-) -> Result<One<Deploy>> {
+pub async fn rollback(cx: Cx<Scope>, call: Call<api::Rollback>) -> Result<One<Deploy>> {
     let Call { path, body, .. } = call;
     let (id, image_tag) = (cx.new_id(), new_image_tag(&cx));
     let stamp = Stamp::new(cx.profile(), cx.now());

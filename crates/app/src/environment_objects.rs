@@ -6,12 +6,7 @@ mod sealing;
 use std::collections::BTreeSet;
 
 use podium_api::enums::EnvironmentObjectScope;
-use podium_api::environment_objects::links::ExcludeLinkEnvironmentObjectRequest;
-use podium_api::environment_objects::{
-    CreateEnvironmentObject, CreateEnvironmentObjectRequest, EnvironmentObject,
-    UpdateEnvironmentObjectRequest,
-};
-use podium_api::path::{InOrganization, OfEnvironmentObject};
+use podium_api::environment_objects::{self as api, CreateEnvironmentObject, EnvironmentObject};
 use podium_api::{Blank, DeploymentId, EntityId, EnvironmentObjectId, Nothing, One, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::environment_objects::change::affected;
@@ -26,10 +21,7 @@ use crate::error::{Result, Taken};
 pub use lists::{list, resolved_for};
 
 /// Creates an object.
-pub async fn create(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, Nothing, CreateEnvironmentObjectRequest>,
-) -> Result<One<CreateEnvironmentObject>> {
+pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<CreateEnvironmentObject>> {
     let (id, body) = (cx.new_id(), call.body);
     let mentions = rules::mentions(&body);
     let home = (body.scope, body.scope_entity_id);
@@ -56,19 +48,13 @@ pub async fn create(
 }
 
 /// Reads an object.
-pub async fn get(
-    cx: Cx<Scope>,
-    call: Call<OfEnvironmentObject, Nothing, Nothing>,
-) -> Result<One<EnvironmentObject>> {
+pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<EnvironmentObject>> {
     let id = call.path.environment_object_id;
     cx.page(move |cx, conn| Ok(shown(&find(cx, conn, id, Verb::Get)?))).await
 }
 
 /// Changes an object: what is absent is kept.
-pub async fn update(
-    cx: Cx<Scope>,
-    call: Call<OfEnvironmentObject, Nothing, UpdateEnvironmentObjectRequest>,
-) -> Result<One<EnvironmentObject>> {
+pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<EnvironmentObject>> {
     let (id, body) = (call.path.environment_object_id, call.body);
     let mentions = rules::mentions(&body);
     cx.mutate_where(may_update(id), move |cx, tx| {
@@ -83,7 +69,7 @@ pub async fn update(
 }
 
 /// Deletes an object.
-pub async fn delete(cx: Cx<Scope>, call: Call<OfEnvironmentObject, Nothing, Nothing>) -> Result<Nothing> {
+pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.environment_object_id;
     cx.mutate(move |cx, tx| {
         let row = find(cx, tx, id, Verb::Delete)?;
@@ -98,10 +84,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfEnvironmentObject, Nothing, Noth
 }
 
 /// Keeps an object from a deployment, and drops a link that there was.
-pub async fn exclude_linking(
-    cx: Cx<Scope>,
-    call: Call<OfEnvironmentObject, Nothing, ExcludeLinkEnvironmentObjectRequest>,
-) -> Result<Blank> {
+pub async fn exclude_linking(cx: Cx<Scope>, call: Call<api::ExcludeLinking>) -> Result<Blank> {
     let (id, deployment_id) = (call.path.environment_object_id, call.body.scope_entity_id);
     cx.mutate_where(may_update(id), move |cx, tx| {
         let row = find(cx, tx, id, Verb::Update)?;

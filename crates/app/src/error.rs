@@ -1,4 +1,4 @@
-//! Why an operation did not answer. One enum for all: what its caller reads and what the operator reads are different
+//! Why an endpoint did not answer. One enum for all: what its caller reads and what the operator reads are different
 //! fields of it.
 
 use podium_api::FieldError;
@@ -8,7 +8,7 @@ use podium_domain::Refusal;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation did not answer.
+/// Why an endpoint did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The rules say no.

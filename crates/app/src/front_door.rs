@@ -18,4 +18,4 @@ pub use codes::{Entered, open};
 pub use origins::{Environments, PublicUrl};
 pub use podium_store::front_door::Addressed;
 pub use ports::{Listeners, ToListenOn};
-pub use record::{OPERATION, Passed};
+pub use record::{OPERATION_ID, Passed};

@@ -49,7 +49,7 @@ impl Running {
         let keyed = request.idempotency.as_ref().map(|Idempotency { key, request_hash }| {
             let answer_key = AnswerKey {
                 subject_id: cx.subject_id(),
-                operation_id: request.operation.id,
+                operation_id: request.endpoint.id,
                 target: request.path.clone(),
                 key: key.clone(),
             };
@@ -149,7 +149,7 @@ impl Entered {
         reply: R,
     ) -> Result<R> {
         let Some((key, _)) = &self.keyed else { return Ok(reply) };
-        let is_sealed = cx.request().operation.secret_reply;
+        let is_sealed = cx.request().endpoint.secret_reply;
         let (version, body) = reply.parts();
         let body =
             body.map(serde_json::to_vec).transpose().map_err(|error| Error::Internal(error.to_string()))?;

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use podium_api::enums::UserStatus;
-use podium_api::invites::{CreateUserInviteRequest, Invite, InviteLink};
-use podium_api::path::{InOrganization, OfInvite};
+use podium_api::invites::{self as api, Invite, InviteLink};
 use podium_api::subjects::SubjectProfile;
 use podium_api::{InviteId, Nothing, One, UserId};
 use podium_db::{Conn, Tx};
@@ -21,10 +20,7 @@ use crate::secrets::sha256_hex;
 const LASTS: Duration = Duration::from_hours(7 * 24);
 
 /// Invites a person, or renews the invite of one who has not accepted yet.
-pub async fn create(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, Nothing, CreateUserInviteRequest>,
-) -> Result<One<Invite>> {
+pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Invite>> {
     let role = call.body.role;
     let email = emails::email("inviteeEmail", &call.body.invitee_email)?;
     no_escalation::may_give(cx.grants(), &Held::Organization(role), &On::Organization)?;
@@ -78,7 +74,7 @@ pub async fn create(
 }
 
 /// Withdraws an invite. One who never accepted belongs to the organization no more.
-pub async fn delete(cx: Cx<Scope>, call: Call<OfInvite, Nothing, Nothing>) -> Result<Nothing> {
+pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.invite_id;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
@@ -97,7 +93,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfInvite, Nothing, Nothing>) -> Re
 }
 
 /// Makes a fresh link to accept an invite; earlier links stop working.
-pub async fn create_link(cx: Cx<Scope>, call: Call<OfInvite, Nothing, Nothing>) -> Result<One<InviteLink>> {
+pub async fn create_link(cx: Cx<Scope>, call: Call<api::CreateLink>) -> Result<One<InviteLink>> {
     no_escalation::only_owners(cx.grants(), "make links to accept invites")?;
     let id = call.path.invite_id;
     let link = new_link(&cx);

@@ -1,6 +1,6 @@
-//! The operations: one function each, the same parts in the same order as the rules.
+//! The functions behind the endpoints: one each, the same parts in the same order as the rules.
 //!
-//! Also what every operation stands on: who calls ([`authority`]), what was proven ([`cx`]), the audit log, kept
+//! Also what all of them stand on: who calls ([`authority`]), what was proven ([`cx`]), the audit log, kept
 //! answers, signing keys, and the start of an installation. Knows no HTTP: another transport could call it the same.
 
 pub mod audit;
@@ -94,6 +94,7 @@ pub struct Shared {
     pub world: Arc<world::World>,
     /// Settings.
     pub config: Config,
+    pub(crate) public_url: front_door::PublicUrl,
     /// Seals and opens secrets.
     pub secrets: secrets::Secrets,
     /// The keys that sign tokens.

@@ -7,9 +7,8 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use podium_api::deployment_logs::{DeploymentLogEntry, FollowDeploymentLogs};
-use podium_api::path::OfDeployment;
-use podium_api::{DeploymentId, Nothing, SubjectId};
+use podium_api::deployment_logs::{self as api, DeploymentLogEntry};
+use podium_api::{DeploymentId, SubjectId};
 use podium_domain::{Refusal, Scope, deployment_logs as rules};
 use podium_logs::{Follow, Follower, Query};
 use podium_store::deployments;
@@ -73,10 +72,7 @@ pub struct LogEvents {
 }
 
 /// Follows the logs of a deployment, after the event that `Last-Event-ID` names; only new lines where it names none.
-pub async fn follow(
-    cx: Cx<Scope>,
-    call: Call<OfDeployment, FollowDeploymentLogs, Nothing>,
-) -> Result<LogEvents> {
+pub async fn follow(cx: Cx<Scope>, call: Call<api::Follow>) -> Result<LogEvents> {
     let (deployment_id, query) = (call.path.deployment_id, call.query);
     let after = rules::last_event(cx.request().last_event_id.as_deref())?;
     let found = cx.read(move |cx, conn| Ok(deployments::get(conn, cx.scope(), deployment_id)?)).await?;

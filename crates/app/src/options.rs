@@ -1,8 +1,7 @@
 //! What can be chosen for clusters and deployments.
 
-use podium_api::options::{ClusterOptions, DeploymentOptions, GetClusterOptions, GetDeploymentOptions};
-use podium_api::path::InOrganization;
-use podium_api::{Many, Nothing};
+use podium_api::Many;
+use podium_api::options::{self as api, ClusterOptions, DeploymentOptions, GetDeploymentOptions};
 use podium_db::Conn;
 use podium_domain::options::{self, DeploymentQuestion};
 use podium_domain::{Refusal, Scope};
@@ -12,18 +11,12 @@ use crate::cx::{Call, Cx};
 use crate::error::Result;
 
 /// Reads what can be chosen for clusters; both types choose from the same.
-pub async fn cluster(
-    _: Cx<Scope>,
-    call: Call<InOrganization, GetClusterOptions, Nothing>,
-) -> Result<Many<Vec<ClusterOptions>>> {
+pub async fn cluster(_: Cx<Scope>, call: Call<api::ForClusters>) -> Result<Many<Vec<ClusterOptions>>> {
     Ok(Many(options::cluster_options(call.query.provider)))
 }
 
 /// Reads what can be chosen for deployments, or for one of them.
-pub async fn deployment(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, GetDeploymentOptions, Nothing>,
-) -> Result<Many<DeploymentOptions>> {
+pub async fn deployment(cx: Cx<Scope>, call: Call<api::ForDeployments>) -> Result<Many<DeploymentOptions>> {
     let GetDeploymentOptions { deployment_id, deployment_type, executor, cloud_provider: _ } = call.query;
     let mut question = DeploymentQuestion { deployment_type, executor, oldest: None };
     if let Some(id) = deployment_id.filter(|id| !id.is_empty()) {

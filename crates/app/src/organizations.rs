@@ -3,12 +3,8 @@
 use std::time::Duration;
 
 use podium_api::enums::UserStatus;
-use podium_api::organizations::{
-    GetAuditLogs, GetOrganization, ListOrganizations, Organization, OrganizationsPaginated,
-    UpdateOrganizationRequest,
-};
-use podium_api::path::InOrganization;
-use podium_api::{Many, Nothing, One, Timestamp};
+use podium_api::organizations::{self as api, Organization, OrganizationsPaginated};
+use podium_api::{Many, One, Timestamp};
 use podium_db::Conn;
 use podium_domain::{Fields, Refusal, Scope, emails, names};
 use podium_store::audit::{self, Cursor};
@@ -20,10 +16,7 @@ use crate::error::{Error, Result};
 const EXPORTED_AT_ONCE: u32 = 500;
 
 /// Lists the organizations that the caller belongs to.
-pub async fn list(
-    cx: Cx<()>,
-    call: Call<(), ListOrganizations, Nothing>,
-) -> Result<Many<OrganizationsPaginated>> {
+pub async fn list(cx: Cx<()>, call: Call<api::List>) -> Result<Many<OrganizationsPaginated>> {
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     let product = call.query.product;
@@ -50,10 +43,7 @@ pub async fn list(
 }
 
 /// Reads an organization.
-pub async fn get(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, GetOrganization, Nothing>,
-) -> Result<One<Organization>> {
+pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Organization>> {
     let One { version, mut body } = cx.read(|cx, conn| find(conn, cx.scope())).await?;
     if call.query.is_look_up_only == Some(true) {
         body.billing_email = None;
@@ -65,10 +55,7 @@ pub async fn get(
 }
 
 /// Changes an organization's settings.
-pub async fn update(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, Nothing, UpdateOrganizationRequest>,
-) -> Result<One<Organization>> {
+pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Organization>> {
     let body = call.body;
     let mut fields = Fields::new();
     let name = fields.take(names::name("name", &body.name, 50));
@@ -120,10 +107,7 @@ pub struct AuditExport {
 }
 
 /// Begins an export of the audit log.
-pub async fn audit_logs(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, GetAuditLogs, Nothing>,
-) -> Result<AuditExport> {
+pub async fn audit_logs(cx: Cx<Scope>, call: Call<api::AuditLogs>) -> Result<AuditExport> {
     // Records of this very millisecond are part of an export until now.
     let end = call.query.end_date.unwrap_or(cx.now() + Duration::from_millis(1));
     let start = call.query.start_date.unwrap_or(end - Duration::from_hours(24));

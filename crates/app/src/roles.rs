@@ -3,11 +3,7 @@
 use std::collections::BTreeSet;
 
 use podium_api::enums::{CustomRoleScope, DefaultRoleScope, RoleScope};
-use podium_api::path::{InOrganization, OfRole};
-use podium_api::roles::{
-    CreateCustomRoleRequest, ListRoleTemplates, ListRoles, Role, RoleTemplate, RoleWithPermission,
-    RolesPaginated, UpdateCustomRoleRequest,
-};
+use podium_api::roles::{self as api, Role, RoleTemplate, RoleWithPermission, RolesPaginated};
 use podium_api::{Many, Nothing, One, RoleId, WorkspaceId};
 use podium_db::Conn;
 use podium_domain::{Refusal, Scope, custom_roles, no_escalation, roles as built_in};
@@ -17,20 +13,14 @@ use crate::cx::{Call, Cx};
 use crate::error::{Result, Taken};
 
 /// Lists the templates.
-pub async fn list_templates(
-    _: Cx<Scope>,
-    call: Call<InOrganization, ListRoleTemplates, Nothing>,
-) -> Result<Many<Vec<RoleTemplate>>> {
+pub async fn list_templates(_: Cx<Scope>, call: Call<api::ListTemplates>) -> Result<Many<Vec<RoleTemplate>>> {
     let mut templates = built_in::templates();
     templates.retain(|template| is_asked_for(&call.query.scope_types, template.scope_type));
     Ok(Many(templates))
 }
 
 /// Lists custom roles, and where asked for the built-in ones.
-pub async fn list(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, ListRoles, Nothing>,
-) -> Result<Many<RolesPaginated>> {
+pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<RolesPaginated>> {
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     let scopes = call.query.scope_types;
@@ -46,10 +36,7 @@ pub async fn list(
 }
 
 /// Creates a custom role.
-pub async fn create(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, Nothing, CreateCustomRoleRequest>,
-) -> Result<One<RoleWithPermission>> {
+pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<RoleWithPermission>> {
     only_owners(&cx)?;
     let body = call.body;
     let id = cx.new_id();
@@ -81,15 +68,12 @@ pub async fn create(
 }
 
 /// Reads a custom role.
-pub async fn get(cx: Cx<Scope>, call: Call<OfRole, Nothing, Nothing>) -> Result<One<RoleWithPermission>> {
+pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<RoleWithPermission>> {
     cx.read(move |cx, conn| find(conn, cx.scope(), call.path.role_id)).await
 }
 
 /// Changes a custom role, for all who hold it.
-pub async fn update(
-    cx: Cx<Scope>,
-    call: Call<OfRole, Nothing, UpdateCustomRoleRequest>,
-) -> Result<One<RoleWithPermission>> {
+pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<RoleWithPermission>> {
     only_owners(&cx)?;
     let body = call.body;
     let id = call.path.role_id;
@@ -126,7 +110,7 @@ pub async fn update(
 }
 
 /// Deletes a custom role that nobody holds.
-pub async fn delete(cx: Cx<Scope>, call: Call<OfRole, Nothing, Nothing>) -> Result<Nothing> {
+pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     only_owners(&cx)?;
     let id = call.path.role_id;
     cx.change_rights(move |cx, tx| {

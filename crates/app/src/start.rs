@@ -20,6 +20,7 @@ use podium_store::{
 use crate::authority::Authorities;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::front_door::PublicUrl;
 use crate::passwords::Passwords;
 use crate::rate_limits::RateLimits;
 use crate::secrets::{Secrets, hex, sha256_hex, unhex};
@@ -52,6 +53,7 @@ impl App {
         secrets: Secrets,
         world: Arc<World>,
     ) -> Result<Started> {
+        let public_url = PublicUrl::parse(&config.public_url)?;
         let authorities = Arc::new(Authorities::default());
         let mut options = Options::new(target);
         options.connections = config.connections.unwrap_or(options.connections);
@@ -94,6 +96,7 @@ impl App {
             passwords: Passwords::new(Arc::clone(&world)),
             sign_in_throttle: Default::default(),
             used_tokens: Mutex::default(),
+            public_url,
             config,
             world,
         }));

@@ -1,12 +1,9 @@
 //! Teams, their members and their roles.
 
 use podium_api::enums::OrganizationRole;
-use podium_api::path::{InOrganization, OfTeam, OfTeamMember};
+use podium_api::path::OfTeamMember;
 use podium_api::subjects::SubjectRoles;
-use podium_api::teams::{
-    AddTeamMembersRequest, CreateTeamRequest, ListTeamMembers, ListTeams, Team, TeamMembersPaginated,
-    TeamsPaginated, UpdateTeamRequest, UpdateTeamRolesRequest,
-};
+use podium_api::teams::{self as api, Team, TeamMembersPaginated, TeamsPaginated};
 use podium_api::{Many, Nothing, One, TeamId, UserId};
 use podium_db::{Conn, Tx};
 use podium_domain::role_updates::{Change, SubjectKind};
@@ -21,10 +18,7 @@ use crate::role_holders;
 const MAX_NAME: usize = 128;
 
 /// Lists teams.
-pub async fn list(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, ListTeams, Nothing>,
-) -> Result<Many<TeamsPaginated>> {
+pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<TeamsPaginated>> {
     let query = call.query;
     let paging = Paging::from(&query.page);
     let (limit, offset) = (paging.limit, paging.offset);
@@ -48,10 +42,7 @@ pub async fn list(
 }
 
 /// Creates a team.
-pub async fn create(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, Nothing, CreateTeamRequest>,
-) -> Result<One<Team>> {
+pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Team>> {
     let body = call.body;
     let organization_role = body.organization_role.unwrap_or(OrganizationRole::Member);
     let grant = Grant { on: On::Organization, held: Held::Organization(organization_role) };
@@ -90,7 +81,7 @@ pub async fn create(
 }
 
 /// Reads a team.
-pub async fn get(cx: Cx<Scope>, call: Call<OfTeam, Nothing, Nothing>) -> Result<One<Team>> {
+pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Team>> {
     cx.read(move |cx, conn| {
         let team = find(conn, cx.scope(), call.path.team_id)?;
         Ok(One { version: team.stamp.version, body: role_holders::show(cx, conn, team)? })
@@ -99,7 +90,7 @@ pub async fn get(cx: Cx<Scope>, call: Call<OfTeam, Nothing, Nothing>) -> Result<
 }
 
 /// Changes a team's name and description.
-pub async fn update(cx: Cx<Scope>, call: Call<OfTeam, Nothing, UpdateTeamRequest>) -> Result<One<Team>> {
+pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Team>> {
     let body = call.body;
     let name = names::name("name", &body.name, MAX_NAME)?;
     cx.mutate(move |cx, tx| {
@@ -113,7 +104,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<OfTeam, Nothing, UpdateTeamRequest
 }
 
 /// Deletes a team, with its roles.
-pub async fn delete(cx: Cx<Scope>, call: Call<OfTeam, Nothing, Nothing>) -> Result<Nothing> {
+pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.team_id;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
@@ -130,10 +121,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfTeam, Nothing, Nothing>) -> Resu
 }
 
 /// Lists a team's members.
-pub async fn list_members(
-    cx: Cx<Scope>,
-    call: Call<OfTeam, ListTeamMembers, Nothing>,
-) -> Result<Many<TeamMembersPaginated>> {
+pub async fn list_members(cx: Cx<Scope>, call: Call<api::ListMembers>) -> Result<Many<TeamMembersPaginated>> {
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
@@ -145,10 +133,7 @@ pub async fn list_members(
 }
 
 /// Adds members to a team; those who are members already stay.
-pub async fn add_members(
-    cx: Cx<Scope>,
-    call: Call<OfTeam, Nothing, AddTeamMembersRequest>,
-) -> Result<Nothing> {
+pub async fn add_members(cx: Cx<Scope>, call: Call<api::AddMembers>) -> Result<Nothing> {
     let members = call.body.member_ids;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
@@ -171,7 +156,7 @@ pub async fn add_members(
 }
 
 /// Removes a member from a team.
-pub async fn remove_member(cx: Cx<Scope>, call: Call<OfTeamMember, Nothing, Nothing>) -> Result<Nothing> {
+pub async fn remove_member(cx: Cx<Scope>, call: Call<api::RemoveMember>) -> Result<Nothing> {
     let OfTeamMember { team_id, member_id, .. } = call.path;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
@@ -189,10 +174,7 @@ pub async fn remove_member(cx: Cx<Scope>, call: Call<OfTeamMember, Nothing, Noth
 }
 
 /// Replaces a team's roles.
-pub async fn update_roles(
-    cx: Cx<Scope>,
-    call: Call<OfTeam, Nothing, UpdateTeamRolesRequest>,
-) -> Result<One<SubjectRoles>> {
+pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result<One<SubjectRoles>> {
     let id = call.path.team_id;
     let change = Change::from(call.body);
     let may = role_holders::may_be_told(SubjectKind::Team, id.into(), &change);

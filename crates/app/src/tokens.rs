@@ -5,12 +5,8 @@ mod values;
 use std::collections::HashMap;
 
 use podium_api::enums::TokenScope;
-use podium_api::path::{InOrganization, OfToken};
 use podium_api::subjects::SubjectRoles;
-use podium_api::tokens::{
-    ApiToken, ApiTokenRole, ApiTokensPaginated, CreateApiTokenRequest, ListApiTokens, UpdateApiTokenRequest,
-    UpdateApiTokenRolesRequest,
-};
+use podium_api::tokens::{self as api, ApiToken, ApiTokenRole, ApiTokensPaginated};
 use podium_api::{Many, Nothing, One, SubjectId, TokenId};
 use podium_db::{Conn, Tx};
 use podium_domain::tokens::{self as rules, Verb};
@@ -30,10 +26,7 @@ const IN_WORKSPACE: Permission = Permission::known("workspace.apiTokens.get");
 const ON_DEPLOYMENT: Permission = Permission::known("deployment.apiTokens.get");
 
 /// Lists the tokens that the caller could manage.
-pub async fn list(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, ListApiTokens, Nothing>,
-) -> Result<Many<ApiTokensPaginated>> {
+pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ApiTokensPaginated>> {
     let mut query = call.query;
     let paging = Paging::from(&query.page);
     let (limit, offset) = (paging.limit, paging.offset);
@@ -59,10 +52,7 @@ pub async fn list(
 }
 
 /// Creates a token; its value is in the reply, and nowhere else.
-pub async fn create(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, Nothing, CreateApiTokenRequest>,
-) -> Result<One<ApiToken>> {
+pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiToken>> {
     let body = call.body;
     let id = cx.new_id();
     let asked_for = values::asked_for(&cx, &body).await?;
@@ -103,15 +93,12 @@ pub async fn create(
 }
 
 /// Reads a token.
-pub async fn get(cx: Cx<Scope>, call: Call<OfToken, Nothing, Nothing>) -> Result<One<ApiToken>> {
+pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<ApiToken>> {
     cx.read(move |cx, conn| shown(cx, conn, call.path.token_id)).await
 }
 
 /// Changes a token's name and description.
-pub async fn update(
-    cx: Cx<Scope>,
-    call: Call<OfToken, Nothing, UpdateApiTokenRequest>,
-) -> Result<One<ApiToken>> {
+pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<ApiToken>> {
     let (id, body) = (call.path.token_id, call.body);
     let name = names::name("name", &body.name, rules::MAX_NAME)?;
     let may = move |cx: &Cx<Scope>, tx: &Tx| find(cx, tx, id, Verb::Update).map(drop);
@@ -133,7 +120,7 @@ pub async fn update(
 }
 
 /// Deletes a token: it stops working at once. Its name stays, for what it did.
-pub async fn delete(cx: Cx<Scope>, call: Call<OfToken, Nothing, Nothing>) -> Result<Nothing> {
+pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.token_id;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
@@ -149,10 +136,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<OfToken, Nothing, Nothing>) -> Res
 }
 
 /// Replaces a token's roles.
-pub async fn update_roles(
-    cx: Cx<Scope>,
-    call: Call<OfToken, Nothing, UpdateApiTokenRolesRequest>,
-) -> Result<One<SubjectRoles>> {
+pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result<One<SubjectRoles>> {
     let (id, entries) = (call.path.token_id, call.body.roles);
     let mentions = token_roles::mentions(&entries);
     let may = move |cx: &Cx<Scope>, tx: &Tx| find(cx, tx, id, Verb::Update).map(drop);
@@ -175,7 +159,7 @@ pub async fn update_roles(
 }
 
 /// Gives a token a new value, and the same time to live; the old one stops working at once.
-pub async fn rotate(cx: Cx<Scope>, call: Call<OfToken, Nothing, Nothing>) -> Result<One<ApiToken>> {
+pub async fn rotate(cx: Cx<Scope>, call: Call<api::Rotate>) -> Result<One<ApiToken>> {
     let id = call.path.token_id;
     let row = cx.read(move |cx, conn| find(cx, conn, id, Verb::Rotate)).await?;
     // What a token belongs to and how long it lives never change, so it can be signed before the transaction.

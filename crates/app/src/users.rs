@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 
 use podium_api::enums::{UserStatus, WorkspaceRoleName};
-use podium_api::path::{InOrganization, OfUser};
 use podium_api::subjects::SubjectRoles;
 use podium_api::teams::Team;
 use podium_api::users::{
-    GetSelfUser, ListUserTeams, ListUsers, SelfUser, SelfUserInvite, SelfUserRole, SelfUserRoleScope,
-    UpdateUserRolesRequest, User, UserTeamMembership, UserTeamsPaginated, UsersPaginated,
+    self as api, SelfUser, SelfUserInvite, SelfUserRole, SelfUserRoleScope, User, UserTeamMembership,
+    UserTeamsPaginated, UsersPaginated,
 };
-use podium_api::{Many, Nothing, One, OrganizationId, UserId};
+use podium_api::{Many, One, OrganizationId, UserId};
 use podium_db::{Conn, Tx};
 use podium_domain::role_updates::{Change, SubjectKind};
 use podium_domain::{Grant, Held, On, Refusal, Scope, subject_roles};
@@ -23,10 +22,7 @@ use crate::error::Result;
 use crate::role_holders;
 
 /// Lists the users of an organization.
-pub async fn list(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, ListUsers, Nothing>,
-) -> Result<Many<UsersPaginated>> {
+pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<UsersPaginated>> {
     let query = call.query;
     let paging = Paging::from(&query.page);
     let (limit, offset) = (paging.limit, paging.offset);
@@ -48,7 +44,7 @@ pub async fn list(
 }
 
 /// Reads a user of an organization.
-pub async fn get(cx: Cx<Scope>, call: Call<OfUser, Nothing, Nothing>) -> Result<One<User>> {
+pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<User>> {
     cx.read(move |cx, conn| {
         let user = find(conn, cx.scope(), call.path.user_id)?;
         Ok(One { version: user.version, body: role_holders::show(cx, conn, user)? })
@@ -57,10 +53,7 @@ pub async fn get(cx: Cx<Scope>, call: Call<OfUser, Nothing, Nothing>) -> Result<
 }
 
 /// Replaces a user's roles, or makes the user leave.
-pub async fn update_roles(
-    cx: Cx<Scope>,
-    call: Call<OfUser, Nothing, UpdateUserRolesRequest>,
-) -> Result<One<SubjectRoles>> {
+pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result<One<SubjectRoles>> {
     let id = call.path.user_id;
     let change = Change::from(call.body);
     let may = role_holders::may_be_told(SubjectKind::User, id.into(), &change);
@@ -97,10 +90,7 @@ pub async fn update_roles(
 }
 
 /// Lists the teams of a user.
-pub async fn list_teams(
-    cx: Cx<Scope>,
-    call: Call<OfUser, ListUserTeams, Nothing>,
-) -> Result<Many<UserTeamsPaginated>> {
+pub async fn list_teams(cx: Cx<Scope>, call: Call<api::ListTeams>) -> Result<Many<UserTeamsPaginated>> {
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
@@ -115,7 +105,7 @@ pub async fn list_teams(
 }
 
 /// Reads the caller.
-pub async fn get_self(cx: Cx<()>, _: Call<(), GetSelfUser, Nothing>) -> Result<One<SelfUser>> {
+pub async fn get_self(cx: Cx<()>, _: Call<api::GetSelf>) -> Result<One<SelfUser>> {
     let Some(user_id) = cx.authority().credential.user_id() else {
         let message = "An API token is not a user: sign in as a user to read yourself.";
         return Err(Refusal::Forbidden(message.into()).into());

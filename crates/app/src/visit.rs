@@ -3,7 +3,7 @@
 use crate::App;
 use crate::cx::Request;
 
-/// A call of an operation that anybody may call.
+/// A call of an endpoint that anybody may call.
 pub struct Visit {
     /// The application.
     pub app: App,

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use podium_api::path::{InOrganization, OfWorkspace};
-use podium_api::workspaces::{
-    CreateWorkspaceRequest, ListWorkspaces, UpdateWorkspaceRequest, Workspace, WorkspacesPaginated,
-};
+use podium_api::workspaces::{self as api, Workspace, WorkspacesPaginated};
 use podium_api::{Many, Nothing, One, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, Scope, names};
@@ -22,10 +19,7 @@ const MAX_REGION: usize = 100;
 const SHORT_PAGE: u32 = 100;
 
 /// Lists the workspaces that the caller may see.
-pub async fn list(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, ListWorkspaces, Nothing>,
-) -> Result<Many<WorkspacesPaginated>> {
+pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<WorkspacesPaginated>> {
     let paging = Paging::from(&call.query.page);
     let name_keys: Vec<String> = call.query.names.iter().map(|name| names::fold(name)).collect();
     let mut ids = call.query.workspace_ids;
@@ -51,10 +45,7 @@ pub async fn list(
 }
 
 /// Creates a workspace.
-pub async fn create(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, Nothing, CreateWorkspaceRequest>,
-) -> Result<One<Workspace>> {
+pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Workspace>> {
     let body = call.body;
     let name = names::name("name", &body.name, MAX_NAME)?;
     let stamp = Stamp::new(cx.profile(), cx.now());
@@ -85,15 +76,12 @@ pub async fn create(
 }
 
 /// Reads a workspace.
-pub async fn get(cx: Cx<Scope>, call: Call<OfWorkspace, Nothing, Nothing>) -> Result<One<Workspace>> {
+pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Workspace>> {
     cx.read(move |cx, conn| find(conn, cx.scope(), call.path.workspace_id)).await
 }
 
 /// Changes a workspace.
-pub async fn update(
-    cx: Cx<Scope>,
-    call: Call<OfWorkspace, Nothing, UpdateWorkspaceRequest>,
-) -> Result<One<Workspace>> {
+pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Workspace>> {
     let body = call.body;
     let name = names::name("name", &body.name, MAX_NAME)?;
     cx.mutate(move |cx, tx| {
@@ -125,7 +113,7 @@ pub async fn update(
 }
 
 /// Deletes an empty workspace, with its tokens, roles and environment objects.
-pub async fn delete(cx: Cx<Scope>, call: Call<OfWorkspace, Nothing, Nothing>) -> Result<Nothing> {
+pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.workspace_id;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;

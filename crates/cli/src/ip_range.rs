@@ -25,7 +25,7 @@ pub(crate) struct Reset {
 impl IpRange {
     pub(crate) async fn run(self) -> Result<(), String> {
         let Self::Reset(reset) = self;
-        let app = reset.installation.open_existing(Config::new("")).await?;
+        let app = reset.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
         let removed = app.reset_allowed_ip_address_ranges().await.map_err(|error| error.to_string())?;
         app.db.close().await;
         eprintln!("Removed {removed} allowed address ranges.");

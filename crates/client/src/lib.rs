@@ -1,11 +1,11 @@
-//! A typed client: the operation constants of `podium-api`, called over HTTP.
+//! A typed client: the endpoints of `podium-api`, called over HTTP.
 //!
-//! `client.call(&workspaces::GET, &path, &Nothing, &Nothing)` knows method, path and types from the constant, so it
+//! `client.call::<workspaces::Get>(&path, &Nothing, &Nothing)` knows method, path and types from the endpoint, so it
 //! cannot disagree with the server about them.
 
-use podium_api::operation::Input;
+use podium_api::endpoint::Input;
 use podium_api::path::PathParams;
-use podium_api::{ErrorBody, Method, Operation, Reply, openapi::PREFIX};
+use podium_api::{Endpoint, ErrorBody, Method, Reply, openapi::PREFIX};
 use reqwest::header::{CONTENT_TYPE, ETAG};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -51,24 +51,19 @@ impl Client {
         Ok(Self { http, base: base.trim_end_matches('/').to_owned(), token })
     }
 
-    /// Calls an operation.
-    pub async fn call<A, P, Q, B, R>(
+    /// Calls an endpoint.
+    pub async fn call<E>(
         &self,
-        operation: &Operation<A, P, Q, B, R>,
-        path: &P,
-        query: &Q,
-        body: &B,
-    ) -> Result<Fetched<R::Body>>
+        path: &E::Path,
+        query: &E::Query,
+        body: &E::Body,
+    ) -> Result<Fetched<<E::Reply as Reply>::Body>>
     where
-        P: PathParams,
-        Q: Input,
-        B: Input,
-        R: Reply,
-        R::Body: DeserializeOwned,
+        E: Endpoint<Reply: Reply<Body: DeserializeOwned>>,
     {
-        let spec = &operation.spec;
-        let url = format!("{}{PREFIX}{}{}", self.base, fill(spec.path, path), query_string(query)?);
-        let mut request = match spec.method {
+        let path = fill(E::DESCRIPTION.path, path);
+        let url = format!("{}{PREFIX}{path}{}", self.base, query_string(query)?);
+        let mut request = match E::DESCRIPTION.method {
             Method::Get => self.http.get(url),
             Method::Post => self.http.post(url),
             Method::Delete => self.http.delete(url),
@@ -110,25 +105,17 @@ fn fill(path: &str, params: &impl PathParams) -> String {
 /// Writes a query; a list is a repeated key.
 fn query_string(query: &impl Input) -> Result<String> {
     let Value::Object(fields) = to_value(query)? else { return Ok(String::new()) };
-    let mut pairs = Vec::new();
+    let mut pairs = form_urlencoded::Serializer::new(String::new());
     for (name, value) in fields {
         let values = if let Value::Array(list) = value { list } else { vec![value] };
         for value in values {
             match value {
                 Value::Null => {}
-                Value::String(text) => pairs.push(format!("{name}={}", escape(&text))),
-                other => pairs.push(format!("{name}={other}")),
+                Value::String(text) => _ = pairs.append_pair(&name, &text),
+                other => _ = pairs.append_pair(&name, &other.to_string()),
             }
         }
     }
-    Ok(if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) })
-}
-
-/// Escapes everything but what never needs it.
-fn escape(text: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
-    };
-    text.bytes().map(byte).collect()
+    let pairs = pairs.finish();
+    Ok(if pairs.is_empty() { pairs } else { format!("?{pairs}") })
 }

@@ -72,14 +72,43 @@ pub fn covers(ranges: &[IpNet], address: IpAddr) -> bool {
     ranges.iter().any(|range| range.contains(&address))
 }
 
-/// Whether a request from the address may come in: no range at all leaves the door open.
-pub fn admits(ranges: &[IpNet], address: IpAddr) -> bool {
-    ranges.is_empty() || covers(ranges, address)
+/// The ranges that requests may come from, as they were read from where they are stored.
+///
+/// A text that is no range admits nobody, and yet it counts as one: a list of nothing else is a closed door, not an
+/// open one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowed {
+    ranges: Vec<IpNet>,
+    unreadable: Vec<String>,
+}
+
+impl Allowed {
+    /// Reads stored ranges.
+    pub fn read(stored: Vec<String>) -> Self {
+        let mut allowed = Self::default();
+        for text in stored {
+            match text.parse() {
+                Ok(range) => allowed.ranges.push(range),
+                Err(_) => allowed.unreadable.push(text),
+            }
+        }
+        allowed
+    }
+
+    /// Whether a request from the address may come in: no range at all leaves the door open.
+    pub fn admits(&self, address: IpAddr) -> bool {
+        (self.ranges.is_empty() && self.unreadable.is_empty()) || covers(&self.ranges, address)
+    }
+
+    /// The texts that are no ranges: nothing but a fault puts one there.
+    pub fn unreadable(&self) -> &[String] {
+        &self.unreadable
+    }
 }
 
 /// Refuses a list of ranges that would lock out the caller who makes it.
-pub fn keeps_caller_in(ranges_after: &[IpNet], address: IpAddr) -> Result<()> {
-    if admits(ranges_after, address) {
+pub fn keeps_caller_in(after: &Allowed, address: IpAddr) -> Result<()> {
+    if after.admits(address) {
         return Ok(());
     }
     let address = address.to_canonical();
@@ -160,9 +189,20 @@ mod tests {
         ] {
             let address = address.parse().unwrap();
             assert_eq!(covers(&office, address), inside, "{address}");
-            assert_eq!(keeps_caller_in(&office, address).is_ok(), inside, "{address}");
-            assert!(admits(&[], address) && !covers(&[], address));
+            let allowed = Allowed::read(office.iter().map(IpNet::to_string).collect());
+            assert_eq!(keeps_caller_in(&allowed, address).is_ok(), inside, "{address}");
+            assert!(Allowed::default().admits(address) && !covers(&[], address));
         }
+    }
+
+    #[test]
+    fn a_range_that_cannot_be_read_admits_nobody() {
+        let (inside, outside) = ("203.0.113.9".parse().unwrap(), "198.51.100.1".parse().unwrap());
+        let broken = Allowed::read(vec!["203.0.113.0/99".into()]);
+        assert!(!broken.admits(inside) && !broken.admits(outside));
+        assert_eq!(broken.unreadable(), ["203.0.113.0/99"]);
+        let with_another = Allowed::read(vec!["".into(), "203.0.113.0/24".into()]);
+        assert!(with_another.admits(inside) && !with_another.admits(outside));
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl Scope {
         Self { organization_id, permission: None, target: Target::Organization }
     }
 
-    /// A scope of a member who needs no permission: for operations that every member may call.
+    /// A scope of a member who needs no permission: for endpoints that every member may call.
     pub const fn for_member(organization_id: OrganizationId) -> Self {
         Self { organization_id, permission: None, target: Target::Organization }
     }

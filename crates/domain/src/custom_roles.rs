@@ -1,6 +1,6 @@
 //! Custom roles: permissions that an organization bundles under a name of its own.
 //!
-//! Only organization owners define them, which the permission of the operation sees to. A permission that is listed
+//! Only organization owners define them, which the permission of the endpoint sees to. A permission that is listed
 //! twice counts once. That a name is free, and who holds a role, is for the store to say.
 
 use std::collections::BTreeSet;

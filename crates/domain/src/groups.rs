@@ -4,6 +4,7 @@
 //! and are shown to callers; those of `organization` and `workspace` come with built-in roles only.
 
 use podium_api::authorization::{PermissionEntry, PermissionGroup};
+use podium_api::const_text;
 use podium_api::enums::RoleScope;
 
 /// Permissions on one kind of thing.
@@ -109,11 +110,15 @@ pub fn groups(scope: Option<RoleScope>) -> Vec<PermissionGroup> {
 }
 
 /// What a permission, or a group of them, is held on.
-pub(crate) fn scope_of(name: &str) -> RoleScope {
-    match name.split('.').next() {
-        Some("organization") => RoleScope::Organization,
-        Some("workspace") => RoleScope::Workspace,
-        Some("dag") => RoleScope::Dag,
+pub(crate) const fn scope_of(name: &str) -> RoleScope {
+    let first = match const_text::position(name, b'.') {
+        Some(dot) => name.split_at(dot).0,
+        None => name,
+    };
+    match first.as_bytes() {
+        b"organization" => RoleScope::Organization,
+        b"workspace" => RoleScope::Workspace,
+        b"dag" => RoleScope::Dag,
         _ => RoleScope::Deployment,
     }
 }

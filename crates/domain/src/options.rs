@@ -1,6 +1,6 @@
 //! The catalogue: runtimes, machines, sizes, bounds, and what each cloud provider has.
 //!
-//! Validation, defaults and the options operations all read it here, so that what is offered is what is taken. It
+//! Validation, defaults and the options endpoints all read it here, so that what is offered is what is taken. It
 //! holds facts and no decisions; the longer tables are data files beside the code.
 
 mod amounts;

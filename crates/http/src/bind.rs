@@ -1,43 +1,33 @@
-//! Binds a function to an operation. The order of a request's judgement is written here, once:
+//! Binds a function to an endpoint. The order of a request's judgement is written here, once:
 //! token (401), rate (429), membership (404), address and permission (403, 404), query and body (400), the function.
 
 use std::future::Future;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use futures_util::{StreamExt as _, stream};
-use http::header::{CONTENT_TYPE, IF_NONE_MATCH};
-use http::{HeaderValue, Response};
-use podium_api::operation::{Anyone, Input, Joined, Permitted, SignedIn};
-use podium_api::path::PathParams;
-use podium_api::{
-    Access, DeploymentId, EntityId, Id, Lines, Method, Operation, OrganizationId, Reply, Spec, WorkspaceId,
-};
-use podium_app::authority::{Authority, Member};
-use podium_app::organizations::AuditExport;
-use podium_app::visit::Visit;
-use podium_app::{App, Call, Cx, Error};
-use podium_domain::{Permission, Refusal, Scope, Target, authorize};
-
+use http::Response;
+use http::header::IF_NONE_MATCH;
+use podium_api::{Description, Endpoint, Method, Reply};
+use podium_app::authority::Authority;
+use podium_app::{Call, Cx, Error};
 use tokio::sync::watch;
 
+use crate::admission::{Admission, Caller, Guarded};
 use crate::answers::Answers;
-use crate::body::{self, Body};
+use crate::body::Body;
 use crate::errors::Failure;
 use crate::incoming::{Checks, Incoming};
-use crate::respond::{Sent, Written};
+use crate::respond::{Answered, Sent, Written};
 use crate::settings::Settings;
 
 /// How often a request is judged again because its caller's rights changed while it ran.
 const ATTEMPTS: usize = 4;
 
 pub(crate) type Answer = Result<Response<Body>, Failure>;
-pub(crate) type Endpoint =
-    Box<dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
+/// Answers the requests of one endpoint.
+pub(crate) type Handler = Box<dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
 
-/// What every bound operation shares.
+/// What every bound endpoint shares.
 pub(crate) struct Env {
     pub(crate) settings: Settings,
     pub(crate) answers: Answers,
@@ -45,277 +35,75 @@ pub(crate) struct Env {
     pub(crate) stopping: watch::Sender<bool>,
 }
 
-/// How callers of a kind of operation are admitted, and what that proves.
-pub(crate) trait Admission: 'static {
-    type Proof: Clone + Send + Sync + 'static;
-    /// The organization that is called, by the ids of the path.
-    fn organization(ids: &[Id]) -> Option<OrganizationId>;
-    /// Whether the caller may knock at all.
-    fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error>;
-    /// Whether the caller may do this; `named` is the target where the body names it.
-    fn admit(
-        caller: Caller<'_>,
-        spec: &'static Spec,
-        ids: &[Id],
-        named: Option<EntityId>,
-    ) -> impl Future<Output = Result<Self::Proof, Error>> + Send;
-    fn prove(cx: Cx<()>, proof: Self::Proof) -> Cx<Self::Proof>;
+/// An endpoint, and what was made ready for its requests.
+pub(crate) struct Bound {
+    pub(crate) endpoint: &'static Description,
+    pub(crate) checks: Checks,
+    pub(crate) env: Arc<Env>,
 }
 
-impl Admission for SignedIn {
-    type Proof = ();
+/// What the function behind an endpoint is given of its caller.
+type Context<E> = <<E as Endpoint>::Admission as Admission>::Context;
+/// What the function behind an endpoint answers with.
+type Value<E> = <<E as Endpoint>::Reply as Answered>::Value;
 
-    fn organization(_: &[Id]) -> Option<OrganizationId> {
-        None
-    }
-
-    fn enter(_: &Authority, _: IpAddr) -> Result<(), Error> {
-        Ok(())
-    }
-
-    async fn admit(_: Caller<'_>, _: &'static Spec, _: &[Id], _: Option<EntityId>) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn prove(cx: Cx<()>, (): ()) -> Cx<()> {
-        cx
-    }
+/// The function behind an endpoint, and the writing of what it answers.
+pub(crate) trait Run<C, E: Endpoint>: Clone + Send + Sync + 'static {
+    fn run(&self, context: C, call: Call<E>) -> impl Future<Output = Result<Sent, Failure>> + Send;
 }
 
-impl Admission for Joined {
-    type Proof = Scope;
-
-    fn organization(ids: &[Id]) -> Option<OrganizationId> {
-        ids.first().copied().map(OrganizationId::from_raw)
-    }
-
-    fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error> {
-        member(authority)?.admit_address(address)
-    }
-
-    async fn admit(
-        caller: Caller<'_>,
-        _: &'static Spec,
-        _: &[Id],
-        _: Option<EntityId>,
-    ) -> Result<Scope, Error> {
-        Ok(Scope::for_member(member(caller.authority)?.organization_id))
-    }
-
-    fn prove(cx: Cx<()>, scope: Scope) -> Cx<Scope> {
-        cx.proven(scope)
-    }
-}
-
-impl Admission for Permitted {
-    type Proof = Scope;
-
-    fn organization(ids: &[Id]) -> Option<OrganizationId> {
-        ids.first().copied().map(OrganizationId::from_raw)
-    }
-
-    fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error> {
-        member(authority)?.admit_address(address)
-    }
-
-    async fn admit(
-        caller: Caller<'_>,
-        spec: &'static Spec,
-        ids: &[Id],
-        named: Option<EntityId>,
-    ) -> Result<Scope, Error> {
-        let member = member(caller.authority)?;
-        let (permission, on) = required(spec, ids, named)
-            .ok_or_else(|| Error::Internal(format!("{} has no target", spec.id)))?;
-        let target = match on {
-            Required::Organization => Target::Organization,
-            Required::Workspace(id) => Target::Workspace(id),
-            Required::Deployment(id) => {
-                let workspace_id = caller.app.workspace_of(caller.authority, caller.is_first, id).await?;
-                let workspace_id = workspace_id.ok_or_else(|| Refusal::not_found("deployment"))?;
-                Target::Deployment { id, workspace_id }
-            }
-        };
-        let proof = |permission| authorize(member.organization_id, &member.grants, permission, target);
-        let weaker = spec.makers_permission.and_then(Permission::named);
-        match (proof(permission), weaker) {
-            // The scope proves the weaker permission only: the function asks who made the thing.
-            (Err(Refusal::Forbidden(message)), Some(weaker)) => {
-                Ok(proof(weaker).map_err(|_| Refusal::Forbidden(message))?)
-            }
-            (proven, _) => Ok(proven?),
-        }
-    }
-
-    fn prove(cx: Cx<()>, scope: Scope) -> Cx<Scope> {
-        cx.proven(scope)
-    }
-}
-
-/// Who calls.
-#[derive(Clone, Copy)]
-pub(crate) struct Caller<'a> {
-    app: &'a App,
-    authority: &'a Authority,
-    /// Whether this is the first judgement of the request; later ones read the caller again.
-    is_first: bool,
-}
-
-fn member(authority: &Authority) -> Result<&Member, Error> {
-    authority.member.as_ref().ok_or_else(|| Refusal::not_found("organization").into())
-}
-
-/// What an operation takes its permission on.
-enum Required {
-    Organization,
-    Workspace(WorkspaceId),
-    Deployment(DeploymentId),
-}
-
-/// The permission that an operation takes, and on what: the permission's name says which id it is.
-fn required(spec: &Spec, ids: &[Id], named: Option<EntityId>) -> Option<(Permission, Required)> {
-    let Access::Permission(name) = spec.access else { return None };
-    let permission = Permission::named(name)?;
-    let in_path = |param: &str| {
-        let id = ids.get(spec.path_params.iter().position(|name| *name == param)?)?;
-        Some(EntityId::from_raw(*id))
-    };
-    let id = |param: &str| if spec.target_in_body == Some(param) { named } else { in_path(param) };
-    let on = match name.split('.').next()? {
-        "organization" => Required::Organization,
-        "workspace" => Required::Workspace(id("workspaceId")?.as_workspace()),
-        "deployment" => Required::Deployment(id("deploymentId")?.as_deployment()),
-        _ => return None,
-    };
-    Some((permission, on))
-}
-
-/// Binds an operation that needs a token.
-pub(crate) fn bind<A, P, Q, B, R, F, Fut>(
-    operation: &Operation<A, P, Q, B, R>,
-    spec: &'static Spec,
-    checks: Checks,
-    env: Arc<Env>,
-    function: F,
-) -> Endpoint
+impl<C, E, F, Fut> Run<C, E> for F
 where
-    A: Admission,
-    P: PathParams,
-    Q: Input,
-    B: Input,
-    R: Reply,
-    F: Fn(Cx<A::Proof>, Call<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<R, Error>> + Send + 'static,
+    E: Endpoint,
+    F: Fn(C, Call<E>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Sent, Failure>> + Send,
 {
-    debug_assert_eq!(operation.spec.id, spec.id);
-    guarded::<A, P, Q, B, _, _>(spec, checks, env, move |cx, call| {
-        let running = function(cx, call);
+    fn run(&self, context: C, call: Call<E>) -> impl Future<Output = Result<Sent, Failure>> + Send {
+        self(context, call)
+    }
+}
+
+/// Binds a function to an endpoint.
+pub(crate) fn bind<E, F, Fut>(checks: Checks, env: Arc<Env>, function: F) -> Handler
+where
+    E: Endpoint<Admission: Admission, Reply: Answered>,
+    F: Fn(Context<E>, Call<E>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Value<E>, Error>> + Send + 'static,
+{
+    let bound = Bound { endpoint: E::DESCRIPTION, checks, env: Arc::clone(&env) };
+    let run = move |context: Context<E>, call: Call<E>| {
+        let (running, env) = (function(context, call), Arc::clone(&env));
         async move {
             match running.await {
-                Ok(reply) => Written::new(&reply).map(Sent::Written),
-                Err(Error::Replay(replay)) => Ok(Sent::Written(Written::again(R::KIND, *replay))),
+                Ok(value) => E::Reply::write(value, &env).await,
+                Err(Error::Replay(replay)) => Ok(Sent::Written(Written::again(E::Reply::KIND, *replay))),
                 Err(error) => Err(error.into()),
             }
         }
-    })
-}
-
-/// Binds an operation that answers with a stream of lines.
-pub(crate) fn bind_lines<P, Q, B, F, Fut>(
-    operation: &Operation<Permitted, P, Q, B, Lines>,
-    spec: &'static Spec,
-    checks: Checks,
-    env: Arc<Env>,
-    function: F,
-) -> Endpoint
-where
-    P: PathParams,
-    Q: Input,
-    B: Input,
-    F: Fn(Cx<Scope>, Call<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<AuditExport, Error>> + Send + 'static,
-{
-    debug_assert_eq!(operation.spec.id, spec.id);
-    guarded::<Permitted, P, Q, B, _, _>(spec, checks, env, move |cx, call| {
-        let running = function(cx, call);
-        async move {
-            let mut export = running.await?;
-            // The first lines are read before the status is sent: whatever can be refused is refused properly.
-            let first = export.next().await.transpose()?;
-            let rest = stream::unfold(export, |mut export| async {
-                let next = export.next().await?;
-                Some((next.map(Bytes::from).map_err(body::Broken::new), export))
-            });
-            let first = stream::iter(first.map(|lines| Ok(Bytes::from(lines))));
-            let mut response = Response::new(body::stream(first.chain(rest)));
-            let media = HeaderValue::from_static("application/octet-stream");
-            response.headers_mut().insert(CONTENT_TYPE, media);
-            Ok(Sent::Streamed(response))
-        }
-    })
-}
-
-/// Binds an operation that anybody may call.
-pub(crate) fn bind_public<B, R, F, Fut>(
-    operation: &Operation<Anyone, (), podium_api::Nothing, B, R>,
-    spec: &'static Spec,
-    checks: Checks,
-    env: Arc<Env>,
-    function: F,
-) -> Endpoint
-where
-    B: Input,
-    R: Reply,
-    F: Fn(Visit, Call<(), podium_api::Nothing, B>) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<R, Error>> + Send + 'static,
-{
-    debug_assert_eq!(operation.spec.id, spec.id);
-    let checks = Arc::new(checks);
-    Box::new(move |mut incoming| {
-        let (checks, env, function) = (Arc::clone(&checks), Arc::clone(&env), function.clone());
-        Box::pin(async move {
-            let decoded = incoming.decode(&checks, &env.settings).await;
-            let request = incoming.request(spec, decoded.audited_body)?;
-            let (query, body) = decoded.input?;
-            let bearer = incoming.optional_bearer();
-            let visit = Visit { app: incoming.app.clone(), request, bearer };
-            let reply = function(visit, Call { path: (), query, body }).await?;
-            Ok(Written::new(&reply)?.into_response(None))
-        })
-    })
+    };
+    E::Admission::before::<E, _>(bound, run)
 }
 
 /// The judgement of a request, and of what came of it.
-pub(crate) fn guarded<A, P, Q, B, F, Fut>(
-    spec: &'static Spec,
-    checks: Checks,
-    env: Arc<Env>,
-    function: F,
-) -> Endpoint
+pub(crate) fn guarded<E, F>(bound: Bound, function: F) -> Handler
 where
-    A: Admission,
-    P: PathParams,
-    Q: Input,
-    B: Input,
-    F: Fn(Cx<A::Proof>, Call<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<Sent, Failure>> + Send + 'static,
+    E: Endpoint<Admission: Guarded>,
+    F: Run<Cx<<E::Admission as Guarded>::Proof>, E>,
 {
-    let checks = Arc::new(checks);
+    let guard = Arc::new((E::Admission::required(bound.endpoint), bound));
     Box::new(move |mut incoming| {
-        let (checks, env, function) = (Arc::clone(&checks), Arc::clone(&env), function.clone());
+        let (guard, function) = (Arc::clone(&guard), function.clone());
         Box::pin(async move {
             let token = incoming.bearer()?.to_owned();
-            let organization_id = A::organization(&incoming.ids);
+            let organization_id = E::Admission::organization(&incoming.ids);
             let app = incoming.app.clone();
             for attempt in 0..ATTEMPTS {
                 let authority = app.authority(&token, organization_id, incoming.now).await?;
                 let is_first = attempt == 0;
                 if is_first {
-                    app.rate_limits.count(authority.credential.subject_id, spec.method)?;
+                    app.rate_limits.count(authority.credential.subject_id, guard.1.endpoint.method)?;
                 }
-                let caller = (authority, is_first);
-                let answer =
-                    judge::<A, P, Q, B, F, Fut>(spec, &checks, &env, &function, &mut incoming, caller);
+                let answer = judge::<E, F>(&guard, &function, &mut incoming, (authority, is_first));
                 match answer.await {
                     Err(failure) if failure.is_stale => app.forget_caller(&token, organization_id),
                     answer => return answer,
@@ -326,27 +114,22 @@ where
     })
 }
 
-async fn judge<A, P, Q, B, F, Fut>(
-    spec: &'static Spec,
-    checks: &Checks,
-    env: &Env,
+async fn judge<E, F>(
+    (required, bound): &(<E::Admission as Guarded>::Required, Bound),
     function: &F,
     incoming: &mut Incoming,
     (authority, is_first): (Arc<Authority>, bool),
 ) -> Answer
 where
-    A: Admission,
-    P: PathParams,
-    Q: Input,
-    B: Input,
-    F: Fn(Cx<A::Proof>, Call<P, Q, B>) -> Fut,
-    Fut: Future<Output = Result<Sent, Failure>>,
+    E: Endpoint<Admission: Guarded>,
+    F: Run<Cx<<E::Admission as Guarded>::Proof>, E>,
 {
+    let Bound { endpoint, checks, env } = bound;
     let app = incoming.app.clone();
     let caller = Caller { app: &app, authority: &authority, is_first };
-    let admitted = match A::enter(&authority, incoming.address) {
-        Ok(()) if spec.target_in_body.is_some() => Ok(None),
-        Ok(()) => A::admit(caller, spec, &incoming.ids, None).await.map(Some),
+    let admitted = match E::Admission::enter(&authority, incoming.address) {
+        Ok(()) if endpoint.target_in_body.is_some() => Ok(None),
+        Ok(()) => E::Admission::admit(caller, required, &incoming.ids, None).await.map(Some),
         Err(error) => Err(error),
     };
     if let Err(error) = &admitted
@@ -354,8 +137,8 @@ where
     {
         return Err(Error::STALE.into());
     }
-    let known = incoming.parts.headers.get(IF_NONE_MATCH).filter(|_| spec.method == Method::Get).cloned();
-    let may_remember = spec.method == Method::Get && !spec.live && admitted.is_ok();
+    let known = incoming.parts.headers.get(IF_NONE_MATCH).filter(|_| endpoint.method == Method::Get).cloned();
+    let may_remember = endpoint.method == Method::Get && !endpoint.live && admitted.is_ok();
     let generation = incoming.app.db.generation().filter(|_| may_remember);
     let token_id = authority.credential.token_id;
     if let Some(generation) = generation
@@ -366,28 +149,28 @@ where
     let (admitted, audited_body) = match admitted {
         Err(error) => (Err(error.into()), None),
         Ok(proof) => {
-            let decoded = incoming.decode::<Q, B>(checks, &env.settings).await;
+            let decoded = incoming.decode::<E>(checks, &env.settings).await;
             let admitted = match (decoded.input, proof) {
                 (Err(failure), _) => Err(failure),
                 (Ok(input), Some(proof)) => Ok((proof, input)),
                 (Ok(input), None) => {
-                    let admitted = A::admit(caller, spec, &incoming.ids, decoded.target).await;
+                    let admitted = E::Admission::admit(caller, required, &incoming.ids, decoded.target).await;
                     admitted.map(|proof| (proof, input)).map_err(Into::into)
                 }
             };
             (admitted, decoded.audited_body)
         }
     };
-    let (request, wrong) = match incoming.request(spec, audited_body.clone()) {
+    let (request, wrong) = match incoming.request(endpoint, audited_body.clone()) {
         Ok(request) => (request, None),
-        Err(failure) => (incoming.request_without_key(spec, audited_body), Some(failure)),
+        Err(failure) => (incoming.request_without_key(endpoint, audited_body), Some(failure)),
     };
     let cx = Cx::new(app.clone(), Arc::clone(&authority), request, !is_first);
     let answer = match (admitted, wrong) {
         (Err(failure), _) | (Ok(_), Some(failure)) => Err(failure),
         (Ok((proof, (query, body))), None) => {
-            let call = Call { path: P::from_ids(&incoming.ids), query, body };
-            function(A::prove(cx.clone(), proof), call).await
+            let call = Call { path: incoming.path::<E>(), query, body };
+            function.run(E::Admission::prove(cx.clone(), proof), call).await
         }
     };
     if let Err(failure) = answer.as_ref()
@@ -397,7 +180,7 @@ where
     }
     cx.confirm().await?;
     match &answer {
-        Err(failure) if failure.is_refusal && spec.audited => {
+        Err(failure) if failure.is_refusal && endpoint.audited => {
             cx.record_refusal(failure.status.as_u16()).await?;
         }
         Ok(Sent::Written(written)) if let Some(generation) = generation => {

@@ -38,6 +38,12 @@ impl Failure {
         Self { retry_after: Some(seconds), is_refusal: false, ..Self::new(status, message) }
     }
 
+    /// A fault of ours, of which callers are told nothing but where to report it.
+    pub(crate) fn fault() -> Self {
+        let message = "Something went wrong on our side: please report the requestId.";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+    }
+
     /// What its reader is told.
     pub(crate) fn message(&self) -> &str {
         &self.message
@@ -115,10 +121,7 @@ impl From<Error> for Failure {
             }
             fault => {
                 tracing::error!(error = %fault, "a request failed");
-                Self::new(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    "Something went wrong on our side: please report the requestId.",
-                )
+                Self::fault()
             }
         }
     }

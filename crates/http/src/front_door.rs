@@ -25,7 +25,7 @@ use std::time::Duration;
 use http::header::{ACCEPT, LOCATION, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use podium_api::{OPERATIONS, Spec, Timestamp};
+use podium_api::{Description, Timestamp};
 use podium_app::front_door::Shown;
 use podium_app::{App, Error, Request, Unauthenticated};
 use podium_dataplane::DataPlane;
@@ -89,10 +89,10 @@ impl Knock {
         self.parts.uri.path_and_query().map_or("/", |target| target.as_str())
     }
 
-    /// What it says of itself, as a call of an operation that it stands for.
-    fn request(&self, operation: &Spec) -> Request {
+    /// What it says of itself, as a call of the endpoint that it stands for.
+    fn request(&self, endpoint: &'static Description) -> Request {
         Request {
-            operation: OPERATIONS.iter().find(|spec| spec.id == operation.id).expect("it is an operation"),
+            endpoint,
             id: self.request_id.clone(),
             path: self.path().to_owned(),
             address: self.address,

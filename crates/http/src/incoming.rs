@@ -1,4 +1,4 @@
-//! A request on its way to an operation: headers, path, query and body, each decoded when its turn comes.
+//! A request on its way to an endpoint: headers, path, query and body, each decoded when its turn comes.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,8 +9,9 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use podium_api::decode::Check;
-use podium_api::operation::Input;
-use podium_api::{CredentialId, EntityId, FieldError, Id, Spec, Timestamp};
+use podium_api::endpoint::Input;
+use podium_api::path::PathParams;
+use podium_api::{CredentialId, Description, Endpoint, EntityId, FieldError, Id, Timestamp};
 use podium_app::idempotency::Idempotency;
 use podium_app::secrets::sha256_hex;
 use podium_app::{App, Error, Request, Unauthenticated, audit};
@@ -25,7 +26,7 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const MAX_HEADER_TEXT: usize = 512;
 
-/// A request on its way to an operation.
+/// A request on its way to an endpoint.
 pub(crate) struct Incoming {
     pub(crate) app: App,
     pub(crate) parts: Parts,
@@ -37,7 +38,7 @@ pub(crate) struct Incoming {
     bytes: Bytes,
 }
 
-/// How the query and the body of an operation are checked.
+/// How the query and the body of an endpoint are checked.
 pub(crate) struct Checks {
     pub(crate) query: Option<Check>,
     pub(crate) body: Option<Check>,
@@ -46,8 +47,8 @@ pub(crate) struct Checks {
 }
 
 /// What was read of a request: its input or what is wrong with it, and what the audit log may keep.
-pub(crate) struct Decoded<Q, B> {
-    pub(crate) input: Result<(Q, B), Failure>,
+pub(crate) struct Decoded<E: Endpoint> {
+    pub(crate) input: Result<(E::Query, E::Body), Failure>,
     pub(crate) audited_body: Option<Value>,
     /// What the body names as the target of the permission.
     pub(crate) target: Option<EntityId>,
@@ -64,6 +65,11 @@ impl Incoming {
     ) -> Self {
         let now = app.world.now();
         Self { app, parts, ids, address, request_id, now, body: Some(body), bytes: Bytes::new() }
+    }
+
+    /// The ids of the path, by name.
+    pub(crate) fn path<E: Endpoint>(&self) -> E::Path {
+        PathParams::from_ids(&self.ids)
     }
 
     /// What is asked with a token.
@@ -85,24 +91,24 @@ impl Incoming {
     /// What the request says of itself.
     pub(crate) fn request(
         &self,
-        operation: &'static Spec,
+        endpoint: &'static Description,
         audited_body: Option<Value>,
     ) -> Result<Request, Failure> {
-        let idempotency = if operation.takes_idempotency_key() { self.idempotency()? } else { None };
-        Ok(Request { idempotency, ..self.request_without_key(operation, audited_body) })
+        let idempotency = if endpoint.takes_idempotency_key() { self.idempotency()? } else { None };
+        Ok(Request { idempotency, ..self.request_without_key(endpoint, audited_body) })
     }
 
     /// The same, of a request whose `Idempotency-Key` cannot be used.
     pub(crate) fn request_without_key(
         &self,
-        operation: &'static Spec,
+        endpoint: &'static Description,
         audited_body: Option<Value>,
     ) -> Request {
         let headers = &self.parts.headers;
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let short = |text: &str| text.chars().take(MAX_HEADER_TEXT).collect::<String>();
         Request {
-            operation,
+            endpoint,
             id: self.request_id.clone(),
             path: self.parts.uri.path().to_owned(),
             address: self.address,
@@ -128,23 +134,19 @@ impl Incoming {
     }
 
     /// Decodes query and body; every wrong field of both is reported.
-    pub(crate) async fn decode<Q: Input, B: Input>(
-        &mut self,
-        checks: &Checks,
-        settings: &Settings,
-    ) -> Decoded<Q, B> {
+    pub(crate) async fn decode<E: Endpoint>(&mut self, checks: &Checks, settings: &Settings) -> Decoded<E> {
         let (mut audited_body, mut target) = (None, None);
-        let input = self.input(checks, settings, &mut audited_body, &mut target).await;
+        let input = self.input::<E>(checks, settings, &mut audited_body, &mut target).await;
         Decoded { input, audited_body, target }
     }
 
-    async fn input<Q: Input, B: Input>(
+    async fn input<E: Endpoint>(
         &mut self,
         checks: &Checks,
         settings: &Settings,
         audited_body: &mut Option<Value>,
         target: &mut Option<EntityId>,
-    ) -> Result<(Q, B), Failure> {
+    ) -> Result<(E::Query, E::Body), Failure> {
         let query = match &checks.query {
             Some(check) => check.decode_query(query_pairs(self.parts.uri.query().unwrap_or_default())),
             None => decode_nothing(),
@@ -248,31 +250,9 @@ fn decode_nothing<T: Input>() -> Result<T, Vec<FieldError>> {
         .map_err(|error| vec![FieldError::new("", "invalid", error.to_string())])
 }
 
-/// Splits a query string into decoded names and values.
+/// Splits a query string into decoded names and values; bytes that are no UTF-8 become the replacement character.
 pub(crate) fn query_pairs(query: &str) -> Vec<(String, String)> {
-    let pair = |pair: &str| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (unescape(name), unescape(value))
-    };
-    query.split('&').filter(|pair| !pair.is_empty()).map(pair).collect()
-}
-
-/// Decodes `%` escapes and `+`; bytes that are no UTF-8 become the replacement character.
-fn unescape(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let escaped =
-            after.get(..2).and_then(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
-        let (byte, left) = match (first, escaped) {
-            (b'%', Some(byte)) => (byte, &after[2..]),
-            (b'+', _) => (b' ', after),
-            (byte, _) => (*byte, after),
-        };
-        bytes.push(byte);
-        rest = left;
-    }
-    String::from_utf8(bytes).unwrap_or_else(|broken| String::from_utf8_lossy(broken.as_bytes()).into_owned())
+    form_urlencoded::parse(query.as_bytes()).into_owned().collect()
 }
 
 #[cfg(test)]
@@ -281,9 +261,17 @@ mod tests {
 
     #[test]
     fn query_strings_are_decoded() {
-        let pairs = query_pairs("names=a%20b&names=c+d&&flag&broken=%zz&umlaut=%C3%BC");
+        let pairs = query_pairs("names=a%20b&names=c+d&&flag&broken=%zz&signed=%+1&umlaut=%C3%BC&latin=%FC");
         let pairs: Vec<(&str, &str)> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        let expected = [("names", "a b"), ("names", "c d"), ("flag", ""), ("broken", "%zz"), ("umlaut", "ü")];
+        let expected = [
+            ("names", "a b"),
+            ("names", "c d"),
+            ("flag", ""),
+            ("broken", "%zz"),
+            ("signed", "% 1"),
+            ("umlaut", "ü"),
+            ("latin", "\u{fffd}"),
+        ];
         assert_eq!(pairs, expected);
     }
 }

@@ -1,8 +1,9 @@
-//! HTTP: operations bound to routes, requests decoded, answers and errors written, connections kept within limits.
+//! HTTP: endpoints bound to functions, requests decoded, answers and errors written, connections kept within limits.
 //!
 //! The only crate that names the HTTP library. It decides nothing: who may call is `podium-app`'s and
 //! `podium-domain`'s to say, and every limit here protects the process, not the product.
 
+mod admission;
 mod agents;
 mod answers;
 mod assets;
@@ -15,6 +16,7 @@ mod errors;
 mod events;
 mod front_door;
 mod incoming;
+mod lines;
 mod metrics;
 mod outgoing;
 mod pace;

@@ -1,4 +1,4 @@
-//! Numbers for the operator: requests by operation, in the Prometheus text format.
+//! Numbers for the operator: requests by endpoint, in the Prometheus text format.
 //!
 //! Counters of its own instead of a metrics library: a request costs three relaxed additions, and memory is fixed.
 
@@ -18,7 +18,7 @@ const BUCKETS: [u64; 12] =
     [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 500_000, 2_500_000, 10_000_000];
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// The numbers of one operation.
+/// The numbers of one endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     by_class: [AtomicU64; 5],
@@ -38,7 +38,7 @@ impl Meter {
     }
 }
 
-/// Writes the numbers of all operations.
+/// Writes the numbers of all endpoints.
 pub(crate) fn render<'a>(
     meters: impl Iterator<Item = (&'a str, &'a Meter)> + Clone,
     connections: &Connections,
@@ -101,6 +101,11 @@ fn of_connections(connections: &Connections) -> String {
     let _ =
         writeln!(out, "# TYPE podium_answers_refused_total counter\npodium_answers_refused_total {refused}");
     out
+}
+
+/// Writes how many requests panicked.
+pub(crate) fn panics(count: u64) -> String {
+    format!("# TYPE podium_panics_total counter\npodium_panics_total {count}\n")
 }
 
 /// Writes how many requests the front door had no room for.

@@ -1,4 +1,4 @@
-//! What is not an operation: pages for people, answers for probes.
+//! What is not an endpoint: pages for people, answers for probes.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::body::{Body, whole};
 
-/// A page that is not an operation.
+/// A page that is not an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Page {
     Home,

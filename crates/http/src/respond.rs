@@ -1,13 +1,16 @@
 //! Answers: JSON with its `ETag`, nothing, or a stream.
 
+use std::future::{Future, ready};
+
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG};
 use http::{HeaderValue, Response, StatusCode};
 use hyper::body::Body as _;
-use podium_api::{Reply, ReplyKind};
+use podium_api::{Blank, Many, Nothing, One, Reply, ReplyKind};
 use podium_app::Replay;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::bind::Env;
 use crate::body::{Body, whole};
 use crate::errors::Failure;
 
@@ -32,7 +35,32 @@ pub(crate) fn head_of(response: Response<Body>) -> Response<Body> {
     Response::from_parts(parts, whole(""))
 }
 
-/// What an operation answers with.
+/// A kind of reply, and how what a function answers with becomes one.
+pub(crate) trait Answered: Reply {
+    /// What the function answers with.
+    type Value: Send + 'static;
+    /// Writes it.
+    fn write(value: Self::Value, env: &Env) -> impl Future<Output = Result<Sent, Failure>> + Send;
+}
+
+macro_rules! written_whole {
+    ($([$($type:ident)?] $reply:ty)+) => {$(
+        impl<$($type)?> Answered for $reply
+        where
+            Self: Reply,
+        {
+            type Value = Self;
+
+            fn write(value: Self, _: &Env) -> impl Future<Output = Result<Sent, Failure>> + Send {
+                ready(Written::new(&value).map(Sent::Written))
+            }
+        }
+    )+};
+}
+
+written_whole! { [T] One<T> [T] Many<T> [] Nothing [] Blank }
+
+/// What an endpoint answers with.
 pub(crate) enum Sent {
     /// A whole answer.
     Written(Written),
@@ -59,7 +87,7 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// Writes the reply of an operation.
+    /// Writes the reply of an endpoint.
     pub(crate) fn new<R: Reply>(reply: &R) -> Result<Self, Failure> {
         let (version, body) = reply.parts();
         let mut bytes = Vec::with_capacity(1024);

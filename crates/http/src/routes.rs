@@ -1,130 +1,158 @@
-//! Every operation and the function behind it.
+//! Every endpoint and the function behind it.
 
 use std::sync::Arc;
 
-use podium_api::decode::Check;
+use podium_api::decode::{Check, NotUnderstood};
 use podium_api::openapi::Document;
-use podium_api::{OPERATIONS, Spec};
-use podium_app as app;
+use podium_api::{Description, ENDPOINTS, Endpoint, const_text};
 
-use crate::agents::bind_agents;
-use crate::bind::{Endpoint, Env, bind, bind_lines, bind_public};
-use crate::events::bind_events;
+use crate::bind::{Env, Handler, bind};
 use crate::incoming::Checks;
 use crate::metrics::Meter;
 
-/// An operation, bound.
+/// An endpoint, bound.
 pub(crate) struct Route {
-    pub(crate) spec: &'static Spec,
-    pub(crate) endpoint: Endpoint,
+    pub(crate) endpoint: &'static Description,
+    pub(crate) handler: Handler,
     pub(crate) meter: Meter,
 }
 
-/// Binds every operation.
-pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
-    let mut routes = Vec::new();
-    macro_rules! route {
-        ($bind:ident, $operation:path, $function:path) => {{
-            let (spec, checks) = prepare(document, $operation.spec.id);
-            let endpoint = $bind(&$operation, spec, checks, Arc::clone(env), $function);
-            routes.push(Route { spec, endpoint, meter: Meter::default() });
-        }};
-    }
-    use podium_api as api;
-    route!(bind, api::authorization::LIST_PERMISSION_GROUPS, app::authorization::list_permission_groups);
-    route!(bind, api::organizations::LIST, app::organizations::list);
-    route!(bind, api::organizations::GET, app::organizations::get);
-    route!(bind, api::organizations::UPDATE, app::organizations::update);
-    route!(bind_lines, api::organizations::AUDIT_LOGS, app::organizations::audit_logs);
-    route!(bind, api::allowed_ip_address_ranges::LIST, app::allowed_ip_address_ranges::list);
-    route!(bind, api::allowed_ip_address_ranges::CREATE, app::allowed_ip_address_ranges::create);
-    route!(bind, api::allowed_ip_address_ranges::DELETE, app::allowed_ip_address_ranges::delete);
-    route!(bind, api::allowed_ip_address_ranges::BULK_CREATE, app::allowed_ip_address_ranges::bulk_create);
-    route!(bind, api::allowed_ip_address_ranges::BULK_DELETE, app::allowed_ip_address_ranges::bulk_delete);
-    route!(bind, api::clusters::LIST, app::clusters::list);
-    route!(bind, api::clusters::CREATE, app::clusters::create);
-    route!(bind, api::clusters::GET, app::clusters::get);
-    route!(bind, api::clusters::UPDATE, app::clusters::update);
-    route!(bind, api::clusters::DELETE, app::clusters::delete);
-    route!(bind, api::deployment_logs::GET, app::deployment_logs::get);
-    route!(bind_events, api::deployment_logs::FOLLOW, app::log_events::follow);
-    route!(bind, api::environment_objects::LIST, app::environment_objects::list);
-    route!(bind, api::environment_objects::CREATE, app::environment_objects::create);
-    route!(bind, api::environment_objects::GET, app::environment_objects::get);
-    route!(bind, api::environment_objects::UPDATE, app::environment_objects::update);
-    route!(bind, api::environment_objects::DELETE, app::environment_objects::delete);
-    route!(bind, api::environment_objects::EXCLUDE_LINKING, app::environment_objects::exclude_linking);
-    route!(bind, api::deploys::LIST, app::deploys::list);
-    route!(bind, api::deploys::CREATE, app::deploys::create);
-    route!(bind, api::deploys::GET, app::deploys::get);
-    route!(bind, api::deploys::UPDATE, app::deploys::update);
-    route!(bind, api::deploys::FINALIZE, app::deploys::finalize);
-    route!(bind, api::deploys::ROLLBACK, app::deploys::rollback);
-    route!(bind, api::invites::CREATE, app::invites::create);
-    route!(bind, api::invites::DELETE, app::invites::delete);
-    route!(bind, api::invites::CREATE_LINK, app::invites::create_link);
-    route!(bind, api::options::CLUSTER, app::options::cluster);
-    route!(bind, api::options::DEPLOYMENT, app::options::deployment);
-    route!(bind, api::roles::LIST_TEMPLATES, app::roles::list_templates);
-    route!(bind, api::roles::LIST, app::roles::list);
-    route!(bind, api::roles::CREATE, app::roles::create);
-    route!(bind, api::roles::GET, app::roles::get);
-    route!(bind, api::roles::UPDATE, app::roles::update);
-    route!(bind, api::roles::DELETE, app::roles::delete);
-    route!(bind, api::teams::LIST, app::teams::list);
-    route!(bind, api::teams::CREATE, app::teams::create);
-    route!(bind, api::teams::GET, app::teams::get);
-    route!(bind, api::teams::UPDATE, app::teams::update);
-    route!(bind, api::teams::DELETE, app::teams::delete);
-    route!(bind, api::teams::LIST_MEMBERS, app::teams::list_members);
-    route!(bind, api::teams::ADD_MEMBERS, app::teams::add_members);
-    route!(bind, api::teams::REMOVE_MEMBER, app::teams::remove_member);
-    route!(bind, api::teams::UPDATE_ROLES, app::teams::update_roles);
-    route!(bind, api::tokens::LIST, app::tokens::list);
-    route!(bind, api::tokens::CREATE, app::tokens::create);
-    route!(bind, api::tokens::GET, app::tokens::get);
-    route!(bind, api::tokens::UPDATE, app::tokens::update);
-    route!(bind, api::tokens::DELETE, app::tokens::delete);
-    route!(bind, api::tokens::UPDATE_ROLES, app::tokens::update_roles);
-    route!(bind, api::tokens::ROTATE, app::tokens::rotate);
-    route!(bind, api::users::LIST, app::users::list);
-    route!(bind, api::users::GET, app::users::get);
-    route!(bind, api::users::UPDATE_ROLES, app::users::update_roles);
-    route!(bind, api::users::LIST_TEAMS, app::users::list_teams);
-    route!(bind, api::users::GET_SELF, app::users::get_self);
-    route!(bind, api::workspaces::LIST, app::workspaces::list);
-    route!(bind, api::workspaces::CREATE, app::workspaces::create);
-    route!(bind, api::workspaces::GET, app::workspaces::get);
-    route!(bind, api::workspaces::UPDATE, app::workspaces::update);
-    route!(bind, api::workspaces::DELETE, app::workspaces::delete);
-    route!(bind, api::deployments::LIST, app::deployments::list);
-    route!(bind, api::deployments::CREATE, app::deployments::create);
-    route!(bind, api::deployments::GET, app::deployments::get);
-    route!(bind, api::deployments::UPDATE, app::deployments::update);
-    route!(bind, api::deployments::DELETE, app::deployments::delete);
-    route!(bind, api::deployments::OVERRIDE_HIBERNATION, app::deployments::override_hibernation);
-    route!(bind, api::deployments::END_HIBERNATION_OVERRIDE, app::deployments::end_hibernation_override);
-    route!(bind, api::front_door::OPEN, app::front_door::open);
-    route!(bind, api::agent_tokens::LIST, app::agent_tokens::list);
-    route!(bind, api::agent_tokens::CREATE, app::agent_tokens::create);
-    route!(bind, api::agent_tokens::GET, app::agent_tokens::get);
-    route!(bind, api::agent_tokens::DELETE, app::agent_tokens::delete);
-    route!(bind_agents, api::agent_logs::SEND, app::agent_logs::send);
-    route!(bind_public, api::auth::ACCEPT_INVITE, app::auth::accept_invite);
-    route!(bind_public, api::auth::SIGN_IN, app::auth::sign_in);
-    route!(bind, api::auth::RENEW, app::auth::renew);
-    route!(bind, api::auth::SIGN_OUT, app::auth::sign_out);
-    route!(bind, api::auth::CHANGE_PASSWORD, app::auth::change_password);
-    assert_eq!(routes.len(), OPERATIONS.len(), "every operation is bound, and once");
-    routes
+/// Binds endpoints of a module of `podium-api` to functions of the module of that name in `podium-app`.
+macro_rules! routes {
+    ($($resource:ident { $($endpoint:ident => $function:ident),+ $(,)? })+) => {
+        /// The ids of what is bound.
+        const BOUND: &[&str] = &[$($(<podium_api::$resource::$endpoint as Endpoint>::DESCRIPTION.id),+),+];
+
+        /// Binds every endpoint.
+        pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
+            vec![$($({
+                type Bound = podium_api::$resource::$endpoint;
+                let checks = checks(document, Bound::DESCRIPTION);
+                let handler = bind::<Bound, _, _>(checks, Arc::clone(env), podium_app::$resource::$function);
+                Route { endpoint: Bound::DESCRIPTION, handler, meter: Meter::default() }
+            }),+),+]
+        }
+    };
 }
 
-/// The constant in the list of all, and the checks made from the schemas that the document shows.
-fn prepare(document: &Document, id: &str) -> (&'static Spec, Checks) {
-    let index = OPERATIONS.iter().position(|spec| spec.id == id).expect("OPERATIONS lists every operation");
-    let schemas = &document.operations[index];
-    let check =
-        |schema: &Option<serde_json::Value>| Some(Check::compile(schema.as_ref()?, &document.schemas));
-    let spec = &OPERATIONS[index];
-    (spec, Checks { query: check(&schemas.query), body: check(&schemas.body), target: spec.target_in_body })
+routes! {
+    authorization { ListGroups => list_permission_groups }
+    organizations { List => list, Get => get, Update => update, AuditLogs => audit_logs }
+    allowed_ip_address_ranges {
+        List => list, Create => create, Delete => delete, BulkCreate => bulk_create,
+        BulkDelete => bulk_delete,
+    }
+    clusters { List => list, Create => create, Get => get, Update => update, Delete => delete }
+    deployment_logs { Get => get, Follow => follow }
+    environment_objects {
+        List => list, Create => create, Get => get, Update => update, Delete => delete,
+        ExcludeLinking => exclude_linking,
+    }
+    deploys {
+        List => list, Create => create, Get => get, Update => update, Finalize => finalize,
+        Rollback => rollback,
+    }
+    invites { Create => create, Delete => delete, CreateLink => create_link }
+    options { ForClusters => cluster, ForDeployments => deployment }
+    roles {
+        ListTemplates => list_templates, List => list, Create => create, Get => get, Update => update,
+        Delete => delete,
+    }
+    teams {
+        List => list, Create => create, Get => get, Update => update, Delete => delete,
+        ListMembers => list_members, AddMembers => add_members, RemoveMember => remove_member,
+        UpdateRoles => update_roles,
+    }
+    tokens {
+        List => list, Create => create, Get => get, Update => update, Delete => delete,
+        UpdateRoles => update_roles, Rotate => rotate,
+    }
+    users {
+        List => list, Get => get, UpdateRoles => update_roles, ListTeams => list_teams, GetSelf => get_self,
+    }
+    workspaces { List => list, Create => create, Get => get, Update => update, Delete => delete }
+    deployments {
+        List => list, Create => create, Get => get, Update => update, Delete => delete,
+        OverrideHibernation => override_hibernation, EndHibernationOverride => end_hibernation_override,
+    }
+    front_door { Open => open }
+    agent_tokens { List => list, Create => create, Get => get, Delete => delete }
+    agent_logs { SendLogs => send }
+    auth {
+        AcceptInvite => accept_invite, SignIn => sign_in, Renew => renew, SignOut => sign_out,
+        ChangePassword => change_password,
+    }
+}
+
+const _: () = {
+    match left_out(ENDPOINTS, BOUND) {
+        Some(id) => this_endpoint_is_not_bound(id),
+        None => {}
+    }
+    match repeated(BOUND) {
+        Some(id) => this_endpoint_is_bound_twice(id),
+        None => {}
+    }
+};
+
+/// The first endpoint that is not bound.
+const fn left_out(endpoints: &[Description], bound: &[&str]) -> Option<&'static str> {
+    let mut index = 0;
+    while index < endpoints.len() {
+        if !const_text::contains(bound, endpoints[index].id) {
+            return Some(endpoints[index].id);
+        }
+        index += 1;
+    }
+    None
+}
+
+/// The first id that is there twice.
+const fn repeated(bound: &[&'static str]) -> Option<&'static str> {
+    let mut rest = bound;
+    while let [first, others @ ..] = rest {
+        if const_text::contains(others, first) {
+            return Some(first);
+        }
+        rest = others;
+    }
+    None
+}
+
+// The names of these functions are what a failed build shows beside the id.
+
+const fn this_endpoint_is_not_bound(id: &str) -> ! {
+    panic!("{}", id)
+}
+
+const fn this_endpoint_is_bound_twice(id: &str) -> ! {
+    panic!("{}", id)
+}
+
+/// The checks made from the schemas that the document shows. A server whose schemas it cannot check does not start.
+fn checks(document: &Document, endpoint: &Description) -> Checks {
+    let index = ENDPOINTS.iter().position(|listed| listed.id == endpoint.id);
+    let index = index.unwrap_or_else(|| panic!("ENDPOINTS does not list {}", endpoint.id));
+    let schemas = &document.endpoints[index];
+    let query = schemas.query.as_ref().map(|query| Check::compile_query(query, &document.schemas));
+    let body = schemas.body.as_ref().map(|body| Check::compile(body, &document.schemas));
+    let understood = |checked: Result<Check, NotUnderstood>| {
+        checked.unwrap_or_else(|error| panic!("{}: {error}", endpoint.id))
+    };
+    Checks { query: query.map(understood), body: body.map(understood), target: endpoint.target_in_body }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_bound_or_bound_twice_is_named() {
+        let ids: Vec<&str> = ENDPOINTS.iter().map(|endpoint| endpoint.id).collect();
+        assert_eq!((left_out(ENDPOINTS, &ids), repeated(&ids)), (None, None));
+        // As many as there are, and yet one is missing.
+        let mut wrong = ids.clone();
+        wrong[3] = ids[7];
+        assert_eq!((left_out(ENDPOINTS, &wrong), repeated(&wrong)), (Some(ids[3]), Some(ids[7])));
+    }
 }

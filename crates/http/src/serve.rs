@@ -1,5 +1,8 @@
 //! The accept loop: connections within a cap, heads within a time, and a stop that lets requests finish.
 
+#[cfg(test)]
+mod tests;
+
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;

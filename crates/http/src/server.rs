@@ -1,6 +1,7 @@
 //! From a request to its answer, whatever the request is.
 
 mod numbers;
+mod panics;
 mod people;
 
 use std::net::{IpAddr, SocketAddr};
@@ -38,6 +39,7 @@ use crate::respond;
 use crate::routes::{self, Route};
 use crate::settings::Settings;
 use crate::uploads;
+use panics::Panics;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const API_VERSION: &str = "x-api-version";
@@ -65,13 +67,14 @@ struct Shared {
     uploads: Meter,
     front_door: FrontDoor,
     passages: Meter,
+    panics: Panics,
     seed: u64,
 }
 
 /// What is behind a path.
 enum Target {
-    /// Operations by method: indices of routes.
-    Operations(Vec<usize>),
+    /// Endpoints by method: indices of routes.
+    Endpoints(Vec<usize>),
     /// A page for people or probes.
     Page(Page),
     /// Where archives are uploaded to.
@@ -79,7 +82,7 @@ enum Target {
 }
 
 impl Server {
-    /// Binds every operation and page.
+    /// Binds every endpoint and page.
     pub fn new(app: App, plane: Arc<dyn DataPlane>, settings: Settings) -> Self {
         let connections = Connections::new(&settings);
         // One core is left for requests, where there are several.
@@ -91,16 +94,16 @@ impl Server {
         let routes = routes::all(&document, &env);
         let mut targets: Vec<(&'static str, Vec<usize>)> = Vec::new();
         for (index, route) in routes.iter().enumerate() {
-            match targets.iter_mut().find(|(path, _)| *path == route.spec.path) {
+            match targets.iter_mut().find(|(path, _)| *path == route.endpoint.path) {
                 Some((_, indices)) => indices.push(index),
-                None => targets.push((route.spec.path, vec![index])),
+                None => targets.push((route.endpoint.path, vec![index])),
             }
         }
         let mut paths = Router::new();
         for (path, indices) in targets {
             for prefix in [PREFIX, ""] {
-                let target = Target::Operations(indices.clone());
-                paths.insert(format!("{prefix}{path}"), target).expect("paths of operations do not collide");
+                let target = Target::Endpoints(indices.clone());
+                paths.insert(format!("{prefix}{path}"), target).expect("paths of endpoints do not collide");
             }
         }
         for prefix in [PREFIX, ""] {
@@ -128,6 +131,7 @@ impl Server {
             uploads: Meter::default(),
             front_door,
             passages: Meter::default(),
+            panics: Panics::default(),
             seed,
         }))
     }
@@ -207,13 +211,19 @@ impl Server {
                 (None, Some(own)) => {
                     let knock = self.knock(parts, (address, peer), &request_id);
                     let passing = self.0.front_door.at_own_origin(knock, body, own);
-                    (front_door::OPERATION, self.counting(passing, started).await)
+                    (
+                        front_door::OPERATION_ID,
+                        self.counted(&self.0.passages, passing, &request_id, started).await,
+                    )
                 }
                 (None, None) => self.dispatch(parts, body, (address, peer), &request_id, started).await,
             }
         };
         // On the heap: what answers a request is large, and is moved into what notes the caller.
-        let ((operation, mut response), caller) = caller::noting(Box::pin(answering)).await;
+        let answering = Box::pin(self.0.panics.caught(answering, &request_id));
+        let (answered, caller) = caller::noting(answering).await;
+        let (operation, mut response) =
+            answered.unwrap_or_else(|failure| ("", failure.into_response(&request_id)));
         if method == Method::HEAD {
             response = respond::head_of(response);
         }
@@ -240,16 +250,6 @@ impl Server {
         Knock { parts, address, peer, request_id: request_id.to_owned(), now: self.0.app.world.now() }
     }
 
-    async fn counting(
-        &self,
-        passing: impl Future<Output = Response<Body>>,
-        started: Instant,
-    ) -> Response<Body> {
-        let response = passing.await;
-        self.0.passages.count(response.status().as_u16(), started.elapsed());
-        response
-    }
-
     async fn dispatch(
         &self,
         mut parts: Parts,
@@ -267,7 +267,10 @@ impl Server {
         }
         if parts.uri.path().starts_with(ENVIRONMENTS) {
             let passing = shared.front_door.in_place(self.knock(parts, from, request_id), body);
-            return (front_door::OPERATION, self.counting(passing, started).await);
+            return (
+                front_door::OPERATION_ID,
+                self.counted(&shared.passages, passing, request_id, started).await,
+            );
         }
         match parts.uri.path() {
             sign_in::PATH => {
@@ -291,22 +294,22 @@ impl Server {
             return fail(Failure::new(StatusCode::NOT_FOUND, message));
         };
         let indices = match found.value {
-            Target::Operations(indices) => indices,
+            Target::Endpoints(indices) => indices,
             Target::Page(page) => return ("", self.page(*page, &parts, (address, &peer), request_id).await),
             Target::Uploads => {
                 let deploy_id = found.params.get("deployId").unwrap_or_default();
-                let response = self.upload(&parts, deploy_id, body, request_id).await;
-                shared.uploads.count(response.status().as_u16(), started.elapsed());
+                let uploading = self.upload(&parts, deploy_id, body, request_id);
+                let response = self.counted(&shared.uploads, uploading, request_id, started).await;
                 return (podium_api::uploads::ID, response);
             }
         };
         let Some(route) = indices
             .iter()
             .map(|index| &shared.routes[*index])
-            .find(|route| route.spec.method.as_str() == parts.method)
+            .find(|route| route.endpoint.method.as_str() == parts.method)
         else {
             let allowed: Vec<&str> =
-                indices.iter().map(|index| shared.routes[*index].spec.method.as_str()).collect();
+                indices.iter().map(|index| shared.routes[*index].endpoint.method.as_str()).collect();
             return ("", method_not_allowed(&allowed.join(", "), request_id));
         };
         if let Some(failure) = wrong_version(&parts) {
@@ -316,10 +319,12 @@ impl Server {
         let nowhere = Id::from_parts(0, 0, 0);
         let ids = found.params.iter().map(|(_, text)| text.parse().unwrap_or(nowhere)).collect();
         let incoming = Incoming::new(shared.app.clone(), parts, ids, address, request_id.to_owned(), body);
-        let answer = (route.endpoint)(incoming).await;
-        let response = answer.unwrap_or_else(|failure| failure.into_response(request_id));
-        route.meter.count(response.status().as_u16(), started.elapsed());
-        (route.spec.id, response)
+        let answering = async {
+            let answer = (route.handler)(incoming).await;
+            answer.unwrap_or_else(|failure| failure.into_response(request_id))
+        };
+        let response = self.counted(&route.meter, answering, request_id, started).await;
+        (route.endpoint.id, response)
     }
 
     async fn upload(&self, parts: &Parts, deploy_id: &str, body: Unread, request_id: &str) -> Response<Body> {

@@ -1,4 +1,4 @@
-//! Actors: who calls. Minted straight in the store, so that a test of one operation needs no other.
+//! Actors: who calls. Minted straight in the store, so that a test of one endpoint needs no other.
 
 use podium_api::enums::{OrganizationRole, UserStatus};
 use podium_api::organizations::Organization;

@@ -51,7 +51,8 @@ pub(super) fn has_examples(source: &str) -> bool {
     };
     let mut fences = source.lines().filter_map(fence);
     while let Some(kind) = fences.next() {
-        if ["", "rust", "no_run", "should_panic", "compile_fail"].contains(&kind.as_str()) {
+        let kind = kind.split(',').next().unwrap_or_default();
+        if ["", "rust", "no_run", "should_panic", "compile_fail"].contains(&kind) {
             return true;
         }
         fences.next();
@@ -81,6 +82,7 @@ mod tests {
     #[test]
     fn finds_examples_that_run() {
         assert!(has_examples("/// ```\n/// f();\n/// ```\n") && has_examples("//! ```rust\n//! ```\n"));
+        assert!(has_examples("/// ```compile_fail,E0080\n/// f();\n/// ```\n"));
         assert!(!has_examples("//! ```text\n//! map\n//! ```\nfn f() {}\n"));
     }
 }

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use podium_api::auth::{AcceptInviteRequest, AcceptedInvite, Session};
+use podium_api::auth::{self as api, AcceptInviteRequest, AcceptedInvite, Session};
 use podium_api::enums::UserStatus;
 use podium_api::subjects::SubjectProfile;
-use podium_api::{Many, Nothing, OrganizationId};
+use podium_api::{Many, OrganizationId};
 use podium_db::{Change, Conn, Tx};
 use podium_domain::names::Name;
-use podium_domain::{Fields, Grant, Held, On, Refusal, Scope, allowed_ip_address_ranges, names, passwords};
+use podium_domain::{Fields, Grant, Held, On, Refusal, Scope, names, passwords};
 use podium_store::invites::{self, InviteRow};
 use podium_store::users::{self, Account};
-use podium_store::{allowed_ip_address_ranges as stored_ranges, changes, grants, subjects};
+use podium_store::{changes, grants, subjects};
 
 use super::new_session;
 use crate::authority::{Authority, rights_change, rights_of};
@@ -21,15 +21,12 @@ use crate::passwords::Payer;
 use crate::secrets::sha256_hex;
 use crate::start::Issued;
 use crate::visit::Visit;
-use crate::{App, audit};
+use crate::{App, allowed_ip_address_ranges, audit};
 
 const MAX_FULL_NAME: usize = 128;
 
 /// Accepts an invite by the secret of its link.
-pub async fn accept_invite(
-    visit: Visit,
-    call: Call<(), Nothing, AcceptInviteRequest>,
-) -> Result<Many<AcceptedInvite>> {
+pub async fn accept_invite(visit: Visit, call: Call<api::AcceptInvite>) -> Result<Many<AcceptedInvite>> {
     let Visit { app, request, bearer } = visit;
     let (request, body) = (Arc::new(request), call.body);
     let secret_hash = sha256_hex(body.token.as_bytes());
@@ -58,7 +55,7 @@ pub async fn accept_invite(
         let invited = Invited::find(tx, &request, &secret_hash)?;
         let profile = guest.enter(tx, &request, &invited)?;
         invited.join(tx, &request)?;
-        let status = request.operation.reply_kind.status();
+        let status = request.endpoint.reply_kind.status();
         audit::write(tx, &request, Some(organization_id), &profile, audit_id, status)
     };
     let guard = caller.as_ref().map(|caller| caller.guard());
@@ -221,9 +218,7 @@ fn sign_in_first() -> Error {
 
 /// Refuses to let anybody in from outside the organization's allowed ranges.
 fn admit_address(conn: &Conn, organization_id: OrganizationId, request: &Request) -> Result<()> {
-    let ranges = stored_ranges::all(conn, organization_id)?;
-    let ranges: Vec<_> = ranges.iter().filter_map(|range| range.parse().ok()).collect();
-    if allowed_ip_address_ranges::admits(&ranges, request.address) {
+    if allowed_ip_address_ranges::allowed(conn, organization_id)?.admits(request.address) {
         return Ok(());
     }
     let message = format!(

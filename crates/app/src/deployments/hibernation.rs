@@ -1,7 +1,6 @@
 //! The override that outranks a deployment's hibernation schedules.
 
-use podium_api::deployments::{DeploymentHibernationOverride, OverrideDeploymentHibernationBody};
-use podium_api::path::OfDeployment;
+use podium_api::deployments::{self as api, DeploymentHibernationOverride};
 use podium_api::{Nothing, One, Patch, Timestamp};
 use podium_db::Tx;
 use podium_domain::deployments::{HibernationOverride, hibernation};
@@ -15,7 +14,7 @@ use crate::error::Result;
 /// Overrides the schedules of a deployment; `null` goes back to them.
 pub async fn override_hibernation(
     cx: Cx<Scope>,
-    call: Call<OfDeployment, Nothing, OverrideDeploymentHibernationBody>,
+    call: Call<api::OverrideHibernation>,
 ) -> Result<One<DeploymentHibernationOverride>> {
     let (id, body) = (call.path.deployment_id, call.body);
     let wanted = match body.is_hibernating {
@@ -46,7 +45,7 @@ pub async fn override_hibernation(
 /// Goes back to the schedules of a deployment; there need not be an override.
 pub async fn end_hibernation_override(
     cx: Cx<Scope>,
-    call: Call<OfDeployment, Nothing, Nothing>,
+    call: Call<api::EndHibernationOverride>,
 ) -> Result<Nothing> {
     let id = call.path.deployment_id;
     cx.mutate(move |cx, tx| {

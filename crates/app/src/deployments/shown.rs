@@ -34,8 +34,7 @@ pub(super) fn on_cluster(cluster: Cluster) -> OnCluster {
 pub(super) fn deployment(cx: &Cx<Scope>, row: &DeploymentRow) -> Deployment {
     let DeploymentRow { spec, stamp, observed, cluster, .. } = row;
     let public_url = &cx.app().config.public_url;
-    let host = public_url.split("://").last().unwrap_or_default();
-    let host_name = host.rsplit_once(':').map_or(host, |(name, _)| name).to_owned();
+    let host_name = cx.app().public_url().host().to_owned();
     let web_server_url = format!("{public_url}/airflow/{}", row.namespace);
     // A runtime is named for the Apache Airflow in it.
     let airflow_version = spec.runtime_version.clone();

@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 
 use podium_api::enums::EnvironmentObjectScope;
 use podium_api::environment_objects::{
-    EnvironmentObject, EnvironmentObjectsPaginated, ListEnvironmentObjects,
+    self as api, EnvironmentObject, EnvironmentObjectsPaginated, ListEnvironmentObjects,
 };
-use podium_api::path::InOrganization;
-use podium_api::{DeploymentId, Many, Nothing};
+use podium_api::{DeploymentId, Many};
 use podium_db::Conn;
 use podium_domain::environment_objects::resolve::{Candidate, Resolved, resolve};
 use podium_domain::environment_objects::{Secrecy, Verb, may, show};
@@ -27,10 +26,7 @@ const IN_WORKSPACE: Permission = Permission::known("workspace.envObjects.get");
 const ON_DEPLOYMENT: Permission = Permission::known("deployment.envObjects.get");
 
 /// Lists the objects that the caller may read, or what a deployment is given.
-pub async fn list(
-    cx: Cx<Scope>,
-    call: Call<InOrganization, ListEnvironmentObjects, Nothing>,
-) -> Result<Many<EnvironmentObjectsPaginated>> {
+pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<EnvironmentObjectsPaginated>> {
     let query = call.query;
     let paging = Paging::from(&query.page);
     let (limit, offset) = (paging.limit, paging.offset);

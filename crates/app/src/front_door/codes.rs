@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use podium_api::front_door::OpenedDeployment;
-use podium_api::path::OfDeployment;
-use podium_api::{Many, Nothing, Timestamp};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use podium_api::front_door::{self as api, OpenedDeployment};
+use podium_api::{Many, Timestamp};
 use podium_domain::{Refusal, Scope};
 use podium_store::front_door::{self, Addressed, Opening};
 
@@ -17,6 +17,8 @@ use crate::secrets::{hex, sha256_hex};
 
 /// How long a code works.
 const CODE: Duration = Duration::from_secs(60);
+/// What is escaped in the path that a browser is sent on to.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// A browser that has entered.
 #[derive(Debug)]
@@ -35,10 +37,7 @@ struct Code {
 }
 
 /// Makes a link that opens the environment in a browser.
-pub async fn open(
-    cx: Cx<Scope>,
-    call: Call<OfDeployment, Nothing, Nothing>,
-) -> Result<Many<OpenedDeployment>> {
+pub async fn open(cx: Cx<Scope>, call: Call<api::Open>) -> Result<Many<OpenedDeployment>> {
     let id = call.path.deployment_id;
     let row = cx.read(move |cx, conn| deployments::find(conn, cx.scope(), id)).await?;
     let deployment = Addressed { id, organization_id: row.organization_id, namespace: row.namespace.clone() };
@@ -85,7 +84,7 @@ impl App {
             expires_at: now + CODE,
             session_hash,
         };
-        let url = format!("{origin}/.podium/enter?code={code}&to={}", escaped(to));
+        let url = format!("{origin}/.podium/enter?code={code}&to={}", utf8_percent_encode(to, ESCAPED));
         Ok(Code { hash: sha256_hex(code.as_bytes()), opening, url })
     }
 
@@ -124,18 +123,4 @@ impl App {
         let millis = (expires_at.millis() - now.millis()).max(0).unsigned_abs();
         Ok(Entered { pass, lasts: Duration::from_millis(millis) })
     }
-}
-
-/// A text as the value of a parameter.
-fn escaped(text: &str) -> String {
-    use std::fmt::Write as _;
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            escaped.push(char::from(byte));
-        } else {
-            let _ = write!(escaped, "%{byte:02X}");
-        }
-    }
-    escaped
 }

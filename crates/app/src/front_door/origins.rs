@@ -6,9 +6,10 @@ use std::ops::RangeInclusive;
 
 use podium_api::DeploymentId;
 use podium_store::front_door::{Addressed, ToShow};
+use url::{Position, Url};
 
 use crate::App;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Where environments are for a console on this machine.
 const OTHER_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
@@ -24,54 +25,64 @@ pub enum Environments {
     Ports(RangeInclusive<u16>),
 }
 
-/// The public URL, taken apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PublicUrl<'a> {
-    /// `http` or `https`.
-    pub scheme: &'a str,
-    /// Host and port.
-    pub authority: &'a str,
-    /// The host; an address of IPv6 in its brackets.
-    pub host: &'a str,
-    /// The port, with its colon; empty where it is not written.
-    pub port: &'a str,
-}
+/// The URL that callers and browsers reach the console at, in the form that browsers give it: names are small letters,
+/// and a port that goes without saying is not said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicUrl(Url);
 
-impl<'a> PublicUrl<'a> {
-    /// Takes a URL apart.
-    pub fn parse(url: &'a str) -> Self {
-        let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
-        let authority = rest.split('/').next().unwrap_or_default();
-        let after_address = authority.rfind(']').map_or(0, |at| at + 1);
-        let colon = authority[after_address..].find(':').map_or(authority.len(), |at| after_address + at);
-        let (host, port) = authority.split_at(colon);
-        Self { scheme, authority, host, port }
+impl PublicUrl {
+    /// Reads a URL.
+    pub fn parse(url: &str) -> Result<Self> {
+        let parsed = Url::parse(url).ok().filter(|parsed| matches!(parsed.scheme(), "http" | "https"));
+        let wrong =
+            || format!("the public URL must be one such as https://podium.example.com, and is `{url}`");
+        parsed.map(Self).ok_or_else(|| Error::Internal(wrong()))
+    }
+
+    /// `http` or `https`.
+    pub fn scheme(&self) -> &str {
+        self.0.scheme()
+    }
+
+    /// Host and port.
+    pub fn authority(&self) -> &str {
+        &self.0[Position::BeforeHost..Position::AfterPort]
+    }
+
+    /// The host; an address of IPv6 in its brackets.
+    pub fn host(&self) -> &str {
+        &self.0[Position::BeforeHost..Position::AfterHost]
+    }
+
+    /// The port, with its colon; empty where it is not written.
+    pub fn port(&self) -> &str {
+        &self.0[Position::AfterHost..Position::AfterPort]
     }
 
     /// Scheme and authority, as browsers name an origin.
     pub fn origin(&self) -> String {
-        format!("{}://{}", self.scheme, self.authority)
+        format!("{}://{}", self.scheme(), self.authority())
     }
 
     /// The address of this machine that it names, if it names one of its own.
     fn loopback(&self) -> Option<IpAddr> {
-        if self.host.eq_ignore_ascii_case("localhost") {
+        if self.host().eq_ignore_ascii_case("localhost") {
             return Some(Ipv4Addr::LOCALHOST.into());
         }
-        let address: IpAddr = self.host.trim_matches(['[', ']']).parse().ok()?;
+        let address: IpAddr = self.host().trim_matches(['[', ']']).parse().ok()?;
         Some(address.to_canonical()).filter(IpAddr::is_loopback)
     }
 
     /// The host of environments that have ports. Cookies know no ports, so on this machine they are on another of its
     /// addresses: browsers then take their pages for another site's, and keep the cookies of the two apart.
-    pub fn environments_host(&self) -> Cow<'a, str> {
+    pub fn environments_host(&self) -> Cow<'_, str> {
         match self.loopback() {
             // Elsewhere a machine has one such address, unless somebody configures more.
             Some(address) if cfg!(target_os = "linux") => {
                 let taken = address == IpAddr::from(OTHER_ADDRESS);
                 Cow::Owned(if taken { NEXT_ADDRESS } else { OTHER_ADDRESS }.to_string())
             }
-            _ => Cow::Borrowed(self.host),
+            _ => Cow::Borrowed(self.host()),
         }
     }
 
@@ -82,19 +93,19 @@ impl<'a> PublicUrl<'a> {
 
     /// Whether browsers reach it encrypted.
     pub fn is_encrypted(&self) -> bool {
-        self.scheme == "https"
+        self.scheme() == "https"
     }
 }
 
 impl App {
-    /// The public URL, taken apart.
-    pub fn public_url(&self) -> PublicUrl<'_> {
-        PublicUrl::parse(&self.config.public_url)
+    /// The public URL.
+    pub fn public_url(&self) -> &PublicUrl {
+        &self.public_url
     }
 
     /// The origin of an environment; it gets a port where it needs one and has none.
     pub async fn environment_origin(&self, deployment: &Addressed) -> Result<String> {
-        let PublicUrl { scheme, port, .. } = self.public_url();
+        let (scheme, port) = (self.public_url().scheme(), self.public_url().port());
         Ok(match &self.config.environments {
             Environments::Domain(domain) => format!("{scheme}://{}.{domain}{port}", deployment.namespace),
             Environments::Ports(_) => self.origin_on_port(self.environment_port(deployment.id).await?),
@@ -104,7 +115,7 @@ impl App {
     /// The origin of an environment that has a port.
     pub fn origin_on_port(&self, port: u16) -> String {
         let url = self.public_url();
-        format!("{}://{}:{port}", url.scheme, url.environments_host())
+        format!("{}://{}:{port}", url.scheme(), url.environments_host())
     }
 
     /// The address that the ports of environments are listened on; `listens` is the console's.
@@ -120,10 +131,11 @@ impl App {
         self.config.allow_insecure_sign_in || self.public_url().is_private()
     }
 
-    /// The namespace in a host name of an environment; `None` for a host that is none.
+    /// The namespace in a host name of an environment, which a port may follow; `None` for a host that is none. It is
+    /// split here and by no library: what is no plain name, such as one with a user before it, must not become one.
     pub fn namespace_in_host<'a>(&self, host: &'a str) -> Option<&'a str> {
         let Environments::Domain(domain) = &self.config.environments else { return None };
-        let name = PublicUrl::parse(host).host;
+        let name = host.split_once(':').map_or(host, |(name, _)| name);
         let at = name.len().checked_sub(domain.len() + 1)?;
         let (namespace, rest) = (name.get(..at)?, name.get(at..)?);
         let is_below = rest.starts_with('.') && rest[1..].eq_ignore_ascii_case(domain);
@@ -158,12 +170,16 @@ mod tests {
             ("http://127.0.0.1:8080", ("http", "127.0.0.1", ":8080")),
             ("http://[::1]:8080/below", ("http", "[::1]", ":8080")),
             ("http://[::1]", ("http", "[::1]", "")),
+            ("https://Podium.example.com:443", ("https", "podium.example.com", "")),
         ];
         for (url, expected) in table {
-            let parsed = PublicUrl::parse(url);
-            assert_eq!((parsed.scheme, parsed.host, parsed.port), expected, "{url}");
+            let parsed = PublicUrl::parse(url).unwrap();
+            assert_eq!((parsed.scheme(), parsed.host(), parsed.port()), expected, "{url}");
         }
-        assert_eq!(PublicUrl::parse("http://[::1]:8080/below").origin(), "http://[::1]:8080");
+        assert_eq!(PublicUrl::parse("http://[::1]:8080/below").unwrap().origin(), "http://[::1]:8080");
+        for wrong in ["", "podium.example.com", "ftp://podium.example.com", "https://"] {
+            assert!(PublicUrl::parse(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]
@@ -185,7 +201,7 @@ mod tests {
             ("http://[2001:db8::1]:8080", "[2001:db8::1]", false),
         ];
         for (url, host, is_private) in table {
-            let url = PublicUrl::parse(url);
+            let url = PublicUrl::parse(url).unwrap();
             assert_eq!((&*url.environments_host(), url.is_private()), (host, is_private), "{url:?}");
         }
     }

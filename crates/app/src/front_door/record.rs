@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::front_door::Visitor;
 
 /// The name of such requests in the audit log.
-pub const OPERATION: &str = "AirflowRequest";
+pub const OPERATION_ID: &str = "AirflowRequest";
 
 /// A request that was passed on, or refused.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl App {
                 user_agent: &passed.user_agent,
                 method: &passed.method,
                 path: &passed.path,
-                operation_id: OPERATION,
+                operation_id: OPERATION_ID,
                 request_id: &passed.request_id,
                 status: passed.status,
                 body: None,

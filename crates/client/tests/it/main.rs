@@ -16,22 +16,21 @@ async fn client(app: &TestApp, token: &str) -> Client {
 }
 
 #[test]
-fn operations_are_called_by_their_constants() {
+fn endpoints_are_called_by_their_types() {
     podium_testkit::run(Engine::Sqlite, |app| async move {
         let client = client(&app, &app.owner.token).await;
         let organization = InOrganization { organization_id: app.organization_id };
         let body = CreateWorkspaceRequest { name: "Data & more".into(), ..Default::default() };
-        let created = client.call(&workspaces::CREATE, &organization, &Nothing, &body).await.unwrap();
+        let created = client.call::<workspaces::Create>(&organization, &Nothing, &body).await.unwrap();
         assert!(created.etag.unwrap().starts_with("\"1-"));
         let path = OfWorkspace { organization_id: app.organization_id, workspace_id: created.body.id };
-        let read = client.call(&workspaces::GET, &path, &Nothing, &Nothing).await.unwrap();
+        let read = client.call::<workspaces::Get>(&path, &Nothing, &Nothing).await.unwrap();
         assert_eq!(read.body.name, "Data & more");
-        let query: ListWorkspaces = podium_api::decode::Check::Anything
-            .decode(serde_json::json!({ "names": ["data & MORE"], "limit": 5, "sorts": ["name:asc"] }))
-            .unwrap();
-        let page = client.call(&workspaces::LIST, &organization, &query, &Nothing).await.unwrap().body;
+        let query = serde_json::json!({ "names": ["data & MORE"], "limit": 5, "sorts": ["name:asc"] });
+        let query: ListWorkspaces = serde_json::from_value(query).unwrap();
+        let page = client.call::<workspaces::List>(&organization, &query, &Nothing).await.unwrap().body;
         assert_eq!((page.total_count, page.limit), (1, 5));
-        client.call(&workspaces::DELETE, &path, &Nothing, &Nothing).await.unwrap();
+        client.call::<workspaces::Delete>(&path, &Nothing, &Nothing).await.unwrap();
     });
 }
 
@@ -40,7 +39,7 @@ fn a_refusal_comes_with_the_servers_words() {
     podium_testkit::run(Engine::Sqlite, |app| async move {
         let client = client(&app, "not a token").await;
         let query = users::GetSelfUser { create_if_not_exist: None };
-        let refused = client.call(&users::GET_SELF, &(), &query, &Nothing).await.unwrap_err();
+        let refused = client.call::<users::GetSelf>(&(), &query, &Nothing).await.unwrap_err();
         let Error::Refused(body) = refused else { panic!("{refused}") };
         assert_eq!(body.status_code, 401);
         assert!(body.message.contains("malformed"), "{}", body.message);

@@ -9,6 +9,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method};
 use podium_dataplane::Door;
+use url::{Position, Url};
 
 use super::{Knock, Place, cookies};
 
@@ -136,14 +137,15 @@ pub(super) fn never_keep(headers: &mut HeaderMap) {
 
 /// A redirect as a path where it leads to the environment itself, however it calls itself.
 fn without_authority(location: &str, own: &[&str]) -> Option<HeaderValue> {
-    let rest = location.strip_prefix("http://").or_else(|| location.strip_prefix("https://"));
-    let Some(rest) = rest else { return HeaderValue::from_str(location).ok() };
-    let (authority, path) = rest.find(['/', '?', '#']).map_or((rest, "/"), |at| rest.split_at(at));
-    if !own.contains(&authority) {
+    let is_own = |url: &Url| {
+        matches!(url.scheme(), "http" | "https")
+            && own.contains(&&url[Position::BeforeUsername..Position::AfterPort])
+    };
+    let Some(url) = Url::parse(location).ok().filter(is_own) else {
         return HeaderValue::from_str(location).ok();
-    }
+    };
     // Two slashes at the start would name another host.
-    let path = format!("/{}", path.trim_start_matches('/'));
+    let path = format!("/{}", url[Position::BeforePath..].trim_start_matches('/'));
     HeaderValue::from_str(&path).ok()
 }
 
@@ -164,7 +166,11 @@ mod tests {
             ("https://podium.test/airflow/calm/?a=b", "/airflow/calm/?a=b"),
             ("http://127.0.0.1:9000", "/"),
             ("http://127.0.0.1:9000//evil.example", "/evil.example"),
+            ("http://127.0.0.1:9000/\\\\evil.example", "/evil.example"),
             ("http://127.0.0.1:9000?x", "/?x"),
+            ("HTTP://127.0.0.1:9000/x#y", "/x#y"),
+            ("http://somebody@127.0.0.1:9000/x", "http://somebody@127.0.0.1:9000/x"),
+            ("ftp://127.0.0.1:9000/x", "ftp://127.0.0.1:9000/x"),
             ("/airflow/calm/", "/airflow/calm/"),
             ("https://elsewhere.example/x", "https://elsewhere.example/x"),
         ];

@@ -2,7 +2,9 @@
 
 use http::header::{HOST, SET_COOKIE};
 use http::{Method, Response, StatusCode};
-use podium_app::front_door::{Addressed, Environments, PublicUrl, Shown};
+use podium_api::Endpoint;
+use podium_api::auth::SignOut;
+use podium_app::front_door::{Addressed, Environments, Shown};
 use podium_app::{Error, Unauthenticated};
 use podium_domain::Refusal;
 
@@ -51,7 +53,7 @@ impl FrontDoor {
     }
 
     async fn inside(&self, knock: Knock, body: Unread, own: OwnOrigin) -> Answer {
-        let PublicUrl { scheme, port, .. } = self.app.public_url();
+        let public = self.app.public_url();
         let (deployment, origin) = match own {
             OwnOrigin::Port(port) => {
                 (self.app.deployment_on_port(port).await?, self.app.origin_on_port(port))
@@ -60,7 +62,7 @@ impl FrontDoor {
                 let Environments::Domain(domain) = &self.app.config.environments else {
                     return Err(nothing_here());
                 };
-                let origin = format!("{scheme}://{namespace}.{domain}{port}");
+                let origin = format!("{}://{namespace}.{domain}{}", public.scheme(), public.port());
                 (self.app.deployment_in(&namespace).await?, origin)
             }
         };
@@ -168,7 +170,7 @@ impl FrontDoor {
 
     /// Signs a browser out: Airflow's own "log out" leads here.
     async fn leave(&self, knock: &Knock, pass: &str, deployment: &Addressed) -> Answer {
-        self.app.leave(knock.request(&podium_api::auth::SIGN_OUT.spec), pass).await?;
+        self.app.leave(knock.request(SignOut::DESCRIPTION), pass).await?;
         let is_encrypted = self.app.public_url().is_encrypted();
         let name = cookies::pass_name(&deployment.namespace, is_encrypted);
         let way = sign_in::leading_to(&format!("/airflow/{}/", deployment.namespace));

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::header::{CONTENT_LENGTH, LOCATION, UPGRADE};
 use http::{Method, Response, StatusCode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use podium_api::enums::DeploymentStatus;
 use podium_app::Error;
 use podium_app::front_door::{Addressed, Passed, Shown, Visitor, bearer_for_three, header_for_two};
@@ -22,6 +23,8 @@ use crate::incoming::query_pairs;
 const USER_HEADER: &str = "x-podium-user";
 /// How long the data plane may take to show the way.
 const SHOWN: Duration = Duration::from_secs(5);
+/// What is escaped in a query: everything but what never needs it.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A request that may be sent on.
 struct Judged {
@@ -145,7 +148,7 @@ impl FrontDoor {
         let namespace = visitor.deployment.namespace.clone();
         let public = self.app.public_url();
         let authority = match &place {
-            Place::Console => public.authority.to_owned(),
+            Place::Console => public.authority().to_owned(),
             Place::Own { origin } => origin.split("://").last().unwrap_or_default().to_owned(),
         };
         let mut target = format!("/airflow/{namespace}{}", path.encoded());
@@ -153,7 +156,7 @@ impl FrontDoor {
             target.push('?');
             target.push_str(&query);
         }
-        let mut sent = headers::for_environment(&knock, &authority, public.scheme);
+        let mut sent = headers::for_environment(&knock, &authority, public.scheme());
         introduce(&mut sent, &door, &visitor.name(), visitor.rights().airflow_role(), knock.now)?;
         let method = knock.parts.method.clone();
         let mut record = passed(&knock, StatusCode::OK, false);
@@ -221,17 +224,12 @@ fn sent_query(
     }
 }
 
+/// Writes a query so that it reads the same whoever decodes it: a space is `%20`, which only some take `+` for.
 fn written(pairs: &[(String, String)]) -> String {
-    let pair = |(name, value): &(String, String)| format!("{}={}", escaped(name), escaped(value));
-    pairs.iter().map(pair).collect::<Vec<_>>().join("&")
-}
-
-fn escaped(text: &str) -> String {
-    let byte = |byte: u8| match byte {
-        byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => char::from(byte).to_string(),
-        byte => format!("%{byte:02X}"),
+    let pair = |(name, value): &(String, String)| {
+        format!("{}={}", utf8_percent_encode(name, ESCAPED), utf8_percent_encode(value, ESCAPED))
     };
-    text.bytes().map(byte).collect()
+    pairs.iter().map(pair).collect::<Vec<_>>().join("&")
 }
 
 /// An environment that does not know who comes has another key than this door; its callers can do nothing about it.

@@ -2,7 +2,8 @@
 
 use http::header::SET_COOKIE;
 use http::{HeaderValue, Method, Response, StatusCode};
-use podium_api::auth::{SIGN_IN, SignInRequest};
+use podium_api::Endpoint;
+use podium_api::auth::{SignIn, SignInRequest};
 use podium_app::Error;
 use podium_app::front_door::Environments;
 
@@ -74,7 +75,7 @@ impl FrontDoor {
         isolation::check_form(&knock.parts.headers, &self.app.public_url().origin(), PATH)?;
         let bytes = read_whole(body, LARGEST_FORM, self.form_timeout).await?;
         let form = Form::read(&String::from_utf8_lossy(&bytes));
-        let request = knock.request(&SIGN_IN.spec);
+        let request = knock.request(SignIn::DESCRIPTION);
         let begun = if form.token.is_empty() {
             let body = SignInRequest { username: form.username, password: form.password };
             self.app.sign_in_browser(request, body).await
@@ -115,8 +116,12 @@ impl FrontDoor {
     fn form_targets(&self) -> String {
         let public = self.app.public_url();
         match &self.app.config.environments {
-            Environments::Domain(domain) => format!("'self' {}://*.{domain}{}", public.scheme, public.port),
-            Environments::Ports(_) => format!("'self' {}://{}:*", public.scheme, public.environments_host()),
+            Environments::Domain(domain) => {
+                format!("'self' {}://*.{domain}{}", public.scheme(), public.port())
+            }
+            Environments::Ports(_) => {
+                format!("'self' {}://{}:*", public.scheme(), public.environments_host())
+            }
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use http::header::{REFERRER_POLICY, SET_COOKIE};
 use http::{HeaderValue, Method, Response, StatusCode};
-use podium_api::auth;
+use podium_api::Endpoint;
+use podium_api::auth::SignOut;
 
 use super::{Answer, FrontDoor, Knock, cookies, headers, isolation, notice, sign_in};
 use crate::body::Body;
@@ -29,7 +30,7 @@ impl FrontDoor {
         isolation::check_form(&knock.parts.headers, &self.app.public_url().origin(), PATH)?;
         if let Some(cookie) = self.session_cookie(knock) {
             self.check_cookies(knock).await?;
-            self.app.sign_out_browser(knock.request(&auth::SIGN_OUT.spec), cookie).await?;
+            self.app.sign_out_browser(knock.request(SignOut::DESCRIPTION), cookie).await?;
         }
         let message = "Your session has ended, here and in every environment that you opened with it.";
         let mut response = notice::page("You are signed out", message, ("Sign in again", sign_in::PATH));

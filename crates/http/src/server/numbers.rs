@@ -27,11 +27,13 @@ impl Server {
             Ok(audience) => audience,
             Err(failure) => return failure.into_response(request_id),
         };
-        let meters = shared.routes.iter().map(|route| (route.spec.id, &route.meter));
-        let others = [(podium_api::uploads::ID, &shared.uploads), (front_door::OPERATION, &shared.passages)];
+        let meters = shared.routes.iter().map(|route| (route.endpoint.id, &route.meter));
+        let others =
+            [(podium_api::uploads::ID, &shared.uploads), (front_door::OPERATION_ID, &shared.passages)];
         let meters = meters.chain(others);
-        let requests =
-            metrics::render(meters, &shared.connections) + &metrics::front_door(shared.front_door.refused());
+        let requests = metrics::render(meters, &shared.connections)
+            + &metrics::front_door(shared.front_door.refused())
+            + &metrics::panics(shared.panics.count());
         let others = async {
             let shown = shared.app.deployments_shown(&audience).await?;
             let vitals = if shown.is_empty() { Vec::new() } else { shared.front_door.vitals().await };

@@ -1,5 +1,6 @@
 //! From where an organization is reached.
 
+use podium_api::AllowedIpAddressRangeId;
 use podium_testkit::{Actor, Engine, TestApp, block_on, on_both_engines};
 use serde_json::json;
 
@@ -54,6 +55,18 @@ on_both_engines! {
         assert_eq!(app.call("DELETE", &at).by(&app.owner).from("203.0.113.9").send().await.code(), 403);
         assert_eq!(app.delete(&app.owner, &at).await.code(), 204);
         assert_eq!(from(&app, &app.owner, "203.0.113.9", &[]).await, 200);
+    }
+
+    async fn a_range_that_cannot_be_read_admits_nobody(app) {
+        let id = allow(&app, "127.0.0.0/8").await.id();
+        app.set_column("allowed_ip_address_ranges", id.parse::<AllowedIpAddressRangeId>().unwrap(), "ip_address_range", "'127.0.0.0/99'").await;
+        app.app.forget_caller(&app.owner.token, Some(app.organization_id));
+        for address in ["127.0.0.1", "203.0.113.9"] {
+            assert_eq!(from(&app, &app.owner, address, &[]).await, 403, "{address}");
+        }
+        // Only the operator opens the door again.
+        assert_eq!(app.app.reset_allowed_ip_address_ranges().await.unwrap(), 1);
+        assert_eq!(from(&app, &app.owner, "127.0.0.1", &[]).await, 200);
     }
 
     async fn a_stranger_learns_nothing_of_the_door(app) {

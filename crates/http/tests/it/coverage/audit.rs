@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use podium_api::{Access, Method, OPERATIONS, ReplyKind};
+use podium_api::{Access, ENDPOINTS, Method, ReplyKind};
 use podium_app::Rates;
 use podium_testkit::{Actor, Engine, TestApp, block_on, on_both_engines};
 use serde_json::{Value, json};
@@ -13,16 +13,16 @@ on_both_engines! {
     async fn every_mutating_call_that_succeeds_leaves_one_record_and_every_read_none(app) {
         let mut expected = Vec::new();
         let mut secrets = [PASSWORD, NEW_PASSWORD, VARIABLE].map(str::to_owned).to_vec();
-        for spec in OPERATIONS {
-            let prepared = prepare(&app, spec).await;
+        for endpoint in ENDPOINTS {
+            let prepared = prepare(&app, endpoint).await;
             let caller = owner(&app).await;
-            let call = signed(&app, &prepared, &caller).header("x-request-id", spec.id);
+            let call = signed(&app, &prepared, &caller).header("x-request-id", endpoint.id);
             let answer = prepared.send(call).await;
-            assert!(answer.status.is_success(), "{}: {}", spec.id, answer.text());
-            let kept = spec.audited.then(|| record(&app, &prepared, &caller, answer.code()));
-            expected.push((spec.id, kept.into_iter().collect::<Vec<_>>()));
+            assert!(answer.status.is_success(), "{}: {}", endpoint.id, answer.text());
+            let kept = endpoint.audited.then(|| record(&app, &prepared, &caller, answer.code()));
+            expected.push((endpoint.id, kept.into_iter().collect::<Vec<_>>()));
             secrets.extend(secrets_of(prepared.body.as_ref()));
-            if !matches!(spec.reply_kind, ReplyKind::Stream | ReplyKind::Events) {
+            if !matches!(endpoint.reply_kind, ReplyKind::Stream | ReplyKind::Events) {
                 secrets.extend(secrets_of(Some(&answer.json())));
             }
             secrets.push(caller.token);
@@ -46,28 +46,28 @@ on_both_engines! {
 
     async fn a_refused_call_leaves_one_record_with_its_status(app) {
         let (member, stranger) = (app.member("plain").await, app.stranger().await);
-        for spec in OPERATIONS.iter().filter(|spec| matches!(spec.access, Access::Member | Access::Permission(_))) {
-            let prepared = prepare(&app, spec).await;
+        for endpoint in ENDPOINTS.iter().filter(|endpoint| matches!(endpoint.access, Access::Member | Access::Permission(_))) {
+            let prepared = prepare(&app, endpoint).await;
             let call = |by: &Actor, step: &str| {
-                prepared.call(&app).by(by).header("x-request-id", &format!("{}-{step}", spec.id))
+                prepared.call(&app).by(by).header("x-request-id", &format!("{}-{step}", endpoint.id))
             };
             let refused = prepared.send(call(&member, "member")).await.code();
             prepared.send(call(&stranger, "stranger")).await.refused(404);
-            let by_nobody = prepared.call(&app).header("x-request-id", &format!("{}-nobody", spec.id));
+            let by_nobody = prepared.call(&app).header("x-request-id", &format!("{}-nobody", endpoint.id));
             prepared.send(by_nobody).await.refused(401);
             let here = app.audit().await;
             let there = elsewhere(&app, &stranger).await;
             let of = |log: &[Value], step: &str| -> Vec<(Value, Value)> {
-                let id = format!("{}-{step}", spec.id);
+                let id = format!("{}-{step}", endpoint.id);
                 let found = log.iter().filter(|record| record["requestId"] == id.as_str());
                 found.map(|record| (record["subjectId"].clone(), record["statusCode"].clone())).collect()
             };
             let one = |actor: &Actor, status: u16| vec![(json!(actor.id), json!(status))];
-            let kept = |record| if spec.method == Method::Get { Vec::new() } else { record };
-            assert_eq!(of(&here, "member"), kept(one(&member, refused)), "{}", spec.id);
-            assert_eq!(of(&here, "stranger"), [], "{}: a stranger is recorded at home", spec.id);
-            assert_eq!(of(&there, "stranger"), kept(one(&stranger, 404)), "{}", spec.id);
-            assert_eq!(of(&here, "nobody"), [], "{}: nobody was authenticated", spec.id);
+            let kept = |record| if endpoint.method == Method::Get { Vec::new() } else { record };
+            assert_eq!(of(&here, "member"), kept(one(&member, refused)), "{}", endpoint.id);
+            assert_eq!(of(&here, "stranger"), [], "{}: a stranger is recorded at home", endpoint.id);
+            assert_eq!(of(&there, "stranger"), kept(one(&stranger, 404)), "{}", endpoint.id);
+            assert_eq!(of(&here, "nobody"), [], "{}: nobody was authenticated", endpoint.id);
         }
     }
 
@@ -189,7 +189,7 @@ fn a_call_too_many_leaves_no_record_on_postgres() {
 /// The call by somebody, unless it must be nobody's.
 fn signed<'a>(app: &'a TestApp, prepared: &Prepared, caller: &Actor) -> podium_testkit::Call<'a> {
     let call = prepared.call(app);
-    if prepared.spec.access == Access::Public { call } else { call.by(prepared.caller(caller)) }
+    if prepared.endpoint.access == Access::Public { call } else { call.by(prepared.caller(caller)) }
 }
 
 fn record(app: &TestApp, prepared: &Prepared, caller: &Actor, status: u16) -> Value {
@@ -200,10 +200,10 @@ fn record(app: &TestApp, prepared: &Prepared, caller: &Actor, status: u16) -> Va
         "subjectType": "USER",
         "sourceAddress": "127.0.0.1",
         "userAgent": "",
-        "method": prepared.spec.method.as_str(),
+        "method": prepared.endpoint.method.as_str(),
         "path": prepared.path,
-        "operationId": prepared.spec.id,
-        "requestId": prepared.spec.id,
+        "operationId": prepared.endpoint.id,
+        "requestId": prepared.endpoint.id,
         "statusCode": status,
     });
     if let Some(body) = &prepared.body {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use podium_api::{Access, OPERATIONS};
+use podium_api::{Access, ENDPOINTS};
 use podium_domain::{On, PermissionSet};
 use podium_testkit::{Actor, Answer, TestApp, on_both_engines};
 
@@ -19,20 +19,20 @@ on_both_engines! {
     async fn every_operation_admits_exactly_those_who_hold_its_permission(app) {
         let mut exceptions = exceptions();
         let stranger = app.stranger().await;
-        for spec in OPERATIONS {
+        for endpoint in ENDPOINTS {
             for step in STEPS {
-                let prepared = prepare(&app, spec).await;
+                let prepared = prepare(&app, endpoint).await;
                 if step == "let-in" && prepared.behind_gate.is_none() {
                     continue;
                 }
                 let answer = take(&app, &prepared, step, &stranger).await;
-                let usual = usual(spec.access, step, &answer);
-                match exceptions.remove(&(spec.id, step)) {
+                let usual = usual(endpoint.access, step, &answer);
+                match exceptions.remove(&(endpoint.id, step)) {
                     Some(status) => {
-                        assert_eq!(answer.code(), status, "{} as {step}: {}", spec.id, answer.text());
-                        assert!(!usual, "{} as {step} is no exception any more: strike it out", spec.id);
+                        assert_eq!(answer.code(), status, "{} as {step}: {}", endpoint.id, answer.text());
+                        assert!(!usual, "{} as {step} is no exception any more: strike it out", endpoint.id);
                     }
-                    None => assert!(usual, "{} as {step}: {} {}", spec.id, answer.code(), answer.text()),
+                    None => assert!(usual, "{} as {step}: {} {}", endpoint.id, answer.code(), answer.text()),
                 }
             }
         }
@@ -42,15 +42,15 @@ on_both_engines! {
     async fn workspaces_and_deployments_are_unknown_to_members_who_hold_nothing_there(app) {
         let member = app.member("plain").await;
         let mut walked = 0;
-        for spec in OPERATIONS {
-            let prepared = prepare(&app, spec).await;
+        for endpoint in ENDPOINTS {
+            let prepared = prepare(&app, endpoint).await;
             if prepared.on == On::Organization {
                 continue;
             }
             let thing = if matches!(prepared.on, On::Workspace(_)) { "workspace" } else { "deployment" };
             let answer = prepared.send(prepared.call(&app).by(&member)).await;
             let message = answer.refused(404);
-            assert_eq!(message, format!("There is no such {thing}, or you may not see it."), "{}", spec.id);
+            assert_eq!(message, format!("There is no such {thing}, or you may not see it."), "{}", endpoint.id);
             walked += 1;
         }
         assert_eq!(walked, 22);
@@ -58,16 +58,16 @@ on_both_engines! {
 
     async fn a_stranger_cannot_tell_what_is_from_what_is_not(app) {
         let stranger = app.stranger().await;
-        for spec in OPERATIONS.iter().filter(|spec| matches!(spec.access, Access::Member | Access::Permission(_))) {
-            let real = prepare(&app, spec).await;
+        for endpoint in ENDPOINTS.iter().filter(|endpoint| matches!(endpoint.access, Access::Member | Access::Permission(_))) {
+            let real = prepare(&app, endpoint).await;
             let organization_id = app.organization_id.as_str();
             let path = real.path.replace(organization_id, &fresh(&app));
             let call = |path: &str| {
-                app.call(spec.method.as_str(), path).by(&stranger).header("x-request-id", "same")
+                app.call(endpoint.method.as_str(), path).by(&stranger).header("x-request-id", "same")
             };
             let (seen, unseen) = (call(&real.path).send().await, call(&path).send().await);
-            assert_eq!((seen.code(), seen.json()), (404, unseen.json()), "{}", spec.id);
-            assert_eq!(seen.headers, unseen.headers, "{}", spec.id);
+            assert_eq!((seen.code(), seen.json()), (404, unseen.json()), "{}", endpoint.id);
+            assert_eq!(seen.headers, unseen.headers, "{}", endpoint.id);
         }
     }
 }
@@ -80,7 +80,7 @@ async fn take(app: &TestApp, prepared: &Prepared, step: &str, stranger: &Actor) 
         "stranger" => call.by(&app.session_of(stranger).await),
         "member" => call.by(&app.session_of(&everything_but_it(app, prepared).await).await),
         "let-in" => call.by(&app.session_of(&nothing_behind_the_gate(app, prepared).await).await),
-        _ => match prepared.spec.access {
+        _ => match prepared.endpoint.access {
             Access::Public => call,
             Access::Agent => call.by(prepared.caller(stranger)),
             Access::Token | Access::Member | Access::Permission(_) => {

@@ -2,7 +2,7 @@
 
 use podium_api::enums::{ClusterStatus, OrganizationRole};
 use podium_api::openapi::PREFIX;
-use podium_api::{Access, DeploymentId, Id, Spec, WorkspaceId};
+use podium_api::{Access, DeploymentId, Description, Id, WorkspaceId};
 use podium_domain::{On, Permission, PermissionSet};
 use podium_testkit::{Actor, Answer, Call, TestApp};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub(super) const VARIABLE: &str = "planted: the value of a variable";
 
 /// A call that would succeed, if only the right one made it.
 pub(super) struct Prepared {
-    pub(super) spec: &'static Spec,
+    pub(super) endpoint: &'static Description,
     pub(super) path: String,
     pub(super) body: Option<Value>,
     /// The `ETag` of what the path names, where it names something.
@@ -35,7 +35,7 @@ pub(super) struct Prepared {
 impl Prepared {
     /// The permission that it takes.
     pub(super) fn permission(&self) -> Option<Permission> {
-        match self.spec.access {
+        match self.endpoint.access {
             Access::Permission(name) => {
                 Some(Permission::named(name).expect("operations name known permissions"))
             }
@@ -50,7 +50,7 @@ impl Prepared {
 
     /// The call, by nobody yet.
     pub(super) fn call<'a>(&self, app: &'a TestApp) -> Call<'a> {
-        let call = app.call(self.spec.method.as_str(), &self.path);
+        let call = app.call(self.endpoint.method.as_str(), &self.path);
         match &self.body {
             Some(body) => call.json(body),
             None => call,
@@ -60,7 +60,7 @@ impl Prepared {
     /// Sends the call; whatever the answer is, the document describes it.
     pub(super) async fn send(&self, call: Call<'_>) -> Answer {
         let answer = call.send().await;
-        contract::describes(self.spec, &answer);
+        contract::describes(self.endpoint, &answer);
         answer
     }
 }
@@ -77,38 +77,38 @@ pub(super) fn fresh(app: &TestApp) -> String {
 }
 
 /// Makes what a call of the operation needs.
-pub(super) async fn prepare(app: &TestApp, spec: &'static Spec) -> Prepared {
+pub(super) async fn prepare(app: &TestApp, endpoint: &'static Description) -> Prepared {
     let mut made =
-        Made { app, operation_id: spec.id, etag: String::new(), member: String::new(), deployment: None };
-    let (mut path, mut on) = (format!("{PREFIX}{}", spec.path), On::Organization);
-    for param in spec.path_params {
+        Made { app, operation_id: endpoint.id, etag: String::new(), member: String::new(), deployment: None };
+    let (mut path, mut on) = (format!("{PREFIX}{}", endpoint.path), On::Organization);
+    for param in endpoint.path_params {
         let id = made.thing(param).await;
-        if spec.names_workspace() && *param == "workspaceId" {
+        if endpoint.names_workspace() && *param == "workspaceId" {
             on = On::Workspace(id.parse().expect("an id"));
         }
-        if let (true, Some((id, workspace_id))) = (spec.names_deployment(), made.deployment) {
+        if let (true, Some((id, workspace_id))) = (endpoint.names_deployment(), made.deployment) {
             on = On::Deployment { id, workspace_id };
         }
         path = path.replace(&format!("{{{param}}}"), &id);
     }
-    if spec.id == "GetDeploymentLogs" {
+    if endpoint.id == "GetDeploymentLogs" {
         path.push_str("?sources=scheduler");
     }
-    if spec.id == "FollowDeploymentLogs" {
+    if endpoint.id == "FollowDeploymentLogs" {
         path.push_str("?sources=scheduler&waitSeconds=0");
     }
-    if spec.id == "GetClusterOptions" {
+    if endpoint.id == "GetClusterOptions" {
         path.push_str("?type=DEDICATED");
     }
-    let body = made.body(spec.id).await;
-    if spec.target_in_body == Some("workspaceId") {
+    let body = made.body(endpoint.id).await;
+    if endpoint.target_in_body == Some("workspaceId") {
         let id =
             body.as_ref().and_then(|body| body["workspaceId"].as_str()).expect("the body names its target");
         on = On::Workspace(id.parse().expect("an id"));
     }
-    let behind_gate = made.behind_gate(spec);
-    let agent = if spec.access == Access::Agent { Some(made.agent().await) } else { None };
-    Prepared { spec, path, body, etag: made.etag, on, behind_gate, agent }
+    let behind_gate = made.behind_gate(endpoint);
+    let agent = if endpoint.access == Access::Agent { Some(made.agent().await) } else { None };
+    Prepared { endpoint, path, body, etag: made.etag, on, behind_gate, agent }
 }
 
 trait NamesWorkspace {
@@ -116,7 +116,7 @@ trait NamesWorkspace {
     fn names_deployment(&self) -> bool;
 }
 
-impl NamesWorkspace for Spec {
+impl NamesWorkspace for Description {
     fn names_workspace(&self) -> bool {
         matches!(self.access, Access::Permission(name) if name.starts_with("workspace."))
     }
@@ -192,8 +192,8 @@ impl Made<'_> {
     }
 
     /// The rights behind the gate of an operation: to see the thing, and to do to it what the operation does.
-    fn behind_gate(&self, spec: &Spec) -> Option<(PermissionSet, On)> {
-        let Access::Permission(gate) = spec.access else { return None };
+    fn behind_gate(&self, endpoint: &Description) -> Option<(PermissionSet, On)> {
+        let Access::Permission(gate) = endpoint.access else { return None };
         let things = gate.strip_prefix("organization.")?.strip_suffix(".access")?;
         let (scope, on) = match self.deployment {
             Some((_, workspace_id)) => ("workspace", On::Workspace(workspace_id)),
@@ -201,7 +201,7 @@ impl Made<'_> {
         };
         let verb = ["create", "delete", "get", "list", "rotate"]
             .into_iter()
-            .find(|verb| spec.id.to_lowercase().starts_with(verb))
+            .find(|verb| endpoint.id.to_lowercase().starts_with(verb))
             .unwrap_or("update");
         let rights: PermissionSet = ["get", verb]
             .into_iter()

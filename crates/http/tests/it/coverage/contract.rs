@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use podium_api::openapi::Document;
-use podium_api::{Access, OPERATIONS, Spec};
+use podium_api::{Access, Description, ENDPOINTS};
 use podium_domain::Permission;
 use podium_testkit::{Answer, on_both_engines};
 use serde_json::{Map, Value};
@@ -16,13 +16,13 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| Document::collect().to_json(
 
 /// Fails unless the document describes this answer of the operation: status, content type, headers and body.
 #[track_caller]
-pub(super) fn describes(spec: &Spec, answer: &Answer) {
-    let wrong = differences(spec, answer);
-    assert!(wrong.is_empty(), "{} answered {}: {wrong:#?}\n{}", spec.id, answer.code(), answer.text());
+pub(super) fn describes(endpoint: &Description, answer: &Answer) {
+    let wrong = differences(endpoint, answer);
+    assert!(wrong.is_empty(), "{} answered {}: {wrong:#?}\n{}", endpoint.id, answer.code(), answer.text());
 }
 
-fn differences(spec: &Spec, answer: &Answer) -> Vec<String> {
-    let response = &operation(spec)["responses"][answer.code().to_string()];
+fn differences(endpoint: &Description, answer: &Answer) -> Vec<String> {
+    let response = &operation(endpoint)["responses"][answer.code().to_string()];
     if response.is_null() {
         return vec!["the document does not declare the status".into()];
     }
@@ -49,8 +49,8 @@ fn differences(spec: &Spec, answer: &Answer) -> Vec<String> {
     wrong
 }
 
-fn operation(spec: &Spec) -> &'static Value {
-    &DOCUMENT["paths"][spec.path][spec.method.as_str().to_lowercase()]
+fn operation(endpoint: &Description) -> &'static Value {
+    &DOCUMENT["paths"][endpoint.path][endpoint.method.as_str().to_lowercase()]
 }
 
 fn schemas() -> &'static Map<String, Value> {
@@ -59,40 +59,40 @@ fn schemas() -> &'static Map<String, Value> {
 
 #[test]
 fn every_operation_is_described_once_under_its_own_id() {
-    let ids: BTreeSet<&str> = OPERATIONS.iter().map(|spec| spec.id).collect();
-    assert_eq!(ids.len(), OPERATIONS.len());
-    let places: BTreeSet<_> = OPERATIONS.iter().map(|spec| (spec.path, spec.method)).collect();
-    assert_eq!(places.len(), OPERATIONS.len());
-    for spec in OPERATIONS {
-        assert_eq!(operation(spec)["operationId"], spec.id);
-        assert!(!spec.tag.is_empty() && !spec.summary.is_empty(), "{}", spec.id);
+    let ids: BTreeSet<&str> = ENDPOINTS.iter().map(|endpoint| endpoint.id).collect();
+    assert_eq!(ids.len(), ENDPOINTS.len());
+    let places: BTreeSet<_> = ENDPOINTS.iter().map(|endpoint| (endpoint.path, endpoint.method)).collect();
+    assert_eq!(places.len(), ENDPOINTS.len());
+    for endpoint in ENDPOINTS {
+        assert_eq!(operation(endpoint)["operationId"], endpoint.id);
+        assert!(!endpoint.tag.is_empty() && !endpoint.summary.is_empty(), "{}", endpoint.id);
     }
     let described = DOCUMENT["paths"].as_object().expect("paths").values();
     let count: usize = described.map(|path| path.as_object().expect("methods").len()).sum();
-    assert_eq!(count, OPERATIONS.len() + 1, "uploads are described too, and are no operation");
+    assert_eq!(count, ENDPOINTS.len() + 1, "uploads are described too, and are no operation");
 }
 
 #[test]
 fn every_path_names_the_parameters_that_are_bound() {
-    for spec in OPERATIONS {
+    for endpoint in ENDPOINTS {
         let named: Vec<&str> =
-            spec.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
-        assert_eq!(named, spec.path_params, "{}", spec.id);
+            endpoint.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+        assert_eq!(named, endpoint.path_params, "{}", endpoint.id);
     }
 }
 
 #[test]
 fn every_operation_inside_an_organization_is_for_its_members_or_takes_a_known_permission() {
-    for spec in OPERATIONS {
-        let inside = spec.path.starts_with("/organizations/{organizationId}");
-        match spec.access {
+    for endpoint in ENDPOINTS {
+        let inside = endpoint.path.starts_with("/organizations/{organizationId}");
+        match endpoint.access {
             Access::Permission(name) => {
                 assert!(Permission::named(name).is_some(), "{name}");
-                assert!(inside, "{} has no organization to hold a permission in", spec.id);
+                assert!(inside, "{} has no organization to hold a permission in", endpoint.id);
             }
-            Access::Member => assert!(inside, "{} has no organization to be a member of", spec.id),
-            Access::Agent => assert!(inside, "{} has no deployment to be an agent of", spec.id),
-            Access::Token | Access::Public => assert!(!inside, "{} is open to strangers", spec.id),
+            Access::Member => assert!(inside, "{} has no organization to be a member of", endpoint.id),
+            Access::Agent => assert!(inside, "{} has no deployment to be an agent of", endpoint.id),
+            Access::Token | Access::Public => assert!(!inside, "{} is open to strangers", endpoint.id),
         }
     }
 }
@@ -108,17 +108,17 @@ fn every_schema_that_is_referred_to_is_there() {
 on_both_engines! {
     /// Walks elsewhere see successes and refusals; here are the ways in which a request can be wrong.
     async fn whatever_is_wrong_with_a_request_is_answered_as_described(app) {
-        for spec in OPERATIONS {
-            let prepared = prepare(&app, spec).await;
+        for endpoint in ENDPOINTS {
+            let prepared = prepare(&app, endpoint).await;
             let caller = prepared.caller(&app.owner);
             let right = || prepared.call(&app).by(caller);
-            let bare = |path: &str| app.call(spec.method.as_str(), path).by(caller);
+            let bare = |path: &str| app.call(endpoint.method.as_str(), path).by(caller);
             let typed = || bare(&prepared.path).header("content-type", "application/json");
             let mut wrong = vec![(400, right().header("x-api-version", "0.9"))];
-            if spec.takes_idempotency_key() {
+            if endpoint.takes_idempotency_key() {
                 wrong.push((400, right().header("idempotency-key", &"k".repeat(256))));
             }
-            if parameters(spec).contains(&"limit") {
+            if parameters(endpoint).contains(&"limit") {
                 wrong.push((400, bare(&format!("{}?limit=-1", prepared.path))));
                 wrong.push((400, bare(&format!("{}?offset=all&sorts=mood:asc", prepared.path))));
             }
@@ -129,27 +129,27 @@ on_both_engines! {
                 wrong.push((413, typed().body(vec![b' '; 1024 * 1024 + 1])));
                 wrong.push((415, bare(&prepared.path).header("content-type", "text/plain").body("{}")));
             }
-            if spec.path_params.len() > 1 && spec.path.ends_with('}') {
+            if endpoint.path_params.len() > 1 && endpoint.path.ends_with('}') {
                 let (above, _) = prepared.path.rsplit_once('/').expect("a path has parts");
                 let nowhere = bare(&format!("{above}/{}", fresh(&app)));
                 wrong.push((404, nowhere.json(prepared.body.as_ref().unwrap_or(&Value::Null))));
             }
             for (expected, call) in wrong {
                 let answer = prepared.send(call).await;
-                assert_eq!(answer.code(), expected, "{}: {}", spec.id, answer.text());
+                assert_eq!(answer.code(), expected, "{}: {}", endpoint.id, answer.text());
             }
         }
     }
 }
 
 /// The names of an operation's parameters.
-pub(super) fn parameters(spec: &Spec) -> Vec<&'static str> {
-    let parameters = operation(spec)["parameters"].as_array().expect("parameters");
+pub(super) fn parameters(endpoint: &Description) -> Vec<&'static str> {
+    let parameters = operation(endpoint)["parameters"].as_array().expect("parameters");
     parameters.iter().filter_map(|parameter| parameter["name"].as_str()).collect()
 }
 
 /// The schema of a parameter of an operation.
-pub(super) fn parameter(spec: &Spec, name: &str) -> Option<&'static Value> {
-    let parameters = operation(spec)["parameters"].as_array().expect("parameters");
+pub(super) fn parameter(endpoint: &Description, name: &str) -> Option<&'static Value> {
+    let parameters = operation(endpoint)["parameters"].as_array().expect("parameters");
     parameters.iter().find(|parameter| parameter["name"] == name).map(|parameter| &parameter["schema"])
 }

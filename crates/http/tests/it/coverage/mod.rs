@@ -1,4 +1,4 @@
-//! Walks over all operations, driven by their constants: what holds for one holds for every one.
+//! Walks over all endpoints, driven by their descriptions: what holds for one holds for every one.
 
 mod audit;
 mod authorization;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::time::Duration;
 
 use podium_api::workspaces::Workspace;
-use podium_api::{OPERATIONS, OrganizationId, Spec, Timestamp, WorkspaceId};
+use podium_api::{Description, ENDPOINTS, OrganizationId, Timestamp, WorkspaceId};
 use podium_domain::{Scope, names};
 use podium_store::{Stamp, subjects, workspaces};
 use podium_testkit::{START, TestApp, on_both_engines};
@@ -54,26 +54,26 @@ on_both_engines! {
 
     async fn every_list_keeps_to_its_limit(app) {
         let mut unbounded = Vec::new();
-        for spec in lists() {
-            let path = prepare(&app, spec).await.path;
+        for endpoint in lists() {
+            let path = prepare(&app, endpoint).await.path;
             let read = |query: &str| app.call("GET", &format!("{path}?{query}")).by(&app.owner);
             let page = |limit: u64, answer: Value| {
-                assert_eq!((&answer["limit"], &answer["offset"]), (&json!(limit), &json!(0)), "{}", spec.id);
+                assert_eq!((&answer["limit"], &answer["offset"]), (&json!(limit), &json!(0)), "{}", endpoint.id);
                 items(&answer).len() as u64
             };
             let total = |answer: &Value| answer["totalCount"].as_u64().expect("a total");
             let first = read("").send().await.ok();
             let count = total(&first);
-            assert_eq!(page(20, first), count.min(20), "{}", spec.id);
+            assert_eq!(page(20, first), count.min(20), "{}", endpoint.id);
             let none = read("limit=0").send().await.ok();
-            assert_eq!((total(&none), page(0, none)), (count, 0), "{}", spec.id);
-            assert_eq!(page(1000, read("limit=1000").send().await.ok()), count, "{}", spec.id);
+            assert_eq!((total(&none), page(0, none)), (count, 0), "{}", endpoint.id);
+            assert_eq!(page(1000, read("limit=1000").send().await.ok()), count, "{}", endpoint.id);
             let more = read("limit=1001").send().await;
-            if parameter(spec, "limit").unwrap()["maximum"] == 1000 {
-                assert_eq!(more.wrong_fields(), ["limit: maximum"], "{}", spec.id);
+            if parameter(endpoint, "limit").unwrap()["maximum"] == 1000 {
+                assert_eq!(more.wrong_fields(), ["limit: maximum"], "{}", endpoint.id);
             } else {
-                assert_eq!(page(1000, more.ok()), count, "{}", spec.id);
-                unbounded.push(spec.id);
+                assert_eq!(page(1000, more.ok()), count, "{}", endpoint.id);
+                unbounded.push(endpoint.id);
             }
             for (query, wrong) in [
                 ("limit=-1", "limit: minimum"),
@@ -81,10 +81,10 @@ on_both_engines! {
                 ("offset=-1", "offset: minimum"),
                 ("limit=1&limit=2", "limit: repeated"),
             ] {
-                assert_eq!(read(query).send().await.wrong_fields(), [wrong], "{}", spec.id);
+                assert_eq!(read(query).send().await.wrong_fields(), [wrong], "{}", endpoint.id);
             }
             let beyond = read("offset=4294967295").send().await.ok();
-            assert_eq!((items(&beyond).len(), total(&beyond)), (0, count), "{}", spec.id);
+            assert_eq!((items(&beyond).len(), total(&beyond)), (0, count), "{}", endpoint.id);
         }
         assert_eq!(
             unbounded,
@@ -93,20 +93,20 @@ on_both_engines! {
     }
 
     async fn every_list_sorts_by_its_keys_and_no_others(app) {
-        for spec in lists() {
-            let path = prepare(&app, spec).await.path;
+        for endpoint in lists() {
+            let path = prepare(&app, endpoint).await.path;
             let read = |query: &str| app.call("GET", &format!("{path}?{query}")).by(&app.owner);
-            let words = parameter(spec, "sorts").unwrap()["items"]["enum"].as_array().unwrap();
+            let words = parameter(endpoint, "sorts").unwrap()["items"]["enum"].as_array().unwrap();
             for word in words.iter().map(|word| word.as_str().unwrap()) {
                 read(&format!("sorts={word}")).send().await.ok();
                 read(&format!("sorts={word}&sorts={word}&sorts={word}")).send().await.ok();
                 let four = format!("sorts={word}&sorts={word}&sorts={word}&sorts={word}");
-                assert_eq!(read(&four).send().await.wrong_fields(), ["sorts: maxItems"], "{}", spec.id);
+                assert_eq!(read(&four).send().await.wrong_fields(), ["sorts: maxItems"], "{}", endpoint.id);
             }
             read("sorts=").send().await.ok();
             for unknown in ["mood:asc", "createdAt", "createdAt:up", "createdAt:ASC", "id"] {
                 let answer = read(&format!("sorts={unknown}")).send().await;
-                assert_eq!(answer.wrong_fields(), ["sorts[0]: enum"], "{} by {unknown}", spec.id);
+                assert_eq!(answer.wrong_fields(), ["sorts[0]: enum"], "{} by {unknown}", endpoint.id);
             }
         }
     }
@@ -181,8 +181,8 @@ async fn shows(app: &TestApp, rows: &[(i64, WorkspaceId)], size: usize) {
     }
 }
 
-fn lists() -> impl Iterator<Item = &'static Spec> {
-    OPERATIONS.iter().filter(|spec| parameter(spec, "sorts").is_some())
+fn lists() -> impl Iterator<Item = &'static Description> {
+    ENDPOINTS.iter().filter(|endpoint| parameter(endpoint, "sorts").is_some())
 }
 
 /// The items of a page, whatever they are called.

@@ -1,7 +1,7 @@
 //! Every mutating operation, by a caller whose rights are taken away after it was judged and before it writes: whoever
 //! is refused when its head comes is refused when its effect comes, and nothing has changed.
 
-use podium_api::{Access, Method, OPERATIONS, Spec};
+use podium_api::{Access, Description, ENDPOINTS, Method};
 use podium_app::authority::{rights_change, rights_of};
 use podium_db::{Hold, Tx};
 use podium_domain::Scope;
@@ -11,10 +11,10 @@ use podium_testkit::{Actor, TestApp, on_both_engines};
 use super::calls::{Prepared, owner, prepare};
 
 /// Operations by somebody with a token that change something.
-fn mutating() -> impl Iterator<Item = &'static Spec> {
-    OPERATIONS
-        .iter()
-        .filter(|spec| spec.method != Method::Get && !matches!(spec.access, Access::Public | Access::Agent))
+fn mutating() -> impl Iterator<Item = &'static Description> {
+    ENDPOINTS.iter().filter(|endpoint| {
+        endpoint.method != Method::Get && !matches!(endpoint.access, Access::Public | Access::Agent)
+    })
 }
 
 /// What the change log says of everything but rights, and how many tokens there are.
@@ -30,15 +30,15 @@ async fn call_under(
     change: impl FnMut(&Tx) -> podium_app::Result<()> + Send + 'static,
 ) -> u16 {
     let answer = app.send_under(prepared.call(app).by(caller), holds, change).await;
-    super::contract::describes(prepared.spec, &answer);
+    super::contract::describes(prepared.endpoint, &answer);
     answer.code()
 }
 
 on_both_engines! {
     async fn a_caller_that_loses_its_rights_before_it_writes_changes_nothing(app) {
         let mut walked = 0;
-        for spec in mutating().filter(|spec| matches!(spec.access, Access::Permission(_))) {
-            let prepared = prepare(&app, spec).await;
+        for endpoint in mutating().filter(|endpoint| matches!(endpoint.access, Access::Permission(_))) {
+            let prepared = prepare(&app, endpoint).await;
             let caller = owner(&app).await;
             let before = state(&app).await;
             let (id, organization_id, now) = (caller.id, app.organization_id, app.world.now());
@@ -48,8 +48,8 @@ on_both_engines! {
             };
             let holds = vec![rights_of(organization_id.id(), true)];
             let code = call_under(&app, &prepared, &caller, holds, demote).await;
-            assert!([403, 404].contains(&code), "{}: {code}", spec.id);
-            assert_eq!(state(&app).await, before, "{}", spec.id);
+            assert!([403, 404].contains(&code), "{}: {code}", endpoint.id);
+            assert_eq!(state(&app).await, before, "{}", endpoint.id);
             walked += 1;
         }
         assert!(walked > 40, "{walked}");
@@ -57,8 +57,8 @@ on_both_engines! {
 
     async fn a_caller_that_loses_its_token_before_it_writes_changes_nothing(app) {
         let mut walked = 0;
-        for spec in mutating() {
-            let prepared = prepare(&app, spec).await;
+        for endpoint in mutating() {
+            let prepared = prepare(&app, endpoint).await;
             let caller = owner(&app).await;
             let (changes, tokens) = state(&app).await;
             let authority = app.app.authority(&caller.token, None, app.world.now()).await.unwrap();
@@ -71,8 +71,8 @@ on_both_engines! {
             };
             let holds = vec![rights_of(organization_id.id(), true), rights_of(subject_id.id(), true)];
             let code = call_under(&app, &prepared, &caller, holds, revoke).await;
-            assert_eq!(code, 401, "{}", spec.id);
-            assert_eq!(state(&app).await, (changes, tokens - 1), "{}", spec.id);
+            assert_eq!(code, 401, "{}", endpoint.id);
+            assert_eq!(state(&app).await, (changes, tokens - 1), "{}", endpoint.id);
             walked += 1;
         }
         assert!(walked > 40, "{walked}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use podium_api::{OPERATIONS, Spec};
+use podium_api::{Description, ENDPOINTS};
 use podium_app::authority::rights_of;
 use podium_testkit::{Actor, Answer, Engine, TestApp, on_both_engines, run};
 use serde_json::{Value, json};
@@ -15,34 +15,34 @@ const DAY: Duration = Duration::from_hours(24);
 
 on_both_engines! {
     async fn a_change_is_made_only_to_the_version_that_if_match_names(app) {
-        let compares: Vec<&Spec> = OPERATIONS.iter().filter(|spec| spec.compares_version()).collect();
+        let compares: Vec<&Description> = ENDPOINTS.iter().filter(|endpoint| endpoint.compares_version()).collect();
         assert_eq!(compares.len(), 34, "operations that compare versions");
-        for spec in compares {
-            let prepared = prepare(&app, spec).await;
+        for endpoint in compares {
+            let prepared = prepare(&app, endpoint).await;
             let caller = owner(&app).await;
             let call = |tag: &str| prepared.call(&app).by(&caller).header("if-match", tag);
             let before = changes(&app).await;
             let message = prepared.send(call(OTHER_TAG)).await.refused(412);
             assert!(message.starts_with("The resource has changed since the version in If-Match: "));
-            assert_eq!(changes(&app).await, before, "{} changed something", spec.id);
+            assert_eq!(changes(&app).await, before, "{} changed something", endpoint.id);
             let done = prepared.send(call(&format!("{OTHER_TAG}, {}", prepared.etag))).await;
-            assert!(done.status.is_success(), "{} with {}: {}", spec.id, prepared.etag, done.text());
-            let prepared = prepare(&app, spec).await;
+            assert!(done.status.is_success(), "{} with {}: {}", endpoint.id, prepared.etag, done.text());
+            let prepared = prepare(&app, endpoint).await;
             let done = prepared.send(prepared.call(&app).by(&caller).header("if-match", "*")).await;
-            assert!(done.status.is_success(), "{}: {}", spec.id, done.text());
+            assert!(done.status.is_success(), "{}: {}", endpoint.id, done.text());
         }
     }
 
     async fn a_version_is_compared_after_the_thing_is_found_and_the_right_is_held(app) {
         let (member, stranger) = (app.member("plain").await, app.stranger().await);
-        for spec in OPERATIONS.iter().filter(|spec| spec.compares_version()) {
-            let prepared = prepare(&app, spec).await;
+        for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.compares_version()) {
+            let prepared = prepare(&app, endpoint).await;
             let call = |by: &Actor| prepared.call(&app).by(by).header("if-match", OTHER_TAG);
             prepared.send(call(&stranger)).await.refused(404);
             let answer = prepared.send(call(&member)).await;
             // A gate lets members in, and these change nothing that they may not change.
-            let passes = ["UpdateUserRoles", "UpdateTeamRoles"].contains(&spec.id);
-            assert!(matches!(answer.code(), 403 | 404) || passes, "{}: {}", spec.id, answer.text());
+            let passes = ["UpdateUserRoles", "UpdateTeamRoles"].contains(&endpoint.id);
+            assert!(matches!(answer.code(), 403 | 404) || passes, "{}: {}", endpoint.id, answer.text());
         }
     }
 
@@ -61,47 +61,47 @@ on_both_engines! {
     }
 
     async fn a_resource_that_has_not_changed_is_not_sent_again(app) {
-        let reads: Vec<&Spec> = OPERATIONS.iter().filter(|spec| spec.reads_one()).collect();
+        let reads: Vec<&Description> = ENDPOINTS.iter().filter(|endpoint| endpoint.reads_one()).collect();
         assert_eq!(reads.len(), 12, "operations that read one resource");
-        for spec in reads {
-            let prepared = prepare(&app, spec).await;
+        for endpoint in reads {
+            let prepared = prepare(&app, endpoint).await;
             let caller = owner(&app).await;
             let read = |tag: &str| prepared.call(&app).by(&caller).header("if-none-match", tag);
             let whole = prepared.send(read(OTHER_TAG)).await;
-            assert_eq!(whole.code(), 200, "{}", spec.id);
+            assert_eq!(whole.code(), 200, "{}", endpoint.id);
             let tag = whole.header("etag");
             for known in [tag.to_owned(), format!("W/{tag}"), format!("{OTHER_TAG}, {tag}"), "*".to_owned()] {
                 let answer = prepared.send(read(&known)).await;
-                assert_eq!((answer.code(), answer.header("etag")), (304, tag), "{} {known}", spec.id);
+                assert_eq!((answer.code(), answer.header("etag")), (304, tag), "{} {known}", endpoint.id);
                 assert!(answer.bytes.is_empty());
             }
         }
     }
 
     async fn a_request_that_is_repeated_under_a_key_has_one_effect_and_one_answer(app) {
-        for spec in OPERATIONS.iter().filter(|spec| spec.takes_idempotency_key()) {
-            let keyed = Keyed::prepare(&app, spec).await;
+        for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.takes_idempotency_key()) {
+            let keyed = Keyed::prepare(&app, endpoint).await;
             let first = keyed.send("k").await;
-            assert!(first.status.is_success(), "{}: {}", spec.id, first.text());
+            assert!(first.status.is_success(), "{}: {}", endpoint.id, first.text());
             let after = changes(&app).await;
-            assert_same(spec, &keyed.again("k").await, &first);
+            assert_same(endpoint, &keyed.again("k").await, &first);
             keyed.send_other("k").await.refused(409);
-            assert_eq!(changes(&app).await, after, "{} had a second effect", spec.id);
+            assert_eq!(changes(&app).await, after, "{} had a second effect", endpoint.id);
             let records = keyed.records().await;
-            assert_eq!(records, [json!(spec.reply_kind.status()), json!(409)], "{}", spec.id);
+            assert_eq!(records, [json!(endpoint.reply_kind.status()), json!(409)], "{}", endpoint.id);
         }
     }
 
     async fn an_answer_is_kept_for_a_day(app) {
-        for spec in OPERATIONS.iter().filter(|spec| spec.takes_idempotency_key() && !spec.secret_reply) {
-            let keyed = Keyed::prepare(&app, spec).await;
+        for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.takes_idempotency_key() && !endpoint.secret_reply) {
+            let keyed = Keyed::prepare(&app, endpoint).await;
             let first = keyed.send("k").await;
             app.advance(DAY - Duration::from_millis(1));
-            assert_same(spec, &keyed.again("k").await, &first);
+            assert_same(endpoint, &keyed.again("k").await, &first);
             app.advance(Duration::from_millis(1));
             keyed.again("k").await;
             // The first has left the log's default window, so this one was not given from memory.
-            assert_eq!(keyed.records().await.len(), 1, "{} did not run again", spec.id);
+            assert_eq!(keyed.records().await.len(), 1, "{} did not run again", endpoint.id);
         }
     }
 
@@ -123,7 +123,7 @@ on_both_engines! {
             let call = app.call("POST", &app.path("/workspaces")).by(&app.owner);
             call.header("idempotency-key", "k").json(&json!({ "name": name }))
         };
-        let holds = vec![rights_of(app.organization_id, true)];
+        let holds = vec![rights_of(app.organization_id.id(), true)];
         let second = async {
             let answer = create("a").send().await;
             assert_eq!(
@@ -200,12 +200,12 @@ on_both_engines! {
     }
 
     async fn a_secret_is_repeated_for_ten_minutes_while_it_works(app) {
-        for spec in OPERATIONS.iter().filter(|spec| spec.takes_idempotency_key() && spec.secret_reply) {
-            let keyed = Keyed::prepare(&app, spec).await;
+        for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.takes_idempotency_key() && endpoint.secret_reply) {
+            let keyed = Keyed::prepare(&app, endpoint).await;
             let first = keyed.send("k").await;
-            assert!(first.ok()["token"].is_string(), "{}", spec.id);
+            assert!(first.ok()["token"].is_string(), "{}", endpoint.id);
             app.advance(Duration::from_mins(10) - Duration::from_millis(1));
-            assert_same(spec, &keyed.again("k").await, &first);
+            assert_same(endpoint, &keyed.again("k").await, &first);
             app.advance(Duration::from_millis(1));
             let message = keyed.again("k").await.refused(409);
             assert!(message.ends_with("the secret in its answer is no longer repeated."), "{message}");
@@ -213,11 +213,11 @@ on_both_engines! {
     }
 
     async fn a_secret_that_works_no_more_is_not_repeated(app) {
-        for spec in OPERATIONS.iter().filter(|spec| spec.takes_idempotency_key() && spec.secret_reply) {
-            let keyed = Keyed::prepare(&app, spec).await;
+        for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.takes_idempotency_key() && endpoint.secret_reply) {
+            let keyed = Keyed::prepare(&app, endpoint).await;
             let answer = keyed.send("k").await.ok();
             let id = answer["id"].as_str().unwrap_or_default();
-            let (method, path) = match spec.id {
+            let (method, path) = match endpoint.id {
                 "CreateAgentToken" => ("DELETE", format!("{}/{id}", keyed.prepared.path)),
                 "CreateApiToken" => ("POST", format!("{}/{id}/rotate", keyed.prepared.path)),
                 "RotateApiToken" => ("DELETE", keyed.prepared.path.replace("/rotate", "")),
@@ -226,32 +226,32 @@ on_both_engines! {
                 unknown => panic!("how does the secret of {unknown} end?"),
             };
             let mut ends = app.call(method, &path).by(&keyed.other_session);
-            if spec.id == "RenewSession" {
+            if endpoint.id == "RenewSession" {
                 let token = answer["token"].as_str().unwrap().to_owned();
                 ends = app.call(method, &path).by(&Actor { id: keyed.caller.id, token });
             }
             assert!(ends.send().await.status.is_success());
             let refused = keyed.again("k").await.code();
             // A token that was deleted is not there to be rotated.
-            assert_eq!(refused, if spec.id == "RotateApiToken" { 404 } else { 409 }, "{}", spec.id);
+            assert_eq!(refused, if endpoint.id == "RotateApiToken" { 404 } else { 409 }, "{}", endpoint.id);
         }
     }
 
     async fn of_duplicates_that_come_at_once_one_has_an_effect(app) {
-        for spec in OPERATIONS.iter().filter(|spec| spec.takes_idempotency_key()) {
-            let keyed = Keyed::prepare(&app, spec).await;
+        for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.takes_idempotency_key()) {
+            let keyed = Keyed::prepare(&app, endpoint).await;
             let answers = join_all((0..8).map(|_| keyed.send("k"))).await;
             let (done, refused): (Vec<Answer>, Vec<Answer>) =
                 answers.into_iter().partition(|answer| answer.status.is_success());
             for answer in &done {
-                assert_same(spec, answer, &done[0]);
+                assert_same(endpoint, answer, &done[0]);
             }
             for answer in refused {
                 // The caller's own session may be what the first of them has ended.
-                let ended = answer.code() == 401 && ["SignOut", "RenewSession"].contains(&spec.id);
-                assert!(ended || answer.header("retry-after") == "1", "{}: {}", spec.id, answer.text());
+                let ended = answer.code() == 401 && ["SignOut", "RenewSession"].contains(&endpoint.id);
+                assert!(ended || answer.header("retry-after") == "1", "{}: {}", endpoint.id, answer.text());
             }
-            assert_eq!(keyed.records().await, [json!(spec.reply_kind.status())], "{}", spec.id);
+            assert_eq!(keyed.records().await, [json!(endpoint.reply_kind.status())], "{}", endpoint.id);
         }
     }
 }
@@ -290,12 +290,12 @@ struct Keyed<'a> {
 }
 
 impl<'a> Keyed<'a> {
-    async fn prepare(app: &'a TestApp, spec: &'static Spec) -> Self {
-        let prepared = prepare(app, spec).await;
+    async fn prepare(app: &'a TestApp, endpoint: &'static Description) -> Self {
+        let prepared = prepare(app, endpoint).await;
         let user = owner(app).await;
         let caller = app.session_of(&user).await;
         // Days may pass; but what has no end is not renewed.
-        let other_session = match spec.id {
+        let other_session = match endpoint.id {
             "RenewSession" => app.session_of(&user).await,
             _ => app.lasting_session_of(&user).await,
         };
@@ -313,9 +313,9 @@ impl<'a> Keyed<'a> {
 
     /// Another request to the same operation.
     async fn send_other(&self, key: &str) -> Answer {
-        let Prepared { spec, path, body, .. } = &self.prepared;
+        let Prepared { endpoint, path, body, .. } = &self.prepared;
         let path = if body.is_some() { path.clone() } else { format!("{path}?another=request") };
-        let mut call = self.app.call(spec.method.as_str(), &path).by(&self.other_session);
+        let mut call = self.app.call(endpoint.method.as_str(), &path).by(&self.other_session);
         if let Some(body) = body {
             let mut body = body.clone();
             body["another"] = "request".into();
@@ -328,19 +328,20 @@ impl<'a> Keyed<'a> {
     async fn records(&self) -> Vec<Value> {
         let log = self.app.audit().await.into_iter();
         let own = log.filter(|record| {
-            record["operationId"] == self.prepared.spec.id && record["subjectId"] == self.caller.id.as_str()
+            record["operationId"] == self.prepared.endpoint.id
+                && record["subjectId"] == self.caller.id.as_str()
         });
         own.map(|record| record["statusCode"].clone()).collect()
     }
 }
 
 #[track_caller]
-fn assert_same(spec: &Spec, answer: &Answer, first: &Answer) {
+fn assert_same(endpoint: &Description, answer: &Answer, first: &Answer) {
     let told = |answer: &Answer| {
         let headers = ["etag", "content-type"].map(|name| answer.header(name).to_owned());
         (answer.code(), headers, answer.text())
     };
-    assert_eq!(told(answer), told(first), "{}", spec.id);
+    assert_eq!(told(answer), told(first), "{}", endpoint.id);
 }
 
 /// How many changes there were: every effect makes one.

@@ -1,11 +1,9 @@
-//! The operation constant: everything about an operation, said once.
+//! The endpoint: everything about it, said once.
 //!
-//! A constant such as [`crate::teams::CREATE`] names the method, path, id, permission and the types of path, query,
-//! body and reply. The router binds a function to it, the OpenAPI document is written from it, the typed client calls
-//! it, and the coverage tests walk all of them ([`crate::OPERATIONS`]). The type parameters carry the types to the
-//! places that need them; [`Spec`] is the same constant with the types turned into schemas.
-
-use std::marker::PhantomData;
+//! A type such as [`crate::teams::Create`] names the types of path, query, body and reply, and how callers are admitted;
+//! its [`Description`] holds the rest: method, path, id, permission. [`endpoints!`](crate::endpoints) declares both. The
+//! router binds a function to the type, the OpenAPI document is written from it, the typed client calls it, and the
+//! coverage tests walk all of them ([`crate::ENDPOINTS`]).
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -13,6 +11,26 @@ use serde::de::DeserializeOwned;
 
 use crate::path::PathParams;
 use crate::reply::{Reply, ReplyKind};
+
+/// An endpoint: a type that is never a value.
+pub trait Endpoint: Send + Sync + 'static {
+    /// How callers are admitted: [`Permitted`], or one of the [`Open`] ones.
+    type Admission;
+    /// The ids in the path.
+    type Path: PathParams;
+    /// The query.
+    type Query: Input;
+    /// The body.
+    type Body: Input;
+    /// What it answers.
+    type Reply: Reply;
+    /// What is known of it without its types.
+    const DESCRIPTION: &'static Description;
+}
+
+/// The input types of endpoints: the query, and the body.
+pub trait Input: DeserializeOwned + JsonSchema + Serialize + Send + 'static {}
+impl<T: DeserializeOwned + JsonSchema + Serialize + Send + 'static> Input for T {}
 
 /// An HTTP method of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,6 +44,13 @@ pub enum Method {
 }
 
 impl Method {
+    /// [`Self::Get`], as an endpoint is declared with it.
+    pub const GET: Self = Self::Get;
+    /// [`Self::Post`], as an endpoint is declared with it.
+    pub const POST: Self = Self::Post;
+    /// [`Self::Delete`], as an endpoint is declared with it.
+    pub const DELETE: Self = Self::Delete;
+
     /// As on the request line.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -36,7 +61,7 @@ impl Method {
     }
 }
 
-/// Who may call an operation.
+/// Who may call an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Anybody: the request proves itself by what it carries (a password, an invite link).
@@ -51,21 +76,41 @@ pub enum Access {
     Permission(&'static str),
 }
 
-/// Marks operations of [`Access::Public`].
-pub struct Anyone;
-/// Marks operations of [`Access::Token`].
-pub struct SignedIn;
-/// Marks operations of [`Access::Member`].
-pub struct Joined;
-/// Marks operations of [`Access::Agent`].
-pub struct ByAgents;
-/// Marks operations of [`Access::Permission`].
-pub struct Permitted;
+/// Admits callers who hold a permission.
+pub enum Permitted {}
 
-/// The untyped part of an operation.
+/// Admits callers whatever they hold.
+pub trait Open {
+    /// Whom it admits.
+    const ACCESS: Access;
+}
+
+macro_rules! open {
+    ($($(#[$doc:meta])* $name:ident: $access:ident)+) => {$(
+        $(#[$doc])*
+        pub enum $name {}
+
+        impl Open for $name {
+            const ACCESS: Access = Access::$access;
+        }
+    )+};
+}
+
+open! {
+    /// Admits everybody.
+    Anyone: Public
+    /// Admits callers with a valid token.
+    SignedIn: Token
+    /// Admits members of the organization in the path.
+    Joined: Member
+    /// Admits remote agents of the deployment in the path.
+    ByAgents: Agent
+}
+
+/// What is known of an endpoint without its types, and their schemas.
 #[derive(Clone, Copy)]
-pub struct Spec {
-    /// The operation id, unique.
+pub struct Description {
+    /// The id of the operation in the OpenAPI document, unique.
     pub id: &'static str,
     /// The method.
     pub method: Method,
@@ -105,20 +150,15 @@ pub struct Spec {
 /// Makes the schema of a type.
 pub type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
-/// An operation with its types: `A`ccess marker, `P`ath, `Q`uery, `B`ody, `R`eply.
-pub struct Operation<A, P, Q, B, R> {
-    /// The untyped part.
-    pub spec: Spec,
-    types: PhantomData<(A, P, Q, B, R)>,
-}
-
-/// The input types of operations: the query, and the body.
-pub trait Input: DeserializeOwned + JsonSchema + Serialize + Send + 'static {}
-impl<T: DeserializeOwned + JsonSchema + Serialize + Send + 'static> Input for T {}
-
-impl<A, P: PathParams, Q: Input, B: Input, R: Reply> Operation<A, P, Q, B, R> {
-    const fn new(method: Method, id: &'static str, path: &'static str, access: Access) -> Self {
-        let spec = Spec {
+impl Description {
+    /// Describes an endpoint; [`endpoints!`](crate::endpoints) is the one that calls this and what follows.
+    pub const fn new<E: Endpoint>(
+        method: Method,
+        id: &'static str,
+        path: &'static str,
+        access: Access,
+    ) -> Self {
+        Self {
             id,
             method,
             path,
@@ -131,102 +171,82 @@ impl<A, P: PathParams, Q: Input, B: Input, R: Reply> Operation<A, P, Q, B, R> {
             live: false,
             target_in_body: None,
             also: &[],
-            reply_kind: R::KIND,
-            path_params: P::NAMES,
-            query: Q::json_schema,
-            body: SchemaGenerator::subschema_for::<B>,
-            reply: SchemaGenerator::subschema_for::<R::Body>,
-        };
-        Self { spec, types: PhantomData }
+            reply_kind: <E::Reply as Reply>::KIND,
+            path_params: <E::Path as PathParams>::NAMES,
+            query: <E::Query as JsonSchema>::json_schema,
+            body: SchemaGenerator::subschema_for::<E::Body>,
+            reply: SchemaGenerator::subschema_for::<<E::Reply as Reply>::Body>,
+        }
     }
 
     /// Says what it belongs to and what it does.
     pub const fn about(mut self, tag: &'static str, summary: &'static str) -> Self {
-        self.spec.tag = tag;
-        self.spec.summary = summary;
+        self.tag = tag;
+        self.summary = summary;
         self
     }
 
     /// Says which statuses it can answer beyond those that follow from its access and types.
     pub const fn also(mut self, statuses: &'static [u16]) -> Self {
-        self.spec.also = statuses;
+        self.also = statuses;
         self
     }
 
     /// Says which field of the body names the target of the permission.
     pub const fn target_in_body(mut self, field: &'static str) -> Self {
-        self.spec.target_in_body = Some(field);
+        self.target_in_body = Some(field);
         self
     }
 
     /// Says that the reply holds a secret.
     pub const fn secret_reply(mut self) -> Self {
-        self.spec.secret_reply = true;
+        self.secret_reply = true;
         self
     }
 
     /// Says that the reply depends on more than the database, or may hold secrets.
     pub const fn live(mut self) -> Self {
-        self.spec.live = true;
+        self.live = true;
         self
     }
 
     /// Says that calls leave no audit record: nobody has been authenticated yet, or it would say nothing but the logs.
     pub const fn not_audited(mut self) -> Self {
-        self.spec.audited = false;
+        self.audited = false;
         self
-    }
-}
-
-impl<P: PathParams, Q: Input, B: Input, R: Reply> Operation<Permitted, P, Q, B, R> {
-    /// A read that needs a permission.
-    pub const fn get(id: &'static str, path: &'static str, permission: &'static str) -> Self {
-        Self::new(Method::Get, id, path, Access::Permission(permission))
-    }
-
-    /// A create, an update or an action that needs a permission.
-    pub const fn post(id: &'static str, path: &'static str, permission: &'static str) -> Self {
-        Self::new(Method::Post, id, path, Access::Permission(permission))
     }
 
     /// Says which weaker permission admits callers to what they made themselves; the function sees to that.
     pub const fn or_of_its_maker(mut self, permission: &'static str) -> Self {
-        self.spec.makers_permission = Some(permission);
+        self.makers_permission = Some(permission);
         self
     }
-
-    /// A removal that needs a permission.
-    pub const fn delete(id: &'static str, path: &'static str, permission: &'static str) -> Self {
-        Self::new(Method::Delete, id, path, Access::Permission(permission))
-    }
 }
 
-impl<P: PathParams, Q: Input, B: Input, R: Reply> Operation<SignedIn, P, Q, B, R> {
-    /// A call that needs a valid token only.
-    pub const fn with_token(method: Method, id: &'static str, path: &'static str) -> Self {
-        Self::new(method, id, path, Access::Token)
+/// How many endpoints several resources have.
+pub(crate) const fn count(resources: &[&[Description]]) -> usize {
+    let (mut count, mut index) = (0, 0);
+    while index < resources.len() {
+        count += resources[index].len();
+        index += 1;
     }
+    count
 }
 
-impl<P: PathParams, Q: Input, B: Input, R: Reply> Operation<Joined, P, Q, B, R> {
-    /// A call that members of the organization in the path may make, whatever they hold.
-    pub const fn for_members(method: Method, id: &'static str, path: &'static str) -> Self {
-        Self::new(method, id, path, Access::Member)
+/// The endpoints of several resources in one list; there are `N` of them, and not none.
+pub(crate) const fn joined<const N: usize>(resources: &[&[Description]]) -> [Description; N] {
+    let mut all = [resources[0][0]; N];
+    let (mut filled, mut resource) = (0, 0);
+    while resource < resources.len() {
+        let mut index = 0;
+        while index < resources[resource].len() {
+            all[filled] = resources[resource][index];
+            filled += 1;
+            index += 1;
+        }
+        resource += 1;
     }
-}
-
-impl<P: PathParams, Q: Input, B: Input, R: Reply> Operation<ByAgents, P, Q, B, R> {
-    /// A call that remote agents of the deployment in the path may make.
-    pub const fn by_agents(method: Method, id: &'static str, path: &'static str) -> Self {
-        Self::new(method, id, path, Access::Agent)
-    }
-}
-
-impl<P: PathParams, Q: Input, B: Input, R: Reply> Operation<Anyone, P, Q, B, R> {
-    /// A call that needs nothing.
-    pub const fn public(method: Method, id: &'static str, path: &'static str) -> Self {
-        Self::new(method, id, path, Access::Public)
-    }
+    all
 }
 
 /// No query, or no body.

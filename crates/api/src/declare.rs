@@ -1,0 +1,147 @@
+//! How endpoints are declared, and the list of all of them.
+
+/// Declares the endpoints of a resource: a type for each ([`Endpoint`](crate::Endpoint)), and `ENDPOINTS`, the list of
+/// them all.
+///
+/// Inside the braces stand, in this order and where they apply:
+///
+/// | key | what it says | unless said |
+/// |---|---|---|
+/// | `path` | the ids in the path, a [`PathParams`](crate::path::PathParams) | `()` |
+/// | `query`, `body` | the input | [`Nothing`](crate::Nothing) |
+/// | `reply` | what is answered, a [`Reply`](crate::Reply) | [`Nothing`](crate::Nothing), status 204 |
+/// | `permission` | the permission it takes | |
+/// | `open_to` | instead of a permission: `Anyone`, `SignedIn`, `Joined` or `ByAgents` of [`endpoint`](crate::endpoint) | |
+/// | `or_of_its_maker` | a weaker permission that is enough for what the caller made | |
+/// | `target_in_body` | the field of the body that names the permission's target | the path names it |
+/// | `also` | statuses beyond those that follow from the rest | none |
+/// | `marks` | `secret_reply`, `live`, `not_audited` of [`Description`](crate::Description) | none |
+///
+/// The doc comment is the summary in the OpenAPI document.
+///
+/// ```
+/// use podium_api::{Endpoint, One, endpoints, path::OfTeam, teams::Team};
+///
+/// endpoints! {
+///     tag "Team";
+///
+///     /// Get a team
+///     Get: GET "/organizations/{organizationId}/teams/{teamId}" as "GetTeam" {
+///         path: OfTeam, reply: One<Team>,
+///         permission: "organization.teams.get",
+///     }
+/// }
+/// assert_eq!(Get::DESCRIPTION.summary, "Get a team");
+/// assert_eq!(ENDPOINTS.len(), 1);
+/// ```
+///
+/// A path whose parameters are not the fields of its path type does not compile, be one missing, misspelt, or in
+/// another place:
+///
+/// ```compile_fail,E0080
+/// # use podium_api::{One, endpoints, path::OfTeam, teams::Team};
+/// endpoints! {
+///     tag "Team";
+///
+///     /// Get a team
+///     Get: GET "/organizations/{organizationId}/teams/{id}" as "GetTeam" {
+///         path: OfTeam, reply: One<Team>,
+///         permission: "organization.teams.get",
+///     }
+/// }
+/// ```
+///
+/// Nor does an endpoint that says neither which permission it takes nor whom it is open to:
+///
+/// ```compile_fail
+/// # use podium_api::{One, endpoints, path::OfTeam, teams::Team};
+/// endpoints! {
+///     tag "Team";
+///
+///     /// Get a team
+///     Get: GET "/organizations/{organizationId}/teams/{teamId}" as "GetTeam" {
+///         path: OfTeam, reply: One<Team>,
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! endpoints {
+    (tag $tag:literal; $(
+        #[doc = $summary:literal]
+        $name:ident: $method:ident $route:literal as $id:literal {
+            $(path: $path:ty,)?
+            $(query: $query:ty,)?
+            $(body: $body:ty,)?
+            $(reply: $reply:ty,)?
+            $(permission: $permission:expr,)?
+            $(open_to: $admission:ident,)?
+            $(or_of_its_maker: $makers:expr,)?
+            $(target_in_body: $target:literal,)?
+            $(also: $also:expr,)?
+            $(marks: [$($mark:ident),+],)?
+        }
+    )+) => {
+        $(
+            #[doc = concat!($summary, ": `", stringify!($method), " ", $route, "`.")]
+            pub enum $name {}
+
+            impl $crate::Endpoint for $name {
+                type Admission = $crate::endpoints!(@admission $($permission)? $(; $admission)?);
+                type Path = $crate::endpoints!(@or () $(, $path)?);
+                type Query = $crate::endpoints!(@or $crate::Nothing $(, $query)?);
+                type Body = $crate::endpoints!(@or $crate::Nothing $(, $body)?);
+                type Reply = $crate::endpoints!(@or $crate::Nothing $(, $reply)?);
+                const DESCRIPTION: &'static $crate::Description = &$crate::Description::new::<Self>(
+                    $crate::Method::$method,
+                    $id,
+                    $route,
+                    $crate::endpoints!(@access $($permission)? $(; $admission)?),
+                )
+                .about($tag, $summary.trim_ascii())
+                $(.or_of_its_maker($makers))?
+                $(.target_in_body($target))?
+                $(.also(&$also))?
+                $($(.$mark())+)?;
+            }
+
+            const _: () = assert!(
+                $crate::path::are_named($route, <<$name as $crate::Endpoint>::Path as $crate::path::PathParams>::NAMES),
+                "{}",
+                concat!("the parameters of \"", $route, "\" are not the fields of its path type, in their order"),
+            );
+        )+
+
+        /// The endpoints of this resource.
+        pub const ENDPOINTS: &[$crate::Description] = &[$(*<$name as $crate::Endpoint>::DESCRIPTION),+];
+
+        const _: () = assert!(
+            $crate::is_registered(module_path!()),
+            "a module that declares endpoints stands in `registry!`, in crates/api/src/lib.rs",
+        );
+    };
+    (@or $default:ty) => { $default };
+    (@or $default:ty, $given:ty) => { $given };
+    (@admission $permission:expr) => { $crate::endpoint::Permitted };
+    (@admission ; $admission:ident) => { $crate::endpoint::$admission };
+    (@admission $($other:tt)*) => { compile_error!("an endpoint takes a `permission`, or is `open_to` somebody") };
+    (@access $permission:expr) => { $crate::Access::Permission($permission) };
+    (@access ; $admission:ident) => { <$crate::endpoint::$admission as $crate::endpoint::Open>::ACCESS };
+    (@access $($other:tt)*) => { $crate::Access::Public };
+}
+
+/// Lists the modules that declare endpoints, in the order of `contract/operations.txt`.
+macro_rules! registry {
+    ($($resource:ident),+ $(,)?) => {
+        const RESOURCES: &[&str] = &[$(concat!("podium_api::", stringify!($resource))),+];
+        const BY_RESOURCE: &[&[Description]] = &[$($resource::ENDPOINTS),+];
+
+        /// Every endpoint.
+        pub const ENDPOINTS: &[Description] = &endpoint::joined::<{ endpoint::count(BY_RESOURCE) }>(BY_RESOURCE);
+
+        /// Whether the endpoints of a module are among [`ENDPOINTS`], if it is a module of this crate.
+        #[doc(hidden)]
+        pub const fn is_registered(module: &str) -> bool {
+            !const_text::starts_with(module, "podium_api::") || const_text::contains(RESOURCES, module)
+        }
+    };
+}

@@ -1,0 +1,193 @@
+//! How callers of an endpoint are admitted, and what that proves.
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use podium_api::endpoint::{Anyone, Joined, Permitted, SignedIn};
+use podium_api::{Description, Endpoint, EntityId, Id, OrganizationId};
+use podium_app::authority::{Authority, Member};
+use podium_app::visit::Visit;
+use podium_app::{App, Call, Cx, Error};
+use podium_domain::requirement::{Named, RequiredOn};
+use podium_domain::{Refusal, Requirement, Scope, Target, authorize};
+
+use crate::bind::{Bound, Handler, Run, guarded};
+
+/// How callers of an endpoint are admitted.
+pub(crate) trait Admission: Sized + 'static {
+    /// What the function behind the endpoint is given of its caller.
+    type Context: Send + 'static;
+    /// Puts the admission before the function.
+    fn before<E, F>(bound: Bound, function: F) -> Handler
+    where
+        E: Endpoint<Admission = Self>,
+        F: Run<Self::Context, E>;
+}
+
+/// Admission of callers with a token: where it is in doubt, they are judged again.
+pub(crate) trait Guarded: 'static {
+    type Proof: Clone + Send + Sync + 'static;
+    /// What is required of callers: worked out once, when the endpoint is bound.
+    type Required: Send + Sync + 'static;
+    fn required(endpoint: &'static Description) -> Self::Required;
+    /// The organization that is called, by the ids of the path.
+    fn organization(ids: &[Id]) -> Option<OrganizationId>;
+    /// Whether the caller may knock at all.
+    fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error>;
+    /// Whether the caller may do this; `named` is the target where the body names it.
+    fn admit(
+        caller: Caller<'_>,
+        required: &Self::Required,
+        ids: &[Id],
+        named: Option<EntityId>,
+    ) -> impl Future<Output = Result<Self::Proof, Error>> + Send;
+    fn prove(cx: Cx<()>, proof: Self::Proof) -> Cx<Self::Proof>;
+}
+
+impl<A: Guarded> Admission for A {
+    type Context = Cx<A::Proof>;
+
+    fn before<E, F>(bound: Bound, function: F) -> Handler
+    where
+        E: Endpoint<Admission = Self>,
+        F: Run<Self::Context, E>,
+    {
+        guarded::<E, F>(bound, function)
+    }
+}
+
+impl Guarded for SignedIn {
+    type Proof = ();
+    type Required = ();
+
+    fn required(_: &'static Description) {}
+
+    fn organization(_: &[Id]) -> Option<OrganizationId> {
+        None
+    }
+
+    fn enter(_: &Authority, _: IpAddr) -> Result<(), Error> {
+        Ok(())
+    }
+
+    async fn admit(_: Caller<'_>, (): &(), _: &[Id], _: Option<EntityId>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn prove(cx: Cx<()>, (): ()) -> Cx<()> {
+        cx
+    }
+}
+
+impl Guarded for Joined {
+    type Proof = Scope;
+    type Required = ();
+
+    fn required(_: &'static Description) {}
+
+    fn organization(ids: &[Id]) -> Option<OrganizationId> {
+        ids.first().copied().map(OrganizationId::from_raw)
+    }
+
+    fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error> {
+        member(authority)?.admit_address(address)
+    }
+
+    async fn admit(caller: Caller<'_>, (): &(), _: &[Id], _: Option<EntityId>) -> Result<Scope, Error> {
+        Ok(Scope::for_member(member(caller.authority)?.organization_id))
+    }
+
+    fn prove(cx: Cx<()>, scope: Scope) -> Cx<Scope> {
+        cx.proven(scope)
+    }
+}
+
+impl Guarded for Permitted {
+    type Proof = Scope;
+    type Required = Requirement;
+
+    fn required(endpoint: &'static Description) -> Requirement {
+        Requirement::of(endpoint).unwrap_or_else(|| panic!("{} takes no permission", endpoint.id))
+    }
+
+    fn organization(ids: &[Id]) -> Option<OrganizationId> {
+        ids.first().copied().map(OrganizationId::from_raw)
+    }
+
+    fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error> {
+        member(authority)?.admit_address(address)
+    }
+
+    async fn admit(
+        caller: Caller<'_>,
+        required: &Requirement,
+        ids: &[Id],
+        named: Option<EntityId>,
+    ) -> Result<Scope, Error> {
+        let member = member(caller.authority)?;
+        let id = |place| match place {
+            Named::InPath(index) => ids.get(index).copied().map(EntityId::from_raw),
+            Named::InBody => named,
+        };
+        let unnamed = || Error::Internal(format!("nothing names the target of {}", required.permission));
+        let target = match required.on {
+            RequiredOn::Organization => Target::Organization,
+            RequiredOn::Workspace(place) => Target::Workspace(id(place).ok_or_else(unnamed)?.as_workspace()),
+            RequiredOn::Deployment(place) => {
+                let id = id(place).ok_or_else(unnamed)?.as_deployment();
+                let workspace_id = caller.app.workspace_of(caller.authority, caller.is_first, id).await?;
+                let workspace_id = workspace_id.ok_or_else(|| Refusal::not_found("deployment"))?;
+                Target::Deployment { id, workspace_id }
+            }
+        };
+        let proof = |permission| authorize(member.organization_id, &member.grants, permission, target);
+        match (proof(required.permission), required.of_makers) {
+            // The scope proves the weaker permission only: the function asks who made the thing.
+            (Err(Refusal::Forbidden(message)), Some(weaker)) => {
+                Ok(proof(weaker).map_err(|_| Refusal::Forbidden(message))?)
+            }
+            (proven, _) => Ok(proven?),
+        }
+    }
+
+    fn prove(cx: Cx<()>, scope: Scope) -> Cx<Scope> {
+        cx.proven(scope)
+    }
+}
+
+/// Who calls.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    pub(crate) app: &'a App,
+    pub(crate) authority: &'a Authority,
+    /// Whether this is the first judgement of the request; later ones read the caller again.
+    pub(crate) is_first: bool,
+}
+
+fn member(authority: &Authority) -> Result<&Member, Error> {
+    authority.member.as_ref().ok_or_else(|| Refusal::not_found("organization").into())
+}
+
+impl Admission for Anyone {
+    type Context = Visit;
+
+    fn before<E, F>(bound: Bound, function: F) -> Handler
+    where
+        E: Endpoint<Admission = Self>,
+        F: Run<Visit, E>,
+    {
+        let bound = Arc::new(bound);
+        Box::new(move |mut incoming| {
+            let (bound, function) = (Arc::clone(&bound), function.clone());
+            Box::pin(async move {
+                let decoded = incoming.decode::<E>(&bound.checks, &bound.env.settings).await;
+                let request = incoming.request(bound.endpoint, decoded.audited_body)?;
+                let (query, body) = decoded.input?;
+                let visit = Visit { app: incoming.app.clone(), request, bearer: incoming.optional_bearer() };
+                let call = Call { path: incoming.path::<E>(), query, body };
+                Ok(function.run(visit, call).await?.into_response(None))
+            })
+        })
+    }
+}
