@@ -144,7 +144,7 @@ pub(crate) fn bare(id: Id, organization_id: Id, workspace_id: Id, stamp: Stamp) 
         spec,
         generation: 1,
         status: DeploymentStatus::Healthy,
-        status_reason: String::new(),
+        status_reason: podium_domain::UserText::EMPTY,
         observed: Running::default(),
         observed_generation: 1,
         stamp,

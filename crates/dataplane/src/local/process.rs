@@ -26,6 +26,7 @@ use super::program::Manner;
 use super::program::Program;
 use super::strays::COMPONENT;
 use crate::Hidden;
+use crate::blocking::{blocking, not_on_a_worker};
 
 /// How long the members of a killed group may take to vanish.
 const VANISHING: Duration = Duration::from_secs(10);
@@ -43,6 +44,7 @@ impl Process {
         isolation: &Isolation,
         socket: Option<OwnedFd>,
     ) -> io::Result<Self> {
+        not_on_a_worker();
         let log = open_log(&program.log)?;
         let mut variables = program.variables.clone();
         variables.insert(COMPONENT.into(), Hidden::new(program.name.clone()));
@@ -109,10 +111,16 @@ impl Process {
         let Some(group) = Pid::from_raw(self.identity.pid) else { return };
         let gone = async {
             // While any member lives its number is nobody else's; once none does it may be.
-            while !self.identity.is_taken_by_another()
-                && is_of_group(self.identity.pid)
-                && kill_process_group(group, Signal::KILL).is_ok()
-            {
+            loop {
+                let identity = self.identity.clone();
+                let is_left = blocking(move || {
+                    !identity.is_taken_by_another()
+                        && is_of_group(identity.pid)
+                        && kill_process_group(group, Signal::KILL).is_ok()
+                });
+                if !is_left.await {
+                    return;
+                }
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
@@ -149,6 +157,7 @@ pub(super) fn group_of(pid: i32) -> Option<i32> {
 
 /// The numbers of all processes.
 pub(super) fn numbers() -> impl Iterator<Item = i32> {
+    not_on_a_worker();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
@@ -157,6 +166,7 @@ pub(super) fn numbers() -> impl Iterator<Item = i32> {
 /// last line.
 pub(super) fn last_words(log: &Path, since: u64) -> Option<String> {
     const WINDOW: u64 = 16 * 1024;
+    not_on_a_worker();
     let file = File::open(log).ok()?;
     let length = file.metadata().ok()?.len();
     let from = length.saturating_sub(WINDOW).max(since.min(length));
@@ -177,6 +187,7 @@ fn names_an_error(line: &str) -> bool {
 
 /// How much a program has written by now.
 pub(super) fn length_of(log: &Path) -> u64 {
+    not_on_a_worker();
     fs::metadata(log).map_or(0, |metadata| metadata.len())
 }
 

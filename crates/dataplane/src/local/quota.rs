@@ -10,6 +10,7 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use podium_api::Id;
+use podium_domain::{Given, UserText};
 use tokio::time::Instant;
 
 use super::layout::Place;
@@ -43,12 +44,13 @@ impl Usage {
     }
 
     /// The directories that hold the most, for people.
-    fn described(&self) -> String {
+    fn described(&self) -> UserText {
         let mut parts: Vec<(&String, &u64)> = self.0.iter().filter(|(_, bytes)| **bytes >= 1 << 20).collect();
         parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(**bytes));
-        let parts: Vec<String> =
-            parts.iter().take(3).map(|(name, bytes)| format!("{} in {name}", size(**bytes))).collect();
-        parts.join(", ")
+        let part = |(name, bytes): &(&String, &u64)| {
+            UserText::filled("{} in {}", &[&size(**bytes), &Given(name.as_str())])
+        };
+        UserText::joined(parts.iter().take(3).map(part), ", ")
     }
 }
 
@@ -184,7 +186,7 @@ fn judge(plane: &Plane, id: Id, usage: &Usage, before: Option<u64>) {
         let is_much = |bytes: u64| bytes > most / 5 * 4;
         if is_much(usage.total()) && !before.is_some_and(is_much) {
             let (has, may_have) = (size(usage.total()), size(most));
-            tracing::warn!(%id, has, may_have, "an environment has nearly as much on disk as it may have");
+            tracing::warn!(%id, %has, %may_have, "an environment has nearly as much on disk as it may have");
         }
     }
     let is_stopped = handle.stopped_for();
@@ -211,21 +213,19 @@ fn stop_writer(plane: &Plane, now: &HashMap<Id, Usage>, before: &HashMap<Id, u64
 }
 
 /// What is wrong where an environment has more than it may.
-fn over(usage: &Usage, most: Option<u64>) -> Option<String> {
+fn over(usage: &Usage, most: Option<u64>) -> Option<UserText> {
     let most = most.filter(|most| usage.total() > *most)?;
-    Some(format!(
+    Some(UserText::filled(
         "it was stopped, because it has {} on disk and may have {} ({}). It starts again once it has less: remove files of \
          it on its machine, or have the operator raise --environment-disk-gib",
-        size(usage.total()),
-        size(most),
-        usage.described()
+        &[&size(usage.total()), &size(most), &usage.described()],
     ))
 }
 
 /// A disk with less room than is kept for the control plane.
 struct FullDisk {
     /// What is left, for people.
-    left: String,
+    left: UserText,
 }
 
 impl FullDisk {
@@ -240,20 +240,18 @@ impl FullDisk {
     /// control plane.
     fn with(free: u64, files: Option<u64>, reserve: u64) -> Option<Self> {
         if free < reserve.saturating_sub(reserve / 4) {
-            let left = format!("{} are free, and {} are kept in reserve", size(free), size(reserve));
+            let left = UserText::filled("{} are free, and {} are kept in reserve", &[&size(free), &size(reserve)]);
             return Some(Self { left });
         }
         let files = files.filter(|files| reserve > 0 && *files < FILES)?;
-        Some(Self { left: format!("it can take {files} files more") })
+        Some(Self { left: UserText::filled("it can take {} files more", &[&files]) })
     }
 
-    fn described(&self, usage: &Usage) -> String {
-        format!(
+    fn described(&self, usage: &Usage) -> UserText {
+        UserText::filled(
             "it was stopped, because the disk of its machine is full ({}) and it went on writing: it has {} ({}). It \
              starts again once there is room",
-            self.left,
-            size(usage.total()),
-            usage.described()
+            &[&self.left, &size(usage.total()), &usage.described()],
         )
     }
 }
@@ -266,11 +264,11 @@ pub fn half_of_disk(directory: &Path) -> Option<u64> {
 }
 
 /// Bytes for people.
-fn size(bytes: u64) -> String {
+fn size(bytes: u64) -> UserText {
     if bytes < 10 << 30 {
-        return format!("{} MiB", bytes >> 20);
+        return UserText::filled("{} MiB", &[&(bytes >> 20)]);
     }
-    format!("{} GiB", bytes >> 30)
+    UserText::filled("{} GiB", &[&(bytes >> 30)])
 }
 
 #[cfg(test)]
@@ -283,8 +281,8 @@ mod tests {
         assert_eq!(left(3 << 20, Some(FILES), 4 << 20), None);
         assert_eq!(left(3 << 20, None, 4 << 20), None, "where files are not counted");
         let few = left(2 << 20, Some(FILES), 4 << 20);
-        assert_eq!(few.as_deref(), Some("2 MiB are free, and 4 MiB are kept in reserve"));
-        assert_eq!(left(8 << 20, Some(7), 4 << 20).as_deref(), Some("it can take 7 files more"));
+        assert_eq!(few, Some("2 MiB are free, and 4 MiB are kept in reserve".into()));
+        assert_eq!(left(8 << 20, Some(7), 4 << 20), Some("it can take 7 files more".into()));
         assert_eq!(left(0, Some(0), 0), None, "where nothing is kept in reserve");
     }
 

@@ -20,6 +20,7 @@ use super::cgroups::Cgroups;
 use super::isolation::MOUNTED;
 use super::process::{group_of, numbers};
 use super::settings;
+use crate::blocking::blocking;
 
 /// How long killed processes may take to vanish.
 pub(super) const VANISHING: Duration = Duration::from_secs(10);
@@ -111,8 +112,7 @@ impl Strays {
         let gone = async {
             loop {
                 let (strays, are_meant) = (self.clone(), are_meant.clone());
-                let found = tokio::task::spawn_blocking(move || strays.kill(are_meant)).await;
-                if found.unwrap_or(0) == 0 {
+                if blocking(move || strays.kill(are_meant)).await == 0 {
                     return;
                 }
                 // What is killed may have started another meanwhile.

@@ -39,7 +39,7 @@ async fn an_environment_comes_up_and_shows_the_way_to_its_web_server() {
     assert_eq!(seen.running.runtime_version.as_deref(), Some("3.3.2"));
     let note = "Tasks run with Airflow's LocalExecutor on this machine instead of CELERY: it has one queue, which needs \
                 no workers of its own.";
-    assert_eq!(seen.note.as_deref(), Some(note));
+    assert_eq!(seen.note, Some(note.into()));
     assert!(!seen.is_hibernating);
     let door = plane.door(bed.id).await.unwrap().unwrap();
     assert!(door.address.ip().is_loopback());
@@ -217,6 +217,6 @@ async fn an_environment_of_the_older_line_says_what_it_cannot_do() {
     let seen = bed.bring_up(&plane, &environment).await;
     let names: Vec<&str> = seen.components.iter().map(|component| component.name.as_str()).collect();
     assert_eq!(names, ["webserver", "scheduler", "triggerer"]);
-    assert!(seen.note.unwrap().contains("one after the other"));
+    assert!(seen.note.unwrap().as_str().contains("one after the other"));
     assert_eq!(plane.door(bed.id).await.unwrap().unwrap().line, Line::Two);
 }

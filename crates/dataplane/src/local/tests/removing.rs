@@ -7,7 +7,7 @@ use std::time::Duration;
 use podium_domain::deployments::plan::Observed;
 use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
 
-use super::bed::{Bed, eventually, fresh_id, trouble};
+use super::bed::{Bed, detail, eventually, fresh_id, trouble, vitals};
 use crate::DataPlane as _;
 use crate::local::cgroups::Cgroups;
 use crate::local::identity::Identity;
@@ -88,7 +88,7 @@ async fn what_cannot_be_removed_is_shown_and_tried_again_and_the_others_run() {
     assert!(bed.state().is_removed, "what is known of it goes last");
     let plane = bed.open();
     bed.until(&plane, is_said).await;
-    assert!(plane.vitals().iter().any(|vitals| vitals.id == bed.id && !vitals.components[0].is_up));
+    assert!(vitals(&plane).iter().any(|vitals| vitals.id == bed.id && !vitals.components[0].is_up));
     let mut other = bed.environment(1);
     other.id = fresh_id();
     plane.apply(&other).await.unwrap();
@@ -116,8 +116,9 @@ async fn a_start_goes_on_where_nothing_can_be_read_of_an_environment() {
     fs::write(bed.place().state(), "{").unwrap();
     let plane = bed.open();
     let seen = plane.observe(bed.id).await.unwrap().unwrap();
-    assert!(trouble(&seen, "state").unwrap().contains("cannot be read"), "{seen:?}");
-    assert_eq!(plane.vitals()[0].components[0].name, "state");
+    assert_eq!(trouble(&seen, "state").unwrap(), "it cannot be taken over: invalid data");
+    assert!(detail(&seen, "state").unwrap().contains("state.json cannot be read"), "{seen:?}");
+    assert_eq!(vitals(&plane)[0].components[0].name, "state");
     let refused = plane.apply(&bed.environment(2)).await.unwrap_err();
     assert!(refused.to_string().contains("cannot be read"), "{refused}");
     assert!(scheduler.is_alive(), "it runs on");
