@@ -260,10 +260,7 @@ mod tests {
         assert_eq!(plain.to_string(), "it is starting.");
         let all = Reason::of_all([("database", &why), ("scheduler", &plain), ("web", &Reason::default())]);
         let all = all.unwrap();
-        assert_eq!(
-            *all.told(),
-            "database (the database cannot be made), scheduler (it is starting), web."
-        );
+        assert_eq!(*all.told(), "database (the database cannot be made), scheduler (it is starting), web.");
         assert_eq!(all.detail(), "database: could not open \"/var/lib/x\"");
         assert_eq!(Reason::of_all([]), None);
     }

@@ -10,10 +10,10 @@ use std::time::Duration;
 use podium_api::Id;
 use podium_domain::Reason;
 
+use super::Local;
 use super::process::Process;
 use super::state::State;
 use super::strays::Strays;
-use super::Local;
 use crate::Fault;
 use crate::blocking::blocking;
 

@@ -158,7 +158,8 @@ impl Database<'_> {
             At::File => {
                 let (template, file) = (runtime.template(), self.place.database_file());
                 let isolation = isolation.clone();
-                let copied = in_turn(&self.place.database(), move || copy(&template, &file, &isolation)).await;
+                let copied =
+                    in_turn(&self.place.database(), move || copy(&template, &file, &isolation)).await;
                 copied.map_err(|error| Reason::of_io(NOT_MADE, &error))
             }
             At::Server { admin, .. } => {

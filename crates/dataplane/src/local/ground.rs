@@ -36,9 +36,9 @@ impl Ground {
         // The first that keeps environments apart best.
         let mut best = None;
         for python in &pythons {
-            let apart = apart(python)
-                .await
-                .map_err(|error| Reason::new("it could not be tried how environments are kept apart", error))?;
+            let apart = apart(python).await.map_err(|error| {
+                Reason::new("it could not be tried how environments are kept apart", error)
+            })?;
             let is_best = matches!(apart.mode, Mode::Users { .. });
             if is_best || best.is_none() {
                 best = Some((python.clone(), apart));

@@ -50,7 +50,9 @@ impl Probes {
         let path = if major < 3 { "health" } else { "api/v2/monitor/health" };
         let answer = self.0.get(format!("{base}/{path}")).send().await.map_err(|error| reason(&error))?;
         if !answer.status().is_success() {
-            return Err(UserText::filled("its health is answered with {}", &[&answer.status().as_u16()]).into());
+            return Err(
+                UserText::filled("its health is answered with {}", &[&answer.status().as_u16()]).into()
+            );
         }
         answer.json::<Report>().await.map(Heard::from).map_err(|error| reason(&error))
     }
@@ -130,7 +132,9 @@ mod tests {
         assert_eq!(heard.of("scheduler", at("2026-11-01T10:00:00Z")), Ok(()));
         let late = heard.of("scheduler", at("2026-11-01T10:00:06Z"));
         assert_eq!(late, Err("it was not heard of yet".into()), "that was the one before");
-        assert!(heard.of("triggerer", at("2026-11-01T08:00:00Z")).unwrap_err().to_string().contains("09:00:00"));
+        assert!(
+            heard.of("triggerer", at("2026-11-01T08:00:00Z")).unwrap_err().to_string().contains("09:00:00")
+        );
         assert_eq!(
             heard.of("dag-processor", at("2026-11-01T10:00:00Z")),
             Err("it was not heard of yet".into())

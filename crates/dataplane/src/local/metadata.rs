@@ -87,7 +87,8 @@ impl Metadata {
                 run(copy, |_| {}).await.map_err(fail)?;
             }
             At::Server { admin, .. } => {
-                let mut dump = self.client(&state, "pg_dump").await.map_err(|why| why.within(what.clone()))?;
+                let mut dump =
+                    self.client(&state, "pg_dump").await.map_err(|why| why.within(what.clone()))?;
                 dump.args(["--format", "custom", "--no-owner", "--no-acl", "--file"]).arg(into);
                 connect(&mut dump, &admin, &name_of(&state.namespace));
                 run(dump, |_| {}).await.map_err(fail)?;
@@ -117,7 +118,8 @@ impl Metadata {
                 self.make_empty(&state, &admin, &name, &password, connections)
                     .await
                     .map_err(|why| why.within(what.clone()))?;
-                let mut restore = self.client(&state, "pg_restore").await.map_err(|why| why.within(what.clone()))?;
+                let mut restore =
+                    self.client(&state, "pg_restore").await.map_err(|why| why.within(what.clone()))?;
                 restore.args([
                     "--no-owner",
                     "--no-acl",
@@ -146,7 +148,8 @@ impl Metadata {
         let place = self.layout.environment(id);
         let path = place.state();
         let state = blocking(move || State::read(&path)).await;
-        let state = state.map_err(|error| Reason::of_io("what is remembered of it cannot be read", &error))?;
+        let state =
+            state.map_err(|error| Reason::of_io("what is remembered of it cannot be read", &error))?;
         let unknown = || UserText::filled("nothing is known of the environment {}", &[&id]);
         Ok((place, state.ok_or_else(unknown)?))
     }

@@ -187,9 +187,8 @@ impl Cluster {
     async fn find_socket(&self) -> Result<PathBuf, Reason> {
         let (directory, user) = (self.directory.clone(), self.user);
         let found = blocking(move || short_directory::of(&directory, user)).await;
-        found.map_err(|error| {
-            Reason::of_io("there is no place for the socket of the database server", &error)
-        })
+        found
+            .map_err(|error| Reason::of_io("there is no place for the socket of the database server", &error))
     }
 
     /// The server that runs on the cluster, whoever started it.

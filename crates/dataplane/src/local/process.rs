@@ -201,6 +201,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::blocking::here;
 
     fn shell(directory: &Path, script: &str) -> Program {
         Program {
@@ -211,6 +212,10 @@ mod tests {
             log: directory.join("log"),
             manner: Manner::Restart,
         }
+    }
+
+    fn start(program: &Program) -> io::Result<Process> {
+        here(|| Process::start(program, &Isolation::NONE, None))
     }
 
     async fn eventually(what: impl Fn() -> bool) {
@@ -224,37 +229,34 @@ mod tests {
     async fn what_a_process_writes_is_appended_and_its_end_is_noticed() {
         let directory = tempfile::tempdir().unwrap();
         for _ in 0..2 {
-            let process =
-                Process::start(&shell(directory.path(), "echo one; echo two >&2"), &Isolation::NONE, None)
-                    .unwrap();
+            let process = start(&shell(directory.path(), "echo one; echo two >&2")).unwrap();
             process.ended().await;
         }
         let log = fs::read_to_string(directory.path().join("log")).unwrap();
         assert_eq!(log, "one\ntwo\none\ntwo\n");
         let log = directory.path().join("log");
-        assert_eq!(last_words(&log, 0).as_deref(), Some("two"));
-        assert_eq!(last_words(&log, length_of(&log)), None, "it said nothing since");
+        assert_eq!(here(|| last_words(&log, 0)).as_deref(), Some("two"));
+        assert_eq!(here(|| last_words(&log, length_of(&log))), None, "it said nothing since");
         fs::write(&log, "ValueError: not enough values\nshutting down\n").unwrap();
-        assert_eq!(last_words(&log, 0).as_deref(), Some("ValueError: not enough values"));
+        assert_eq!(here(|| last_words(&log, 0)).as_deref(), Some("ValueError: not enough values"));
     }
 
     #[tokio::test]
     async fn a_process_that_does_not_listen_ends_with_its_whole_group() {
         let directory = tempfile::tempdir().unwrap();
         let script = "trap '' TERM; sh -c 'trap \"\" TERM; echo up; while :; do sleep 1; done'";
-        let process = Process::start(&shell(directory.path(), script), &Isolation::NONE, None).unwrap();
+        let process = start(&shell(directory.path(), script)).unwrap();
         eventually(|| fs::read_to_string(directory.path().join("log")).is_ok_and(|text| text == "up\n"))
             .await;
         let group = process.identity.pid;
         process.stop(Duration::from_millis(10)).await;
-        assert!(!is_of_group(group));
+        assert!(!here(|| is_of_group(group)));
     }
 
     #[tokio::test]
     async fn an_adopted_process_is_held_like_a_child_and_a_stranger_is_not_taken() {
         let directory = tempfile::tempdir().unwrap();
-        let process =
-            Process::start(&shell(directory.path(), "exec sleep 1000"), &Isolation::NONE, None).unwrap();
+        let process = start(&shell(directory.path(), "exec sleep 1000")).unwrap();
         let again = Process::adopt(process.identity.clone()).unwrap();
         process.kill().await;
         again.ended().await;

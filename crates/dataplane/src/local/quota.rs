@@ -240,7 +240,8 @@ impl FullDisk {
     /// control plane.
     fn with(free: u64, files: Option<u64>, reserve: u64) -> Option<Self> {
         if free < reserve.saturating_sub(reserve / 4) {
-            let left = UserText::filled("{} are free, and {} are kept in reserve", &[&size(free), &size(reserve)]);
+            let left =
+                UserText::filled("{} are free, and {} are kept in reserve", &[&size(free), &size(reserve)]);
             return Some(Self { left });
         }
         let files = files.filter(|files| reserve > 0 && *files < FILES)?;

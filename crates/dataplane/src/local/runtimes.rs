@@ -81,7 +81,8 @@ impl Runtimes {
         version: &str,
         tell: impl Fn(Reason),
     ) -> Result<Runtime, Reason> {
-        let parsed: Version = version.parse().map_err(|()| UserText::filled("{} is no version", &[&Given(version)]))?;
+        let parsed: Version =
+            version.parse().map_err(|()| UserText::filled("{} is no version", &[&Given(version)]))?;
         let runtime = Runtime { version: parsed, directory: self.layout.runtimes().join(version) };
         let lock = locks::of(version).ok_or_else(|| {
             let told = "there is no list of packages for Apache Airflow {}: this server cannot run it";
@@ -185,8 +186,7 @@ impl Runtimes {
 
     fn known(&self, version: Version) -> Arc<Known> {
         let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let new =
-            || Arc::new(Known { turn: AsyncMutex::default(), progress: watch::Sender::default() });
+        let new = || Arc::new(Known { turn: AsyncMutex::default(), progress: watch::Sender::default() });
         Arc::clone(all.entry(version).or_insert_with(new))
     }
 }

@@ -12,7 +12,8 @@ const ADMINS: &[&str] = &["dbname", "passfile", "password", "user"];
 /// Where the server is.
 const PLACE: &[&str] = &["host", "port"];
 /// How connections are made safe, which both drivers have to keep to.
-const SAFETY: &[&str] = &["sslcrl", "sslmode", "sslrootcert", "ssl_min_protocol_version", "target_session_attrs"];
+const SAFETY: &[&str] =
+    &["sslcrl", "sslmode", "sslrootcert", "ssl_min_protocol_version", "target_session_attrs"];
 /// Files among these.
 const FILES: &[&str] = &["sslcrl", "sslrootcert"];
 /// What makes no difference to what is safe, and is only known to one of the drivers.

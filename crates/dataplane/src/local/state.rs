@@ -115,11 +115,7 @@ impl Memory {
         blocking(move || memory.do_in_turn(number, work)).await
     }
 
-    fn do_in_turn<T>(
-        &self,
-        number: u64,
-        work: impl FnOnce(&Writing<'_>) -> io::Result<T>,
-    ) -> io::Result<T> {
+    fn do_in_turn<T>(&self, number: u64, work: impl FnOnce(&Writing<'_>) -> io::Result<T>) -> io::Result<T> {
         let mut written = self.lock();
         if written.is_over || written.newest > number {
             return Err(ErrorKind::Interrupted.into());

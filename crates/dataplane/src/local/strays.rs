@@ -230,6 +230,7 @@ mod tests {
     use std::process::{Child, Command};
 
     use super::*;
+    use crate::blocking::here;
     use crate::local::process::counted;
     use crate::local::tests::fresh_id;
 
@@ -309,7 +310,7 @@ mod tests {
             .env("PATH", "/usr/local/bin:/usr/bin:/bin");
         let mut bomb = bomb.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let strays = Strays::of(fresh_id(), Some(user), &Cgroups::None);
-        let count = || numbers().filter(|pid| group_of(*pid).is_some() && strays.runs(*pid)).count();
+        let count = || here(numbers).filter(|pid| group_of(*pid).is_some() && strays.runs(*pid)).count();
         while count() < 40 {
             assert!(bomb.try_wait().unwrap().is_none(), "it runs");
             tokio::time::sleep(Duration::from_millis(2)).await;

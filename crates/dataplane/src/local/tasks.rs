@@ -108,7 +108,10 @@ fn local_note(asked: Executor) -> UserText {
         Executor::Kubernetes => "this server runs no pods",
         Executor::Platform => "this server runs everything on this machine",
     };
-    UserText::filled("Tasks run with Airflow's LocalExecutor on this machine instead of {}: {}.", &[&asked, &why])
+    UserText::filled(
+        "Tasks run with Airflow's LocalExecutor on this machine instead of {}: {}.",
+        &[&asked, &why],
+    )
 }
 
 #[cfg(test)]

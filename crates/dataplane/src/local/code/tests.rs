@@ -5,6 +5,7 @@ use flate2::write::GzEncoder;
 
 use super::*;
 use crate::Answer;
+use crate::blocking::here;
 
 /// An archive for each version, and how often one was opened.
 #[derive(Default)]
@@ -35,7 +36,7 @@ fn archive(version: &str) -> Vec<u8> {
 
 fn place(directory: &Path) -> Place {
     let place = Place { root: directory.to_owned() };
-    place.make(&super::super::isolation::Isolation::NONE).unwrap();
+    here(|| place.make(&super::super::isolation::Isolation::NONE)).unwrap();
     place
 }
 
@@ -92,7 +93,10 @@ async fn bundles_are_at_their_mount_paths_until_they_are_gone() {
     assert!(fs::symlink_metadata(place.home().join("transform/shop")).is_err());
     fs::create_dir_all(place.home().join("transform/shop")).unwrap();
     let why = bring_bundles(&shelf, id(), &place, &[bundle("b1")]).await.unwrap_err();
-    assert_eq!(*why.told(), "the bundle at transform/shop cannot be mounted: something else is there already");
+    assert_eq!(
+        *why.told(),
+        "the bundle at transform/shop cannot be mounted: something else is there already"
+    );
 }
 
 /// What bundles there are in the home: their places, and the versions at them.

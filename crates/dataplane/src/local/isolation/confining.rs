@@ -93,7 +93,8 @@ impl Confinement {
     fn confine(&self) -> io::Result<()> {
         let mut is_user = false;
         if let Some(temporary) = &self.temporary {
-            let own = |error: io::Error| io::Error::other(format!("no mounts of its own can be made: {error}"));
+            let own =
+                |error: io::Error| io::Error::other(format!("no mounts of its own can be made: {error}"));
             if !leave_name_spaces() {
                 // Whoever may not leave them alone may leave them as its own master, once it is who it is to be.
                 self.become_user()?;
@@ -173,8 +174,7 @@ impl Confinement {
     }
 
     fn apply_rules(&self) -> io::Result<()> {
-        let mut rules =
-            Ruleset::default().handle_access(AccessNet::BindTcp).map_err(io::Error::other)?;
+        let mut rules = Ruleset::default().handle_access(AccessNet::BindTcp).map_err(io::Error::other)?;
         // Signals of one user to another are nobody's to send anyway.
         let scope = if self.any_file { Scope::AbstractUnixSocket.into() } else { Scope::from_all(RULES) };
         rules = rules.scope(scope).map_err(io::Error::other)?;
@@ -185,15 +185,16 @@ impl Confinement {
         // The kernel picks a port where none is named. Many programs let it pick one, close it and name it then.
         let picked = ports::picked().into_iter().flatten();
         for port in std::iter::once(0).chain(picked).chain(self.ports.iter().cloned().flatten()) {
-            rules =
-                rules.add_rule(NetPort::new(port, AccessNet::BindTcp)).map_err(io::Error::other)?;
+            rules = rules.add_rule(NetPort::new(port, AccessNet::BindTcp)).map_err(io::Error::other)?;
         }
         if !self.any_file {
             rules = self.grant_files(rules)?;
         }
         let status = rules.restrict_self().map_err(io::Error::other)?;
         match status.ruleset {
-            RulesetStatus::NotEnforced if !self.any_file => Err(io::Error::other("the kernel offers no Landlock")),
+            RulesetStatus::NotEnforced if !self.any_file => {
+                Err(io::Error::other("the kernel offers no Landlock"))
+            }
             _ => Ok(()),
         }
     }

@@ -51,8 +51,7 @@ fn sockets() -> io::Result<Vec<SeccompRule>> {
     let mut rules = vec![SeccompRule::new(vec![is(0, SMC).map_err(io::Error::other)?])];
     for (family, protocol) in FAMILIES.iter().flat_map(|family| OVER_TCP.map(|protocol| (family, protocol))) {
         let conditions = [is(0, u64::from(family.unsigned_abs())), is(2, protocol)];
-        let conditions =
-            conditions.into_iter().collect::<Result<_, _>>().map_err(io::Error::other)?;
+        let conditions = conditions.into_iter().collect::<Result<_, _>>().map_err(io::Error::other)?;
         rules.push(SeccompRule::new(conditions));
     }
     rules.into_iter().collect::<Result<_, _>>().map_err(io::Error::other)

@@ -108,7 +108,10 @@ fn what_could_not_be_tried_is_not_taken_for_what_cannot_be() {
     };
     let local = root.join("data/local");
     let why = found(&busy, &local).unwrap_err();
-    assert!(why.to_string().contains("could not be tried") && why.to_string().contains("temporarily unavailable"), "{why}");
+    assert!(
+        why.to_string().contains("could not be tried") && why.to_string().contains("temporarily unavailable"),
+        "{why}"
+    );
     let why = found(&root.join("missing"), &local).unwrap_err();
     assert!(why.to_string().contains("could not be tried"), "{why}");
     fs::create_dir_all(&local).unwrap();

@@ -80,8 +80,8 @@ impl Keeper {
         let (place, user) = (self.place.clone(), self.isolation.user());
         let key = self.plane.key(self.id, "broker");
         let own_broker = blocking(move || OwnBroker::of(&place, user, key)).await;
-        let own_broker =
-            own_broker.map_err(|error| ("broker", Reason::of_io("there is no place for its socket", &error)))?;
+        let own_broker = own_broker
+            .map_err(|error| ("broker", Reason::of_io("there is no place for its socket", &error)))?;
         let tasks = Tasks::new(
             environment,
             runtime.version.major(),
@@ -214,7 +214,8 @@ impl Keeper {
             self.remember().await;
             return Ok(());
         };
-        let going = UserText::filled("going from Apache Airflow {} to {}", &[&Given(&before), &Given(&version)]);
+        let going =
+            UserText::filled("going from Apache Airflow {} to {}", &[&Given(&before), &Given(&version)]);
         self.view.wait_for("database", going);
         // Only the newer of the two knows the way.
         let is_newer = before.parse().is_ok_and(|before: Version| before > runtime.version);
@@ -222,7 +223,8 @@ impl Keeper {
         self.stop_all(self.drain_grace(environment)).await;
         let arguments = migration(&newer, runtime);
         let migrated = run_within(&self.isolation, &arguments, variables, &self.place.user_home()).await;
-        migrated.map_err(|error| ("database", Reason::new("the metadata database cannot be migrated", error)))?;
+        migrated
+            .map_err(|error| ("database", Reason::new("the metadata database cannot be migrated", error)))?;
         self.state.migrated_for = Some(version);
         self.remember().await;
         Ok(())

@@ -176,7 +176,8 @@ impl Keeper {
         }
         let log = self.place.component_log(name);
         let words = blocking(move || last_words(&log, log_start)).await;
-        let why = words.map_or_else(|| "it ended".into(), |words| Reason::new("it ended, and its log says why", words));
+        let why = words
+            .map_or_else(|| "it ended".into(), |words| Reason::new("it ended, and its log says why", words));
         let why = self.note_failure(name, why, is_steady).await;
         self.view.change(|shown| {
             let health = Health::Down(why);

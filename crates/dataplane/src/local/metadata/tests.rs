@@ -30,7 +30,7 @@ fn options(at: &Path) -> Options {
 fn remember(metadata: &Metadata, id: Id, state: &State) -> PathBuf {
     let place = metadata.layout.environment(id);
     fs::create_dir_all(&place.root).unwrap();
-    state.write(&place.state()).unwrap();
+    crate::blocking::here(|| state.write(&place.state())).unwrap();
     place.root
 }
 
@@ -71,12 +71,11 @@ async fn a_database_on_the_planes_own_server_is_saved_and_brought_back_elsewhere
     let socket = admin.reveal().rsplit_once("host=").unwrap().1.to_owned();
     let psql = metadata.databases.cluster.programs().await.unwrap().program("psql");
     let ask = |statement: &str| {
-        let asked =
-            std::process::Command::new(&psql)
-                .args(["--no-psqlrc", "-qtA", "-U", &name, "-d", &name, "-h", &socket, "-c", statement])
-                .env("PGPASSWORD", password.reveal())
-                .output()
-                .unwrap();
+        let asked = std::process::Command::new(&psql)
+            .args(["--no-psqlrc", "-qtA", "-U", &name, "-d", &name, "-h", &socket, "-c", statement])
+            .env("PGPASSWORD", password.reveal())
+            .output()
+            .unwrap();
         String::from_utf8_lossy(&[asked.stdout, asked.stderr].concat()).trim().to_owned()
     };
     assert_eq!(ask("TABLE run"), "42");

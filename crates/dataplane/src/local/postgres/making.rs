@@ -104,7 +104,8 @@ fn named_user() -> Result<u32, Reason> {
         let line = known.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         line.split(':').nth(1)?.parse().ok().filter(|user| *user != 0)
     };
-    ["postgres", "nobody"].into_iter().find_map(user).ok_or_else(|| {
-        Reason::from("this machine has no user `postgres` or `nobody`").within(NOT_MADE)
-    })
+    ["postgres", "nobody"]
+        .into_iter()
+        .find_map(user)
+        .ok_or_else(|| Reason::from("this machine has no user `postgres` or `nobody`").within(NOT_MADE))
 }

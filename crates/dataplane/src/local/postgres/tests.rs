@@ -15,7 +15,7 @@ pub(crate) fn hurried() -> Pace {
 
 /// A directory that a server under another user can reach, and that user.
 pub(crate) fn ground() -> (tempfile::TempDir, Option<u32>) {
-    assert!(!Programs::find().is_empty(), "these tests need a PostgreSQL server");
+    assert!(!here(Programs::find).is_empty(), "these tests need a PostgreSQL server");
     let directory = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o711)).unwrap();
     (directory, rustix::process::geteuid().is_root().then_some(2_900_000_001))
@@ -99,15 +99,13 @@ async fn a_server_that_ends_is_started_again_and_so_is_one_without_its_socket() 
     let before = pid(&cluster);
     here(|| cluster.running()).unwrap().kill().await;
     let is_another = || here(|| cluster.running()).is_some_and(|now| now.identity.pid != before);
-    eventually(|| is_another() && here(|| cluster.is_ready()))
-        .await;
+    eventually(|| is_another() && here(|| cluster.is_ready())).await;
     cluster.ensure().await.unwrap();
     let before = pid(&cluster);
     let socket = cluster.socket_directory().unwrap();
     fs::remove_dir_all(&socket).unwrap();
     let is_another = || here(|| cluster.running()).is_some_and(|now| now.identity.pid != before);
-    eventually(|| is_another() && has_socket(&socket))
-        .await;
+    eventually(|| is_another() && has_socket(&socket)).await;
     eventually(|| ask(&cluster, "secret-of-the-admin", "SELECT 1").is_ok()).await;
     end(&cluster).await;
 }

@@ -8,6 +8,7 @@ use podium_domain::deployments::plan::Rollout;
 
 use super::bed::Bed;
 use super::services::key;
+use crate::blocking::here;
 use crate::local::components;
 use crate::local::identity::Identity;
 use crate::local::process::numbers;
@@ -99,7 +100,7 @@ async fn no_secret_is_on_the_disk_or_on_a_command_line() {
         assert_eq!(holds(&fs::read(path).unwrap()), None, "{}", path.display());
     });
     assert!(files > 10, "{files}");
-    for pid in numbers() {
+    for pid in here(numbers) {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         assert_eq!(holds(&line), None, "{}", String::from_utf8_lossy(&line));
     }

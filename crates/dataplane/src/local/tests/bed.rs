@@ -18,6 +18,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
 use super::services::{Kept, Shelf, key};
+use crate::blocking::here;
 use crate::local::cgroups::Cgroups;
 use crate::local::identity::Identity;
 use crate::local::layout::Place;
@@ -27,7 +28,6 @@ use crate::local::python::Python;
 use crate::local::runtimes::{READY, TEMPLATE, seal};
 use crate::local::state::State;
 use crate::local::strays::Strays;
-use crate::blocking::here;
 use crate::local::{Local, Logs, Options, Services, locks, vitals};
 use crate::{DataPlane as _, Environment, Hidden, Objects, Vitals};
 

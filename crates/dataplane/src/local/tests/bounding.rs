@@ -6,6 +6,7 @@ use podium_domain::deployments::plan::{Observed, Rollout};
 
 use super::bed::{Bed, eventually, fresh_id, trouble, vitals};
 use crate::DataPlane as _;
+use crate::blocking::here;
 use crate::local::cgroups::Cgroups;
 use crate::local::process::group_of;
 
@@ -25,7 +26,7 @@ async fn a_fork_bomb_has_so_many_processes_and_ends_with_its_environment() {
     bed.tell("triggerer", "python3 \"$told/../bomb.py\" &");
     let plane = bed.open_with(|options, _| options.environment_processes = Some(80));
     plane.apply(&bed.environment(1)).await.unwrap();
-    let cgroups = Cgroups::find();
+    let cgroups = here(Cgroups::find);
     if cgroups == Cgroups::None {
         // Nothing of this machine is ours to divide.
         plane.remove(bed.id).await.unwrap();

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
 
 use super::bed::{Bed, eventually, vitals};
-use crate::local::{Local, unused};
 use crate::Vital;
+use crate::local::{Local, unused};
 
 fn vital(plane: &Local, name: &str) -> Vital {
     let vitals = vitals(&plane);

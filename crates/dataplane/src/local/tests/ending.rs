@@ -5,7 +5,7 @@ use std::fs;
 use podium_domain::deployments::plan::{Health, Rollout};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::bed::{Bed, detail, eventually, kill, trouble};
+use super::bed::{Bed, detail, eventually, eventually_some, kill, trouble};
 use crate::DataPlane as _;
 
 #[tokio::test]
@@ -97,7 +97,8 @@ async fn what_ends_is_started_again_also_while_something_else_cannot_be_made() {
     plane.apply(&environment).await.unwrap();
     bed.until(&plane, |seen| trouble(seen, "code").is_some()).await;
     for times in 2..4 {
-        kill(&bed.processes()["scheduler"]);
+        // One that has noted its start may not be remembered yet.
+        kill(&eventually_some(|| bed.processes().get("scheduler").cloned()).await);
         eventually(|| bed.starts("scheduler").len() == times).await;
     }
     let seen = plane.observe(bed.id).await.unwrap().unwrap();

@@ -70,11 +70,11 @@ async fn a_migration_that_fails_says_why_and_is_tried_again() {
     let bed = Bed::new().with_runtime("3.3.1").with_runtime("3.3.2");
     let plane = bed.open();
     bed.bring_up(&plane, &wanted(&bed, 1, "3.3.1")).await;
-    let said = "(sqlite3.OperationalError) table dag is locked [SQL: ALTER TABLE dag] at /srv/data/airflow.db";
+    let said =
+        "(sqlite3.OperationalError) table dag is locked [SQL: ALTER TABLE dag] at /srv/data/airflow.db";
     bed.tell("db", &format!("echo '{said}' >&2; exit 1"));
     plane.apply(&wanted(&bed, 2, "3.3.2")).await.unwrap();
-    let seen =
-        bed.until(&plane, |seen| detail(seen, "database").is_some_and(|why| why.contains(said))).await;
+    let seen = bed.until(&plane, |seen| detail(seen, "database").is_some_and(|why| why.contains(said))).await;
     assert_eq!(trouble(&seen, "database").unwrap(), "the metadata database cannot be migrated");
     assert_eq!(seen.running.runtime_version.as_deref(), Some("3.3.1"), "that is what its database is for");
     bed.untell("db");

@@ -9,6 +9,7 @@ use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
 
 use super::bed::{Bed, detail, eventually, fresh_id, trouble, vitals};
 use crate::DataPlane as _;
+use crate::blocking::here;
 use crate::local::cgroups::Cgroups;
 use crate::local::identity::Identity;
 use crate::local::trees::nest;
@@ -23,7 +24,7 @@ async fn nothing_is_left_not_even_what_ran_away() {
     eventually(|| away().is_some()).await;
     let away = Identity::of(away().unwrap()).unwrap();
     let (processes, door) = (bed.processes(), plane.door(bed.id).await.unwrap().unwrap());
-    let (root, groups) = (bed.place().root, Cgroups::find().groups(bed.id));
+    let (root, groups) = (bed.place().root, here(Cgroups::find).groups(bed.id));
     assert!(groups.iter().all(|group| group.exists()));
     plane.remove(bed.id).await.unwrap();
     plane.apply(&bed.environment(2)).await.unwrap();

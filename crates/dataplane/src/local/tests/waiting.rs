@@ -96,8 +96,7 @@ async fn nobody_takes_the_port_of_a_web_server_that_restarts() {
     bed.bring_up(&plane, &bed.environment(1)).await;
     bed.tell("api-server", "echo cannot again; exit 1");
     kill(&bed.processes()["apiserver"]);
-    bed.until(&plane, |seen| detail(seen, "apiserver").is_some_and(|why| why.contains("cannot again")))
-        .await;
+    bed.until(&plane, |seen| detail(seen, "apiserver").is_some_and(|why| why.contains("cannot again"))).await;
     assert!(rival().is_err(), "a socket that was taken back is held, too");
 }
 
