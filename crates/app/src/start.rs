@@ -119,7 +119,9 @@ impl App {
     /// Reads the signing keys again: another replica may have rotated them.
     pub async fn reload_keys(&self) -> Result<()> {
         let rows = self.db.read(None, signing_keys::all).await?;
-        self.keys.store(Arc::new(Keys::load(&rows, &self.secrets).map_err(Error::Internal)?));
+        self.keys.store(Arc::new(
+            Keys::load(&rows, &self.secrets).map_err(|error| Error::Internal(error.to_string()))?,
+        ));
         Ok(())
     }
 
@@ -305,7 +307,7 @@ async fn make_keys(db: &Db, secrets: &Secrets, world: &World) -> Result<Keys> {
         };
         rows = db.write(None, make).await?;
     }
-    Keys::load(&rows, secrets).map_err(Error::Internal)
+    Keys::load(&rows, secrets).map_err(|error| Error::Internal(error.to_string()))
 }
 
 fn new_organization(id: Id, name: String, stamp: &Stamp) -> Organization {

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use podium_api::Id;
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::layout::Place;
 use super::plane::Plane;
 use super::trees::{Seen, Walk};
+use crate::blocking::{blocking, not_on_a_worker};
 
 /// How many files are looked at before others may use the disk.
 const SLICE: usize = 4_000;
@@ -117,24 +118,34 @@ pub(super) async fn watch(plane: Weak<Plane>) {
         for id in ids {
             let Some(usage) = measure(&plane, id).await else { continue };
             let Some(plane) = plane.upgrade() else { return };
-            judge(&plane, id, &usage, before.get(&id).copied());
-            now.insert(id, usage);
+            let before = before.get(&id).copied();
+            let judged = blocking(move || {
+                judge(&plane, id, &usage, before);
+                usage
+            });
+            now.insert(id, judged.await);
         }
         let Some(plane) = plane.upgrade() else { return };
-        stop_writer(&plane, &now, &before);
-        before = now.into_iter().map(|(id, usage)| (id, usage.total())).collect();
+        let totals = now.iter().map(|(id, usage)| (*id, usage.total())).collect();
+        let earlier = std::mem::replace(&mut before, totals);
+        blocking(move || stop_writer(&plane, &now, &earlier)).await;
         took = begun.elapsed();
     }
 }
 
 /// Waits for a while, or until much was written or the disk is full; nothing where the plane is gone.
 async fn rest(plane: &Weak<Plane>, length: Duration) -> Option<()> {
-    let free = |plane: &Plane| free_bytes(&plane.layout.environments()).unwrap_or(0);
-    let (until, at_first) = (Instant::now() + length, free(&*plane.upgrade()?));
+    let look = |plane: Arc<Plane>| {
+        blocking(move || {
+            let free = free_bytes(&plane.layout.environments()).unwrap_or(0);
+            (free, FullDisk::look(&plane).is_some())
+        })
+    };
+    let (until, (at_first, _)) = (Instant::now() + length, look(plane.upgrade()?).await);
     loop {
         tokio::time::sleep(plane.upgrade()?.pace.measure).await;
-        let plane = plane.upgrade()?;
-        let is_urgent = FullDisk::look(&plane).is_some() || free(&plane) < at_first.saturating_sub(MUCH);
+        let (free, is_full) = look(plane.upgrade()?).await;
+        let is_urgent = is_full || free < at_first.saturating_sub(MUCH);
         if is_urgent || Instant::now() >= until {
             return Some(());
         }
@@ -143,6 +154,7 @@ async fn rest(plane: &Weak<Plane>, length: Duration) -> Option<()> {
 
 /// The bytes that are free at a directory.
 fn free_bytes(directory: &Path) -> Option<u64> {
+    not_on_a_worker();
     let disk = rustix::fs::statvfs(directory).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
@@ -156,11 +168,11 @@ async fn measure(plane: &Weak<Plane>, id: Id) -> Option<Usage> {
     };
     let (mut measuring, begun, mut further) = (Measuring::new(&place), Instant::now(), 0);
     loop {
-        let step = tokio::task::spawn_blocking(move || {
+        let step = blocking(move || {
             let done = measuring.go_on(SLICE);
             (measuring, done)
         });
-        let (kept, done) = step.await.ok()?;
+        let (kept, done) = step.await;
         measuring = kept;
         if done.is_some() {
             return done;
@@ -230,6 +242,7 @@ struct FullDisk {
 
 impl FullDisk {
     fn look(plane: &Plane) -> Option<Self> {
+        not_on_a_worker();
         let disk = rustix::fs::statvfs(plane.layout.environments()).ok()?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         let files = (disk.f_files > 0).then_some(disk.f_favail);

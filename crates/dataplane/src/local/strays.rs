@@ -91,11 +91,7 @@ impl Strays {
     /// same environment runs on this machine for another plane.
     pub(super) async fn end_within(self, directory: PathBuf) {
         let user = Self { cgroups: Cgroups::None, ..self.clone() };
-        self.end_those(move |pid| {
-            let directory_of = fs::read_link(format!("/proc/{pid}/cwd"));
-            user.runs(pid) || directory_of.is_ok_and(|at| at.starts_with(&directory))
-        })
-        .await;
+        self.end_those(move |pid| user.runs(pid) || stands_in(pid, &directory)).await;
     }
 
     /// Ends those of a component, unless they are of these process groups.
@@ -185,6 +181,11 @@ async fn end_all_of(user: u32) {
     if let Err(error) = command.status().await {
         tracing::debug!(%error, user, "the processes of a user are ended one by one");
     }
+}
+
+/// Whether a process stands in a directory.
+fn stands_in(pid: i32, directory: &Path) -> bool {
+    fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|at| at.starts_with(directory))
 }
 
 /// Whether a process stands in a directory, has it for its root, runs a program of it or has a file of it open.

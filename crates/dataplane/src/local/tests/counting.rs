@@ -8,7 +8,7 @@ use crate::Vital;
 use crate::local::{Local, unused};
 
 fn vital(plane: &Local, name: &str) -> Vital {
-    let vitals = vitals(&plane);
+    let vitals = vitals(plane);
     vitals[0].components.iter().find(|vital| vital.name == name).cloned().unwrap()
 }
 
