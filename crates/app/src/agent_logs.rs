@@ -15,7 +15,7 @@ pub async fn send(
     visit: AgentVisit,
     call: Call<OfDeployment, Nothing, SendAgentLogsRequest>,
 ) -> Result<Many<AgentLogsTaken>> {
-    visit.app.must_have_room()?;
+    visit.app.must_have_room().await?;
     let SendAgentLogsRequest { agent, sequence, lines } = call.body;
     let deployment_id = visit.deployment_id;
     rules::of_agent(&lines, visit.now, visit.app.config.log_retention)?;

@@ -67,21 +67,28 @@ impl App {
     }
 
     /// Refuses what would fill the disk.
-    pub(crate) fn must_have_room(&self) -> Result<()> {
-        self.must_have_room_for(0)
+    pub(crate) async fn must_have_room(&self) -> Result<()> {
+        self.must_have_room_for(0).await
     }
 
     /// Refuses to write so many bytes where that would fill the disk.
-    pub(crate) fn must_have_room_for(&self, bytes: u64) -> Result<()> {
-        match self.config.reserve.lacking_for(bytes) {
+    pub(crate) async fn must_have_room_for(&self, bytes: u64) -> Result<()> {
+        match self.lacking_for(bytes).await? {
             Some(why) => Err(Error::DiskFull(why)),
             None => Ok(()),
         }
     }
 
+    /// Asks the disks where nobody has to wait with it: one may not answer at once.
+    async fn lacking_for(&self, bytes: u64) -> Result<Option<Reason>> {
+        let reserve = self.config.reserve.clone();
+        let looked = tokio::task::spawn_blocking(move || reserve.lacking_for(bytes)).await;
+        looked.map_err(|error| Error::Internal(error.to_string()))
+    }
+
     /// Looks at the disk; where it became full or is no longer, the loops say so of every deployment.
     pub async fn look_at_disk(&self) -> Result<()> {
-        let lacking = self.config.reserve.lacking();
+        let lacking = self.lacking_for(0).await?;
         let was_full = {
             let mut known = self.disk.0.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *known, lacking.clone()).is_some()

@@ -111,7 +111,7 @@ impl App {
 
     /// Whether the database answers, and there is room on the disk.
     pub async fn ready(&self) -> Result<()> {
-        self.must_have_room()?;
+        self.must_have_room().await?;
         self.db.read(None, organizations::first).await?;
         Ok(())
     }
