@@ -12,7 +12,25 @@ use podium_api::{Id, Timestamp};
 
 use crate::options::Version;
 
-/// Text that users may read.
+/// Text that users may read. What a program or the system said is not:
+///
+/// ```compile_fail
+/// let error = std::io::Error::other("/srv/data cannot be opened");
+/// podium_domain::UserText::filled("it failed: {}", &[&error.to_string()]);
+/// ```
+///
+/// ```compile_fail
+/// let said = String::from("(SELECT 1) failed");
+/// podium_domain::UserText::new(&said);
+/// ```
+///
+/// Its kind is, and so is a literal:
+///
+/// ```
+/// let error = std::io::Error::other("/srv/data cannot be opened");
+/// let told = podium_domain::UserText::filled("it failed: {}", &[&error.kind()]);
+/// assert_eq!(told, "it failed: other error");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct UserText(Cow<'static, str>);
 

@@ -79,7 +79,7 @@ on_both_engines! {
         let spec = app.column("deployments", id, "spec").await;
         let mut spec: serde_json::Value = serde_json::from_str(&spec).expect("it is JSON");
         spec["environmentVariables"] =
-            serde_json::json!([{ "key": "TOKEN", "isSecret": true, "secret": "AAAA", "updatedAt": 0 }]);
+            serde_json::json!([{ "key": "TOKEN", "isSecret": true, "secret": "AAAA", "updatedAt": "2026-11-01T10:00:00.000Z" }]);
         app.set_column("deployments", id, "spec", &format!("'{spec}'")).await;
         app.set_column("deployments", id, "generation", "generation + 1").await;
         app.plane.script().lose_contact();
