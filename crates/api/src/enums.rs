@@ -6,6 +6,21 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// A word that is no value of an enumeration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownWord {
+    kind: &'static str,
+    text: String,
+}
+
+impl fmt::Display for UnknownWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown {}: {}", self.kind, self.text)
+    }
+}
+
+impl std::error::Error for UnknownWord {}
+
 macro_rules! wire_enum {
     ($($(#[$doc:meta])* $name:ident { $($variant:ident = $wire:literal),+ $(,)? })+) => {$(
         $(#[$doc])*
@@ -24,10 +39,13 @@ macro_rules! wire_enum {
         }
 
         impl FromStr for $name {
-            type Err = String;
+            type Err = UnknownWord;
 
-            fn from_str(text: &str) -> Result<Self, String> {
-                match text { $($wire => Ok(Self::$variant),)+ _ => Err(format!("unknown {}: {text}", stringify!($name))) }
+            fn from_str(text: &str) -> Result<Self, UnknownWord> {
+                match text {
+                    $($wire => Ok(Self::$variant),)+
+                    _ => Err(UnknownWord { kind: stringify!($name), text: text.to_owned() }),
+                }
             }
         }
 

@@ -51,11 +51,17 @@ use crate::{Id, NotAnId};
 pub trait TypedId: Copy + Ord + fmt::Display + FromStr<Err = NotAnId> + Send + 'static {
     /// Says of which kind an id is.
     fn from_raw(id: Id) -> Self;
+    /// The id, of whatever kind.
+    fn raw(self) -> Id;
 }
 
 impl TypedId for Id {
     fn from_raw(id: Id) -> Self {
         id
+    }
+
+    fn raw(self) -> Id {
+        self
     }
 }
 
@@ -86,6 +92,10 @@ macro_rules! ids {
         impl TypedId for $name {
             fn from_raw(id: Id) -> Self {
                 Self(id)
+            }
+
+            fn raw(self) -> Id {
+                self.0
             }
         }
 

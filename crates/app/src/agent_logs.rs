@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 /// Adds a batch of lines to the logs of the agent's deployment, once.
 pub async fn send(visit: AgentVisit, call: Call<api::SendLogs>) -> Result<Many<AgentLogsTaken>> {
-    visit.app.must_have_room()?;
+    visit.app.must_have_room().await?;
     let SendAgentLogsRequest { agent, sequence, lines } = call.body;
     let deployment_id = visit.deployment_id;
     rules::of_agent(&lines, visit.now, visit.app.config.log_retention)?;

@@ -11,7 +11,7 @@ use podium_api::{DeployId, Many, One};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::hibernation;
 use podium_domain::deploys::{self as rules, Asker, Details, Outcome, Waiting};
-use podium_domain::{Permission, Refusal, Scope, names};
+use podium_domain::{Permission, Refusal, Scope, UserText, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::deploys::{self, DeployRow};
 use podium_store::{Paging, Stamp};
@@ -129,7 +129,7 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
                 runs_images: cx.app().config.runs_images,
             };
             let (outcome, versions) = rules::outcome(waiting, &body, &deployment.spec)?;
-            let reason = "A deploy is rolling out.";
+            let reason = UserText::new("A deploy is rolling out.");
             let deployment = want(cx, tx, deployment, row.id, &outcome, row.details.git.clone(), reason)?;
             row.status = DeployStatus::Deployed;
             row.details.outcome = Some(outcome);
@@ -156,7 +156,7 @@ pub async fn rollback(cx: Cx<Scope>, call: Call<api::Rollback>) -> Result<One<De
         let status = rules::status(target.status, target.stamp.created_at, cx.now());
         let current = deployment.spec.release.deploy_id;
         let outcome = rules::roll_back_to(target.id, status, &target.details, current)?;
-        let reason = "A rollback is rolling out.";
+        let reason = UserText::new("A rollback is rolling out.");
         let git = target.details.git.clone();
         let deployment = want(cx, tx, deployment, id, &outcome, git, reason)?;
         let row = DeployRow {
@@ -209,11 +209,11 @@ fn want(
     deploy_id: DeployId,
     outcome: &Outcome,
     git: Option<DeployGit>,
-    reason: &str,
+    reason: UserText,
 ) -> Result<DeploymentRow> {
     let mut deployment = changed(cx, deployment);
     if deployment.status == DeploymentStatus::Deploying {
-        reason.clone_into(&mut deployment.status_reason);
+        deployment.status_reason = reason;
     }
     rules::apply(&mut deployment.spec, deploy_id, outcome, git);
     deployments::update(tx, &deployment, &names::fold(&deployment.name))?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use podium_domain::{Reason, UserText};
 use podium_store::work;
 
 use crate::App;
@@ -17,7 +18,7 @@ const FILES: u64 = 2_000;
 
 /// What is known of the disk.
 #[derive(Default)]
-pub struct Disk(Mutex<Option<String>>);
+pub struct Disk(Mutex<Option<Reason>>);
 
 /// How much is left for what a server keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,65 +30,65 @@ pub struct Reserve {
 }
 
 impl Reserve {
-    /// Says where less is left than the reserve.
-    pub fn lacking(&self) -> Option<String> {
+    /// Says that less is left than the reserve, and to operators where.
+    pub fn lacking(&self) -> Option<Reason> {
         self.lacking_for(0)
     }
 
-    /// Says where less would be left than the reserve once so many bytes more are written.
-    pub fn lacking_for(&self, more: u64) -> Option<String> {
+    /// Says that less would be left than the reserve once so many bytes more are written, and to operators where.
+    pub fn lacking_for(&self, more: u64) -> Option<Reason> {
         self.directories.iter().find_map(|directory| {
             let Free { bytes, files } = free(directory)?;
-            if bytes < self.bytes {
-                return Some(format!(
-                    "The disk is full: {} are free at {}, and {} are kept in reserve.",
-                    size(bytes),
-                    directory.display(),
-                    size(self.bytes)
-                ));
-            }
-            if bytes - self.bytes < more {
-                return Some(format!(
-                    "The disk is too full for {}: {} are free at {}, and {} are kept in reserve.",
-                    size(more),
-                    size(bytes),
-                    directory.display(),
-                    size(self.bytes)
-                ));
-            }
-            let has_no_files = self.bytes > 0 && files.is_some_and(|files| files < FILES);
-            has_no_files.then(|| {
-                format!(
-                    "The disk is full: it can take less than {FILES} files more at {}.",
-                    directory.display()
+            let (free, kept) = (mebibytes(bytes), mebibytes(self.bytes));
+            let told = if bytes < self.bytes {
+                UserText::filled(
+                    "The disk is full: {} MiB are free, and {} MiB are kept in reserve.",
+                    &[&free, &kept],
                 )
-            })
+            } else if bytes - self.bytes < more {
+                UserText::filled(
+                    "The disk is too full for {} MiB: {} MiB are free, and {} MiB are kept in reserve.",
+                    &[&mebibytes(more), &free, &kept],
+                )
+            } else if self.bytes > 0 && files.is_some_and(|files| files < FILES) {
+                UserText::filled("The disk is full: it can take less than {} files more.", &[&FILES])
+            } else {
+                return None;
+            };
+            Some(Reason::new(told, directory.display()))
         })
     }
 }
 
 impl App {
     /// Says that the disk is full, if it is.
-    pub fn disk_is_full(&self) -> Option<String> {
+    pub fn disk_is_full(&self) -> Option<Reason> {
         self.disk.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Refuses what would fill the disk.
-    pub(crate) fn must_have_room(&self) -> Result<()> {
-        self.must_have_room_for(0)
+    pub(crate) async fn must_have_room(&self) -> Result<()> {
+        self.must_have_room_for(0).await
     }
 
     /// Refuses to write so many bytes where that would fill the disk.
-    pub(crate) fn must_have_room_for(&self, bytes: u64) -> Result<()> {
-        match self.config.reserve.lacking_for(bytes) {
+    pub(crate) async fn must_have_room_for(&self, bytes: u64) -> Result<()> {
+        match self.lacking_for(bytes).await? {
             Some(why) => Err(Error::DiskFull(why)),
             None => Ok(()),
         }
     }
 
+    /// Asks the disks where nobody has to wait with it: one may not answer at once.
+    async fn lacking_for(&self, bytes: u64) -> Result<Option<Reason>> {
+        let reserve = self.config.reserve.clone();
+        let looked = tokio::task::spawn_blocking(move || reserve.lacking_for(bytes)).await;
+        looked.map_err(|error| Error::Internal(error.to_string()))
+    }
+
     /// Looks at the disk; where it became full or is no longer, the loops say so of every deployment.
     pub async fn look_at_disk(&self) -> Result<()> {
-        let lacking = self.config.reserve.lacking();
+        let lacking = self.lacking_for(0).await?;
         let was_full = {
             let mut known = self.disk.0.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *known, lacking.clone()).is_some()
@@ -131,8 +132,8 @@ fn free(directory: &Path) -> Option<Free> {
     Some(Free { bytes: disk.f_bavail.saturating_mul(disk.f_frsize), files })
 }
 
-fn size(bytes: u64) -> String {
-    format!("{} MiB", bytes >> 20)
+fn mebibytes(bytes: u64) -> u64 {
+    bytes >> 20
 }
 
 #[cfg(test)]
@@ -146,9 +147,12 @@ mod tests {
         assert_eq!(at(0).lacking(), None);
         assert_eq!(at(1).lacking(), None);
         let lacking = at(u64::MAX).lacking().unwrap();
-        assert!(lacking.starts_with("The disk is full: "), "{lacking}");
+        assert!(lacking.told().as_str().starts_with("The disk is full: "), "{lacking}");
+        let path = directory.display().to_string();
+        assert!(!lacking.told().as_str().contains(&path), "{lacking}");
+        assert_eq!(lacking.detail(), path, "operators read where");
         assert_eq!(Reserve::default().lacking(), None);
         let lacking = at(1).lacking_for(u64::MAX).unwrap();
-        assert!(lacking.starts_with("The disk is too full for "), "{lacking}");
+        assert!(lacking.told().as_str().starts_with("The disk is too full for "), "{lacking}");
     }
 }

@@ -11,7 +11,7 @@ use podium_api::{Blank, DeploymentId, EntityId, EnvironmentObjectId, Nothing, On
 use podium_db::{Conn, Tx};
 use podium_domain::environment_objects::change::affected;
 use podium_domain::environment_objects::{self as rules, Object, Verb, show};
-use podium_domain::{Refusal, Scope, Target};
+use podium_domain::{Given, Refusal, Scope, Target, UserText};
 use podium_store::environment_objects::{self as objects, ObjectRow};
 use podium_store::{Stamp, deployments};
 
@@ -183,7 +183,8 @@ fn roll_out(
     if affected.is_empty() {
         return Ok(());
     }
-    let reason = format!("Rolling out a change of the environment object `{}`.", row.key);
+    let key = Given(&row.key);
+    let reason = UserText::filled("Rolling out a change of the environment object `{}`.", &[&key]);
     Ok(deployments::roll_out(tx, cx.scope(), &affected, &reason, cx.now())?)
 }
 

@@ -3,7 +3,7 @@
 
 use podium_api::FieldError;
 use podium_db::Fault;
-use podium_domain::Refusal;
+use podium_domain::{Reason, Refusal};
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -32,9 +32,9 @@ pub enum Error {
     /// Only another node can answer: the name of that node.
     #[error("it runs on node {0}")]
     Elsewhere(String),
-    /// The disk is full; the text says where.
+    /// The disk is full; operators read where.
     #[error("{0}")]
-    DiskFull(String),
+    DiskFull(Reason),
     /// More was sent than may wait; the text says what.
     #[error("{0}")]
     TooMuch(String),

@@ -24,7 +24,9 @@ impl App {
     /// Reads the signing keys again: another replica may have rotated them.
     pub async fn reload_keys(&self) -> Result<()> {
         let rows = self.db.read(None, signing_keys::all).await?;
-        self.keys.store(Arc::new(Keys::load(&rows, &self.secrets).map_err(Error::Internal)?));
+        self.keys.store(Arc::new(
+            Keys::load(&rows, &self.secrets).map_err(|error| Error::Internal(error.to_string()))?,
+        ));
         Ok(())
     }
 

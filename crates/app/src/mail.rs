@@ -3,6 +3,17 @@
 use lettre::message::{Mailbox, header::ContentType};
 use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 
+/// Why no mail can be sent as it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum NoMail {
+    /// The server.
+    #[error("the mail server's URL cannot be used: {0}")]
+    Server(#[from] lettre::transport::smtp::Error),
+    /// The sender.
+    #[error("the sender's address cannot be used: {0}")]
+    Sender(#[from] lettre::address::AddressError),
+}
+
 /// Sends mail.
 #[derive(Clone)]
 pub struct Mailer {
@@ -12,12 +23,9 @@ pub struct Mailer {
 
 impl Mailer {
     /// From a URL such as `smtps://user:password@mail.example.com` and the sender's address.
-    pub fn new(url: &str, from: &str) -> Result<Self, String> {
-        let transport = AsyncSmtpTransport::<Tokio1Executor>::from_url(url)
-            .map_err(|error| format!("the mail server's URL cannot be used: {error}"))?
-            .build();
-        let from = from.parse().map_err(|error| format!("the sender's address cannot be used: {error}"))?;
-        Ok(Self { transport, from })
+    pub fn new(url: &str, from: &str) -> Result<Self, NoMail> {
+        let transport = AsyncSmtpTransport::<Tokio1Executor>::from_url(url)?.build();
+        Ok(Self { transport, from: from.parse()? })
     }
 
     /// Sends the link of an invite. A failure is logged: the link can always be made again.

@@ -25,18 +25,23 @@ pub struct Secrets {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CannotOpen;
 
+/// A text that no key can be made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the secret key must be 32 bytes in base64, or at least 32 characters")]
+pub struct UnusableKey;
+
 impl Secrets {
     /// From 32 bytes in base64, or from any passphrase of at least 32 characters.
-    pub fn from_text(text: &str) -> Result<Self, String> {
+    pub fn from_text(text: &str) -> Result<Self, UnusableKey> {
         let text = text.trim();
         let bytes = match STANDARD.decode(text).map(Zeroizing::new) {
             Ok(bytes) if bytes.len() == 32 => bytes,
             _ if text.chars().count() >= 32 => {
                 Zeroizing::new(digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec())
             }
-            _ => return Err("the secret key must be 32 bytes in base64, or at least 32 characters".into()),
+            _ => return Err(UnusableKey),
         };
-        let key = UnboundKey::new(&AES_256_GCM, &bytes).map_err(|_| "the secret key has a wrong length")?;
+        let key = UnboundKey::new(&AES_256_GCM, &bytes).map_err(|_| UnusableKey)?;
         let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &bytes), SIGNATURES);
         let signing = hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref());
         Ok(Self { sealing: LessSafeKey::new(key), signing })

@@ -48,6 +48,23 @@ struct Header {
     kid: String,
 }
 
+/// Why stored keys cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// None signs.
+    #[error("there is no signing key")]
+    None,
+    /// The one that signs can only verify.
+    #[error("the signing key has no private half")]
+    NoPrivateHalf,
+    /// It was sealed with another secret key.
+    #[error("the signing key cannot be opened")]
+    Sealed,
+    /// It is no key.
+    #[error("the signing key is damaged")]
+    Damaged,
+}
+
 /// Why a token is not one of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotOurs {
@@ -77,11 +94,11 @@ impl Keys {
     }
 
     /// Loads stored keys, the oldest first.
-    pub fn load(rows: &[SigningKeyRow], secrets: &Secrets) -> Result<Self, String> {
-        let current = rows.iter().rfind(|row| row.retired_at.is_none()).ok_or("there is no signing key")?;
-        let sealed = current.sealed_private_key.as_deref().ok_or("the signing key has no private half")?;
-        let seed = secrets.open(&current.id, sealed).map_err(|_| "the signing key cannot be opened")?;
-        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| "the signing key is damaged")?;
+    pub fn load(rows: &[SigningKeyRow], secrets: &Secrets) -> Result<Self, Unusable> {
+        let current = rows.iter().rfind(|row| row.retired_at.is_none()).ok_or(Unusable::None)?;
+        let sealed = current.sealed_private_key.as_deref().ok_or(Unusable::NoPrivateHalf)?;
+        let seed = secrets.open(&current.id, sealed).map_err(|_| Unusable::Sealed)?;
+        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| Unusable::Damaged)?;
         let public = rows.iter().map(|row| (row.id.clone(), row.public_key.clone())).collect();
         Ok(Self { current: current.id.clone(), pair, public })
     }

@@ -115,7 +115,7 @@ impl App {
 
     /// Whether the database answers, and there is room on the disk.
     pub async fn ready(&self) -> Result<()> {
-        self.must_have_room()?;
+        self.must_have_room().await?;
         self.db.read(None, organizations::first).await?;
         Ok(())
     }
@@ -317,7 +317,7 @@ async fn make_keys(db: &Db, secrets: &Secrets, world: &World) -> Result<Keys> {
         };
         rows = db.write(None, make).await?;
     }
-    Keys::load(&rows, secrets).map_err(Error::Internal)
+    Keys::load(&rows, secrets).map_err(|error| Error::Internal(error.to_string()))
 }
 
 fn new_organization(id: OrganizationId, name: String, stamp: &Stamp) -> Organization {

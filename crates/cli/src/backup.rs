@@ -18,6 +18,7 @@ use podium_dataplane::local::{AirflowDatabase, Carried, Metadata, Options, Servi
 use self::archive::{Checksums, MANIFEST, Manifest, Writer};
 use self::tree::Tree;
 use crate::data_dir::{DATABASE, LOCAL, LOGS, NODE_ID, OBJECTS, OWNER_TOKEN, SECRET_KEY, SIMULATED};
+use crate::failure::Failure;
 use crate::settings::Installation;
 
 const EXAMPLES: &str = "\
@@ -40,7 +41,7 @@ pub(crate) struct Backup {
 }
 
 impl Backup {
-    pub(crate) async fn run(self) -> Result<(), String> {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
         if !self.installation.is_embedded() {
             return Err(
                 "this installation is on PostgreSQL: save the database with its own tools (pg_dump), keep \
@@ -50,7 +51,7 @@ impl Backup {
         }
         self.installation.must_exist()?;
         if self.file.exists() {
-            return Err(format!("{} exists: give a file that does not", self.file.display()));
+            return Err(format!("{} exists: give a file that does not", self.file.display()).into());
         }
         // Whatever is made here holds secrets.
         rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
@@ -75,13 +76,13 @@ impl Backup {
             }
             Err(error) => {
                 let _ = fs::remove_file(&partial);
-                Err(format!("no backup was made: {error}"))
+                Err(format!("no backup was made: {error}").into())
             }
         }
     }
 
     /// Writes the metadata databases that are on the installation's own server to files.
-    async fn dump(&self, dumps: &[Dump]) -> Result<(), String> {
+    async fn dump(&self, dumps: &[Dump]) -> Result<(), Failure> {
         if dumps.is_empty() {
             return Ok(());
         }
@@ -92,7 +93,7 @@ impl Backup {
             database: AirflowDatabase::Private,
             ..Options::default()
         };
-        let metadata = Metadata::open(&options, services)?;
+        let metadata = Metadata::open(&options, services).await?;
         let mut dumped = Ok(());
         for dump in dumps {
             let _ = fs::remove_file(&dump.draft);
@@ -102,10 +103,10 @@ impl Backup {
             }
         }
         metadata.close().await;
-        dumped
+        Ok(dumped?)
     }
 
-    fn write(&self, path: &Path, carried: &Carried, dumps: &[Dump]) -> Result<Checksums, String> {
+    fn write(&self, path: &Path, carried: &Carried, dumps: &[Dump]) -> Result<Checksums, Failure> {
         let data_dir = &self.installation.data_dir;
         let fail = |what: &str| {
             let what = what.to_owned();
@@ -162,21 +163,21 @@ impl Backup {
                  server's tools."
             );
         }
-        writer.finish().map_err(fail("the file cannot be written"))
+        Ok(writer.finish().map_err(fail("the file cannot be written"))?)
     }
 
     /// Copies a SQLite database as it is at one moment.
-    fn copy_database(&self, writer: &mut Writer, from: &Path, name: &Path) -> Result<(), String> {
+    fn copy_database(&self, writer: &mut Writer, from: &Path, name: &Path) -> Result<(), Failure> {
         let draft = tempfile_beside(&self.file, name);
         let _ = fs::remove_file(&draft);
         let copied = podium_db::copy_database(from, &draft)
             .map_err(|error| error.to_string())
             .and_then(|()| writer.file(&draft, name).map_err(|error| error.to_string()));
         let _ = fs::remove_file(&draft);
-        copied.map_err(|error| format!("the database {} cannot be copied: {error}", from.display()))
+        Ok(copied.map_err(|error| format!("the database {} cannot be copied: {error}", from.display()))?)
     }
 
-    fn write_keys(&self, writer: &mut Writer) -> Result<(), String> {
+    fn write_keys(&self, writer: &mut Writer) -> Result<(), Failure> {
         for name in [SECRET_KEY, OWNER_TOKEN, NODE_ID] {
             let path = self.installation.data_dir.join(name);
             let bytes = match (fs::read(&path), &self.installation.secret_key) {
@@ -187,7 +188,8 @@ impl Backup {
                     return Err(format!(
                         "the key {} cannot be read, and PODIUM_SECRET_KEY is not set: {error}",
                         path.display()
-                    ));
+                    )
+                    .into());
                 }
                 (Err(_), _) => continue,
             };
@@ -225,8 +227,8 @@ fn tempfile_beside(file: &Path, name: &Path) -> PathBuf {
     file.with_added_extension(format!("{plain}.draft"))
 }
 
-fn carried(local: &Path) -> Result<Carried, String> {
-    podium_dataplane::local::carried(local).map_err(|error| format!("the environments: {error}"))
+fn carried(local: &Path) -> Result<Carried, Failure> {
+    Ok(podium_dataplane::local::carried(local).map_err(|error| format!("the environments: {error}"))?)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::data_plane::ports;
+use crate::failure::Failure;
 
 /// Confines itself to some directories and becomes another program.
 #[derive(Args)]
@@ -39,15 +40,15 @@ pub(crate) struct Confine {
 
 impl Confine {
     #[cfg(target_os = "linux")]
-    pub(crate) fn run(self) -> Result<(), String> {
+    pub(crate) fn run(self) -> Result<(), Failure> {
         let Self { write, read, kept, temporary, user, any_file, ports, program } = self;
         let confinement =
             podium_dataplane::local::Confinement { write, read, kept, temporary, user, any_file, ports };
-        Err(confinement.become_program(&program))
+        Err(confinement.become_program(&program).into())
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub(crate) fn run(self) -> Result<(), String> {
+    pub(crate) fn run(self) -> Result<(), Failure> {
         let Self { program, .. } = self;
         Err(format!("{program:?} cannot be confined here: that needs Linux"))
     }

@@ -8,6 +8,8 @@ use podium_api::NodeId;
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
 
+use crate::failure::Failure;
+
 /// The file of the embedded database.
 pub(crate) const DATABASE: &str = "podium.db";
 /// The directory of deployments' logs.
@@ -32,14 +34,14 @@ pub(crate) struct DataDir(PathBuf);
 
 impl DataDir {
     /// Opens the directory, and makes it if it is missing.
-    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let made = fs::create_dir_all(path).and_then(|()| close(path));
         made.map_err(|error| format!("the data directory {} cannot be used: {error}", path.display()))?;
         Ok(Self(path.to_owned()))
     }
 
     /// The key of this installation's secrets, made at first start.
-    pub(crate) fn secret_key(&self, world: &World) -> Result<String, String> {
+    pub(crate) fn secret_key(&self, world: &World) -> Result<String, Failure> {
         let path = self.0.join(SECRET_KEY);
         match fs::read_to_string(&path) {
             Ok(key) => Ok(key),
@@ -48,7 +50,7 @@ impl DataDir {
                 write_private(&path, &key)?;
                 Ok(key.to_string())
             }
-            Err(error) => Err(format!("the key file {} cannot be read: {error}", path.display())),
+            Err(error) => Err(format!("the key file {} cannot be read: {error}", path.display()).into()),
         }
     }
 
@@ -63,32 +65,35 @@ impl DataDir {
     }
 
     /// Refuses a directory in which a restore was begun and not finished.
-    pub(crate) fn refuse_unfinished(&self) -> Result<(), String> {
+    pub(crate) fn refuse_unfinished(&self) -> Result<(), Failure> {
         match self.0.join(RESTORING).exists() {
             true => Err(format!(
                 "a restore to {} was cut off: delete that directory and restore again",
                 self.0.display()
-            )),
+            )
+            .into()),
             false => Ok(()),
         }
     }
 
     /// The id of this machine among the nodes of an installation, made once.
-    pub(crate) fn node_id(&self, world: &World) -> Result<NodeId, String> {
+    pub(crate) fn node_id(&self, world: &World) -> Result<NodeId, Failure> {
         let path = self.0.join(NODE_ID);
         match fs::read_to_string(&path) {
-            Ok(text) => text.trim().parse().map_err(|_| format!("{} holds no id of a node", path.display())),
+            Ok(text) => {
+                Ok(text.trim().parse().map_err(|_| format!("{} holds no id of a node", path.display()))?)
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let id = world.id();
                 write_private(&path, &format!("{id}\n"))?;
                 Ok(id)
             }
-            Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
+            Err(error) => Err(format!("{} cannot be read: {error}", path.display()).into()),
         }
     }
 
     /// Keeps the owner's token of the first start.
-    pub(crate) fn keep_owner_token(&self, token: &str) -> Result<PathBuf, String> {
+    pub(crate) fn keep_owner_token(&self, token: &str) -> Result<PathBuf, Failure> {
         let path = self.0.join(OWNER_TOKEN);
         write_private(&path, token)?;
         Ok(path)
@@ -96,10 +101,10 @@ impl DataDir {
 }
 
 /// The key of an installation that is there already.
-pub(crate) fn existing_key(data_dir: &Path) -> Result<String, String> {
+pub(crate) fn existing_key(data_dir: &Path) -> Result<String, Failure> {
     let path = data_dir.join(SECRET_KEY);
-    fs::read_to_string(&path)
-        .map_err(|error| format!("the key file {} cannot be read: {error}", path.display()))
+    Ok(fs::read_to_string(&path)
+        .map_err(|error| format!("the key file {} cannot be read: {error}", path.display()))?)
 }
 
 /// Keeps everything in the directory to its owner. Others may pass through it, because environments on this machine run
@@ -129,7 +134,7 @@ fn close(path: &Path) -> std::io::Result<()> {
 }
 
 /// Writes a file that only its owner can read, and makes sure that it is on disk.
-fn write_private(path: &Path, text: &str) -> Result<(), String> {
+fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
     let written = (|| {
         let mut options = fs::OpenOptions::new();
         options.write(true).create(true).truncate(true);
@@ -140,5 +145,5 @@ fn write_private(path: &Path, text: &str) -> Result<(), String> {
         file.sync_all()?;
         path.parent().map_or(Ok(()), |parent| fs::File::open(parent)?.sync_all())
     })();
-    written.map_err(|error| format!("{} cannot be written: {error}", path.display()))
+    Ok(written.map_err(|error| format!("{} cannot be written: {error}", path.display()))?)
 }

@@ -10,6 +10,8 @@ use podium_dataplane::DataPlane;
 use podium_dataplane::simulated::Simulated;
 use podium_reconcile::log_sink;
 
+use crate::failure::Failure;
+
 /// What deployments run on, and how.
 #[derive(Args)]
 pub(crate) struct Choice {
@@ -69,13 +71,13 @@ enum Kind {
 
 impl Choice {
     /// Refuses a data plane that is not there yet, or cannot work as it was asked for, before anything is made.
-    pub(crate) async fn check(&self) -> Result<(), String> {
+    pub(crate) async fn check(&self) -> Result<(), Failure> {
         #[cfg(target_os = "linux")]
         self.database()?;
         match self.kind {
             #[cfg(target_os = "linux")]
             Kind::Local => match &self.python {
-                Some(python) => podium_dataplane::local::check_python(python).await,
+                Some(python) => Ok(podium_dataplane::local::check_python(python).await?),
                 None => Ok(()),
             },
             #[cfg(not(target_os = "linux"))]
@@ -95,33 +97,39 @@ impl Choice {
     }
 
     /// Opens the data plane, with a file of the operator's that no environment may read.
-    pub(crate) fn open(
+    pub(crate) async fn open(
         &self,
         app: &App,
         data_dir: &Path,
         kept: Option<PathBuf>,
-    ) -> Result<Arc<dyn DataPlane>, String> {
+    ) -> Result<Arc<dyn DataPlane>, Failure> {
         match self.kind {
-            Kind::Local => self.local(app, data_dir, kept),
+            Kind::Local => self.local(app, data_dir, kept).await,
             Kind::Simulated | Kind::Kubernetes => simulated(app, data_dir, self.simulated_is_bound),
         }
     }
 
     #[cfg(target_os = "linux")]
-    fn local(&self, app: &App, data_dir: &Path, kept: Option<PathBuf>) -> Result<Arc<dyn DataPlane>, String> {
+    async fn local(
+        &self,
+        app: &App,
+        data_dir: &Path,
+        kept: Option<PathBuf>,
+    ) -> Result<Arc<dyn DataPlane>, Failure> {
         use podium_dataplane::local::Local;
 
-        Ok(Arc::new(Local::open(self.options(app, data_dir, kept)?, podium_reconcile::services(app))?))
+        let options = self.options(app, data_dir, kept)?;
+        Ok(Arc::new(Local::open(options, podium_reconcile::services(app)).await?))
     }
 
     /// Where metadata databases of new environments are made.
     #[cfg(target_os = "linux")]
-    fn database(&self) -> Result<podium_dataplane::local::AirflowDatabase, String> {
+    fn database(&self) -> Result<podium_dataplane::local::AirflowDatabase, Failure> {
         use podium_dataplane::local::AirflowDatabase;
 
         let asked = self.airflow_database.as_ref().or(self.airflow_database_url.as_ref());
         let database = asked.map_or(Ok(AirflowDatabase::Best), |asked| asked.parse());
-        database.map_err(|why| format!("--airflow-database: {why}"))
+        Ok(database.map_err(|why| format!("--airflow-database: {why}"))?)
     }
 
     /// How environments run on this machine.
@@ -131,7 +139,7 @@ impl Choice {
         app: &App,
         data_dir: &Path,
         kept: Option<PathBuf>,
-    ) -> Result<podium_dataplane::local::Options, String> {
+    ) -> Result<podium_dataplane::local::Options, Failure> {
         use podium_dataplane::Hidden;
         use podium_dataplane::local::{Broker, Options, half_of_disk};
 
@@ -156,14 +164,15 @@ impl Choice {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn local(&self, _: &App, _: &Path, _: Option<PathBuf>) -> Result<Arc<dyn DataPlane>, String> {
+    #[expect(clippy::unused_async, reason = "where environments run it waits for disks")]
+    async fn local(&self, _: &App, _: &Path, _: Option<PathBuf>) -> Result<Arc<dyn DataPlane>, Failure> {
         Err("running deployments on this machine needs Linux: use --data-plane simulated, which runs nothing"
             .into())
     }
 }
 
 /// A range of ports.
-pub(crate) fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+pub(crate) fn ports(text: &str) -> Result<RangeInclusive<u16>, Failure> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     match (first.trim().parse::<u16>(), last.trim().parse::<u16>()) {
         (Ok(first), Ok(last)) if first > 0 && first <= last => Ok(first..=last),
@@ -171,7 +180,7 @@ pub(crate) fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     }
 }
 
-fn simulated(app: &App, data_dir: &Path, is_bound: bool) -> Result<Arc<dyn DataPlane>, String> {
+fn simulated(app: &App, data_dir: &Path, is_bound: bool) -> Result<Arc<dyn DataPlane>, Failure> {
     let directory = data_dir.join(crate::data_dir::SIMULATED);
     let clock = Arc::clone(&app.world);
     let plane = Simulated::kept_in(&directory, Arc::new(move || clock.now())).map_err(|error| {

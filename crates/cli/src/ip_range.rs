@@ -3,6 +3,7 @@
 use clap::Subcommand;
 use podium_app::Config;
 
+use crate::failure::Failure;
 use crate::settings::Installation;
 
 /// Allowed address ranges, for an operator who is locked out.
@@ -23,7 +24,7 @@ pub(crate) struct Reset {
 }
 
 impl IpRange {
-    pub(crate) async fn run(self) -> Result<(), String> {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
         let Self::Reset(reset) = self;
         let app = reset.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
         let removed = app.reset_allowed_ip_address_ranges().await.map_err(|error| error.to_string())?;

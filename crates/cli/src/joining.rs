@@ -6,6 +6,7 @@ use podium_app::nodes::Node;
 use podium_app::{App, Error};
 use podium_dataplane::DataPlane;
 
+use crate::failure::Failure;
 use crate::settings::Installation;
 
 /// Said when an operator has forgotten this node while it ran.
@@ -13,7 +14,7 @@ pub(crate) const FORGOTTEN: &str = "an operator has forgotten this node: its dep
                                     Start it again to take it back as a new one; what it ran is put aside then";
 
 /// A name that can stand in a sentence, in a URL and on a command line.
-pub(crate) fn node_name(text: &str) -> Result<String, String> {
+pub(crate) fn node_name(text: &str) -> Result<String, Failure> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if (1..=64).contains(&text.len()) && text.bytes().all(is_plain) {
         Ok(text.to_owned())
@@ -28,7 +29,7 @@ pub(crate) async fn join(
     plane: &Arc<dyn DataPlane>,
     installation: &Installation,
     name: Option<String>,
-) -> Result<(), String> {
+) -> Result<(), Failure> {
     if !plane.is_bound_to_machine() {
         return Ok(());
     }

@@ -8,6 +8,8 @@ use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::failure::Failure;
+
 const EVERY: Duration = Duration::from_millis(200);
 const FULL: usize = 256 * 1024;
 
@@ -26,7 +28,7 @@ pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     /// Starts the log of this process.
-    pub(crate) fn start(filter: &str, format: Format) -> Result<Self, String> {
+    pub(crate) fn start(filter: &str, format: Format) -> Result<Self, Failure> {
         let filter = EnvFilter::try_new(filter).map_err(|error| format!("--log: {error}"))?;
         let log = Self::default();
         let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(log.clone());

@@ -5,6 +5,7 @@ mod backup;
 mod confine;
 mod data_dir;
 mod data_plane;
+mod failure;
 mod ip_range;
 mod joining;
 mod limits;
@@ -22,6 +23,8 @@ mod table;
 mod work;
 
 use clap::{Parser, Subcommand};
+
+use crate::failure::Failure;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -84,7 +87,7 @@ fn main() -> std::process::ExitCode {
 }
 
 #[tokio::main]
-async fn run(command: Command) -> Result<(), String> {
+async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(serve) => serve.run().await,
         #[cfg(target_os = "linux")]

@@ -10,6 +10,7 @@ use podium_db::{Db, Error};
 use podium_store::nodes::{self, NodeRow};
 use serde_json::{Value, json};
 
+use crate::failure::Failure;
 use crate::settings::Installation;
 use crate::table;
 
@@ -61,7 +62,7 @@ pub(crate) struct Forget {
 }
 
 impl Node {
-    pub(crate) async fn run(self) -> Result<(), String> {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
         match self {
             Self::List(list) => list.run().await,
             Self::Forget(forget) => forget.run().await,
@@ -70,7 +71,7 @@ impl Node {
 }
 
 impl List {
-    async fn run(self) -> Result<(), String> {
+    async fn run(self) -> Result<(), Failure> {
         let db = self.installation.view().await?;
         let found = db.scan(None, nodes::list).await;
         let unknown = match db.is_shared() {
@@ -88,7 +89,7 @@ impl List {
 }
 
 impl Forget {
-    async fn run(self) -> Result<(), String> {
+    async fn run(self) -> Result<(), Failure> {
         if self.installation.is_embedded() {
             return Err("the embedded database has one node, and nothing to choose from".into());
         }
@@ -103,7 +104,7 @@ impl Forget {
     }
 }
 
-async fn forget(db: &Db, name: &str) -> Result<String, String> {
+async fn forget(db: &Db, name: &str) -> Result<String, Failure> {
     let now = World::machine().now();
     let (asked, wanted) = (name.to_owned(), name.to_owned());
     let found = db.read(None, move |conn| nodes::by_name(conn, &asked)).await;
@@ -114,7 +115,8 @@ async fn forget(db: &Db, name: &str) -> Result<String, String> {
             "node {name} was seen {} s ago: stop its server and what it runs first, then wait {} s",
             (now.millis() - node.last_seen_at.millis()) / 1000,
             LATELY.as_secs()
-        ));
+        )
+        .into());
     }
     let count = db.write(None, move |tx| nodes::forget(tx, node.id, now)).await;
     let count = count.map_err(|error: Error| error.to_string())?;
@@ -129,7 +131,7 @@ async fn forget(db: &Db, name: &str) -> Result<String, String> {
     })
 }
 
-async fn forget_unknown(db: &Db) -> Result<String, String> {
+async fn forget_unknown(db: &Db) -> Result<String, Failure> {
     let now = World::machine().now();
     let unit = move |tx: &podium_db::Tx| {
         let ids = nodes::unknown(tx)?;

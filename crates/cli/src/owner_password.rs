@@ -6,6 +6,7 @@ use clap::Args;
 use podium_app::Config;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
+use crate::failure::Failure;
 use crate::settings::Installation;
 
 /// Set the password of the owner, or of another user, to sign in with a browser.
@@ -30,7 +31,7 @@ pub(crate) struct OwnerPassword {
 }
 
 impl OwnerPassword {
-    pub(crate) async fn run(self) -> Result<(), String> {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
         // No link is made here, so the URL does not matter.
         let app = self.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
         let found = app.account_to_reset(self.email.as_deref()).await.map_err(|error| error.to_string())?;
@@ -42,7 +43,7 @@ impl OwnerPassword {
         let given = if self.generate { None } else { read(&username)? };
         let password = given.clone().unwrap_or_else(|| app.new_password());
         if let Some(objection) = app.objection_to(&account, &password) {
-            return Err(format!("the password {objection}"));
+            return Err(format!("the password {objection}").into());
         }
         app.reset_password(account, password.clone()).await.map_err(|error| error.to_string())?;
         app.db.close().await;
@@ -58,7 +59,7 @@ impl OwnerPassword {
 }
 
 /// The password that a person types twice, or that stands in the first line of the input; none where it is to be made.
-fn read(username: &str) -> Result<Option<String>, String> {
+fn read(username: &str) -> Result<Option<String>, Failure> {
     if !std::io::stdin().is_terminal() {
         return match line()? {
             password if password.is_empty() => {
@@ -83,7 +84,7 @@ fn read(username: &str) -> Result<Option<String>, String> {
     Ok(Some(password))
 }
 
-fn line() -> Result<String, String> {
+fn line() -> Result<String, Failure> {
     let mut line = String::new();
     let read = std::io::stdin().lock().read_line(&mut line);
     read.map_err(|error| format!("the password cannot be read: {error}"))?;

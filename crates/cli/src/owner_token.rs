@@ -3,6 +3,7 @@
 use clap::Subcommand;
 use podium_app::Config;
 
+use crate::failure::Failure;
 use crate::settings::Installation;
 
 /// The owner's token.
@@ -26,7 +27,7 @@ pub(crate) struct New {
 }
 
 impl OwnerToken {
-    pub(crate) async fn run(self) -> Result<(), String> {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
         let Self::New(new) = self;
         let app = new.installation.open_existing(Config::new(new.public_url.trim_end_matches('/'))).await?;
         let token = app.new_owner_token().await.map_err(|error| error.to_string())?;

@@ -16,6 +16,7 @@ use tar::EntryType;
 
 use crate::backup::archive::{CHECKSUMS, Checksums, Hashing, MANIFEST, Manifest};
 use crate::data_dir::{DATABASE, LOCAL, RESTORING, SECRET_KEY};
+use crate::failure::Failure;
 
 /// What is read of a manifest at the most.
 const LONGEST_MANIFEST: u64 = 1 << 20;
@@ -42,7 +43,7 @@ struct Later {
 }
 
 impl Restore {
-    pub(crate) fn run(self) -> Result<(), String> {
+    pub(crate) fn run(self) -> Result<(), Failure> {
         let target = &self.data_dir;
         let is_new = !target.exists();
         let shown = target.display();
@@ -53,7 +54,9 @@ impl Restore {
             .map_err(|error| format!("the backup {} cannot be read: {error}", self.file.display()))?;
         fs::create_dir_all(target).map_err(used)?;
         if fs::read_dir(target).map_err(used)?.next().is_some() {
-            return Err(format!("{shown} is not empty: give a directory that is, or that does not exist"));
+            return Err(
+                format!("{shown} is not empty: give a directory that is, or that does not exist").into()
+            );
         }
         let draft = target.join(RESTORING);
         let restored = unpack(file, &draft).and_then(|manifest| {
@@ -74,14 +77,14 @@ impl Restore {
                 if is_new {
                     let _ = fs::remove_dir(target);
                 }
-                Err(format!("nothing was restored from {}: {why}", self.file.display()))
+                Err(format!("nothing was restored from {}: {why}", self.file.display()).into())
             }
         }
     }
 }
 
 /// Unpacks a file and checks all of it.
-fn unpack(file: File, draft: &Path) -> Result<Manifest, String> {
+fn unpack(file: File, draft: &Path) -> Result<Manifest, Failure> {
     let damaged = |error: io::Error| format!("it is damaged or not whole ({error})");
     fs::create_dir(draft).map_err(|error| error.to_string())?;
     let decoder = zstd::Decoder::new(file).map_err(|error| error.to_string())?;
@@ -92,7 +95,7 @@ fn unpack(file: File, draft: &Path) -> Result<Manifest, String> {
         let mut entry = match entry {
             Ok(entry) => entry,
             Err(_) if manifest.is_none() => return Err("it is no backup of Podium".into()),
-            Err(error) => return Err(damaged(error)),
+            Err(error) => return Err(damaged(error).into()),
         };
         let path = entry.path().map_err(damaged)?.into_owned();
         if expected.is_some() {
@@ -119,11 +122,11 @@ fn unpack(file: File, draft: &Path) -> Result<Manifest, String> {
     }
     let expected = expected.ok_or("it is not whole: its end is missing")?;
     if let Some(wrong) = difference(&expected, &found) {
-        return Err(format!("it is damaged: {wrong} is not what was saved"));
+        return Err(format!("it is damaged: {wrong} is not what was saved").into());
     }
     for name in [DATABASE, SECRET_KEY] {
         if !draft.join(name).is_file() {
-            return Err(format!("it is not whole: {name} is missing"));
+            return Err(format!("it is not whole: {name} is missing").into());
         }
     }
     finish(draft, later).map_err(|error| error.to_string())?;
@@ -195,9 +198,9 @@ fn finish(draft: &Path, later: Later) -> io::Result<()> {
     File::open(draft)?.sync_all()
 }
 
-fn settle_in(draft: &Path, target: &Path) -> Result<(), String> {
+fn settle_in(draft: &Path, target: &Path) -> Result<(), Failure> {
     let home = fs::canonicalize(target).map_err(|error| error.to_string())?.join(LOCAL);
-    podium_dataplane::local::settle_in(&draft.join(LOCAL), &home).map_err(|error| error.to_string())
+    Ok(podium_dataplane::local::settle_in(&draft.join(LOCAL), &home).map_err(|error| error.to_string())?)
 }
 
 /// Moves everything to where it belongs, the database last.

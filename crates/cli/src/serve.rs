@@ -18,6 +18,7 @@ use podium_reconcile::{Loops, Options};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::failure::Failure;
 use crate::log::{Format, Log};
 use crate::settings::Installation;
 use crate::{data_plane, joining, limits, sockets};
@@ -130,7 +131,7 @@ enum Limits {
     At(Rates),
 }
 
-fn limits(text: &str) -> Result<Limits, String> {
+fn limits(text: &str) -> Result<Limits, Failure> {
     if text == "off" {
         return Ok(Limits::Off);
     }
@@ -147,7 +148,7 @@ fn at_least_one() -> impl clap::builder::TypedValueParser<Value = usize> {
     clap::value_parser!(u32).range(1..).map(|number| number as usize)
 }
 
-fn domain(text: &str) -> Result<String, String> {
+fn domain(text: &str) -> Result<String, Failure> {
     let text = text.trim_matches('.').to_ascii_lowercase();
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -161,7 +162,7 @@ fn domain(text: &str) -> Result<String, String> {
 }
 
 impl Serve {
-    pub(crate) async fn run(self) -> Result<(), String> {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
         let log = Log::start(&self.log, self.log_format)?;
         let mut stop = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
@@ -177,7 +178,7 @@ impl Serve {
         podium_http::check(&settings)?;
         self.data_plane.check().await?;
         let app = self.installation.open(self.config(address)?).await?;
-        let plane = self.data_plane.open(&app, &self.installation.data_dir, self.tls_key.clone())?;
+        let plane = self.data_plane.open(&app, &self.installation.data_dir, self.tls_key.clone()).await?;
         joining::join(&app, &plane, &self.installation, self.node_name.clone()).await?;
         let loops = Loops::new(&app, &plane, self.loops()).start();
         let background = [
@@ -211,7 +212,7 @@ impl Serve {
         Options { lease, step_time: lease * 2 / 3, ..Options::default() }
     }
 
-    fn config(&self, address: SocketAddr) -> Result<Config, String> {
+    fn config(&self, address: SocketAddr) -> Result<Config, Failure> {
         let scheme = if self.tls_cert.is_some() { "https" } else { "http" };
         let url = self.public_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
         let mut config = Config::new(url.trim_end_matches('/'));

@@ -10,6 +10,7 @@ use podium_app::{App, Config};
 use podium_db::{Db, Target};
 
 use crate::data_dir::{DATABASE, DataDir, LOGS, OBJECTS};
+use crate::failure::Failure;
 
 /// Where an installation is.
 #[derive(Args)]
@@ -30,12 +31,12 @@ pub(crate) struct Installation {
 
 impl Installation {
     /// Opens the installation to serve it, and makes it where there is none; then it is said where the owner's token is.
-    pub(crate) async fn open(&self, mut config: Config) -> Result<App, String> {
+    pub(crate) async fn open(&self, mut config: Config) -> Result<App, Failure> {
         config.logs = Some(self.data_dir.join(LOGS));
         self.start(config).await
     }
 
-    async fn start(&self, mut config: Config) -> Result<App, String> {
+    async fn start(&self, mut config: Config) -> Result<App, Failure> {
         let world = Arc::new(World::machine());
         let data_dir = DataDir::open(&self.data_dir)?;
         config.files = self.objects_dir();
@@ -47,7 +48,7 @@ impl Installation {
             config.is_known = true;
             // Before it is opened: opening makes an empty one.
             if std::fs::metadata(path).map_or(0, |file| file.len()) == 0 {
-                return Err(App::lost_database(&path.display().to_string()));
+                return Err(App::lost_database(&path.display().to_string()).into());
             }
         }
         let key = match (&self.secret_key, &target) {
@@ -75,38 +76,39 @@ impl Installation {
     }
 
     /// Keeps another token of the owner in the data directory, and shows it to the person who asked for one.
-    pub(crate) fn show_owner_token(&self, token: &str) -> Result<(), String> {
+    pub(crate) fn show_owner_token(&self, token: &str) -> Result<(), Failure> {
         let path = DataDir::open(&self.data_dir)?.keep_owner_token(token)?;
         eprintln!("The owner's token, shown once and kept in {}:\n{token}", path.display());
         Ok(())
     }
 
     /// The secrets of an installation that is there already.
-    pub(crate) fn secrets(&self) -> Result<Secrets, String> {
+    pub(crate) fn secrets(&self) -> Result<Secrets, Failure> {
         let key = match &self.secret_key {
             Some(key) => key.clone(),
             None => crate::data_dir::existing_key(&self.data_dir)?,
         };
-        Secrets::from_text(&key)
+        Ok(Secrets::from_text(&key)?)
     }
 
     /// Opens an installation for a command that is of no use where there is none. The logs are left to the server.
-    pub(crate) async fn open_existing(&self, config: Config) -> Result<App, String> {
+    pub(crate) async fn open_existing(&self, config: Config) -> Result<App, Failure> {
         self.must_exist()?;
         self.start(config).await
     }
 
     /// Opens the database of an installation to look at it, also while its server runs.
-    pub(crate) async fn view(&self) -> Result<Db, String> {
+    pub(crate) async fn view(&self) -> Result<Db, Failure> {
         self.must_exist()?;
-        Db::view(self.target()).await.map_err(|error| error.to_string())
+        Ok(Db::view(self.target()).await.map_err(|error| error.to_string())?)
     }
 
-    pub(crate) fn must_exist(&self) -> Result<(), String> {
+    pub(crate) fn must_exist(&self) -> Result<(), Failure> {
         match self.target() {
             Target::Sqlite(path) if !path.exists() => {
                 let directory = self.data_dir.display();
-                Err(format!("there is no installation in {directory}: give its --data-dir or --database-url"))
+                Err(format!("there is no installation in {directory}: give its --data-dir or --database-url")
+                    .into())
             }
             _ => Ok(()),
         }
@@ -118,7 +120,7 @@ impl Installation {
     }
 
     /// The id of this machine among the nodes of the installation.
-    pub(crate) fn node_id(&self, world: &World) -> Result<podium_api::NodeId, String> {
+    pub(crate) fn node_id(&self, world: &World) -> Result<podium_api::NodeId, Failure> {
         DataDir::open(&self.data_dir)?.node_id(world)
     }
 

@@ -3,6 +3,7 @@
 use clap::Subcommand;
 use podium_app::Config;
 
+use crate::failure::Failure;
 use crate::settings::Installation;
 
 /// Keys that sign tokens.
@@ -23,7 +24,7 @@ pub(crate) struct Rotate {
 }
 
 impl SigningKey {
-    pub(crate) async fn run(self) -> Result<(), String> {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
         let Self::Rotate(rotate) = self;
         let app = rotate.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
         let id = app.rotate_signing_key().await.map_err(|error| error.to_string())?;

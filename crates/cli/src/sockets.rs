@@ -4,9 +4,11 @@
 use listenfd::ListenFd;
 use tokio::net::TcpListener;
 
+use crate::failure::Failure;
+
 /// The listening socket that this process was started with, if there is one (`LISTEN_FDS`). It is not passed on to
 /// what this process starts.
-pub(crate) fn inherited() -> Result<Option<TcpListener>, String> {
+pub(crate) fn inherited() -> Result<Option<TcpListener>, Failure> {
     let mut given = ListenFd::from_env();
     let wrong = |error: std::io::Error| {
         format!("the socket that this process was started with cannot be used: {error}")
@@ -17,8 +19,8 @@ pub(crate) fn inherited() -> Result<Option<TcpListener>, String> {
             let listener = given.take_tcp_listener(0).map_err(wrong)?;
             let Some(listener) = listener else { return Ok(None) };
             listener.set_nonblocking(true).map_err(wrong)?;
-            TcpListener::from_std(listener).map(Some).map_err(wrong)
+            Ok(TcpListener::from_std(listener).map(Some).map_err(wrong)?)
         }
-        count => Err(format!("this process was started with {count} sockets, and listens on one")),
+        count => Err(format!("this process was started with {count} sockets, and listens on one").into()),
     }
 }

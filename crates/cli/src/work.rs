@@ -9,6 +9,7 @@ use podium_app::world::World;
 use podium_store::work::{self, Pending};
 use serde_json::{Value, json};
 
+use crate::failure::Failure;
 use crate::settings::Installation;
 use crate::table;
 
@@ -38,7 +39,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    pub(crate) async fn run(self) -> Result<(), String> {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
         let db = self.installation.view().await?;
         let (kind, limit) = (self.kind.clone(), self.limit);
         let found = db.scan(None, move |conn| work::pending(conn, kind.as_deref(), limit)).await;

@@ -4,6 +4,8 @@
 //! it shows is `podium-domain`'s to say, when to look is the loops'. It does not know the database, and nothing that it
 //! keeps is needed to rebuild it: everything can be applied again.
 
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "most of what waits is there only"))]
+mod blocking;
 mod changes;
 mod clusters;
 #[cfg(test)]
@@ -85,8 +87,8 @@ pub trait DataPlane: Send + Sync {
     }
 
     /// What the components of the environments here take, for the operator's numbers; nothing where nobody measures.
-    fn vitals(&self) -> Vec<Vitals> {
-        Vec::new()
+    fn vitals(&self) -> Answer<'_, Vec<Vitals>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 
     /// Ends an environment that another machine runs by now. What it kept is put where nothing starts it again, for an

@@ -21,6 +21,7 @@ mod lines;
 mod locks;
 mod metadata;
 mod offsets;
+mod open_error;
 mod options;
 mod pace;
 mod plane;
@@ -31,6 +32,7 @@ mod program;
 mod python;
 mod quota;
 mod room;
+mod running;
 mod runtimes;
 mod server_url;
 mod services;
@@ -54,23 +56,26 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use podium_api::{ClusterId, DeploymentId};
+use podium_domain::Reason;
 
-pub use self::carrying::{Carried, carried, settle_in};
+pub use self::carrying::{Carried, carried, remove_tree, settle_in};
 use self::health::Probes;
 pub use self::isolation::Confinement;
 use self::keeper::{Keeper, Order};
 use self::layout::Layout;
 pub use self::metadata::Metadata;
-pub use self::options::{AirflowDatabase, Broker, Options};
+pub use self::open_error::OpenError;
+pub use self::options::{AirflowDatabase, BadDatabase, Broker, Options};
 use self::pace::Pace;
 use self::plane::Plane;
 use self::process::numbers;
-pub use self::python::check_python;
+pub use self::python::{NoPython, check_python};
 pub use self::quota::half_of_disk;
+pub use self::server_url::BadUrl;
 pub use self::services::{Archive, Archives, Keys, Logs, Services};
 use self::settings::EnvironmentKeys;
 use self::state::State;
-pub use self::trees::remove as remove_tree;
+use crate::blocking::blocking;
 use crate::simulated::Simulated;
 use crate::{
     Answer, Changes, Cluster, DataPlane, Door, Environment, Fault, Line, Observed, ObservedCluster, Vitals,
@@ -100,14 +105,12 @@ pub struct Local {
 impl Local {
     /// Opens the plane, and takes over the environments that run. What this machine lacks is said by the environments
     /// that need it, and in the log.
-    pub fn open(options: Options, services: Services) -> Result<Self, String> {
-        Self::open_at(Pace::default(), options, services)
+    pub async fn open(options: Options, services: Services) -> Result<Self, OpenError> {
+        blocking(move || Self::open_at(Pace::default(), options, services)).await
     }
 
-    fn open_at(pace: Pace, options: Options, services: Services) -> Result<Self, String> {
-        let broken = |error: std::io::Error| {
-            format!("the local data plane in {} cannot be used: {error}", options.directory.display())
-        };
+    fn open_at(pace: Pace, options: Options, services: Services) -> Result<Self, OpenError> {
+        let broken = |error| OpenError::unusable(&options.directory, error);
         let layout = Layout::make(&options.directory).map_err(broken)?;
         carrying::first_start(&options.directory, &layout)?;
         for (name, text) in SUPPORT {
@@ -116,13 +119,13 @@ impl Local {
         if options.database == AirflowDatabase::Private
             && let Some(why) = postgres::Cluster::why_not(&options.directory)
         {
-            return Err(format!("--airflow-database private is not possible here: {why}"));
+            return Err(OpenError::NoServer(why));
         }
         let clock = Arc::clone(&services.clock);
         let clusters = Simulated::kept_in(options.directory.join("clusters"), clock).map_err(broken)?;
         let plane = Plane::new(options, services, pace, layout, Probes::new(pace.answer)?);
         let local = Self { plane, clusters };
-        local.take_over().map_err(|error| format!("environments cannot be taken over: {error}"))?;
+        local.take_over().map_err(OpenError::NotTakenOver)?;
         tokio::spawn(unused::sweep(Arc::downgrade(&local.plane)));
         tokio::spawn(quota::watch(Arc::downgrade(&local.plane)));
         let plane = Arc::clone(&local.plane);
@@ -144,20 +147,11 @@ impl Local {
                     self.plane.keepers().insert(id, handle);
                 }
                 // Made, and cut off before anything was remembered; or all but removed.
-                Ok(None) => self.remove_unknown(id),
+                Ok(None) => remove_unknown(&self.plane, id),
                 Err(error) => self.plane.note_unreadable(id, &error),
             }
         }
         Ok(())
-    }
-
-    /// Clears away an environment of which nothing is remembered but what its files tell.
-    fn remove_unknown(&self, id: DeploymentId) {
-        let place = self.plane.layout.environment(id);
-        let slot = place.slot_by_owner(&self.plane.layout.users()).unwrap_or_default();
-        let state = State { slot, is_removed: true, ..State::default() };
-        let handle = Keeper::start(&self.plane, id, state, Order::Remove);
-        self.plane.keepers().insert(id, handle);
     }
 
     async fn put(&self, environment: &Environment) -> Result<(), Fault> {
@@ -169,30 +163,9 @@ impl Local {
         if self.tell(environment) {
             return Ok(());
         }
-        let id = environment.id;
-        let (plane, namespace, generation) =
-            (Arc::clone(&self.plane), environment.namespace.clone(), environment.generation);
-        let state = on_disk(move || {
-            let place = plane.layout.environment(id);
-            // One that could not be read before is taken over late.
-            if let Some(state) = State::read(&place.state())? {
-                return Ok(state);
-            }
-            let state = State { slot: free_slot(&plane)?, namespace, generation, ..State::default() };
-            fs::create_dir_all(&place.root)?;
-            state.write(&place.state())?;
-            Ok(state)
-        });
-        let state = state.await?;
-        self.plane.note_readable(id);
-        let order = if state.is_removed { Order::Remove } else { Order::Run(Arc::new(environment.clone())) };
-        let handle = Keeper::start(&self.plane, id, state, order);
-        handle.view.change(|shown| {
-            shown.generation = Some(environment.generation);
-            shown.is_hibernating = environment.is_hibernating;
-        });
-        self.plane.keepers().insert(id, handle);
-        Ok(())
+        let (plane, environment) = (Arc::clone(&self.plane), Arc::new(environment.clone()));
+        let kept = blocking(move || keep(&plane, &environment)).await;
+        Ok(kept.map_err(|error| Reason::of_io("it cannot be written down that it is wanted", &error))?)
     }
 
     /// Tells the keeper of an environment what is wanted, if there is one.
@@ -214,7 +187,8 @@ impl Local {
     async fn take(&self, id: DeploymentId) -> Result<(), Fault> {
         if self.plane.note_readable(id) {
             tracing::warn!(%id, "an environment is removed of which nothing is known: a database of it on a server stays");
-            self.remove_unknown(id);
+            let plane = Arc::clone(&self.plane);
+            blocking(move || remove_unknown(&plane, id)).await;
             return Ok(());
         }
         let memory = match self.plane.keepers().get(&id) {
@@ -222,7 +196,8 @@ impl Local {
             _ => return Ok(()),
         };
         // On disk first: nothing brings it back after this.
-        on_disk(move || memory.mark_removed()).await?;
+        let marked = blocking(move || memory.mark_removed()).await;
+        marked.map_err(|error| Reason::of_io("it cannot be written down that it is removed", &error))?;
         if let Some(handle) = self.plane.keepers().get(&id).filter(|handle| !handle.is_removing()) {
             handle.orders.send_replace(Order::Remove);
         }
@@ -250,12 +225,38 @@ impl Drop for Local {
     }
 }
 
-/// Does what waits for the disk where nobody else has to wait with it.
-async fn on_disk<T: Send + 'static>(
-    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
-) -> Result<T, Fault> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Fault::Failed(error.to_string()))?.map_err(|error| Fault::Failed(error.to_string()))
+/// Begins to keep an environment: a new one, or one that could not be read before and is taken over late.
+fn keep(plane: &Arc<Plane>, environment: &Arc<Environment>) -> std::io::Result<()> {
+    let id = environment.id;
+    let place = plane.layout.environment(id);
+    let state = match State::read(&place.state())? {
+        Some(state) => state,
+        None => {
+            let (namespace, generation) = (environment.namespace.clone(), environment.generation);
+            let state = State { slot: free_slot(plane)?, namespace, generation, ..State::default() };
+            fs::create_dir_all(&place.root)?;
+            state.write(&place.state())?;
+            state
+        }
+    };
+    plane.note_readable(id);
+    let order = if state.is_removed { Order::Remove } else { Order::Run(Arc::clone(environment)) };
+    let handle = Keeper::start(plane, id, state, order);
+    handle.view.change(|shown| {
+        shown.generation = Some(environment.generation);
+        shown.is_hibernating = environment.is_hibernating;
+    });
+    plane.keepers().insert(id, handle);
+    Ok(())
+}
+
+/// Clears away an environment of which nothing is remembered but what its files tell.
+fn remove_unknown(plane: &Arc<Plane>, id: DeploymentId) {
+    let place = plane.layout.environment(id);
+    let slot = place.slot_by_owner(&plane.layout.users()).unwrap_or_default();
+    let state = State { slot, is_removed: true, ..State::default() };
+    let handle = Keeper::start(plane, id, state, Order::Remove);
+    plane.keepers().insert(id, handle);
 }
 
 /// A number that no environment has or had.
@@ -313,8 +314,9 @@ impl DataPlane for Local {
         true
     }
 
-    fn vitals(&self) -> Vec<Vitals> {
-        vitals::of(&self.plane)
+    fn vitals(&self) -> Answer<'_, Vec<Vitals>> {
+        let plane = Arc::clone(&self.plane);
+        Box::pin(async move { Ok(blocking(move || vitals::of(&plane)).await) })
     }
 
     fn kept(&self) -> Vec<DeploymentId> {

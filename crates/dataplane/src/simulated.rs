@@ -119,24 +119,24 @@ impl Simulated {
         call: Call,
         id: Id,
         generation: Option<i64>,
-        effect: impl FnOnce() -> Result<T, Fault>,
+        effect: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
         match self.script.begin(call, id, generation)? {
-            None => effect(),
+            None => effect.await,
             Some(Upset::Fail(fault)) => Err(fault),
             Some(Upset::LoseAnswer) => {
-                effect()?;
+                effect.await?;
                 Err(Fault::Unreachable("the answer was lost".into()))
             }
             Some(Upset::Hang) => {
-                effect()?;
+                effect.await?;
                 pending().await
             }
         }
     }
 
-    fn put(&self, environment: &Environment) -> Result<(), Fault> {
-        let kept = self.environments.get(environment.id)?;
+    async fn put(&self, environment: &Environment) -> Result<(), Fault> {
+        let kept = self.environments.get(environment.id).await?;
         let is_same = |kept: &KeptEnvironment| {
             kept.generation == environment.generation && kept.is_hibernating == environment.is_hibernating
         };
@@ -167,22 +167,22 @@ impl Simulated {
         if next.is_announced {
             said.extend(lines::started(environment.id, &next.components, &next.namespace, now));
         }
-        self.environments.put(environment.id, &next)?;
+        self.environments.put(environment.id, &next).await?;
         self.say(said);
         Ok(())
     }
 
-    fn show(&self, id: DeploymentId) -> Result<Option<Observed>, Fault> {
-        let Some(mut kept) = self.environments.get(id)? else { return Ok(None) };
+    async fn show(&self, id: DeploymentId) -> Result<Option<Observed>, Fault> {
+        let Some(mut kept) = self.environments.get(id).await? else { return Ok(None) };
         let now = (self.clock)();
         if kept.gone_at.is_some_and(|gone_at| now.millis() >= gone_at) {
-            self.environments.remove(id)?;
+            self.environments.remove(id).await?;
             return Ok(None);
         }
         let is_ready = now.millis() >= kept.ready_at && kept.gone_at.is_none();
         if is_ready && !kept.is_announced {
             kept.is_announced = true;
-            self.environments.put(id, &kept)?;
+            self.environments.put(id, &kept).await?;
             self.say(lines::started(id, &kept.components, &kept.namespace, now));
         }
         let health = |name: &str| match (is_ready, self.script.health(id, name)) {
@@ -203,32 +203,32 @@ impl Simulated {
         }))
     }
 
-    fn take(&self, id: DeploymentId) -> Result<(), Fault> {
-        let Some(mut kept) = self.environments.get(id)? else { return Ok(()) };
+    async fn take(&self, id: DeploymentId) -> Result<(), Fault> {
+        let Some(mut kept) = self.environments.get(id).await? else { return Ok(()) };
         let takes = self.script.removal_time();
         if takes.is_zero() {
-            return self.environments.remove(id);
+            return self.environments.remove(id).await;
         }
         kept.gone_at.get_or_insert(((self.clock)() + takes).millis());
-        self.environments.put(id, &kept)
+        self.environments.put(id, &kept).await
     }
 
-    fn put_cluster(&self, wanted: &Cluster) -> Result<(), Fault> {
+    async fn put_cluster(&self, wanted: &Cluster) -> Result<(), Fault> {
         let id = wanted.cluster.id;
-        if self.clusters.get(id)?.is_some_and(|kept| kept.generation >= wanted.generation) {
+        if self.clusters.get(id).await?.is_some_and(|kept| kept.generation >= wanted.generation) {
             return Ok(());
         }
         let region = wanted.region().to_owned();
         let ready_at = ((self.clock)() + self.script.rollout_time()).millis();
         let kept = KeptCluster { generation: wanted.generation, region, ready_at, gone_at: None };
-        self.clusters.put(id, &kept)
+        self.clusters.put(id, &kept).await
     }
 
-    fn show_cluster(&self, id: ClusterId) -> Result<Option<ObservedCluster>, Fault> {
-        let Some(kept) = self.clusters.get(id)? else { return Ok(None) };
+    async fn show_cluster(&self, id: ClusterId) -> Result<Option<ObservedCluster>, Fault> {
+        let Some(kept) = self.clusters.get(id).await? else { return Ok(None) };
         let now = (self.clock)().millis();
         if kept.gone_at.is_some_and(|gone_at| now >= gone_at) {
-            self.clusters.remove(id)?;
+            self.clusters.remove(id).await?;
             return Ok(None);
         }
         let progress = match self.script.cluster_progress(id) {
@@ -246,14 +246,14 @@ impl Simulated {
         Ok(Some(ObservedCluster { generation: kept.generation, progress, metadata }))
     }
 
-    fn take_cluster(&self, id: ClusterId) -> Result<(), Fault> {
-        let Some(mut kept) = self.clusters.get(id)? else { return Ok(()) };
+    async fn take_cluster(&self, id: ClusterId) -> Result<(), Fault> {
+        let Some(mut kept) = self.clusters.get(id).await? else { return Ok(()) };
         let takes = self.script.removal_time();
         if takes.is_zero() {
-            return self.clusters.remove(id);
+            return self.clusters.remove(id).await;
         }
         kept.gone_at.get_or_insert(((self.clock)() + takes).millis());
-        self.clusters.put(id, &kept)
+        self.clusters.put(id, &kept).await
     }
 
     fn say(&self, lines: Vec<LogLine>) {
@@ -266,28 +266,28 @@ impl Simulated {
 impl DataPlane for Simulated {
     fn apply<'a>(&'a self, environment: &'a Environment) -> Answer<'a, ()> {
         let (id, generation) = (environment.id, Some(environment.generation));
-        Box::pin(self.perform(Call::Apply, id.id(), generation, || self.put(environment)))
+        Box::pin(self.perform(Call::Apply, id.id(), generation, self.put(environment)))
     }
 
     fn observe(&self, id: DeploymentId) -> Answer<'_, Option<Observed>> {
-        Box::pin(self.perform(Call::Observe, id.id(), None, move || self.show(id)))
+        Box::pin(self.perform(Call::Observe, id.id(), None, self.show(id)))
     }
 
     fn remove(&self, id: DeploymentId) -> Answer<'_, ()> {
-        Box::pin(self.perform(Call::Remove, id.id(), None, move || self.take(id)))
+        Box::pin(self.perform(Call::Remove, id.id(), None, self.take(id)))
     }
 
     fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> Answer<'a, ()> {
         let (id, generation) = (cluster.cluster.id, Some(cluster.generation));
-        Box::pin(self.perform(Call::ApplyCluster, id.id(), generation, || self.put_cluster(cluster)))
+        Box::pin(self.perform(Call::ApplyCluster, id.id(), generation, self.put_cluster(cluster)))
     }
 
     fn observe_cluster(&self, id: ClusterId) -> Answer<'_, Option<ObservedCluster>> {
-        Box::pin(self.perform(Call::ObserveCluster, id.id(), None, move || self.show_cluster(id)))
+        Box::pin(self.perform(Call::ObserveCluster, id.id(), None, self.show_cluster(id)))
     }
 
     fn remove_cluster(&self, id: ClusterId) -> Answer<'_, ()> {
-        Box::pin(self.perform(Call::RemoveCluster, id.id(), None, move || self.take_cluster(id)))
+        Box::pin(self.perform(Call::RemoveCluster, id.id(), None, self.take_cluster(id)))
     }
 
     fn door(&self, id: DeploymentId) -> Answer<'_, Option<Door>> {

@@ -98,7 +98,10 @@ impl From<Error> for Failure {
                 Self::later(StatusCode::CONFLICT, message, 1)
             }
             Error::TooMuch(why) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, why),
-            Error::DiskFull(why) => Self::later(StatusCode::SERVICE_UNAVAILABLE, why, 60),
+            Error::DiskFull(why) => {
+                tracing::warn!(%why, "a request was refused");
+                Self::later(StatusCode::SERVICE_UNAVAILABLE, why.told().to_string(), 60)
+            }
             Error::Elsewhere(node) => {
                 let message = format!("The deployment runs on node {node}: send the request to that node.");
                 Self::later(StatusCode::SERVICE_UNAVAILABLE, message, 10)

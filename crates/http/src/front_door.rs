@@ -132,10 +132,9 @@ impl FrontDoor {
         self.upstream.refused()
     }
 
-    /// What the environments of this machine take. Measuring reads files, so it is done where nobody waits with it.
+    /// What the environments of this machine take.
     pub(crate) async fn vitals(&self) -> Vec<podium_dataplane::Vitals> {
-        let plane = Arc::clone(&self.plane);
-        tokio::task::spawn_blocking(move || plane.vitals()).await.unwrap_or_default()
+        self.plane.vitals().await.unwrap_or_default()
     }
 
     /// Answers a request below `/airflow/` at the control plane's own URL.

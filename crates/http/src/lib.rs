@@ -32,6 +32,7 @@ mod tls;
 mod uploads;
 
 pub use body::Body;
-pub use serve::{Serving, check, serve};
+pub use serve::{Serving, Unservable, check, serve};
 pub use server::Server;
 pub use settings::{Settings, Tls, Waiting};
+pub use tls::TlsError;

@@ -85,17 +85,17 @@ impl Open {
         };
         self.listeners.retain(|port, _| ports.contains(port));
         for port in ports {
-            if let Err(why) = self.open(port).await {
-                tracing::warn!(port, why, "a port of an environment cannot be listened on");
+            if let Err(error) = self.open(port).await {
+                tracing::warn!(port, %error, "a port of an environment cannot be listened on");
             }
         }
     }
 
-    async fn open(&mut self, port: u16) -> Result<(), String> {
+    async fn open(&mut self, port: u16) -> std::io::Result<()> {
         if self.listeners.contains_key(&port) {
             return Ok(());
         }
-        let listener = TcpListener::bind((self.address, port)).await.map_err(|error| error.to_string())?;
+        let listener = TcpListener::bind((self.address, port)).await?;
         bound_send_buffer(&listener);
         let accepting = tokio::spawn(accept(listener, port, self.arrivals.clone()));
         self.listeners.insert(port, Listening(accepting));

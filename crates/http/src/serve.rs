@@ -29,7 +29,7 @@ use crate::peer::Peer;
 use crate::ports::{Arrived, Ports};
 use crate::server::Server;
 use crate::settings::Settings;
-use crate::tls::{self, Certificate};
+use crate::tls::{self, Certificate, TlsError, blocking};
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEAD: usize = 64 * 1024;
@@ -57,9 +57,20 @@ pub enum Serving {
     CutOff,
 }
 
+/// Why nothing can be served.
+#[derive(Debug, thiserror::Error)]
+pub enum Unservable {
+    /// The certificate.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The system.
+    #[error(transparent)]
+    System(#[from] std::io::Error),
+}
+
 /// Whether the settings can be served with: a certificate and a key that cannot be read are found here.
-pub fn check(settings: &Settings) -> Result<(), String> {
-    settings.tls.as_ref().map_or(Ok(()), |tls| Certificate::load(tls).map(drop))
+pub fn check(settings: &Settings) -> Result<(), Unservable> {
+    Ok(settings.tls.as_ref().map_or(Ok(()), |tls| Certificate::load(tls).map(drop))?)
 }
 
 /// Bounds what the kernel holds for each connection that a listener accepts.
@@ -74,16 +85,19 @@ pub async fn serve(
     server: Server,
     listener: TcpListener,
     stop: impl Future<Output = ()>,
-) -> Result<Serving, String> {
-    let certificate = server.settings().tls.as_ref().map(Certificate::load).transpose()?;
+) -> Result<Serving, Unservable> {
+    let certificate = match server.settings().tls.clone() {
+        Some(files) => Some(blocking(move || Certificate::load(&files)).await?),
+        None => None,
+    };
     // Listened for before anybody is told that this serves: a SIGHUP that nobody listens for ends a process.
-    let asked = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
+    let asked = signal(SignalKind::hangup())?;
     let _following = AbortOnDrop(tokio::spawn(tls::follow(asked, certificate.clone())));
     let most = u32::try_from(server.settings().connections).unwrap_or(u32::MAX).max(1);
     let permits = Arc::new(Semaphore::new(most as usize));
     let connections = Arc::clone(server.connections());
     bound_send_buffer(&listener);
-    let address = listener.local_addr().map_err(|error| error.to_string())?.ip();
+    let address = listener.local_addr()?.ip();
     let address = server.app().environments_address(address);
     let (ports, mut arrived) = Ports::listen(server.app().clone(), address);
     let mut stop = std::pin::pin!(stop);

@@ -3,11 +3,11 @@
 //! A new certificate that cannot be used changes nothing: the one before it is served on, and the log says why.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::signal::unix::Signal;
 use tokio_rustls::TlsAcceptor;
@@ -16,6 +16,42 @@ use crate::settings::Tls;
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(2);
+
+/// Why a certificate cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// It cannot be read.
+    #[error("the TLS certificate {} cannot be read: {error}", .path.display())]
+    Certificate {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: pem::Error,
+    },
+    /// Its key cannot be read.
+    #[error("the TLS key {} cannot be read: {error}", .path.display())]
+    Key {
+        /// The file of the key.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: pem::Error,
+    },
+    /// They do not go together.
+    #[error("the TLS certificate and key cannot be used together: {0}")]
+    Together(#[from] rustls::Error),
+}
+
+/// Does what waits for a disk on a thread that may wait.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime ends, and this task with it.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
 
 /// The certificate that is served.
 #[derive(Clone)]
@@ -28,7 +64,7 @@ pub(crate) struct Certificate {
 type Stamp = Option<(u64, u64, i64, i64)>;
 
 impl Certificate {
-    pub(crate) fn load(files: &Tls) -> Result<Self, String> {
+    pub(crate) fn load(files: &Tls) -> Result<Self, TlsError> {
         let current = Arc::new(RwLock::new(acceptor(files)?));
         Ok(Self { files: files.clone(), current })
     }
@@ -51,7 +87,7 @@ impl Certificate {
             }
             Err(error) => {
                 tracing::error!(
-                    error,
+                    %error,
                     "the new TLS certificate cannot be used; the one before it is served on"
                 );
             }
@@ -67,16 +103,21 @@ pub(crate) async fn follow(mut asked: Signal, certificate: Option<Certificate>) 
         }
         return;
     };
-    let mut seen = certificate.stamps();
+    let stamps = || {
+        let certificate = certificate.clone();
+        blocking(move || certificate.stamps())
+    };
+    let mut seen = stamps().await;
     loop {
         let is_asked = tokio::select! {
             _ = asked.recv() => true,
             () = tokio::time::sleep(LOOK) => false,
         };
-        let now = certificate.stamps();
+        let now = stamps().await;
         if is_asked || now != seen {
             seen = now;
-            certificate.reload();
+            let certificate = certificate.clone();
+            blocking(move || certificate.reload()).await;
         }
     }
 }
@@ -86,20 +127,17 @@ fn stamp(path: &Path) -> Stamp {
     Some((file.ino(), file.len(), file.mtime(), file.mtime_nsec()))
 }
 
-fn acceptor(tls: &Tls) -> Result<TlsAcceptor, String> {
-    let certificates =
-        CertificateDer::pem_file_iter(&tls.certificate).and_then(Iterator::collect).map_err(|error| {
-            format!("the TLS certificate {} cannot be read: {error}", tls.certificate.display())
-        })?;
+fn acceptor(tls: &Tls) -> Result<TlsAcceptor, TlsError> {
+    let certificates = CertificateDer::pem_file_iter(&tls.certificate)
+        .and_then(Iterator::collect)
+        .map_err(|error| TlsError::Certificate { path: tls.certificate.clone(), error })?;
     let key = PrivateKeyDer::from_pem_file(&tls.key)
-        .map_err(|error| format!("the TLS key {} cannot be read: {error}", tls.key.display()))?;
+        .map_err(|error| TlsError::Key { path: tls.key.clone(), error })?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
+        .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_single_cert(certificates, key)
-        .map_err(|error| format!("the TLS certificate and key cannot be used together: {error}"))?;
+        .with_single_cert(certificates, key)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

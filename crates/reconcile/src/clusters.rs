@@ -64,7 +64,7 @@ impl Clusters {
                 progress: seen.progress,
                 metadata: seen.metadata,
             },
-            Err(fault) => Observed::Silent(fault.to_string()),
+            Err(fault) => Observed::Silent(fault.into_reason()),
         }
     }
 

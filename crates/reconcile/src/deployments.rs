@@ -6,6 +6,7 @@ use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, Id, Timestamp};
 use podium_app::App;
 use podium_dataplane::{DataPlane, Fault};
+use podium_domain::Reason;
 use podium_domain::deployments::plan::{Cause, Desired, Sight, Step, Verdict, not_applied, silent};
 use podium_domain::deployments::{hibernation, plan};
 use podium_store::deployments::{self, DeploymentRow, Seen};
@@ -101,9 +102,7 @@ impl Deployments {
     fn in_full(&self, verdict: Verdict) -> Verdict {
         let verdict = self.naming_the_node(verdict);
         match self.app.disk_is_full() {
-            Some(why) => {
-                Verdict { reason: format!("{why} {}", verdict.reason).trim_end().to_owned(), ..verdict }
-            }
+            Some(why) => Verdict { reason: verdict.reason.after(why.told().clone()), ..verdict },
             None => verdict,
         }
     }
@@ -112,7 +111,7 @@ impl Deployments {
         match self.plane.observe(id).await {
             Ok(None) => Sight::Absent,
             Ok(Some(observed)) => Sight::Present(observed),
-            Err(fault) => Sight::Silent(fault.to_string()),
+            Err(fault) => Sight::Silent(fault.into_reason()),
         }
     }
 
@@ -125,7 +124,7 @@ impl Deployments {
         match applied {
             Ok(()) => None,
             Err(Fault::Unreachable(why)) => Some(silent(desired, &why)),
-            Err(fault) => Some(not_applied(desired, cause, &fault.to_string())),
+            Err(fault) => Some(not_applied(desired, cause, fault.reason())),
         }
     }
 }
@@ -142,9 +141,9 @@ impl Reconciler for Deployments {
 
 /// When to look again at what is not as it should be.
 fn watch(verdict: &Verdict, sight: &Sight, next_event: Option<Timestamp>, now: Timestamp) -> Next {
-    let reason = match verdict.reason.as_str() {
-        "" => "The rollout is under way.".to_owned(),
-        reason => reason.to_owned(),
+    let reason = match verdict.reason.to_string() {
+        reason if reason.is_empty() => "The rollout is under way.".to_owned(),
+        reason => reason,
     };
     let is_trouble = matches!(sight, Sight::Silent(_)) || verdict.running.is_none();
     match look_again_at(sight, now) {
@@ -170,6 +169,7 @@ pub(crate) fn record(row: &DeploymentRow, verdict: Verdict, next: Next, now: Tim
     let running = running.unwrap_or_else(|| row.observed.clone());
     let progressed = status != row.status || running != row.observed;
     log_change(row, status, &reason);
+    let reason = reason.told().clone();
     let is_news = progressed || reason != row.status_reason || row.observed_generation != row.generation;
     let (id, generation) = (row.id, row.generation);
     let change = deployments::change((id, row.workspace_id, row.organization_id), row.stamp.version);
@@ -184,7 +184,7 @@ pub(crate) fn record(row: &DeploymentRow, verdict: Verdict, next: Next, now: Tim
 }
 
 /// Says in the log how a deployment does, when that changes.
-fn log_change(row: &DeploymentRow, status: DeploymentStatus, reason: &str) {
+fn log_change(row: &DeploymentRow, status: DeploymentStatus, reason: &Reason) {
     use DeploymentStatus::{Unhealthy, Unknown};
     if status == row.status {
         return;
@@ -192,9 +192,9 @@ fn log_change(row: &DeploymentRow, status: DeploymentStatus, reason: &str) {
     let (id, namespace, was) = (row.id, &row.namespace, row.status.as_str());
     let status = (status.as_str(), matches!(status, Unhealthy | Unknown));
     match status {
-        (status, true) => tracing::warn!(%id, namespace, was, status, reason, "a deployment is not well"),
+        (status, true) => tracing::warn!(%id, namespace, was, status, %reason, "a deployment is not well"),
         (status, false) => {
-            tracing::info!(%id, namespace, was, status, reason, "a deployment has another status");
+            tracing::info!(%id, namespace, was, status, %reason, "a deployment has another status");
         }
     }
 }

@@ -5,6 +5,7 @@ use podium_app::App;
 use podium_app::deployments::open_variables;
 use podium_app::environment_objects::resolved_for;
 use podium_dataplane::{Environment, Hidden, Identity, Objects, Setting};
+use podium_domain::Reason;
 use podium_domain::environment_objects::environment as airflow;
 use podium_domain::environment_objects::resolve::Resolved;
 use podium_store::deployments::DeploymentRow;
@@ -16,8 +17,9 @@ pub(crate) async fn environment(
     app: &App,
     row: &DeploymentRow,
     is_hibernating: bool,
-) -> Result<Environment, String> {
-    let opened = open_variables(app, row.id, &row.spec).map_err(|error| error.to_string())?;
+) -> Result<Environment, Reason> {
+    let opened = open_variables(app, row.id, &row.spec)
+        .map_err(|error| Reason::new("its environment variables cannot be read", error))?;
     let is_secret = |name: &str| {
         row.spec.environment_variables.iter().any(|known| known.key == name && known.secret.is_some())
     };
@@ -46,10 +48,10 @@ pub(crate) async fn environment(
 }
 
 /// What environment objects give a deployment.
-async fn objects(app: &App, row: &DeploymentRow) -> Result<Objects, String> {
+async fn objects(app: &App, row: &DeploymentRow) -> Result<Objects, Reason> {
     let (resolver, deployment) = (app.clone(), row.clone());
     let resolved = app.db.page(None, move |conn| resolved_for(&resolver, conn, &deployment)).await;
-    let resolved = resolved.map_err(|error| error.to_string())?;
+    let resolved = resolved.map_err(|error| Reason::new("its environment objects cannot be read", error))?;
     let settings = |kind: EnvironmentObjectType| {
         let of_kind = resolved.iter().filter(|given| given.object.object_type == kind);
         let setting = |given: &Resolved<Value, ObjectRow>| Setting {

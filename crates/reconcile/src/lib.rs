@@ -29,7 +29,7 @@ use podium_app::App;
 use podium_dataplane::DataPlane;
 
 pub use dispatcher::Running;
-pub use logging::{keep_lines, log_sink};
+pub use logging::{NotKept, keep_lines, log_sink};
 pub use loops::Loops;
 pub use options::Options;
 pub use reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};

@@ -14,6 +14,17 @@ use tokio::sync::mpsc;
 /// How many batches can wait for the log store; more are dropped, because the plane does not wait.
 const WAITING: usize = 8192;
 
+/// Why lines are not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum NotKept {
+    /// The log store.
+    #[error("the log store: {0}")]
+    Logs(#[from] std::io::Error),
+    /// Whether their deployments are still there could not be asked.
+    #[error("the database: {0}")]
+    Database(#[from] podium_db::Error),
+}
+
 /// Takes lines to the log store, in the background.
 pub fn log_sink(app: &App) -> LogSink {
     let (sender, mut receiver) = mpsc::channel::<Vec<LogLine>>(WAITING);
@@ -37,12 +48,13 @@ pub fn log_sink(app: &App) -> LogSink {
 ///
 /// Whether there is one is asked once its lines are kept: one that is deleted later takes them with it, and after one
 /// that was deleted before nobody else would clean up.
-pub async fn keep_lines(app: &App, said: Vec<LogLine>) -> Result<(), String> {
+pub async fn keep_lines(app: &App, said: Vec<LogLine>) -> Result<(), NotKept> {
     let speakers: BTreeSet<DeploymentId> = said.iter().map(|line| line.deployment_id).collect();
-    app.logs.append(said.into_iter().filter_map(line).collect()).await.map_err(|error| error.to_string())?;
-    let gone = app.db.scan(None, move |conn| deployments::absent(conn, &speakers)).await;
-    for id in gone.map_err(|error: podium_db::Error| error.to_string())? {
-        app.logs.remove(id).await.map_err(|error| error.to_string())?;
+    app.logs.append(said.into_iter().filter_map(line).collect()).await?;
+    let gone: podium_db::Result<Vec<DeploymentId>> =
+        app.db.scan(None, move |conn| deployments::absent(conn, &speakers)).await;
+    for id in gone? {
+        app.logs.remove(id).await?;
     }
     Ok(())
 }

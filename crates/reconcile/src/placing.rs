@@ -4,6 +4,7 @@ use podium_api::enums::DeploymentStatus::{Creating, Unknown};
 use podium_api::{DeploymentId, NodeId};
 use podium_app::nodes::Node;
 use podium_domain::deployments::plan::Verdict;
+use podium_domain::{Given, UserText};
 use podium_store::nodes::{self, Placement};
 use podium_store::{deployments, deployments::DeploymentRow};
 
@@ -61,7 +62,7 @@ impl Deployments {
         let next = Next::At { at: now, reason: format!("It is left to node {name}.") };
         Ok(match row {
             Some(row) if row.status == Creating => {
-                let reason = format!("Being made on node {name}.");
+                let reason = UserText::filled("Being made on node {}.", &[&Given(name)]).into();
                 record(&row, Verdict { status: row.status, reason, running: None }, next, now)
             }
             _ => Done { next, progressed: true, effect: None },
@@ -78,11 +79,8 @@ impl Deployments {
     pub(crate) fn naming_the_node(&self, verdict: Verdict) -> Verdict {
         match self.app.node() {
             Some(node) if verdict.status == Creating => {
-                let reason = match verdict.reason.as_str() {
-                    "" => format!("Being made on node {}.", node.name),
-                    reason => format!("Being made on node {}. {reason}", node.name),
-                };
-                Verdict { reason, ..verdict }
+                let lead = UserText::filled("Being made on node {}.", &[&Given(&node.name)]);
+                Verdict { reason: verdict.reason.after(lead), ..verdict }
             }
             _ => verdict,
         }

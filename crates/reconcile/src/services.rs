@@ -6,7 +6,8 @@ use podium_api::DeploymentId;
 use podium_app::App;
 use podium_app::secrets::Secrets;
 use podium_dataplane::local::{Archive, Archives, Keys, Logs, Services};
-use podium_dataplane::{Answer, Fault, Hidden, LogLine};
+use podium_dataplane::{Answer, Hidden, LogLine};
+use podium_domain::Reason;
 
 use crate::keep_lines;
 
@@ -38,7 +39,8 @@ struct OfApp(App);
 impl Archives for OfApp {
     fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> Answer<'a, Option<Archive>> {
         Box::pin(async move {
-            self.0.open_upload(deployment_id, version).await.map_err(|error| Fault::Failed(error.to_string()))
+            let opened = self.0.open_upload(deployment_id, version).await;
+            opened.map_err(|error| Reason::new("what was deployed cannot be read", error).into())
         })
     }
 }
@@ -48,10 +50,10 @@ impl Logs for OfApp {
         Box::pin(async move {
             // Nothing is lost: lines stay where they were written until there is room for them.
             if let Some(why) = self.0.disk_is_full() {
-                return Err(Fault::Failed(why));
+                return Err(why.into());
             }
             let kept = keep_lines(&self.0, batch).await;
-            kept.map_err(|why| Fault::Failed(format!("the log store: {why}")))
+            kept.map_err(|error| Reason::new("the log store does not take lines", error).into())
         })
     }
 }

@@ -8,7 +8,7 @@ use podium_api::{ClusterId, One, OrganizationId, Timestamp, WorkspaceId};
 use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::clusters::plan::{Desired, Settled};
 use podium_domain::options;
-use podium_domain::{Reach, Scope};
+use podium_domain::{Reach, Scope, UserText};
 
 use crate::columns::{Columns, document};
 use crate::listing::{Filter, Paging, Table, Total, reached};
@@ -109,7 +109,7 @@ pub struct ClusterState {
     /// Whether its deployments are to run in the other region.
     pub wants_failed_over: bool,
     /// Why it is in its state.
-    pub status_reason: String,
+    pub status_reason: UserText,
 }
 
 impl ClusterState {
@@ -264,7 +264,7 @@ pub fn settle(tx: &Tx, id: ClusterId, generation: i64, settled: &Settled, now: T
         id.as_str(),
         generation,
         settled.status.as_str(),
-        &settled.reason,
+        settled.reason.as_str(),
         settled.is_failed_over,
         &health,
         &metadata,
@@ -274,8 +274,8 @@ pub fn settle(tx: &Tx, id: ClusterId, generation: i64, settled: &Settled, now: T
     }
     if settled.is_failed_over != was_failed_over {
         let moved = tx.query(&DEPLOYMENTS, params![id.as_str()], |row| row.id(0))?;
-        let reason = "The cluster has changed its region: the deployment is rolled out there.";
-        deployments::roll_out(tx, &Scope::for_server(organization_id), &moved, reason, now)?;
+        let reason = UserText::new("The cluster has changed its region: the deployment is rolled out there.");
+        deployments::roll_out(tx, &Scope::for_server(organization_id), &moved, &reason, now)?;
     }
     let change = Change {
         kind: KIND,
@@ -367,7 +367,7 @@ fn read(row: &Row<'_>) -> Result<ClusterState> {
         cluster,
         wants_failed_over: row.get(7)?,
         generation: row.get(8)?,
-        status_reason: row.get(10)?,
+        status_reason: UserText::from_stored(row.get(10)?),
         observed_generation: row.get(14)?,
     })
 }

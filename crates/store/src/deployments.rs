@@ -7,7 +7,7 @@ use podium_api::enums::DeploymentStatus;
 use podium_api::{ClusterId, DeploymentId, OrganizationId, Timestamp, WorkspaceId};
 use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::deployments::{Running, Spec};
-use podium_domain::{DeploymentReach, Scope};
+use podium_domain::{DeploymentReach, Scope, UserText};
 
 use crate::columns::{Columns, document, texts};
 use crate::counters::{self, count_new};
@@ -110,7 +110,7 @@ pub struct DeploymentRow {
     /// What it is doing.
     pub status: DeploymentStatus,
     /// Why.
-    pub status_reason: String,
+    pub status_reason: UserText,
     /// What is known to run.
     pub observed: Running,
     /// The generation that `observed` and the status speak of.
@@ -249,7 +249,7 @@ pub fn insert(tx: &Tx, row: &DeploymentRow, name_key: &str) -> Result<()> {
             &document(&row.spec)?,
             row.generation,
             row.status.as_str(),
-            &row.status_reason,
+            row.status_reason.as_str(),
             &document(&row.observed)?,
             row.observed_generation,
             stamp.version,
@@ -279,7 +279,7 @@ pub fn update(tx: &Tx, row: &DeploymentRow, name_key: &str) -> Result<()> {
             &document(&row.spec)?,
             row.generation,
             row.status.as_str(),
-            &row.status_reason,
+            row.status_reason.as_str(),
             stamp.updated_at.millis(),
             stamp.updated_by.id.as_str(),
         ],
@@ -291,10 +291,16 @@ pub fn update(tx: &Tx, row: &DeploymentRow, name_key: &str) -> Result<()> {
 }
 
 /// Rolls out to deployments what changed around them, such as an environment object.
-pub fn roll_out(tx: &Tx, scope: &Scope, ids: &[DeploymentId], reason: &str, now: Timestamp) -> Result<()> {
+pub fn roll_out(
+    tx: &Tx,
+    scope: &Scope,
+    ids: &[DeploymentId],
+    reason: &UserText,
+    now: Timestamp,
+) -> Result<()> {
     let ids: Vec<&str> = ids.iter().map(DeploymentId::as_str).collect();
     let changed = |row: &Row<'_>| Ok((row.id(0)?, row.id(1)?, row.get(2)?));
-    let rolled = tx.query(&ROLL_OUT, params![&ids, scope.organization(), reason], changed)?;
+    let rolled = tx.query(&ROLL_OUT, params![&ids, scope.organization(), reason.as_str()], changed)?;
     rolled.into_iter().try_for_each(|(id, workspace_id, version)| {
         changes::append(tx, now, change((id, workspace_id, scope.organization_id()), version))?;
         work::enqueue(tx, KIND, id.id(), now, now)
@@ -329,7 +335,7 @@ pub struct Seen<'a> {
     /// What the deployment is doing.
     pub status: DeploymentStatus,
     /// Why.
-    pub reason: &'a str,
+    pub reason: &'a UserText,
     /// What runs.
     pub running: &'a Running,
 }
@@ -337,7 +343,7 @@ pub struct Seen<'a> {
 /// Records what a loop saw, unless something else is wanted by now; says whether it did.
 pub fn record(tx: &Tx, id: DeploymentId, seen: &Seen<'_>) -> Result<bool> {
     let running = document(seen.running)?;
-    let params = params![id.as_str(), seen.generation, seen.status.as_str(), seen.reason, &running];
+    let params = params![id.as_str(), seen.generation, seen.status.as_str(), seen.reason.as_str(), &running];
     Ok(tx.execute(&RECORD, params)? == 1)
 }
 
@@ -375,7 +381,7 @@ fn read(row: &Row<'_>) -> Result<DeploymentRow> {
         spec: row.document(7)?,
         generation: row.get(8)?,
         status: row.word(9)?,
-        status_reason: row.get(10)?,
+        status_reason: UserText::from_stored(row.get(10)?),
         observed: row.document(11)?,
         observed_generation: row.get(12)?,
         stamp: Stamp::read(row, 17)?,

@@ -5,6 +5,7 @@
 use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, OrganizationId, Timestamp, WorkspaceId};
 use podium_db::{Conn, Result, Row, Tx, Value, params, statements};
+use podium_domain::UserText;
 
 use crate::columns::Columns;
 
@@ -78,7 +79,7 @@ pub struct ToShow {
     /// What it is doing.
     pub status: DeploymentStatus,
     /// Why, for people.
-    pub status_reason: String,
+    pub status_reason: UserText,
 }
 
 /// A deployment with what its page shows.
@@ -88,7 +89,7 @@ pub fn to_show(conn: &Conn, id: DeploymentId) -> Result<Option<ToShow>> {
             deployment: addressed(row)?,
             name: row.get(3)?,
             status: row.word(4)?,
-            status_reason: row.get(5)?,
+            status_reason: UserText::from_stored(row.get(5)?),
         })
     })
 }

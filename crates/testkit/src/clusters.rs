@@ -67,7 +67,11 @@ impl TestApp {
             let is_done = status == ClusterStatus::Created;
             let settled = Settled {
                 status,
-                reason: if is_done { String::new() } else { "The account has no room.".into() },
+                reason: if is_done {
+                    podium_domain::UserText::EMPTY
+                } else {
+                    "The account has no room.".into()
+                },
                 is_failed_over: if is_done { state.wants_failed_over } else { state.cluster.is_failed_over },
                 health: if is_done { healthy() } else { unhealthy() },
                 metadata: state.cluster.metadata.clone(),

@@ -77,7 +77,7 @@ impl TestApp {
     /// The status of a deployment, and why.
     pub async fn status(&self, id: DeploymentId) -> (DeploymentStatus, String) {
         let row = self.stored_deployment(id).await.expect("there is one");
-        (row.status, row.status_reason)
+        (row.status, row.status_reason.to_string())
     }
 
     /// Forgets what the loops would look at.

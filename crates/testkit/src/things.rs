@@ -150,7 +150,7 @@ pub(crate) fn bare(
         spec,
         generation: 1,
         status: DeploymentStatus::Healthy,
-        status_reason: String::new(),
+        status_reason: podium_domain::UserText::EMPTY,
         observed: Running::default(),
         observed_generation: 1,
         stamp,

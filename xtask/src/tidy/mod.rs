@@ -5,6 +5,7 @@
 
 mod arrows;
 mod documents;
+mod failures;
 mod files;
 mod migrations;
 mod packages;
@@ -13,6 +14,7 @@ mod signatures;
 mod source;
 mod tree;
 mod vocabulary;
+mod waiting;
 
 use crate::outcome::Outcome;
 use crate::workspace::root;
@@ -49,6 +51,9 @@ const RULES: &[Rule] = &[
     vocabulary::drivers_and_frameworks_stay_home,
     vocabulary::sql_stays_in_the_store,
     vocabulary::nothing_unfinished,
+    failures::errors_have_types,
+    failures::texts_for_users_are_made_of_vetted_parts,
+    waiting::futures_do_not_wait_for_disks,
     files::sizes,
     files::names,
     files::module_docs,

@@ -60,7 +60,7 @@ pub(super) fn deployment(cx: &Cx<Scope>, row: &DeploymentRow) -> Deployment {
         region,
         namespace: row.namespace.clone(),
         status: row.status,
-        status_reason: Some(row.status_reason.clone()).filter(|reason| !reason.is_empty()),
+        status_reason: (!row.status_reason.is_empty()).then(|| row.status_reason.to_string()),
         airflow_version,
         platform_runtime_version: spec.runtime_version.clone(),
         runtime_version: spec.runtime_version.clone(),

@@ -117,7 +117,7 @@ impl App {
     /// Begins to receive what a ticket admits; `announced` is how many bytes its sender says that there are.
     pub async fn receive(&self, ticket: &Ticket, part: Part, announced: Option<u64>) -> Result<Receiving> {
         ticket.check(self, self.world.now())?;
-        self.must_have_room_for(announced.unwrap_or(0).min(ticket.limit))?;
+        self.must_have_room_for(announced.unwrap_or(0).min(ticket.limit)).await?;
         let deploy = waiting(self, ticket.deploy_id).await?;
         // Whoever has the URL acts for the one that made the deploy.
         let keys = [deploy.organization_id.id(), deploy.stamp.created_by.id.id(), deploy.id.id()];
@@ -152,7 +152,7 @@ impl Receiving {
         self.unseen += bytes.len() as u64;
         if self.unseen >= LOOK_EVERY {
             self.unseen = 0;
-            self.app.must_have_room()?;
+            self.app.must_have_room().await?;
         }
         match &mut self.sink {
             Sink::Archive { upload, .. } | Sink::Block { upload, .. } => {

@@ -17,7 +17,7 @@ use crate::front_door::Environments;
 const ATTEMPTS: usize = 32;
 
 /// A port to listen on, and where to say whether that worked.
-pub type ToListenOn = (u16, oneshot::Sender<std::result::Result<(), String>>);
+pub type ToListenOn = (u16, oneshot::Sender<std::io::Result<()>>);
 
 /// Who listens on the ports of environments; nobody until somebody serves.
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl Listeners {
     }
 
     /// Sees to it that somebody listens on a port.
-    async fn listen(&self, port: u16) -> std::result::Result<(), String> {
+    async fn listen(&self, port: u16) -> std::io::Result<()> {
         let ear = self.ear.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(ear) = ear else { return Ok(()) };
         let (answer, heard) = oneshot::channel();
@@ -62,7 +62,7 @@ impl App {
                 None => self.take_port(deployment_id).await?,
             };
             let Err(why) = self.listeners.listen(port).await else { return Ok(port) };
-            tracing::warn!(port, why, "a port of an environment cannot be used; another is taken");
+            tracing::warn!(port, %why, "a port of an environment cannot be used; another is taken");
             self.listeners.unusable.lock().unwrap_or_else(PoisonError::into_inner).insert(port);
             self.db.write(None, move |tx| front_door::free_port(tx, deployment_id)).await?;
         }

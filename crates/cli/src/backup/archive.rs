@@ -15,6 +15,8 @@ use podium_api::Timestamp;
 use serde::{Deserialize, Serialize};
 use tar::{EntryType, Header};
 
+use crate::failure::Failure;
+
 /// The first entry: what this is.
 pub(crate) const MANIFEST: &str = "manifest.json";
 /// The last entry: what must be in it.
@@ -63,12 +65,13 @@ impl Manifest {
     }
 
     /// Reads what a file says that it is.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, String> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Failure> {
         let manifest: Option<Self> = serde_json::from_slice(bytes).ok();
         match manifest.filter(|manifest| manifest.format == FORMAT) {
             None => Err("it is no backup of Podium".into()),
             Some(manifest) if manifest.version > VERSION => {
-                Err(format!("it was made by a newer version, {}: restore it with that one", manifest.podium))
+                Err(format!("it was made by a newer version, {}: restore it with that one", manifest.podium)
+                    .into())
             }
             Some(manifest) => Ok(manifest),
         }

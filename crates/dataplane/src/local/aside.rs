@@ -4,15 +4,18 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use podium_api::DeploymentId;
+use podium_domain::Reason;
 
+use super::Local;
 use super::process::Process;
 use super::state::State;
 use super::strays::Strays;
-use super::{Local, on_disk};
 use crate::Fault;
+use crate::blocking::blocking;
 
 /// How long a component may take to end by itself.
 const GRACE: Duration = Duration::from_secs(10);
@@ -21,10 +24,15 @@ impl Local {
     /// Ends what runs of an environment, and moves its directory to `set-aside`.
     pub(super) async fn put_aside(&self, id: DeploymentId) -> Result<(), Fault> {
         // Its keeper first, which would start again what ends.
-        drop(self.plane.keepers().remove(&id));
+        let handle = self.plane.keepers().remove(&id);
         let place = self.plane.layout.environment(id);
         let path = place.state();
-        let Some(state) = on_disk(move || State::read(&path)).await? else { return Ok(()) };
+        let read = blocking(move || {
+            drop(handle);
+            State::read(&path)
+        });
+        let broken = |error| Reason::of_io("it cannot be set aside", &error);
+        let Some(state) = read.await.map_err(broken)? else { return Ok(()) };
         for started in state.processes.values() {
             if let Ok(process) = Process::adopt(started.identity.clone()) {
                 process.stop(GRACE).await;
@@ -36,15 +44,16 @@ impl Local {
         };
         Strays::of(id, user, &self.plane.cgroups).end_within(place.root.clone()).await;
         // Where another plane of this machine runs the environment by now they are that one's.
-        let _ = self.plane.cgroups.forget(id);
-        let aside = self.plane.layout.aside();
-        let to = on_disk(move || {
+        let plane = Arc::clone(&self.plane);
+        let to = blocking(move || {
+            let _ = plane.cgroups.forget(id);
+            let aside = plane.layout.aside();
             fs::create_dir_all(&aside)?;
             let to = free_name(&aside, id)?;
             fs::rename(&place.root, &to)?;
             Ok(to)
         });
-        let to = to.await?;
+        let to = to.await.map_err(broken)?;
         tracing::warn!(%id, kept_in = %to.display(), "an environment that another node runs was ended here");
         Ok(())
     }

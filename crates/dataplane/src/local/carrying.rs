@@ -13,10 +13,12 @@ use rustix::fs::{AtFlags, Gid, Uid, chownat};
 
 use super::layout::{Layout, write_whole};
 use super::numbers;
+use super::open_error::OpenError;
 use super::state::State;
 use super::strays::carries_mark;
-use super::trees::{Seen, Walk};
+use super::trees::{Seen, Walk, remove};
 use super::users;
+use crate::blocking::here;
 
 /// A file that says that this plane came out of a backup and has not been started since.
 const RESTORED: &str = "restored";
@@ -38,8 +40,12 @@ pub struct Carried {
     pub on_a_server: Vec<DeploymentId>,
 }
 
-/// What is carried of the plane in a directory.
+/// What is carried of the plane in a directory. For a command that does nothing else meanwhile: it waits for the disk.
 pub fn carried(directory: &Path) -> io::Result<Carried> {
+    here(|| find_carried(directory))
+}
+
+fn find_carried(directory: &Path) -> io::Result<Carried> {
     let mut carried = Carried::default();
     let layout = Layout::at(directory);
     carried.left_out =
@@ -74,8 +80,18 @@ pub fn carried(directory: &Path) -> io::Result<Carried> {
     Ok(carried)
 }
 
-/// Makes a plane that was carried here ready to run below `home`, where it is about to be moved.
+/// Makes a plane that was carried here ready to run below `home`, where it is about to be moved. For a command that does
+/// nothing else meanwhile: it waits for the disk.
 pub fn settle_in(directory: &Path, home: &Path) -> io::Result<()> {
+    here(|| settle(directory, home))
+}
+
+/// Removes a directory and everything in it, however deep it is. For a command that does nothing else meanwhile.
+pub fn remove_tree(path: &Path) -> io::Result<()> {
+    here(|| remove(path))
+}
+
+fn settle(directory: &Path, home: &Path) -> io::Result<()> {
     if !directory.exists() {
         return Ok(());
     }
@@ -114,22 +130,17 @@ pub fn settle_in(directory: &Path, home: &Path) -> io::Result<()> {
 
 /// Refuses the first start of a restored plane while what it was copied from runs on this machine: each would take the
 /// other's processes for its own.
-pub(super) fn first_start(directory: &Path, layout: &Layout) -> Result<(), String> {
+pub(super) fn first_start(directory: &Path, layout: &Layout) -> Result<(), OpenError> {
     let marker = directory.join(RESTORED);
     if !marker.exists() {
         return Ok(());
     }
-    let known = layout.known().map_err(|error| error.to_string())?;
-    for id in known {
+    for id in layout.known().map_err(|error| OpenError::unusable(directory, error))? {
         if let Some(pid) = numbers().find(|pid| carries_mark(*pid, id)) {
-            return Err(format!(
-                "this installation was restored from a backup, and the one that the backup was taken of still runs on this \
-                 machine (process {pid} belongs to deployment {id}): end its environments first, or start the restored one \
-                 on another machine"
-            ));
+            return Err(OpenError::StillRuns { pid, id });
         }
     }
-    fs::remove_file(marker).map_err(|error| error.to_string())
+    fs::remove_file(marker).map_err(|error| OpenError::unusable(directory, error))
 }
 
 /// Gives a directory and everything in it to a user; links are given, not followed.
@@ -189,7 +200,7 @@ mod tests {
         while !carries_mark(old.id().cast_signed(), id) {
             std::thread::yield_now();
         }
-        assert!(first_start(&local, &layout).unwrap_err().contains("still runs on this machine"));
+        assert!(first_start(&local, &layout).unwrap_err().to_string().contains("still runs on this machine"));
         old.kill().unwrap();
         old.wait().unwrap();
         first_start(&local, &layout).unwrap();

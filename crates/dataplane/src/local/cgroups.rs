@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use podium_api::DeploymentId;
 
+use crate::blocking::{blocking, not_on_a_worker};
+
 const ROOT: &str = "/sys/fs/cgroup";
 /// The period that quotas of processor time are counted in, in microseconds.
 const PERIOD: u64 = 100_000;
@@ -38,6 +40,7 @@ pub(super) enum Cgroups {
 impl Cgroups {
     /// What can be written here.
     pub(super) fn find() -> Self {
+        not_on_a_worker();
         let root = Path::new(ROOT);
         let unified = root.join("podium");
         let controllers = fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
@@ -67,6 +70,7 @@ impl Cgroups {
 
     /// Sets the bounds of an environment.
     pub(super) fn bound(&self, id: DeploymentId, bounds: Bounds) -> io::Result<()> {
+        not_on_a_worker();
         let quota = bounds.millicores * PERIOD / 1000;
         let set = |directory: PathBuf, settings: &[(&str, String)]| {
             fs::create_dir_all(&directory)?;
@@ -115,14 +119,17 @@ impl Cgroups {
 
     /// Lets an environment start no process while somebody works: else it could start them faster than they are ended.
     pub(super) async fn with_no_starts<T>(&self, id: DeploymentId, work: impl Future<Output = T>) -> T {
-        let most = self.counter(id).map(|counter| counter.join(MOST));
-        let before = most.as_ref().and_then(|most| fs::read_to_string(most).ok());
-        if let (Some(most), Some(_)) = (&most, &before) {
-            let _ = fs::write(most, "0");
-        }
+        let cgroups = self.clone();
+        let before = blocking(move || {
+            let most = cgroups.counter(id)?.join(MOST);
+            let before = fs::read_to_string(&most).ok()?;
+            let _ = fs::write(&most, "0");
+            Some((most, before))
+        });
+        let before = before.await;
         let done = work.await;
-        if let (Some(most), Some(before)) = (most, before) {
-            let _ = fs::write(most, before.trim());
+        if let Some((most, before)) = before {
+            let _ = blocking(move || fs::write(most, before.trim())).await;
         }
         done
     }
@@ -144,6 +151,7 @@ impl Cgroups {
     /// Forgets the bounds of an environment that has no processes any more; tells whether nothing is left. What was
     /// just killed counts until its parent has noticed.
     pub(super) fn forget(&self, id: DeploymentId) -> bool {
+        not_on_a_worker();
         let is_gone = |group: &PathBuf| match fs::remove_dir(group) {
             Ok(()) => true,
             Err(error) => error.kind() == io::ErrorKind::NotFound,

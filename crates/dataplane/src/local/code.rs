@@ -8,10 +8,13 @@ use std::path::{Component, Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use podium_api::DeploymentId;
 use podium_domain::deployments::Bundle;
+use podium_domain::{Given, Reason, UserText};
 
 use super::layout::Place;
 use super::services::{Archive, Archives};
 use super::trees::{self, Seen, Walk};
+use crate::Fault;
+use crate::blocking::{blocking, in_turn};
 
 /// The version of a deployment that has no DAGs yet.
 const EMPTY: &str = "none";
@@ -27,13 +30,32 @@ pub(super) fn dags(place: &Place) -> PathBuf {
     place.code().join("dags")
 }
 
+/// Why a bundle is not at its place.
+#[derive(Debug, thiserror::Error)]
+enum Unplaced {
+    #[error("{0}")]
+    Refused(&'static str),
+    #[error(transparent)]
+    Broken(#[from] io::Error),
+}
+
+impl Unplaced {
+    fn reason(self, mount_path: &str) -> Reason {
+        let what = UserText::filled("the bundle at {} cannot be mounted", &[&Given(mount_path)]);
+        match self {
+            Self::Refused(why) => Reason::from(why).within(what),
+            Self::Broken(error) => Reason::of_io(what, &error),
+        }
+    }
+}
+
 /// Brings the DAGs to a version.
 pub(super) async fn bring_dags(
     archives: &dyn Archives,
     id: DeploymentId,
     place: &Place,
     version: Option<&str>,
-) -> Result<(), String> {
+) -> Result<(), Reason> {
     bring(archives, id, &dags(place), version, Some(ROOT)).await
 }
 
@@ -44,19 +66,28 @@ pub(super) async fn bring_bundles(
     id: DeploymentId,
     place: &Place,
     bundles: &[Bundle],
-) -> Result<(), String> {
+) -> Result<(), Reason> {
     let wanted: Vec<String> = bundles.iter().map(|bundle| encoded(bundle.place())).collect();
-    let there = fs::read_dir(place.code().join("bundles")).into_iter().flatten().flatten();
-    for entry in there.filter(|entry| !wanted.iter().any(|name| entry.file_name() == name.as_str())) {
-        let gone = decoded(&entry.file_name().to_string_lossy());
-        unmount(&place.home(), &gone).map_err(|error| error.to_string())?;
-        trees::remove(&entry.path()).map_err(|error| error.to_string())?;
-    }
+    let own = place.clone();
+    let dropped = in_turn(&place.code(), move || drop_others(&own, &wanted)).await;
+    dropped.map_err(|error| Reason::of_io("bundles that are gone cannot be removed", &error))?;
     for bundle in bundles {
         let folder = place.code().join("bundles").join(encoded(bundle.place()));
         bring(archives, id, &folder, Some(&bundle.version), None).await?;
-        mount(&folder.join("current"), &place.home(), bundle.place())
-            .map_err(|error| format!("the bundle at {} cannot be mounted: {error}", bundle.mount_path))?;
+        let (home, at) = (place.home(), bundle.place().to_owned());
+        let mounted = in_turn(&place.code(), move || mount(&folder.join("current"), &home, &at)).await;
+        mounted.map_err(|error| error.reason(&bundle.mount_path))?;
+    }
+    Ok(())
+}
+
+/// Drops the bundles that are not wanted any more.
+fn drop_others(place: &Place, wanted: &[String]) -> io::Result<()> {
+    let there = fs::read_dir(place.code().join("bundles")).into_iter().flatten().flatten();
+    for entry in there.filter(|entry| !wanted.iter().any(|name| entry.file_name() == name.as_str())) {
+        let gone = decoded(&entry.file_name().to_string_lossy());
+        unmount(&place.home(), &gone)?;
+        trees::remove(&entry.path())?;
     }
     Ok(())
 }
@@ -67,20 +98,34 @@ async fn bring(
     folder: &Path,
     version: Option<&str>,
     root: Option<&'static str>,
-) -> Result<(), String> {
+) -> Result<(), Reason> {
     let name = version.unwrap_or(EMPTY).to_owned();
+    let target = folder.join("versions").join(&name);
     let archive = match version {
-        Some(version) if !folder.join("versions").join(version).exists() => {
-            let opened = archives.open(id, version).await.map_err(|fault| fault.to_string())?;
-            Some(opened.ok_or_else(|| format!("the code of version {version} is not in the object store"))?)
+        Some(version) if !blocking(move || target.exists()).await => {
+            let opened = archives.open(id, version).await.map_err(Fault::into_reason)?;
+            let missing = "the code of version {} is not in the object store";
+            Some(opened.ok_or_else(|| UserText::filled(missing, &[&Given(version)]))?)
         }
         _ => None,
     };
-    let folder = folder.to_owned();
-    let placed = tokio::task::spawn_blocking(move || switch(&folder, &name, archive, root)).await;
-    placed
-        .map_err(|error| error.to_string())?
-        .map_err(|error| format!("the code cannot be unpacked: {}", with_causes(&error)))
+    let own = folder.to_owned();
+    let placed = in_turn(folder, move || switch(&own, &name, archive, root)).await;
+    placed.map_err(|error| {
+        let told = match is_full(&error) {
+            true => "the code cannot be unpacked: the disk is full",
+            false => "the code cannot be unpacked",
+        };
+        Reason::new(told, with_causes(&error))
+    })
+}
+
+/// Whether an error is, or was caused by, a disk without room.
+fn is_full(error: &io::Error) -> bool {
+    let mut causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    causes.any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::StorageFull)
+    })
 }
 
 /// An error with what caused it, which is where the reason is.
@@ -180,16 +225,14 @@ fn forget_old(versions: &Path, current: &str) -> io::Result<()> {
 }
 
 /// Puts a bundle at its place below the home. What else is there stays, and is said.
-fn mount(current: &Path, home: &Path, place: &str) -> io::Result<()> {
+fn mount(current: &Path, home: &Path, place: &str) -> Result<(), Unplaced> {
     let at = below(home, place)?;
     if let Some(above) = at.parent() {
         make_readable(above)?;
     }
     match fs::symlink_metadata(&at) {
-        Ok(metadata) if !metadata.is_symlink() => {
-            Err(io::Error::new(ErrorKind::AlreadyExists, "something else is there already"))
-        }
-        _ => point(&at, current),
+        Ok(metadata) if !metadata.is_symlink() => Err(Unplaced::Refused("something else is there already")),
+        _ => Ok(point(&at, current)?),
     }
 }
 
@@ -212,8 +255,8 @@ fn unmount(home: &Path, place: &str) -> io::Result<()> {
 
 /// A path below the home that no link leads out of: a link on the way is another bundle, and what lies inside it is not
 /// the home. Only the control plane writes there, so nobody puts one there meanwhile.
-fn below(home: &Path, place: &str) -> io::Result<PathBuf> {
-    let wrong = |message: &str| Err(io::Error::new(ErrorKind::InvalidInput, message.to_owned()));
+fn below(home: &Path, place: &str) -> Result<PathBuf, Unplaced> {
+    let wrong = |message| Err(Unplaced::Refused(message));
     let place = Path::new(place);
     if place.as_os_str().is_empty() || !place.components().all(|part| matches!(part, Component::Normal(_))) {
         return wrong("it does not lie in the environment's home");
@@ -227,7 +270,8 @@ fn below(home: &Path, place: &str) -> io::Result<PathBuf> {
     Ok(at)
 }
 
-/// The place of a bundle as the name of one folder.
+/// The place of a bundle as the name of one folder, as installations have it on disk: letters of all scripts stay what they
+/// are, unlike in a URL.
 fn encoded(place: &str) -> String {
     place.replace('%', "%25").replace('/', "%2F")
 }

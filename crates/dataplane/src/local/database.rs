@@ -2,23 +2,27 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
+use podium_domain::Reason;
 use tokio::sync::Mutex;
 
 use super::isolation::Isolation;
-use super::layout::Place;
+use super::layout::{Place, rename_whole};
 use super::options::AirflowDatabase;
 use super::postgres::Cluster;
 use super::process::arguments;
 use super::python::readable_by_all;
-use super::runtimes::{Runtime, run};
+use super::running::{NotDone, run};
+use super::runtimes::Runtime;
 use super::server_url;
 use super::settings::Variables;
 use super::state::State;
 use crate::Hidden;
+use crate::blocking::{in_turn, not_on_a_worker};
 
 /// Templates are made one after the other: two environments of a new runtime would be in each other's way.
 static TEMPLATES: Mutex<()> = Mutex::const_new(());
@@ -68,7 +72,7 @@ impl Databases {
             AirflowDatabase::Best => match Cluster::why_not(plane) {
                 None => (Kind::Private, None),
                 Some(why) => {
-                    tracing::info!(why, "metadata databases of new environments are SQLite files");
+                    tracing::info!(%why, "metadata databases of new environments are SQLite files");
                     (Kind::Files, None)
                 }
             },
@@ -86,17 +90,21 @@ impl Databases {
         }
     }
 
-    /// The directories of sockets that lead to the server of an environment's database.
-    pub(super) fn sockets(&self, state: &State) -> Option<PathBuf> {
-        match self.kind_of(state) {
-            Kind::Files => None,
-            Kind::Private => self.cluster.socket_directory().ok(),
-            Kind::Server => server_url::socket_directory(self.server.as_ref()?.reveal()),
+    /// What leads to the server of an environment's database: the directory of its socket, and files that say whom to
+    /// trust.
+    pub(super) fn ways(&self, state: &State) -> Vec<PathBuf> {
+        match (self.kind_of(state), &self.server) {
+            (Kind::Files, _) | (Kind::Server, None) => Vec::new(),
+            (Kind::Private, _) => self.cluster.socket_directory().into_iter().collect(),
+            (Kind::Server, Some(url)) => {
+                let files = server_url::files(url.reveal());
+                server_url::socket_directory(url.reveal()).into_iter().chain(files).collect()
+            }
         }
     }
 
     /// Where the database of an environment is. A server of the plane's own is up then.
-    pub(super) async fn of(&self, state: &State) -> Result<At, String> {
+    pub(super) async fn of(&self, state: &State) -> Result<At, Reason> {
         match self.kind_of(state) {
             Kind::Files => Ok(At::File),
             Kind::Private => {
@@ -145,45 +153,38 @@ impl Database<'_> {
     }
 
     /// Makes it from the template of a runtime, unless it is there.
-    pub(super) async fn make(&self, runtime: &Runtime, isolation: &Isolation) -> Result<(), String> {
+    pub(super) async fn make(&self, runtime: &Runtime, isolation: &Isolation) -> Result<(), Reason> {
         match &self.at {
             At::File => {
-                let file = self.place.database_file();
-                if file.exists() {
-                    return Ok(());
-                }
-                // There as a whole or not at all.
-                let draft = file.with_extension("draft");
-                let copied = fs::copy(runtime.template(), &draft).and_then(|_| {
-                    fs::set_permissions(&draft, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-                    isolation.give(&draft)?;
-                    fs::rename(&draft, &file)
-                });
-                copied.map_err(|error| format!("the metadata database cannot be made: {error}"))
+                let (template, file) = (runtime.template(), self.place.database_file());
+                let isolation = isolation.clone();
+                let copied =
+                    in_turn(&self.place.database(), move || copy(&template, &file, &isolation)).await;
+                copied.map_err(|error| Reason::of_io(NOT_MADE, &error))
             }
             At::Server { admin, .. } => {
                 let template = format!("podium_template_{}", runtime.version.to_string().replace('.', "_"));
-                let fail = |why| format!("the metadata database cannot be made: {why}");
-                self.make_template(runtime, admin, &template).await.map_err(fail)?;
+                self.make_template(runtime, admin, &template).await?;
                 let mut ensure = self.script(runtime, admin, "ensure");
                 ensure.env("TEMPLATE", template).env("PASSWORD", self.password.reveal());
                 if let At::Server { connections: Some(most), .. } = &self.at {
                     ensure.env("CONNECTIONS", most.to_string());
                 }
-                run(ensure, |_| {}).await.map_err(fail)
+                run(ensure, |_| {}).await.map_err(not_made)
             }
         }
     }
 
-    async fn make_template(&self, runtime: &Runtime, admin: &Hidden, name: &str) -> Result<(), String> {
+    async fn make_template(&self, runtime: &Runtime, admin: &Hidden, name: &str) -> Result<(), Reason> {
         let _turn = TEMPLATES.lock().await;
         let mut make = self.script(runtime, admin, "template");
         let output = make.env("TEMPLATE", name).stderr(Stdio::piped()).output().await;
-        let output = output.map_err(|error| error.to_string())?;
+        let output = output.map_err(|error| not_made(error.into()))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
-            let words = said.lines().rev().find(|line| !line.trim().is_empty());
-            return Err(words.unwrap_or("no reason was given").trim().to_owned());
+            let words = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+            let (said, status) = (words.trim().to_owned(), output.status);
+            return Err(not_made(NotDone::Failed { said, status }));
         }
         if output.stdout.starts_with(b"there") {
             return Ok(());
@@ -199,19 +200,19 @@ impl Database<'_> {
             .env("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
             .env("AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS", "False")
             .env("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", url);
-        run(migrate, |_| {}).await?;
+        run(migrate, |_| {}).await.map_err(not_made)?;
         let mut keep = self.script(runtime, admin, "keep");
         keep.env("TEMPLATE", name);
-        run(keep, |_| {}).await
+        run(keep, |_| {}).await.map_err(not_made)
     }
 
     /// Drops it, where it is on a server; a file goes with its directory.
-    pub(super) async fn drop(&self, runtime: &Runtime) -> Result<(), String> {
+    pub(super) async fn drop(&self, runtime: &Runtime) -> Result<(), Reason> {
         match &self.at {
             At::File => Ok(()),
             At::Server { admin, .. } => run(self.script(runtime, admin, "drop"), |_| {})
                 .await
-                .map_err(|why| format!("the metadata database cannot be dropped: {why}")),
+                .map_err(|error| Reason::new("the metadata database cannot be dropped", error)),
         }
     }
 
@@ -231,6 +232,26 @@ impl Database<'_> {
     }
 }
 
+/// What users are told where a database cannot be made.
+const NOT_MADE: &str = "the metadata database cannot be made";
+
+fn not_made(error: NotDone) -> Reason {
+    Reason::new(NOT_MADE, error)
+}
+
+/// Copies a template, unless the file is there: as a whole or not at all, whatever happens to the machine.
+fn copy(template: &Path, file: &Path, isolation: &Isolation) -> io::Result<()> {
+    not_on_a_worker();
+    if file.exists() {
+        return Ok(());
+    }
+    let draft = file.with_extension("draft");
+    fs::copy(template, &draft)?;
+    fs::set_permissions(&draft, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    isolation.give(&draft)?;
+    rename_whole(&draft, file)
+}
+
 /// What brings a database from one runtime to another: run with the newer of the two.
 pub(super) fn migration(newer: &Runtime, to: &Runtime) -> Vec<OsString> {
     let airflow = newer.program("airflow");
@@ -246,7 +267,7 @@ pub(super) async fn run_within(
     arguments: &[OsString],
     variables: &Variables,
     directory: &Path,
-) -> Result<(), String> {
+) -> Result<(), NotDone> {
     let mut command = isolation.command(arguments, variables);
     command.current_dir(directory).stdin(Stdio::null());
     let mut command = tokio::process::Command::from(command);

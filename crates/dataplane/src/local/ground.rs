@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 
+use podium_domain::Reason;
+
 use super::isolation::{Apart, Mode, Reach};
 use super::layout::Layout;
 use super::options::Options;
 use super::python::{Python, find};
+use crate::blocking::blocking;
 
 /// What environments stand on.
 #[derive(Debug)]
@@ -22,17 +25,20 @@ pub(super) struct Ground {
 
 impl Ground {
     /// Looks for it; an error says what to install.
-    pub(super) async fn find(options: &Options, layout: &Layout) -> Result<Self, String> {
+    pub(super) async fn find(options: &Options, layout: &Layout) -> Result<Self, Reason> {
         let pythons = find(options.python.as_deref()).await?;
         let read = |python: &Python| vec![layout.runtimes(), layout.support(), python.home.clone()];
         let apart = |python: &Python| {
             let reach = Reach { read: read(python), ..Reach::default() };
-            Apart::of_this_machine(&python.path, &reach, options, layout.first_user())
+            let (path, options, first) = (python.path.clone(), options.clone(), layout.first_user());
+            blocking(move || Apart::of_this_machine(&path, &reach, &options, first))
         };
         // The first that keeps environments apart best.
         let mut best = None;
         for python in &pythons {
-            let apart = apart(python)?;
+            let apart = apart(python).await.map_err(|error| {
+                Reason::new("it could not be tried how environments are kept apart", error)
+            })?;
             let is_best = matches!(apart.mode, Mode::Users { .. });
             if is_best || best.is_none() {
                 best = Some((python.clone(), apart));
@@ -41,7 +47,7 @@ impl Ground {
                 break;
             }
         }
-        let (python, apart) = best.ok_or("no Python was found")?;
+        let (python, apart) = best.ok_or(Reason::from("no Python was found"))?;
         Ok(Self { apart, read: read(&python), pythons, python })
     }
 }

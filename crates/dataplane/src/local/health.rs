@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use podium_api::Timestamp;
+use podium_domain::{Reason, UserText};
 use serde::Deserialize;
 
 /// How long the first answer of the interface for tasks may take: it is built by the first question.
@@ -15,7 +16,7 @@ pub(super) struct Probes(reqwest::Client);
 
 /// What a web server says of the other components: when each was last heard of, if it is well.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Heard(BTreeMap<&'static str, Result<Timestamp, String>>);
+pub(super) struct Heard(BTreeMap<&'static str, Result<Timestamp, UserText>>);
 
 #[derive(Deserialize)]
 struct Report {
@@ -35,33 +36,35 @@ struct Said {
 
 impl Probes {
     /// Waits so long for an answer.
-    pub(super) fn new(patience: Duration) -> Result<Self, String> {
+    pub(super) fn new(patience: Duration) -> reqwest::Result<Self> {
         let client = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(patience)
             .build();
-        client.map(Self).map_err(|error| error.to_string())
+        client.map(Self)
     }
 
     /// Asks a web server below its base URL; an error says why it does not answer.
-    pub(super) async fn ask(&self, base: &str, major: u32) -> Result<Heard, String> {
+    pub(super) async fn ask(&self, base: &str, major: u32) -> Result<Heard, Reason> {
         let path = if major < 3 { "health" } else { "api/v2/monitor/health" };
         let answer = self.0.get(format!("{base}/{path}")).send().await.map_err(|error| reason(&error))?;
         if !answer.status().is_success() {
-            return Err(format!("its health is answered with {}", answer.status()));
+            return Err(
+                UserText::filled("its health is answered with {}", &[&answer.status().as_u16()]).into()
+            );
         }
         answer.json::<Report>().await.map(Heard::from).map_err(|error| reason(&error))
     }
 
     /// Has the interface for tasks built, so that no task has to wait for it.
-    pub(super) async fn warm_up(&self, base: &str) -> Result<(), String> {
+    pub(super) async fn warm_up(&self, base: &str) -> Result<(), Reason> {
         let question = self.0.get(format!("{base}/execution/health")).timeout(FIRST_ANSWER);
         let answer = question.send().await.map_err(|error| reason(&error))?;
         if answer.status().is_success() {
             Ok(())
         } else {
-            Err(format!("tasks are answered with {}", answer.status()))
+            Err(UserText::filled("tasks are answered with {}", &[&answer.status().as_u16()]).into())
         }
     }
 }
@@ -77,8 +80,8 @@ impl From<Report> for Heard {
             |said: Said| match (said.status.as_deref(), said.heartbeat.as_deref().and_then(Timestamp::parse))
             {
                 (Some("healthy"), Some(at)) => Ok(at),
-                (_, Some(at)) => Err(format!("it was last heard of at {at}")),
-                (_, None) => Err("it was not heard of yet".to_owned()),
+                (_, Some(at)) => Err(UserText::filled("it was last heard of at {}", &[&at])),
+                (_, None) => Err("it was not heard of yet".into()),
             };
         Self(parts.into_iter().filter_map(|(name, said)| Some((name, heard(said?)))).collect())
     }
@@ -91,23 +94,23 @@ impl Heard {
     }
 
     /// Whether a component that was started at this time is well; what nobody watches is.
-    pub(super) fn of(&self, component: &str, started_at: Timestamp) -> Result<(), String> {
+    pub(super) fn of(&self, component: &str, started_at: Timestamp) -> Result<(), Reason> {
         match self.0.get(component) {
             Some(Ok(at)) if *at < started_at => Err("it was not heard of yet".into()),
-            Some(Err(why)) => Err(why.clone()),
+            Some(Err(why)) => Err(why.clone().into()),
             Some(Ok(_)) | None => Ok(()),
         }
     }
 }
 
 /// Why there is no answer, in few words.
-fn reason(error: &reqwest::Error) -> String {
+fn reason(error: &reqwest::Error) -> Reason {
     if error.is_connect() {
-        "it does not listen".into()
+        Reason::new("it does not listen", error)
     } else if error.is_timeout() {
-        "it does not answer".into()
+        Reason::new("it does not answer", error)
     } else {
-        "its answer cannot be read".into()
+        Reason::new("its answer cannot be read", error)
     }
 }
 
@@ -129,7 +132,9 @@ mod tests {
         assert_eq!(heard.of("scheduler", at("2026-11-01T10:00:00Z")), Ok(()));
         let late = heard.of("scheduler", at("2026-11-01T10:00:06Z"));
         assert_eq!(late, Err("it was not heard of yet".into()), "that was the one before");
-        assert!(heard.of("triggerer", at("2026-11-01T08:00:00Z")).unwrap_err().contains("09:00:00"));
+        assert!(
+            heard.of("triggerer", at("2026-11-01T08:00:00Z")).unwrap_err().to_string().contains("09:00:00")
+        );
         assert_eq!(
             heard.of("dag-processor", at("2026-11-01T10:00:00Z")),
             Err("it was not heard of yet".into())

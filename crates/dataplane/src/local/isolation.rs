@@ -96,8 +96,10 @@ impl Apart {
         reach: &Reach,
         options: &Options,
         first: u32,
-    ) -> Result<Self, String> {
-        let untried = |why: String| format!("it could not be tried how environments are kept apart: {why}");
+    ) -> io::Result<Self> {
+        let untried = |error: io::Error| {
+            io::Error::other(format!("it could not be tried how environments are kept apart: {error}"))
+        };
         let launcher = options.launcher.as_ref().map(|program| Launcher {
             program: program.clone(),
             kept: options.kept.iter().map(|path| real(path)).collect(),
@@ -244,14 +246,14 @@ fn real(path: &Path) -> PathBuf {
 
 /// Why processes cannot run under other users here and reach what they need, where that is so. An error says why that
 /// could not be tried.
-fn users_work(python: &Path, directory: &Path, user: u32) -> Result<Option<String>, String> {
+fn users_work(python: &Path, directory: &Path, user: u32) -> io::Result<Option<String>> {
     if !rustix::process::geteuid().is_root() {
         return Ok(Some("the control plane does not run as root, so it cannot use other users".into()));
     }
     // The data directory itself is opened for passing by whoever makes it.
     let above_data = directory.parent().and_then(Path::parent).unwrap_or(directory);
     for path in [python, above_data] {
-        let real = fs::canonicalize(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let real = fs::canonicalize(path).map_err(|error| failed(path, &error))?;
         let is_closed = |above: &&Path| fs::metadata(above).is_ok_and(|metadata| metadata.mode() & 0o1 == 0);
         if let Some(closed) = real.ancestors().find(is_closed) {
             return Ok(Some(format!("other users cannot enter {}", closed.display())));
@@ -271,13 +273,17 @@ fn users_work(python: &Path, directory: &Path, user: u32) -> Result<Option<Strin
     match works {
         Ok(status) if status.success() => Ok(None),
         Ok(status) if status.code().is_some() => Ok(Some(refused)),
-        Ok(status) => Err(format!("{}: {status}", python.display())),
+        Ok(status) => Err(failed(python, &status)),
         // Who may not become another user, or has no others, is told so.
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput) => {
             Ok(Some(refused))
         }
-        Err(error) => Err(format!("{}: {error}", python.display())),
+        Err(error) => Err(failed(python, &error)),
     }
+}
+
+fn failed(path: &Path, why: &dyn std::fmt::Display) -> io::Error {
+    io::Error::other(format!("{}: {why}", path.display()))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::plan::{Component, Health, Rollout};
+use podium_domain::{Reason, UserText};
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
@@ -34,6 +35,7 @@ use super::strays::Strays;
 use super::tail::Tail;
 use super::view::{Shown, View};
 use crate::Environment;
+use crate::blocking::blocking;
 
 /// What is wanted of a keeper.
 #[derive(Clone)]
@@ -54,7 +56,7 @@ pub(super) struct Handle {
     /// The generation that was known when it began.
     pub(super) generation: i64,
     /// Why it must not run, where that is so.
-    stopped_for: Arc<Mutex<Option<String>>>,
+    stopped_for: Arc<Mutex<Option<UserText>>>,
     task: AbortHandle,
 }
 
@@ -65,12 +67,12 @@ impl Handle {
     }
 
     /// Why its environment must not run, where that is so.
-    pub(super) fn stopped_for(&self) -> Option<String> {
+    pub(super) fn stopped_for(&self) -> Option<UserText> {
         self.stopped_for.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Has its environment stop for a reason, or run again.
-    pub(super) fn stop_for(&self, why: Option<String>) {
+    pub(super) fn stop_for(&self, why: Option<UserText>) {
         *self.stopped_for.lock().unwrap_or_else(PoisonError::into_inner) = why;
         // The same order, looked at again.
         self.orders.send_modify(|_| {});
@@ -80,6 +82,8 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.task.abort();
+        // What is being written or started is finished, and nothing else is.
+        self.memory.end();
     }
 }
 
@@ -121,7 +125,7 @@ pub(super) struct Keeper {
     /// What ran last, and is started again when it ends although something else is wanted that cannot be made yet.
     held_up: Vec<Program>,
     /// Why it must not run, where that is so.
-    stopped_for: Arc<Mutex<Option<String>>>,
+    stopped_for: Arc<Mutex<Option<UserText>>>,
     /// The drain that is under way.
     drain: Option<Drain>,
     /// Whether a web server has answered.
@@ -193,7 +197,7 @@ impl Keeper {
         loop {
             let order = self.orders.borrow_and_update().clone();
             match order {
-                Order::Hold => self.follow_logs(),
+                Order::Hold => self.follow_logs().await,
                 Order::Run(environment) => self.run(&environment).await,
                 Order::Remove => {
                     if self.remove().await {
@@ -212,8 +216,9 @@ impl Keeper {
     }
 
     /// Takes what the environment writes to the log store from now on.
-    fn follow_logs(&mut self) {
-        if self.tail.is_some() || !self.place.logs().is_dir() {
+    async fn follow_logs(&mut self) {
+        let logs = self.place.logs();
+        if self.tail.is_some() || !blocking(move || logs.is_dir()).await {
             return;
         }
         let Services { logs, clock, .. } = &self.plane.services;
@@ -247,7 +252,7 @@ impl Keeper {
                 _ = orders.changed() => return,
             }
             self.state.running = environment.running();
-            self.remember();
+            self.remember().await;
             let running = self.state.running.clone();
             return self.view.change(|shown| {
                 shown.rollout = Rollout::Done;
@@ -261,7 +266,7 @@ impl Keeper {
         }
         let mut orders = self.orders.clone();
         while !self.has_changed() {
-            self.remember();
+            self.remember().await;
             let prepared = tokio::select! {
                 prepared = self.prepare(environment) => prepared,
                 _ = orders.changed() => return,
@@ -273,40 +278,40 @@ impl Keeper {
                     false => return,
                 },
                 Err((what, why)) => {
-                    self.cannot_come_up(what, why);
+                    self.cannot_come_up(what, why).await;
                     self.hold_up(self.pace().again).await;
                     continue;
                 }
             };
             match prepared {
                 Ok(prepared) => {
-                    self.follow_logs();
+                    self.follow_logs().await;
                     self.held_up.clone_from(&prepared.programs);
                     self.watch(environment, &prepared).await;
                 }
                 Err((what, why)) => {
-                    self.cannot_come_up(what, why);
+                    self.cannot_come_up(what, why).await;
                     let _ = tokio::time::timeout(self.pace().again, orders.changed()).await;
                 }
             }
         }
     }
 
-    fn cannot_come_up(&mut self, what: &str, why: String) {
-        tracing::warn!(id = %self.id, what, why, "an environment cannot be brought up yet");
+    async fn cannot_come_up(&mut self, what: &str, why: Reason) {
+        tracing::warn!(id = %self.id, what, %why, "an environment cannot be brought up yet");
         // What runs goes on taking tasks until there is something to replace it with.
-        self.end_drain();
+        self.end_drain().await;
         self.view.wait_for(what, why);
     }
 
-    fn remember(&self) {
-        if let Err(error) = self.memory.write(&self.state) {
+    async fn remember(&self) {
+        if let Err(error) = self.memory.write(&self.state).await {
             tracing::error!(id = %self.id, %error, "the state of an environment cannot be remembered");
         }
     }
 
-    fn show(&self, rollout: Rollout, components: Vec<(String, Result<(), String>)>) {
-        let component = |(name, health): (String, Result<(), String>)| Component {
+    fn show(&self, rollout: Rollout, components: Vec<(String, Result<(), Reason>)>) {
+        let component = |(name, health): (String, Result<(), Reason>)| Component {
             name,
             health: health.map_or_else(Health::Down, |()| Health::Up),
         };

@@ -10,6 +10,7 @@ use podium_api::DeploymentId;
 
 use super::isolation::Isolation;
 use super::users;
+use crate::blocking::not_on_a_worker;
 
 /// The directories of the plane.
 #[derive(Clone, Debug)]
@@ -104,6 +105,7 @@ impl Layout {
 
     /// The environments that there are.
     pub(super) fn known(&self) -> io::Result<Vec<DeploymentId>> {
+        not_on_a_worker();
         let mut ids = Vec::new();
         for entry in fs::read_dir(self.environments())? {
             ids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<DeploymentId>().ok()));
@@ -252,12 +254,14 @@ impl Place {
 }
 
 fn directory_with(path: &Path, mode: u32) -> io::Result<()> {
+    not_on_a_worker();
     fs::create_dir_all(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
 /// Writes a file that is there as a whole or not at all.
 pub(super) fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    not_on_a_worker();
     let draft = path.with_extension("draft");
     {
         let mut options = fs::OpenOptions::new();
@@ -268,6 +272,17 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()
         file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.sync_data()?;
     }
-    fs::rename(&draft, path)?;
+    rename(&draft, path)
+}
+
+/// Puts a file that was written under another name in its place: as a whole or not at all, whatever happens to the
+/// machine.
+pub(super) fn rename_whole(draft: &Path, path: &Path) -> io::Result<()> {
+    fs::File::open(draft)?.sync_all()?;
+    rename(draft, path)
+}
+
+fn rename(draft: &Path, path: &Path) -> io::Result<()> {
+    fs::rename(draft, path)?;
     path.parent().map_or(Ok(()), |directory| fs::File::open(directory)?.sync_all())
 }

@@ -4,25 +4,28 @@
 //! started, and stopped again by [`Metadata::close`] if nobody else keeps it.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::Path;
 use std::process::Stdio;
 
 use podium_api::DeploymentId;
+use podium_domain::{Reason, UserText};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
 use super::database::{At, Databases, Kind, name_of};
-use super::layout::{Layout, Place};
+use super::layout::{Layout, Place, rename_whole};
 use super::options::Options;
 use super::pace::Pace;
 use super::plane::{Plane, databases};
 use super::postgres::Programs;
-use super::runtimes::run;
+use super::running::{NotDone, run};
 use super::server_url;
 use super::services::Services;
 use super::state::State;
 use crate::Hidden;
+use crate::blocking::{blocking, in_turn};
 
 /// Copies a SQLite database while somebody may be writing to it.
 const COPY: &str = "import sqlite3, sys\n\
@@ -41,11 +44,15 @@ pub struct Metadata {
 
 impl Metadata {
     /// Those of the plane that these options describe; nothing is started.
-    pub fn open(options: &Options, services: Services) -> Result<Self, String> {
-        let layout = Layout::make(&options.directory).map_err(|error| error.to_string())?;
-        let databases = databases(options, &services, &layout, Pace::default());
-        let was_up = databases.cluster.is_running();
-        Ok(Self { layout, services, databases, was_up })
+    pub async fn open(options: &Options, services: Services) -> io::Result<Self> {
+        let options = options.clone();
+        blocking(move || {
+            let layout = Layout::make(&options.directory)?;
+            let databases = databases(&options, &services, &layout, Pace::default());
+            let was_up = databases.cluster.is_running();
+            Ok(Self { layout, services, databases, was_up })
+        })
+        .await
     }
 
     /// Those of a plane that is open.
@@ -59,15 +66,17 @@ impl Metadata {
     }
 
     /// The environments that there are.
-    pub fn environments(&self) -> Result<Vec<DeploymentId>, String> {
-        self.layout.known().map_err(|error| error.to_string())
+    pub async fn environments(&self) -> io::Result<Vec<DeploymentId>> {
+        let layout = self.layout.clone();
+        blocking(move || layout.known()).await
     }
 
     /// Writes the database of an environment to a file that is not there yet, as it is at one moment; tells whether
     /// there is one. The environment may run.
-    pub async fn dump(&self, id: DeploymentId, into: &Path) -> Result<bool, String> {
-        let (place, state) = self.find(id)?;
-        let fail = |why: String| format!("the metadata database of {id} cannot be saved: {why}");
+    pub async fn dump(&self, id: DeploymentId, into: &Path) -> Result<bool, Reason> {
+        let (place, state) = self.find(id).await?;
+        let what = UserText::filled("the metadata database of {} cannot be saved", &[&id]);
+        let fail = |error: NotDone| Reason::new(what.clone(), error);
         if state.migrated_for.is_none() {
             return Ok(false);
         }
@@ -78,29 +87,39 @@ impl Metadata {
                 run(copy, |_| {}).await.map_err(fail)?;
             }
             At::Server { admin, .. } => {
-                let mut dump = self.client(&state, "pg_dump").map_err(fail)?;
+                let mut dump =
+                    self.client(&state, "pg_dump").await.map_err(|why| why.within(what.clone()))?;
                 dump.args(["--format", "custom", "--no-owner", "--no-acl", "--file"]).arg(into);
                 connect(&mut dump, &admin, &name_of(&state.namespace));
                 run(dump, |_| {}).await.map_err(fail)?;
             }
         }
-        fs::set_permissions(into, fs::Permissions::from_mode(0o600))
-            .map_err(|error| fail(error.to_string()))?;
+        let into = into.to_owned();
+        let closed = blocking(move || fs::set_permissions(into, fs::Permissions::from_mode(0o600))).await;
+        closed.map_err(|error| fail(error.into()))?;
         Ok(true)
     }
 
     /// Makes the database of an environment anew from such a file. Nothing of the environment may run, and what the
     /// plane remembers of it (`state.json`) has to be there.
-    pub async fn restore(&self, id: DeploymentId, from: &Path) -> Result<(), String> {
-        let (place, state) = self.find(id)?;
-        let fail = |why: String| format!("the metadata database of {id} cannot be brought back: {why}");
+    pub async fn restore(&self, id: DeploymentId, from: &Path) -> Result<(), Reason> {
+        let (place, state) = self.find(id).await?;
+        let what = UserText::filled("the metadata database of {} cannot be brought back", &[&id]);
+        let fail = |error: NotDone| Reason::new(what.clone(), error);
         match self.databases.of(&state).await? {
-            At::File => put(from, &place).map_err(|error| fail(error.to_string())),
+            At::File => {
+                let (from, directory) = (from.to_owned(), place.database());
+                let put = in_turn(&directory, move || put(&from, &place)).await;
+                put.map_err(|error| Reason::of_io(what, &error))
+            }
             At::Server { admin, connections } => {
                 let name = name_of(&state.namespace);
                 let password = (self.services.keys)(id, "database");
-                self.make_empty(&state, &admin, &name, &password, connections).await.map_err(fail)?;
-                let mut restore = self.client(&state, "pg_restore").map_err(fail)?;
+                self.make_empty(&state, &admin, &name, &password, connections)
+                    .await
+                    .map_err(|why| why.within(what.clone()))?;
+                let mut restore =
+                    self.client(&state, "pg_restore").await.map_err(|why| why.within(what.clone()))?;
                 restore.args([
                     "--no-owner",
                     "--no-acl",
@@ -121,14 +140,18 @@ impl Metadata {
         if self.was_up {
             self.databases.cluster.leave();
         } else {
-            self.databases.cluster.stop_unless(|| false).await;
+            self.databases.cluster.stop_unless(async { false }).await;
         }
     }
 
-    fn find(&self, id: DeploymentId) -> Result<(Place, State), String> {
+    async fn find(&self, id: DeploymentId) -> Result<(Place, State), Reason> {
         let place = self.layout.environment(id);
-        let state = State::read(&place.state()).map_err(|error| error.to_string())?;
-        Ok((place, state.ok_or_else(|| format!("nothing is known of the environment {id}"))?))
+        let path = place.state();
+        let state = blocking(move || State::read(&path)).await;
+        let state =
+            state.map_err(|error| Reason::of_io("what is remembered of it cannot be read", &error))?;
+        let unknown = || UserText::filled("nothing is known of the environment {}", &[&id]);
+        Ok((place, state.ok_or_else(unknown)?))
     }
 
     /// The interpreter that knows the database of an environment.
@@ -138,10 +161,13 @@ impl Metadata {
     }
 
     /// A client program of PostgreSQL: of the cluster's own version, or the newest.
-    fn client(&self, state: &State, name: &str) -> Result<Command, String> {
+    async fn client(&self, state: &State, name: &'static str) -> Result<Command, Reason> {
         let program = match self.databases.kind_of(state) {
-            Kind::Private => self.databases.cluster.programs()?.program(name),
-            _ => Programs::find().first().map_or_else(|| name.into(), |programs| programs.program(name)),
+            Kind::Private => self.databases.cluster.programs().await?.program(name),
+            _ => {
+                let found = blocking(Programs::find).await;
+                found.first().map_or_else(|| name.into(), |programs| programs.program(name))
+            }
         };
         let mut command = Command::new(program);
         command.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
@@ -157,7 +183,7 @@ impl Metadata {
         name: &str,
         password: &Hidden,
         connections: Option<u32>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Reason> {
         let is_plain =
             |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-=".contains(&byte));
         let password = password.reveal();
@@ -178,18 +204,23 @@ impl Metadata {
     }
 
     /// Runs statements, which are on no command line.
-    async fn tell(&self, state: &State, admin: &Hidden, name: &str, script: &str) -> Result<(), String> {
-        let mut psql = self.client(state, "psql")?;
+    async fn tell(&self, state: &State, admin: &Hidden, name: &str, script: &str) -> Result<(), Reason> {
+        let fail = |error: NotDone| Reason::new("the server cannot be told to make it", error);
+        let mut psql = self.client(state, "psql").await?;
         psql.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]);
         connect(&mut psql, admin, name);
         psql.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = psql.spawn().map_err(|error| error.to_string())?;
+        let mut child = psql.spawn().map_err(|error| fail(error.into()))?;
         if let Some(mut input) = child.stdin.take() {
-            input.write_all(script.as_bytes()).await.map_err(|error| error.to_string())?;
+            input.write_all(script.as_bytes()).await.map_err(|error| fail(error.into()))?;
         }
-        let output = child.wait_with_output().await.map_err(|error| error.to_string())?;
+        let output = child.wait_with_output().await.map_err(|error| fail(error.into()))?;
         let said = String::from_utf8_lossy(&output.stderr);
-        if output.status.success() { Ok(()) } else { Err(said.trim().chars().take(300).collect()) }
+        if output.status.success() {
+            return Ok(());
+        }
+        let (said, status) = (said.trim().chars().take(300).collect(), output.status);
+        Err(fail(NotDone::Failed { said, status }))
     }
 }
 
@@ -218,7 +249,7 @@ fn put(from: &Path, place: &Place) -> std::io::Result<()> {
             _ => {}
         }
     }
-    fs::rename(&draft, &file)
+    rename_whole(&draft, &file)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::digest::{SHA256, digest};
 
 use super::layout::write_whole;
+use crate::blocking::not_on_a_worker;
 
 const RECORD: usize = 16;
 
@@ -46,6 +47,7 @@ impl Offsets {
     /// Remembers how far files were read. Where that cannot be written it is known until the process ends, and written
     /// with the next step.
     pub(super) fn advance(&mut self, steps: &[(u64, u64)]) -> io::Result<()> {
+        not_on_a_worker();
         self.known.extend(steps.iter().copied());
         let Some(journal) = &mut self.journal else { return self.rewrite() };
         let bytes: Vec<u8> = steps.iter().flat_map(|(file, offset)| record(*file, *offset)).collect();

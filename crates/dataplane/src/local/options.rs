@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use super::server_url::{self, BadUrl};
 use crate::Hidden;
 
 /// How the plane runs environments.
@@ -48,20 +49,29 @@ pub enum AirflowDatabase {
     Server(Hidden),
 }
 
-impl std::str::FromStr for AirflowDatabase {
-    type Err = String;
+/// Why metadata databases cannot be made where somebody asks for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadDatabase {
+    /// Nothing that there is.
+    #[error("it is `sqlite`, `private` or a URL such as postgres://admin@db.example.com/postgres")]
+    Unknown,
+    /// A URL that environments could not keep to.
+    #[error(transparent)]
+    Url(#[from] BadUrl),
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl std::str::FromStr for AirflowDatabase {
+    type Err = BadDatabase;
+
+    fn from_str(text: &str) -> Result<Self, BadDatabase> {
         match text {
             "sqlite" => Ok(Self::Sqlite),
             "private" => Ok(Self::Private),
             url if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+                server_url::check(url)?;
                 Ok(Self::Server(Hidden::new(url.to_owned())))
             }
-            _ => {
-                Err("it is `sqlite`, `private` or a URL such as postgres://admin@db.example.com/postgres"
-                    .into())
-            }
+            _ => Err(BadDatabase::Unknown),
         }
     }
 }

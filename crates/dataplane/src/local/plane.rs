@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use podium_api::{DeploymentId, Id};
+use podium_domain::Reason;
 use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 use tokio::sync::{Mutex as AsyncMutex, OnceCell};
@@ -23,6 +24,7 @@ use super::runtimes::Runtimes;
 use super::services::Services;
 use super::state::State;
 use super::users::DATABASE_SLOT;
+use crate::blocking::blocking;
 use crate::{Changed, Hidden, News};
 
 /// What is down of an environment that cannot be taken over.
@@ -43,7 +45,7 @@ pub(super) struct Plane {
     pub(super) news: News,
     keepers: Mutex<HashMap<DeploymentId, Handle>>,
     /// Environments that cannot be kept, because what is remembered of them cannot be read; and why.
-    unreadable: Mutex<BTreeMap<DeploymentId, String>>,
+    unreadable: Mutex<BTreeMap<DeploymentId, Reason>>,
     /// Whose turn it is to begin with an environment.
     pub(super) turn: AsyncMutex<()>,
 }
@@ -78,7 +80,7 @@ impl Plane {
     }
 
     /// What environments stand on. Where it is missing it is looked for again each time: somebody may install it.
-    pub(super) async fn ground(&self) -> Result<&Ground, String> {
+    pub(super) async fn ground(&self) -> Result<&Ground, Reason> {
         let find = || async {
             let found = Ground::find(&self.options, &self.layout).await?;
             let described = found.apart.describe();
@@ -109,7 +111,7 @@ impl Plane {
     /// Notes an environment that cannot be kept: it is tried again whenever somebody says what is wanted of it.
     pub(super) fn note_unreadable(&self, id: DeploymentId, error: &std::io::Error) {
         tracing::error!(%id, %error, "an environment cannot be taken over: it is tried again, and the others run");
-        self.unreadable_now().insert(id, error.to_string());
+        self.unreadable_now().insert(id, Reason::of_io("it cannot be taken over", error));
     }
 
     /// Notes that it can be kept; tells whether that was not so.
@@ -120,7 +122,7 @@ impl Plane {
     /// What is shown of an environment that cannot be kept.
     pub(super) fn unreadable(&self, id: DeploymentId) -> Option<Observed> {
         let why = self.unreadable_now().get(&id).cloned()?;
-        let health = Health::Down(format!("it cannot be taken over: {why}"));
+        let health = Health::Down(why);
         Some(Observed {
             // Whatever is wanted is tried again.
             generation: -1,
@@ -137,17 +139,20 @@ impl Plane {
         self.unreadable_now().keys().copied().collect()
     }
 
-    fn unreadable_now(&self) -> MutexGuard<'_, BTreeMap<DeploymentId, String>> {
+    fn unreadable_now(&self) -> MutexGuard<'_, BTreeMap<DeploymentId, Reason>> {
         self.unreadable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stops the database server of the plane's own once nothing is on it any more.
     pub(super) async fn rest_database(&self) {
-        let is_on_it = |id: &DeploymentId| match State::read(&self.layout.environment(*id).state()) {
-            Ok(state) => state.is_some_and(|state| state.is_private),
-            Err(_) => true,
-        };
-        let is_needed = || self.layout.known().map_or(true, |known| known.iter().any(is_on_it));
+        let layout = self.layout.clone();
+        let is_needed = blocking(move || {
+            let is_on_it = |id: &DeploymentId| match State::read(&layout.environment(*id).state()) {
+                Ok(state) => state.is_some_and(|state| state.is_private),
+                Err(_) => true,
+            };
+            layout.known().map_or(true, |known| known.iter().any(is_on_it))
+        });
         self.databases.cluster.stop_unless(is_needed).await;
     }
 

@@ -19,6 +19,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use podium_domain::{Reason, UserText};
 use tokio::process::Command;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::AbortHandle;
@@ -30,6 +31,7 @@ use super::pace::Pace;
 use super::process::Process;
 use super::short_directory;
 use crate::Hidden;
+use crate::blocking::{blocking, not_on_a_worker};
 
 /// The role that everything of the cluster belongs to.
 const ADMIN: &str = "podium";
@@ -47,7 +49,7 @@ const LONGEST_LOG: u64 = 16 << 20;
 enum Seen {
     Starting,
     Up,
-    Down(String),
+    Down(Reason),
 }
 
 /// The server and its cluster.
@@ -79,7 +81,7 @@ impl Cluster {
     }
 
     /// Why this machine can have none; nothing where it can.
-    pub(super) fn why_not(plane: &Path) -> Option<String> {
+    pub(super) fn why_not(plane: &Path) -> Option<Reason> {
         if Programs::find().is_empty() {
             return Some("no PostgreSQL server is installed".into());
         }
@@ -92,11 +94,12 @@ impl Cluster {
         let above = fs::canonicalize(above).unwrap_or_else(|_| above.to_owned());
         let is_closed = |path: &&Path| fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o1 == 0);
         let closed = above.ancestors().find(is_closed)?;
-        Some(format!("PostgreSQL does not run as root, and other users cannot enter {}", closed.display()))
+        let told = "PostgreSQL does not run as root, and other users cannot enter the directory";
+        Some(Reason::new(told, closed.display()))
     }
 
     /// The URL of its administrator, once it is up; an error says why it is not.
-    pub(super) async fn ensure(self: &Arc<Self>) -> Result<Hidden, String> {
+    pub(super) async fn ensure(self: &Arc<Self>) -> Result<Hidden, Reason> {
         let mut seen = self.seen.subscribe();
         {
             let _turn = self.turn.lock().await;
@@ -107,17 +110,16 @@ impl Cluster {
             }
         }
         let settled = seen.wait_for(|seen| *seen != Seen::Starting);
-        match tokio::time::timeout(STARTING, settled).await {
-            Ok(Ok(seen)) => match &*seen {
-                Seen::Down(why) => Err(why.clone()),
-                _ => self.url().map_err(|error| error.to_string()),
-            },
+        let settled = tokio::time::timeout(STARTING, settled).await;
+        match settled.map(|seen| seen.map(|seen| seen.clone())) {
+            Ok(Ok(Seen::Down(why))) => Err(why),
+            Ok(Ok(_)) => self.url().await,
             _ => Err("the database server does not come up".into()),
         }
     }
 
     /// Why it does not work; nothing while it does, or while nobody needs it.
-    pub(super) fn trouble(&self) -> Option<String> {
+    pub(super) fn trouble(&self) -> Option<Reason> {
         match &*self.seen.borrow() {
             Seen::Down(why) => Some(why.clone()),
             Seen::Starting | Seen::Up => None,
@@ -125,13 +127,13 @@ impl Cluster {
     }
 
     /// Stops it if nobody needs it; asked while nobody starts it.
-    pub(super) async fn stop_unless(&self, is_needed: impl FnOnce() -> bool) {
+    pub(super) async fn stop_unless(self: &Arc<Self>, is_needed: impl Future<Output = bool>) {
         let _turn = self.turn.lock().await;
-        if is_needed() {
+        if is_needed.await {
             return;
         }
         self.leave();
-        if let Some(process) = self.running() {
+        if let Some(process) = self.find_running().await {
             process.stop(self.pace.grace).await;
         }
     }
@@ -157,17 +159,9 @@ impl Cluster {
     }
 
     /// Programs of the version that the cluster was made with, or of the newest for a new one.
-    pub(super) fn programs(&self) -> Result<Programs, String> {
-        let found = Programs::find();
-        match fs::read_to_string(self.data().join("PG_VERSION")) {
-            Ok(version) => {
-                let wrong = |_| format!("{}/PG_VERSION holds no version", self.data().display());
-                Programs::of(version.trim().parse().map_err(wrong)?, &found)
-            }
-            Err(_) => found.first().cloned().ok_or_else(|| {
-                "no PostgreSQL server is installed: install postgresql, or start with --airflow-database sqlite".into()
-            }),
-        }
+    pub(super) async fn programs(&self) -> Result<Programs, Reason> {
+        let data = self.data();
+        blocking(move || programs_for(&data)).await
     }
 
     fn data(&self) -> PathBuf {
@@ -183,14 +177,29 @@ impl Cluster {
         short_directory::of(&self.directory, self.user)
     }
 
-    fn url(&self) -> io::Result<Hidden> {
-        let socket = self.socket_directory()?;
+    async fn url(&self) -> Result<Hidden, Reason> {
+        let socket = self.find_socket().await?;
         let password = self.password.reveal();
         Ok(Hidden::new(format!("postgresql://{ADMIN}:{password}@/postgres?host={}", socket.display())))
     }
 
+    /// The directory of its socket, made where it is missing.
+    async fn find_socket(&self) -> Result<PathBuf, Reason> {
+        let (directory, user) = (self.directory.clone(), self.user);
+        let found = blocking(move || short_directory::of(&directory, user)).await;
+        found
+            .map_err(|error| Reason::of_io("there is no place for the socket of the database server", &error))
+    }
+
+    /// The server that runs on the cluster, whoever started it.
+    async fn find_running(self: &Arc<Self>) -> Option<Process> {
+        let cluster = Arc::clone(self);
+        blocking(move || cluster.running()).await
+    }
+
     /// The server that runs on the cluster, whoever started it.
     fn running(&self) -> Option<Process> {
+        not_on_a_worker();
         let data = fs::canonicalize(self.data()).ok()?;
         let file = fs::read_to_string(data.join("postmaster.pid")).ok()?;
         let pid: i32 = file.lines().next()?.trim().parse().ok()?;
@@ -203,34 +212,39 @@ impl Cluster {
 
     /// Whether the server says that it takes connections.
     fn is_ready(&self) -> bool {
+        not_on_a_worker();
         let file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
         file.lines().nth(7).is_some_and(|status| status.trim() == "ready")
     }
 
     /// Takes over the server that runs, or starts one; returns once it takes connections.
-    async fn bring_up(&self) -> Result<Process, String> {
-        let programs = self.programs()?;
+    async fn bring_up(self: &Arc<Self>) -> Result<Process, Reason> {
+        let programs = self.programs().await?;
         let _turn = self.turn.lock().await;
         self.make(&programs).await?;
-        let socket = short_directory::of(&self.directory, self.user)
-            .map_err(|error| format!("there is no place for the socket of the database server: {error}"))?;
-        let fail = |error: io::Error| format!("the database server cannot be started: {error}");
-        let process = match self.running() {
-            Some(process) if has_socket(&socket) || !self.is_ready() => process,
-            other => {
+        let socket = self.find_socket().await?;
+        let look = || {
+            let (cluster, socket) = (Arc::clone(self), socket.clone());
+            blocking(move || (cluster.is_ready(), has_socket(&socket)))
+        };
+        let process = match (self.find_running().await, look().await) {
+            (Some(process), (is_ready, has_socket)) if has_socket || !is_ready => process,
+            (other, _) => {
                 if let Some(deaf) = other {
                     deaf.stop(self.pace.short_grace).await;
                 }
-                self.start(&programs, &socket).map_err(fail)?
+                let (cluster, socket) = (Arc::clone(self), socket.clone());
+                let started = blocking(move || cluster.start(&programs, &socket)).await;
+                started.map_err(|error| Reason::of_io("the database server cannot be started", &error))?
             }
         };
         let ready = async {
-            while !(self.is_ready() && has_socket(&socket)) {
+            while look().await != (true, true) {
                 tokio::time::sleep(LOOK).await;
             }
         };
         tokio::select! {
-            () = process.ended() => Err(self.last_words()),
+            () = process.ended() => Err(self.last_words().await),
             ready = tokio::time::timeout(STARTING, ready) => match ready {
                 Ok(()) => Ok(process),
                 Err(_) => Err("the database server does not come up".into()),
@@ -280,9 +294,25 @@ impl Cluster {
         if file.metadata()?.len() > LONGEST_LOG { file.set_len(0) } else { Ok(()) }
     }
 
-    fn last_words(&self) -> String {
-        let words = super::process::last_words(&self.log(), 0);
-        format!("the database server ended: {}", words.as_deref().unwrap_or("it did not say why"))
+    async fn last_words(&self) -> Reason {
+        let log = self.log();
+        let words = blocking(move || super::process::last_words(&log, 0)).await;
+        Reason::new("the database server ended", words.as_deref().unwrap_or("it did not say why"))
+    }
+}
+
+/// Programs of the version that a cluster was made with, or of the newest for a new one.
+fn programs_for(data: &Path) -> Result<Programs, Reason> {
+    let found = Programs::find();
+    match fs::read_to_string(data.join("PG_VERSION")) {
+        Ok(version) => {
+            let wrong = |_| Reason::new("the cluster of the metadata databases has no version", data.display());
+            Programs::of(version.trim().parse().map_err(wrong)?, &found)
+        }
+        Err(_) => found.first().cloned().ok_or_else(|| {
+            let told = "no PostgreSQL server is installed: install postgresql, or start with --airflow-database sqlite";
+            told.into()
+        }),
     }
 }
 
@@ -330,24 +360,26 @@ async fn supervise(cluster: Arc<Cluster>) {
         };
         let pause = cluster.pace.pause(times);
         times += 1;
-        tracing::warn!(why, "the database server of the environments does not run and is started again");
-        cluster
-            .seen
-            .send_replace(Seen::Down(format!("{why}; it starts again {} s later", pause.as_secs_f32())));
+        tracing::warn!(%why, "the database server of the environments does not run and is started again");
+        let later = UserText::filled("; it starts again {} s later", &[&pause.as_secs_f32()]);
+        cluster.seen.send_replace(Seen::Down(why.followed_by(&later)));
         tokio::time::sleep(pause).await;
     }
 }
 
 /// Returns once the server has ended or cannot be reached any more, and says so.
-async fn watch_over(cluster: &Cluster, process: &Process) -> String {
+async fn watch_over(cluster: &Arc<Cluster>, process: &Process) -> Reason {
     loop {
         tokio::select! {
-            () = process.ended() => return cluster.last_words(),
+            () = process.ended() => return cluster.last_words().await,
             () = tokio::time::sleep(cluster.pace.calm) => {}
         }
-        let _ = cluster.bound_log();
-        let is_there = short_directory::of(&cluster.directory, cluster.user).is_ok_and(|at| has_socket(&at));
-        if !is_there {
+        let looked = Arc::clone(cluster);
+        let is_there = blocking(move || {
+            let _ = looked.bound_log();
+            short_directory::of(&looked.directory, looked.user).is_ok_and(|at| has_socket(&at))
+        });
+        if !is_there.await {
             return "the socket of the database server was removed".into();
         }
     }

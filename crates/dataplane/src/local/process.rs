@@ -26,6 +26,7 @@ use super::program::Manner;
 use super::program::Program;
 use super::strays::COMPONENT;
 use crate::Hidden;
+use crate::blocking::{blocking, not_on_a_worker};
 
 /// How long the members of a killed group may take to vanish.
 const VANISHING: Duration = Duration::from_secs(10);
@@ -43,6 +44,7 @@ impl Process {
         isolation: &Isolation,
         socket: Option<OwnedFd>,
     ) -> io::Result<Self> {
+        not_on_a_worker();
         let log = open_log(&program.log)?;
         let mut variables = program.variables.clone();
         variables.insert(COMPONENT.into(), Hidden::new(program.name.clone()));
@@ -109,10 +111,16 @@ impl Process {
         let Some(group) = Pid::from_raw(self.identity.pid) else { return };
         let gone = async {
             // While any member lives its number is nobody else's; once none does it may be.
-            while !self.identity.is_taken_by_another()
-                && is_of_group(self.identity.pid)
-                && kill_process_group(group, Signal::KILL).is_ok()
-            {
+            loop {
+                let identity = self.identity.clone();
+                let is_left = blocking(move || {
+                    !identity.is_taken_by_another()
+                        && is_of_group(identity.pid)
+                        && kill_process_group(group, Signal::KILL).is_ok()
+                });
+                if !is_left.await {
+                    return;
+                }
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
@@ -149,6 +157,7 @@ pub(super) fn group_of(pid: i32) -> Option<i32> {
 
 /// The numbers of all processes.
 pub(super) fn numbers() -> impl Iterator<Item = i32> {
+    not_on_a_worker();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
@@ -157,6 +166,7 @@ pub(super) fn numbers() -> impl Iterator<Item = i32> {
 /// last line.
 pub(super) fn last_words(log: &Path, since: u64) -> Option<String> {
     const WINDOW: u64 = 16 * 1024;
+    not_on_a_worker();
     let file = File::open(log).ok()?;
     let length = file.metadata().ok()?.len();
     let from = length.saturating_sub(WINDOW).max(since.min(length));
@@ -177,6 +187,7 @@ fn names_an_error(line: &str) -> bool {
 
 /// How much a program has written by now.
 pub(super) fn length_of(log: &Path) -> u64 {
+    not_on_a_worker();
     fs::metadata(log).map_or(0, |metadata| metadata.len())
 }
 
@@ -190,6 +201,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::blocking::here;
 
     fn shell(directory: &Path, script: &str) -> Program {
         Program {
@@ -200,6 +212,10 @@ mod tests {
             log: directory.join("log"),
             manner: Manner::Restart,
         }
+    }
+
+    fn start(program: &Program) -> io::Result<Process> {
+        here(|| Process::start(program, &Isolation::NONE, None))
     }
 
     async fn eventually(what: impl Fn() -> bool) {
@@ -213,37 +229,34 @@ mod tests {
     async fn what_a_process_writes_is_appended_and_its_end_is_noticed() {
         let directory = tempfile::tempdir().unwrap();
         for _ in 0..2 {
-            let process =
-                Process::start(&shell(directory.path(), "echo one; echo two >&2"), &Isolation::NONE, None)
-                    .unwrap();
+            let process = start(&shell(directory.path(), "echo one; echo two >&2")).unwrap();
             process.ended().await;
         }
         let log = fs::read_to_string(directory.path().join("log")).unwrap();
         assert_eq!(log, "one\ntwo\none\ntwo\n");
         let log = directory.path().join("log");
-        assert_eq!(last_words(&log, 0).as_deref(), Some("two"));
-        assert_eq!(last_words(&log, length_of(&log)), None, "it said nothing since");
+        assert_eq!(here(|| last_words(&log, 0)).as_deref(), Some("two"));
+        assert_eq!(here(|| last_words(&log, length_of(&log))), None, "it said nothing since");
         fs::write(&log, "ValueError: not enough values\nshutting down\n").unwrap();
-        assert_eq!(last_words(&log, 0).as_deref(), Some("ValueError: not enough values"));
+        assert_eq!(here(|| last_words(&log, 0)).as_deref(), Some("ValueError: not enough values"));
     }
 
     #[tokio::test]
     async fn a_process_that_does_not_listen_ends_with_its_whole_group() {
         let directory = tempfile::tempdir().unwrap();
         let script = "trap '' TERM; sh -c 'trap \"\" TERM; echo up; while :; do sleep 1; done'";
-        let process = Process::start(&shell(directory.path(), script), &Isolation::NONE, None).unwrap();
+        let process = start(&shell(directory.path(), script)).unwrap();
         eventually(|| fs::read_to_string(directory.path().join("log")).is_ok_and(|text| text == "up\n"))
             .await;
         let group = process.identity.pid;
         process.stop(Duration::from_millis(10)).await;
-        assert!(!is_of_group(group));
+        assert!(!here(|| is_of_group(group)));
     }
 
     #[tokio::test]
     async fn an_adopted_process_is_held_like_a_child_and_a_stranger_is_not_taken() {
         let directory = tempfile::tempdir().unwrap();
-        let process =
-            Process::start(&shell(directory.path(), "exec sleep 1000"), &Isolation::NONE, None).unwrap();
+        let process = start(&shell(directory.path(), "exec sleep 1000")).unwrap();
         let again = Process::adopt(process.identity.clone()).unwrap();
         process.kill().await;
         again.ended().await;

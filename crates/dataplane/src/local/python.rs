@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use podium_domain::Reason;
 use tokio::process::Command;
 
 /// What interpreters are called, those that most packages are built for first.
@@ -32,7 +33,7 @@ pub(super) struct Python {
 }
 
 /// The interpreters of this machine that can run Airflow; the one that was asked for is the only one.
-pub(super) async fn find(asked: Option<&Path>) -> Result<Vec<Python>, String> {
+pub(super) async fn find(asked: Option<&Path>) -> Result<Vec<Python>, Reason> {
     let search = std::env::var_os("PATH").unwrap_or_default();
     let places = PLACES.iter().map(PathBuf::from).chain(std::env::split_paths(&search));
     let candidates: Vec<PathBuf> = match asked {
@@ -50,15 +51,14 @@ pub(super) async fn find(asked: Option<&Path>) -> Result<Vec<Python>, String> {
     if found.is_empty() { Err(WANTED.into()) } else { Ok(found) }
 }
 
+/// What was asked for is no interpreter that can run Airflow.
+#[derive(Debug, thiserror::Error)]
+#[error("--python {} is no Python 3.10 to 3.13 that can be run: name another, or leave it out to have one found", .0.display())]
+pub struct NoPython(PathBuf);
+
 /// Refuses an interpreter that was asked for and cannot run Airflow.
-pub async fn check_python(path: &Path) -> Result<(), String> {
-    match ask(path).await {
-        Some(_) => Ok(()),
-        None => Err(format!(
-            "--python {} is no Python 3.10 to 3.13 that can be run: name another, or leave it out to have one found",
-            path.display()
-        )),
-    }
+pub async fn check_python(path: &Path) -> Result<(), NoPython> {
+    ask(path).await.map(drop).ok_or_else(|| NoPython(path.to_owned()))
 }
 
 async fn ask(candidate: &Path) -> Option<Python> {
@@ -74,14 +74,14 @@ async fn ask(candidate: &Path) -> Option<Python> {
 }
 
 /// The program that installs packages; it is itself installed below `tools` where the machine has none.
-pub(super) async fn installer(tools: &Path, pythons: &[Python]) -> Result<PathBuf, String> {
+pub(super) async fn installer(tools: &Path, pythons: &[Python]) -> Result<PathBuf, Reason> {
     let own = tools.join("uv/bin/uv");
     for known in [own.clone(), PathBuf::from("uv")] {
         if answers(&known, ["--version"]).await {
             return Ok(known);
         }
     }
-    let mut why = WANTED.to_owned();
+    let mut why = Reason::from(WANTED);
     for python in pythons {
         if !answers(&python.path, ["-m", "pip", "--version"]).await {
             continue;
@@ -103,13 +103,13 @@ pub(super) async fn installer(tools: &Path, pythons: &[Python]) -> Result<PathBu
             .kill_on_drop(true)
             .output()
             .await
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| Reason::of_io("pip cannot be run", &error))?;
         if installed.status.success() && answers(&own, ["--version"]).await {
             return Ok(own);
         }
         let said = String::from_utf8_lossy(&installed.stderr);
         let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        why = format!("the installer (uv) cannot be had from PyPI: {}", last.trim());
+        why = Reason::new("the installer (uv) cannot be had from PyPI", last.trim());
     }
     Err(why)
 }
@@ -135,7 +135,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_interpreter_is_told_apart_and_said() {
         let none = find(Some(Path::new("/bin/false"))).await;
-        assert_eq!(none.unwrap_err(), WANTED);
+        assert_eq!(*none.unwrap_err().told(), WANTED);
         assert!(WANTED.contains("apt install python3"));
     }
 }

@@ -6,15 +6,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use podium_api::DeploymentId;
+use podium_domain::{Given, UserText};
 use tokio::time::Instant;
 
 use super::layout::Place;
 use super::plane::Plane;
 use super::trees::{Seen, Walk};
+use crate::blocking::{blocking, not_on_a_worker};
 
 /// How many files are looked at before others may use the disk.
 const SLICE: usize = 4_000;
@@ -43,12 +45,13 @@ impl Usage {
     }
 
     /// The directories that hold the most, for people.
-    fn described(&self) -> String {
+    fn described(&self) -> UserText {
         let mut parts: Vec<(&String, &u64)> = self.0.iter().filter(|(_, bytes)| **bytes >= 1 << 20).collect();
         parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(**bytes));
-        let parts: Vec<String> =
-            parts.iter().take(3).map(|(name, bytes)| format!("{} in {name}", size(**bytes))).collect();
-        parts.join(", ")
+        let part = |(name, bytes): &(&String, &u64)| {
+            UserText::filled("{} in {}", &[&size(**bytes), &Given(name.as_str())])
+        };
+        UserText::joined(parts.iter().take(3).map(part), ", ")
     }
 }
 
@@ -116,24 +119,34 @@ pub(super) async fn watch(plane: Weak<Plane>) {
         for id in ids {
             let Some(usage) = measure(&plane, id).await else { continue };
             let Some(plane) = plane.upgrade() else { return };
-            judge(&plane, id, &usage, before.get(&id).copied());
-            now.insert(id, usage);
+            let before = before.get(&id).copied();
+            let judged = blocking(move || {
+                judge(&plane, id, &usage, before);
+                usage
+            });
+            now.insert(id, judged.await);
         }
         let Some(plane) = plane.upgrade() else { return };
-        stop_writer(&plane, &now, &before);
-        before = now.into_iter().map(|(id, usage)| (id, usage.total())).collect();
+        let totals = now.iter().map(|(id, usage)| (*id, usage.total())).collect();
+        let earlier = std::mem::replace(&mut before, totals);
+        blocking(move || stop_writer(&plane, &now, &earlier)).await;
         took = begun.elapsed();
     }
 }
 
 /// Waits for a while, or until much was written or the disk is full; nothing where the plane is gone.
 async fn rest(plane: &Weak<Plane>, length: Duration) -> Option<()> {
-    let free = |plane: &Plane| free_bytes(&plane.layout.environments()).unwrap_or(0);
-    let (until, at_first) = (Instant::now() + length, free(&*plane.upgrade()?));
+    let look = |plane: Arc<Plane>| {
+        blocking(move || {
+            let free = free_bytes(&plane.layout.environments()).unwrap_or(0);
+            (free, FullDisk::look(&plane).is_some())
+        })
+    };
+    let (until, (at_first, _)) = (Instant::now() + length, look(plane.upgrade()?).await);
     loop {
         tokio::time::sleep(plane.upgrade()?.pace.measure).await;
-        let plane = plane.upgrade()?;
-        let is_urgent = FullDisk::look(&plane).is_some() || free(&plane) < at_first.saturating_sub(MUCH);
+        let (free, is_full) = look(plane.upgrade()?).await;
+        let is_urgent = is_full || free < at_first.saturating_sub(MUCH);
         if is_urgent || Instant::now() >= until {
             return Some(());
         }
@@ -142,6 +155,7 @@ async fn rest(plane: &Weak<Plane>, length: Duration) -> Option<()> {
 
 /// The bytes that are free at a directory.
 fn free_bytes(directory: &Path) -> Option<u64> {
+    not_on_a_worker();
     let disk = rustix::fs::statvfs(directory).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
@@ -155,11 +169,11 @@ async fn measure(plane: &Weak<Plane>, id: DeploymentId) -> Option<Usage> {
     };
     let (mut measuring, begun, mut further) = (Measuring::new(&place), Instant::now(), 0);
     loop {
-        let step = tokio::task::spawn_blocking(move || {
+        let step = blocking(move || {
             let done = measuring.go_on(SLICE);
             (measuring, done)
         });
-        let (kept, done) = step.await.ok()?;
+        let (kept, done) = step.await;
         measuring = kept;
         if done.is_some() {
             return done;
@@ -185,7 +199,7 @@ fn judge(plane: &Plane, id: DeploymentId, usage: &Usage, before: Option<u64>) {
         let is_much = |bytes: u64| bytes > most / 5 * 4;
         if is_much(usage.total()) && !before.is_some_and(is_much) {
             let (has, may_have) = (size(usage.total()), size(most));
-            tracing::warn!(%id, has, may_have, "an environment has nearly as much on disk as it may have");
+            tracing::warn!(%id, %has, %may_have, "an environment has nearly as much on disk as it may have");
         }
     }
     let is_stopped = handle.stopped_for();
@@ -213,25 +227,24 @@ fn stop_writer(plane: &Plane, now: &HashMap<DeploymentId, Usage>, before: &HashM
 }
 
 /// What is wrong where an environment has more than it may.
-fn over(usage: &Usage, most: Option<u64>) -> Option<String> {
+fn over(usage: &Usage, most: Option<u64>) -> Option<UserText> {
     let most = most.filter(|most| usage.total() > *most)?;
-    Some(format!(
+    Some(UserText::filled(
         "it was stopped, because it has {} on disk and may have {} ({}). It starts again once it has less: remove files of \
          it on its machine, or have the operator raise --environment-disk-gib",
-        size(usage.total()),
-        size(most),
-        usage.described()
+        &[&size(usage.total()), &size(most), &usage.described()],
     ))
 }
 
 /// A disk with less room than is kept for the control plane.
 struct FullDisk {
     /// What is left, for people.
-    left: String,
+    left: UserText,
 }
 
 impl FullDisk {
     fn look(plane: &Plane) -> Option<Self> {
+        not_on_a_worker();
         let disk = rustix::fs::statvfs(plane.layout.environments()).ok()?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         let files = (disk.f_files > 0).then_some(disk.f_favail);
@@ -242,20 +255,19 @@ impl FullDisk {
     /// control plane.
     fn with(free: u64, files: Option<u64>, reserve: u64) -> Option<Self> {
         if free < reserve.saturating_sub(reserve / 4) {
-            let left = format!("{} are free, and {} are kept in reserve", size(free), size(reserve));
+            let left =
+                UserText::filled("{} are free, and {} are kept in reserve", &[&size(free), &size(reserve)]);
             return Some(Self { left });
         }
         let files = files.filter(|files| reserve > 0 && *files < FILES)?;
-        Some(Self { left: format!("it can take {files} files more") })
+        Some(Self { left: UserText::filled("it can take {} files more", &[&files]) })
     }
 
-    fn described(&self, usage: &Usage) -> String {
-        format!(
+    fn described(&self, usage: &Usage) -> UserText {
+        UserText::filled(
             "it was stopped, because the disk of its machine is full ({}) and it went on writing: it has {} ({}). It \
              starts again once there is room",
-            self.left,
-            size(usage.total()),
-            usage.described()
+            &[&self.left, &size(usage.total()), &usage.described()],
         )
     }
 }
@@ -268,11 +280,11 @@ pub fn half_of_disk(directory: &Path) -> Option<u64> {
 }
 
 /// Bytes for people.
-fn size(bytes: u64) -> String {
+fn size(bytes: u64) -> UserText {
     if bytes < 10 << 30 {
-        return format!("{} MiB", bytes >> 20);
+        return UserText::filled("{} MiB", &[&(bytes >> 20)]);
     }
-    format!("{} GiB", bytes >> 30)
+    UserText::filled("{} GiB", &[&(bytes >> 30)])
 }
 
 #[cfg(test)]
@@ -285,8 +297,8 @@ mod tests {
         assert_eq!(left(3 << 20, Some(FILES), 4 << 20), None);
         assert_eq!(left(3 << 20, None, 4 << 20), None, "where files are not counted");
         let few = left(2 << 20, Some(FILES), 4 << 20);
-        assert_eq!(few.as_deref(), Some("2 MiB are free, and 4 MiB are kept in reserve"));
-        assert_eq!(left(8 << 20, Some(7), 4 << 20).as_deref(), Some("it can take 7 files more"));
+        assert_eq!(few, Some("2 MiB are free, and 4 MiB are kept in reserve".into()));
+        assert_eq!(left(8 << 20, Some(7), 4 << 20), Some("it can take 7 files more".into()));
         assert_eq!(left(0, Some(0), 0), None, "where nothing is kept in reserve");
     }
 

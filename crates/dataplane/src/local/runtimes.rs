@@ -4,21 +4,21 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use podium_domain::options::Version;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::Command;
+use podium_domain::{Given, Reason, UserText};
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, watch};
 
 use super::ground::Ground;
 use super::layout::{Layout, write_whole};
 use super::locks;
 use super::python::{Python, installer, readable_by_all};
+use super::running::run;
 use super::unused;
+use crate::blocking::{blocking, in_turn, not_on_a_worker};
 
 /// Written last: a runtime without it is not whole.
 pub(super) const READY: &str = "podium-ready";
@@ -66,7 +66,7 @@ pub(super) struct Runtimes {
 /// A runtime that somebody asked for.
 struct Known {
     turn: AsyncMutex<()>,
-    progress: watch::Sender<String>,
+    progress: watch::Sender<Reason>,
 }
 
 impl Runtimes {
@@ -79,23 +79,28 @@ impl Runtimes {
         &self,
         ground: &Ground,
         version: &str,
-        tell: impl Fn(String),
-    ) -> Result<Runtime, String> {
-        let parsed: Version = version.parse().map_err(|()| format!("{version} is no version"))?;
+        tell: impl Fn(Reason),
+    ) -> Result<Runtime, Reason> {
+        let parsed: Version =
+            version.parse().map_err(|()| UserText::filled("{} is no version", &[&Given(version)]))?;
         let runtime = Runtime { version: parsed, directory: self.layout.runtimes().join(version) };
         let lock = locks::of(version).ok_or_else(|| {
-            format!("there is no list of packages for Apache Airflow {version}: this server cannot run it")
+            let told = "there is no list of packages for Apache Airflow {}: this server cannot run it";
+            UserText::filled(told, &[&parsed])
         })?;
         let known = self.known(parsed);
         let mut progress = known.progress.subscribe();
         let installed = async {
             let _turn = known.turn.lock().await;
-            let say = |text: String| drop(known.progress.send_replace(text));
-            if !is_ready(&runtime, lock, &ground.python) {
-                unused::room_for_one(&self.layout.runtimes(), self.reserve)?;
+            let say = |how_far: Reason| drop(known.progress.send_replace(how_far));
+            let (seal, directory) = (seal(lock, &ground.python), runtime.directory.clone());
+            if !blocking(move || is_ready(&directory, &seal)).await {
+                let (runtimes, reserve) = (self.layout.runtimes(), self.reserve);
+                blocking(move || unused::room_for_one(&runtimes, reserve)).await?;
                 self.install(ground, &runtime, lock, say).await?;
             }
-            unused::note_use(&runtime.directory);
+            let directory = runtime.directory.clone();
+            blocking(move || unused::note_use(&directory)).await;
             Ok(runtime)
         };
         let mut installed = std::pin::pin!(installed);
@@ -113,14 +118,16 @@ impl Runtimes {
         ground: &Ground,
         runtime: &Runtime,
         lock: &str,
-        say: impl Fn(String),
-    ) -> Result<(), String> {
-        let what = format!("installing Apache Airflow {}", runtime.version);
-        let fail = |why: String| format!("{what} failed: {why}");
-        say(format!("{what}: looking for the installer"));
+        say: impl Fn(Reason),
+    ) -> Result<(), Reason> {
+        let told = |template| UserText::filled(template, &[&runtime.version]);
+        let failed = || told("installing Apache Airflow {} failed");
+        let broken = |error: io::Error| Reason::of_io(failed(), &error);
+        say(told("installing Apache Airflow {}: looking for the installer").into());
         let tools = self.layout.tools();
         let installer = self.installer.get_or_try_init(|| installer(&tools, &ground.pythons)).await?;
-        remove(&runtime.directory).map_err(|error| fail(error.to_string()))?;
+        let directory = runtime.directory.clone();
+        in_turn(&directory.clone(), move || remove(&directory)).await.map_err(broken)?;
         let cache = tools.join("cache");
         let uv = |arguments: &[&str]| {
             let mut command = readable_by_all(installer);
@@ -130,41 +137,48 @@ impl Runtimes {
         };
         let mut make = uv(&["venv", "--python"]);
         make.arg(&ground.python.path).arg(&runtime.directory);
-        run(make, |_| {}).await.map_err(fail)?;
+        run(make, |_| {}).await.map_err(|error| Reason::new(failed(), error))?;
         let list = runtime.directory.join("packages.txt");
-        fs::write(&list, lock).map_err(|error| fail(error.to_string()))?;
+        let (path, text) = (list.clone(), lock.to_owned());
+        blocking(move || fs::write(path, text)).await.map_err(broken)?;
         let packages = lock.lines().count();
-        say(format!("{what}: {packages} packages"));
+        let progress =
+            UserText::filled("installing Apache Airflow {}: {} packages", &[&runtime.version, &packages]);
+        say(progress.clone().into());
         let mut install =
             uv(&["pip", "install", "--no-deps", "--compile-bytecode", "--color", "never", "--python"]);
         install.arg(runtime.program("python")).arg("-r").arg(&list);
-        run(install, |line| say(format!("{what}: {line}"))).await.map_err(fail)?;
-        say(format!("{what}: preparing the database"));
-        prepare_template(runtime).await.map_err(fail)?;
-        write_whole(&runtime.directory.join(READY), seal(lock, &ground.python).as_bytes(), 0o644)
-            .map_err(|error| fail(error.to_string()))
+        let installed = run(install, |line| say(Reason::new(progress.clone(), line))).await;
+        installed.map_err(|error| Reason::new(failed(), error))?;
+        say(told("installing Apache Airflow {}: preparing the database").into());
+        prepare_template(runtime).await.map_err(|why| why.within(failed()))?;
+        let (ready, seal) = (runtime.directory.join(READY), seal(lock, &ground.python));
+        blocking(move || write_whole(&ready, seal.as_bytes(), 0o644)).await.map_err(broken)
     }
 }
 
 impl Runtimes {
     /// Removes runtimes that nobody has used for so long; those in use are used now.
     pub(super) async fn remove_unused(&self, in_use: &BTreeSet<Version>, kept_for: Duration) {
-        for version in unused::installed(&self.layout.runtimes()) {
+        let runtimes = self.layout.runtimes();
+        for version in blocking(move || unused::installed(&runtimes)).await {
             let directory = self.layout.runtimes().join(version.to_string());
             if in_use.contains(&version) {
-                unused::note_use(&directory);
+                blocking(move || unused::note_use(&directory)).await;
                 continue;
             }
             let known = self.known(version);
             // Somebody who is installing it uses it.
             let Ok(_turn) = known.turn.try_lock() else { continue };
-            if unused::for_how_long(&directory).is_some_and(|idle| idle > kept_for) {
-                let removed = tokio::task::spawn_blocking(move || unused::remove(&directory)).await;
-                match removed.map_err(io::Error::other).flatten() {
-                    Ok(()) => tracing::info!(%version, "a runtime that nothing uses was removed"),
-                    Err(error) => {
-                        tracing::warn!(%version, %error, "a runtime that nothing uses cannot be removed");
-                    }
+            let removed = blocking(move || {
+                let is_idle = unused::for_how_long(&directory).is_some_and(|idle| idle > kept_for);
+                is_idle.then(|| unused::remove(&directory))
+            });
+            match removed.await {
+                None => {}
+                Some(Ok(())) => tracing::info!(%version, "a runtime that nothing uses was removed"),
+                Some(Err(error)) => {
+                    tracing::warn!(%version, %error, "a runtime that nothing uses cannot be removed");
                 }
             }
         }
@@ -172,16 +186,17 @@ impl Runtimes {
 
     fn known(&self, version: Version) -> Arc<Known> {
         let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let new =
-            || Arc::new(Known { turn: AsyncMutex::default(), progress: watch::Sender::new(String::new()) });
+        let new = || Arc::new(Known { turn: AsyncMutex::default(), progress: watch::Sender::default() });
         Arc::clone(all.entry(version).or_insert_with(new))
     }
 }
 
 /// Migrates an empty database once; environments begin with a copy.
-async fn prepare_template(runtime: &Runtime) -> Result<(), String> {
+async fn prepare_template(runtime: &Runtime) -> Result<(), Reason> {
+    let broken = |error: io::Error| Reason::of_io("its files cannot be written", &error);
     let home = runtime.directory.join("template");
-    fs::create_dir_all(&home).map_err(|error| error.to_string())?;
+    let made = home.clone();
+    blocking(move || fs::create_dir_all(made)).await.map_err(broken)?;
     let mut migrate = readable_by_all(runtime.program("airflow"));
     let database = format!("sqlite:///{}", runtime.template().display());
     migrate
@@ -194,12 +209,13 @@ async fn prepare_template(runtime: &Runtime) -> Result<(), String> {
         .env("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
         .env("AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS", "False")
         .env("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", database);
-    run(migrate, |_| {}).await?;
-    remove(&home).map_err(|error| error.to_string())
+    run(migrate, |_| {}).await.map_err(|error| Reason::new("an empty database cannot be migrated", error))?;
+    blocking(move || remove(&home)).await.map_err(broken)
 }
 
-fn is_ready(runtime: &Runtime, lock: &str, python: &Python) -> bool {
-    fs::read_to_string(runtime.directory.join(READY)).is_ok_and(|text| text == seal(lock, python))
+fn is_ready(directory: &Path, seal: &str) -> bool {
+    not_on_a_worker();
+    fs::read_to_string(directory.join(READY)).is_ok_and(|text| text == seal)
 }
 
 /// Which packages and interpreter a runtime was made of.
@@ -209,26 +225,9 @@ pub(super) fn seal(lock: &str, python: &Python) -> String {
 }
 
 fn remove(directory: &Path) -> io::Result<()> {
+    not_on_a_worker();
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-/// Runs a command to its end; what it says on the way is told, and its last words where it fails.
-pub(super) async fn run(mut command: Command, tell: impl Fn(&str)) -> Result<(), String> {
-    command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| error.to_string())?;
-    let mut last = String::new();
-    if let Some(said) = child.stderr.take() {
-        let mut lines = BufReader::new(said).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            if !line.trim().is_empty() {
-                last = line.trim().chars().take(300).collect();
-                tell(&last);
-            }
-        }
-    }
-    let status = child.wait().await.map_err(|error| error.to_string())?;
-    if status.success() { Ok(()) } else { Err(format!("{last} ({status})")) }
 }

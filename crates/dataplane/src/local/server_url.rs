@@ -1,11 +1,106 @@
 //! URLs of a PostgreSQL server: the administrator's as it is given, and what environments are told after it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use percent_encoding::percent_decode_str;
+
+use super::settings::percent_encoded;
 use crate::Hidden;
 
 /// What of the administrator's URL is nobody else's.
-const ADMINS: &[&str] = &["dbname", "passfile", "password", "service", "servicefile", "sslpassword", "user"];
+const ADMINS: &[&str] = &["dbname", "passfile", "password", "user"];
+/// Where the server is.
+const PLACE: &[&str] = &["host", "port"];
+/// How connections are made safe, which both drivers have to keep to.
+const SAFETY: &[&str] =
+    &["sslcrl", "sslmode", "sslrootcert", "ssl_min_protocol_version", "target_session_attrs"];
+/// Files among these.
+const FILES: &[&str] = &["sslcrl", "sslrootcert"];
+/// What makes no difference to what is safe, and is only known to one of the drivers.
+const COMFORT: &[&str] = &[
+    "application_name",
+    "connect_timeout",
+    "fallback_application_name",
+    "keepalives",
+    "keepalives_count",
+    "keepalives_idle",
+    "keepalives_interval",
+    "tcp_user_timeout",
+];
+/// What of the administrator would be every environment's.
+const CREDENTIALS: &[&str] = &["sslcert", "sslkey", "sslpassword"];
+const MODES: &[&str] = &["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
+
+/// Why the URL of a server cannot be used for the databases of environments.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadUrl {
+    /// A parameter that would be dropped on the way.
+    #[error(
+        "its parameter `{0}` cannot be kept to by every component of Airflow: leave it out; those that can be are {known}",
+        known = [PLACE, SAFETY, ADMINS, COMFORT].concat().join(", ")
+    )]
+    Parameter(String),
+    /// A certificate of the administrator's own.
+    #[error(
+        "its parameter `{0}` would give the administrator's certificate to every environment: let the administrator sign \
+         in with a password"
+    )]
+    Credential(String),
+    /// A mode that there is not.
+    #[error("`sslmode={0}` is none of {modes}", modes = MODES.join(", "))]
+    Mode(String),
+    /// Nothing to check the server's certificate against.
+    #[error("`sslmode={0}` needs `sslrootcert`: the absolute path of a file with the certificates to trust")]
+    NoRoot(String),
+    /// A file that other programs would look for elsewhere.
+    #[error("its parameter `{0}` is no absolute path of a file")]
+    NoPath(String),
+    /// More servers than one.
+    #[error("it names several hosts: name one")]
+    Hosts,
+}
+
+/// Refuses what would be dropped silently on the way to a component.
+pub(super) fn check(url: &str) -> Result<(), BadUrl> {
+    let parts = parts(url);
+    let value = |name: &str| parts.query.iter().find_map(|pair| value_of(pair, name));
+    for name in parts.query.iter().map(|pair| pair.split('=').next().unwrap_or_default()) {
+        if CREDENTIALS.contains(&name) {
+            return Err(BadUrl::Credential(name.to_owned()));
+        }
+        if ![ADMINS, PLACE, SAFETY, COMFORT].iter().any(|known| known.contains(&name)) {
+            return Err(BadUrl::Parameter(name.to_owned()));
+        }
+    }
+    for name in FILES {
+        // `system` is known to the newest drivers only.
+        if value(name).is_some_and(|path| !Path::new(&path).is_absolute()) {
+            return Err(BadUrl::NoPath((*name).to_owned()));
+        }
+    }
+    if let Some(mode) = value("sslmode") {
+        if !MODES.contains(&mode.as_str()) {
+            return Err(BadUrl::Mode(mode));
+        }
+        if mode.starts_with("verify") && value("sslrootcert").is_none() {
+            return Err(BadUrl::NoRoot(mode));
+        }
+    }
+    let named = value("host").unwrap_or_else(|| decoded(parts.host));
+    if named.contains(',') { Err(BadUrl::Hosts) } else { Ok(()) }
+}
+
+/// The files that whoever connects has to read.
+pub(super) fn files(url: &str) -> Vec<PathBuf> {
+    let parts = parts(url);
+    let file = |name: &&str| parts.query.iter().find_map(|pair| value_of(pair, name)).map(PathBuf::from);
+    FILES.iter().filter_map(file).collect()
+}
+
+/// The value of a parameter, if this is that one.
+fn value_of(pair: &str, name: &str) -> Option<String> {
+    pair.strip_prefix(name)?.strip_prefix('=').map(decoded)
+}
 
 /// The parts of a URL.
 struct Parts<'a> {
@@ -66,40 +161,28 @@ pub(super) fn without_password(url: &str) -> (String, Option<Hidden>) {
 
 /// Text without percent signs.
 fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// What the asynchronous driver is told, where it does not follow from a URL: it names the mode of TLS otherwise, and
-/// knows no other parameter of the connection.
+/// What the asynchronous driver is told, where it does not follow from a URL. It knows what makes connections safe by the
+/// same names, but only in a URL of its own, which it can be given as a parameter; it knows nothing else.
 pub(super) fn asynchronous(url: &str) -> Option<String> {
     let Parts { query, .. } = parts(url);
-    if !query.iter().any(|pair| pair.starts_with("ssl")) {
+    let of = |names: &[&str]| {
+        let is_one = |pair: &&str| names.contains(&pair.split('=').next().unwrap_or_default());
+        query.iter().copied().filter(is_one).collect::<Vec<&str>>()
+    };
+    if of(SAFETY).is_empty() && of(COMFORT).is_empty() {
         return None;
     }
-    let known = |pair: &&str| match pair.split_once('=')? {
-        ("sslmode", mode) => Some(format!("ssl={mode}")),
-        ("host" | "port", _) => Some((*pair).to_owned()),
-        _ => None,
-    };
-    let known: Vec<String> = query.iter().filter_map(known).collect();
-    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let mut told: Vec<String> = of(PLACE).into_iter().map(str::to_owned).collect();
+    let safety = of(SAFETY);
+    if !safety.is_empty() {
+        told.push(format!("dsn={}", percent_encoded(&with_query("postgresql:///".into(), &safety))));
+    }
+    let told: Vec<&str> = told.iter().map(String::as_str).collect();
     let base = url.split('?').next().unwrap_or_default();
-    Some(with_query(base.replacen("+psycopg2", "+asyncpg", 1), &known))
+    Some(with_query(base.replacen("+psycopg2", "+asyncpg", 1), &told))
 }
 
 #[cfg(test)]
@@ -181,7 +264,48 @@ mod tests {
         assert_eq!(
             asynchronous("postgresql+psycopg2://x:pw@db/x?sslmode=verify-full&sslrootcert=/ca.pem")
                 .as_deref(),
-            Some("postgresql+asyncpg://x:pw@db/x?ssl=verify-full")
+            Some(
+                "postgresql+asyncpg://x:pw@db/x?dsn=postgresql%3A%2F%2F%2F%3Fsslmode%3Dverify-full%26sslrootcert%3D%2Fca.pem"
+            )
         );
+        assert_eq!(
+            asynchronous("postgresql+psycopg2://x:pw@/x?host=db&connect_timeout=3").as_deref(),
+            Some("postgresql+asyncpg://x:pw@/x?host=db"),
+            "it would not know the rest"
+        );
+    }
+
+    #[test]
+    fn what_would_be_dropped_on_the_way_is_refused() {
+        let checked = |query: &str| check(&format!("postgres://a:b@db/p?{query}"));
+        for fine in [
+            "",
+            "sslmode=require",
+            "sslmode=verify-full&sslrootcert=/ca.pem",
+            "sslmode=verify-ca&sslrootcert=%2Fca.pem&sslcrl=/crl.pem&ssl_min_protocol_version=TLSv1.3",
+            "host=/run/pg&user=a&password=b&passfile=/p&dbname=c",
+            "connect_timeout=3&application_name=podium&target_session_attrs=read-write",
+        ] {
+            assert_eq!(checked(fine), Ok(()), "{fine}");
+        }
+        let table = [
+            ("channel_binding=require", BadUrl::Parameter("channel_binding".into())),
+            ("options=-csearch_path%3Dx", BadUrl::Parameter("options".into())),
+            ("service=main", BadUrl::Parameter("service".into())),
+            ("sslkey=/key.pem&sslcert=/cert.pem", BadUrl::Credential("sslkey".into())),
+            ("sslmode=verify", BadUrl::Mode("verify".into())),
+            ("sslmode=verify-full", BadUrl::NoRoot("verify-full".into())),
+            ("sslmode=verify-full&sslrootcert=ca.pem", BadUrl::NoPath("sslrootcert".into())),
+            ("sslmode=verify-full&sslrootcert=system", BadUrl::NoPath("sslrootcert".into())),
+            ("host=one,other", BadUrl::Hosts),
+        ];
+        for (query, expected) in table {
+            assert_eq!(checked(query), Err(expected), "{query}");
+        }
+        assert_eq!(check("postgres://a@one:1,other:2/p"), Err(BadUrl::Hosts));
+        let said = checked("channel_binding=require").unwrap_err().to_string();
+        assert!(said.contains("`channel_binding`") && said.contains("sslrootcert"), "{said}");
+        let of = |query: &str| files(&format!("postgres://db/p?{query}"));
+        assert_eq!(of("sslmode=verify-ca&sslrootcert=%2Fca.pem"), [PathBuf::from("/ca.pem")]);
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use podium_domain::deployments::Running;
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::identity::Identity;
 use super::layout::write_whole;
 use super::program::Manner;
+use crate::blocking::{blocking, not_on_a_worker};
 
 /// What is remembered of an environment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -57,6 +59,7 @@ pub(super) struct Started {
 impl State {
     /// Reads what was remembered; nothing where there is nothing.
     pub(super) fn read(path: &Path) -> io::Result<Option<Self>> {
+        not_on_a_worker();
         match fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
                 io::Error::new(ErrorKind::InvalidData, format!("{} cannot be read: {error}", path.display()))
@@ -75,27 +78,81 @@ impl State {
 /// Where the state of one environment is written: by its keeper, and by whoever orders its removal.
 pub(super) struct Memory {
     path: PathBuf,
-    is_removed: Mutex<bool>,
+    /// How many writes were asked for.
+    asked: AtomicU64,
+    written: Mutex<Written>,
+}
+
+/// What is known of the writes of a state.
+struct Written {
+    is_removed: bool,
+    /// The write that was asked for last of those that were done: an older one must not undo it.
+    newest: u64,
+    /// Whether nobody keeps the environment any more: what was asked for before is not done.
+    is_over: bool,
 }
 
 impl Memory {
     pub(super) fn new(path: PathBuf, is_removed: bool) -> Self {
-        Self { path, is_removed: Mutex::new(is_removed) }
+        let written = Mutex::new(Written { is_removed, newest: 0, is_over: false });
+        Self { path, asked: AtomicU64::new(0), written }
     }
 
     /// Remembers a state. A removal that was ordered is not forgotten by it.
-    pub(super) fn write(&self, state: &State) -> io::Result<()> {
-        let is_removed = self.is_removed.lock().unwrap_or_else(PoisonError::into_inner);
-        State { is_removed: *is_removed, ..state.clone() }.write(&self.path)
+    pub(super) async fn write(self: &Arc<Self>, state: &State) -> io::Result<()> {
+        let state = state.clone();
+        self.in_turn(move |writing| writing.write(&state)).await
+    }
+
+    /// Does work that writes states, unless something newer was written meanwhile or it is over. Nothing else is written
+    /// until the work is done, and [`Memory::end`] waits for it.
+    pub(super) async fn in_turn<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Writing<'_>) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let memory = Arc::clone(self);
+        blocking(move || memory.do_in_turn(number, work)).await
+    }
+
+    fn do_in_turn<T>(&self, number: u64, work: impl FnOnce(&Writing<'_>) -> io::Result<T>) -> io::Result<T> {
+        let mut written = self.lock();
+        if written.is_over || written.newest > number {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        written.newest = number;
+        work(&Writing { path: &self.path, is_removed: written.is_removed })
+    }
+
+    /// Writes nothing any more, once what is being written is there.
+    pub(super) fn end(&self) {
+        self.lock().is_over = true;
     }
 
     /// Remembers that the environment is to vanish.
     pub(super) fn mark_removed(&self) -> io::Result<()> {
-        let mut is_removed = self.is_removed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.lock();
         let state = State::read(&self.path)?.ok_or(ErrorKind::NotFound)?;
         State { is_removed: true, ..state }.write(&self.path)?;
-        *is_removed = true;
+        written.is_removed = true;
         Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to write the state of an environment.
+pub(super) struct Writing<'a> {
+    path: &'a Path,
+    is_removed: bool,
+}
+
+impl Writing<'_> {
+    /// Remembers a state. A removal that was ordered is not forgotten by it.
+    pub(super) fn write(&self, state: &State) -> io::Result<()> {
+        State { is_removed: self.is_removed, ..state.clone() }.write(self.path)
     }
 }
 
@@ -103,16 +160,45 @@ impl Memory {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_removal_that_was_ordered_outlasts_whatever_the_keeper_writes_after_it() {
+    fn memory(directory: &Path) -> (PathBuf, Arc<Memory>) {
+        let path = directory.join("state.json");
+        (path.clone(), Arc::new(Memory::new(path, false)))
+    }
+
+    async fn read(path: &Path) -> State {
+        let path = path.to_owned();
+        blocking(move || State::read(&path)).await.unwrap().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_removal_that_was_ordered_outlasts_whatever_the_keeper_writes_after_it() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("state.json");
-        let (memory, state) = (Memory::new(path.clone(), false), State { slot: 7, ..State::default() });
-        assert!(memory.mark_removed().is_err(), "there is nothing to remove");
-        memory.write(&state).unwrap();
-        memory.mark_removed().unwrap();
-        memory.write(&State { generation: 3, ..state }).unwrap();
-        let read = State::read(&path).unwrap().unwrap();
+        let (path, memory) = memory(directory.path());
+        let state = State { slot: 7, ..State::default() };
+        let mark_removed = || {
+            let memory = Arc::clone(&memory);
+            blocking(move || memory.mark_removed())
+        };
+        assert!(mark_removed().await.is_err(), "there is nothing to remove");
+        memory.write(&state).await.unwrap();
+        mark_removed().await.unwrap();
+        memory.write(&State { generation: 3, ..state }).await.unwrap();
+        let read = read(&path).await;
         assert_eq!((read.slot, read.generation, read.is_removed), (7, 3, true));
+    }
+
+    #[test]
+    fn a_write_that_nobody_waits_for_any_more_undoes_no_later_one_and_ends_with_the_keeper() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, memory) = memory(directory.path());
+        let write = |number: u64| {
+            let state = State { generation: i64::try_from(number).unwrap(), ..State::default() };
+            memory.do_in_turn(number, |writing| writing.write(&state)).map_err(|error| error.kind())
+        };
+        assert_eq!(write(2), Ok(()));
+        assert_eq!(write(1), Err(ErrorKind::Interrupted), "it was asked for before the other");
+        assert_eq!(State::read(&path).unwrap().unwrap().generation, 2);
+        memory.end();
+        assert_eq!(write(3), Err(ErrorKind::Interrupted));
     }
 }

@@ -20,6 +20,7 @@ use super::cgroups::Cgroups;
 use super::isolation::MOUNTED;
 use super::process::{group_of, numbers};
 use super::settings;
+use crate::blocking::blocking;
 
 /// How long killed processes may take to vanish.
 pub(super) const VANISHING: Duration = Duration::from_secs(10);
@@ -90,11 +91,7 @@ impl Strays {
     /// same environment runs on this machine for another plane.
     pub(super) async fn end_within(self, directory: PathBuf) {
         let user = Self { cgroups: Cgroups::None, ..self.clone() };
-        self.end_those(move |pid| {
-            let directory_of = fs::read_link(format!("/proc/{pid}/cwd"));
-            user.runs(pid) || directory_of.is_ok_and(|at| at.starts_with(&directory))
-        })
-        .await;
+        self.end_those(move |pid| user.runs(pid) || stands_in(pid, &directory)).await;
     }
 
     /// Ends those of a component, unless they are of these process groups.
@@ -111,8 +108,7 @@ impl Strays {
         let gone = async {
             loop {
                 let (strays, are_meant) = (self.clone(), are_meant.clone());
-                let found = tokio::task::spawn_blocking(move || strays.kill(are_meant)).await;
-                if found.unwrap_or(0) == 0 {
+                if blocking(move || strays.kill(are_meant)).await == 0 {
                     return;
                 }
                 // What is killed may have started another meanwhile.
@@ -187,6 +183,11 @@ async fn end_all_of(user: u32) {
     }
 }
 
+/// Whether a process stands in a directory.
+fn stands_in(pid: i32, directory: &Path) -> bool {
+    fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|at| at.starts_with(directory))
+}
+
 /// Whether a process stands in a directory, has it for its root, runs a program of it or has a file of it open.
 fn uses(pid: i32, directory: &Path) -> bool {
     let leads_there = |link: PathBuf| fs::read_link(link).is_ok_and(|to| to.starts_with(directory));
@@ -230,6 +231,7 @@ mod tests {
     use std::process::{Child, Command};
 
     use super::*;
+    use crate::blocking::here;
     use crate::local::process::counted;
     use crate::local::tests::fresh_id;
 
@@ -309,7 +311,7 @@ mod tests {
             .env("PATH", "/usr/local/bin:/usr/bin:/bin");
         let mut bomb = bomb.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let strays = Strays::of(fresh_id(), Some(user), &Cgroups::None);
-        let count = || numbers().filter(|pid| group_of(*pid).is_some() && strays.runs(*pid)).count();
+        let count = || here(numbers).filter(|pid| group_of(*pid).is_some() && strays.runs(*pid)).count();
         while count() < 40 {
             assert!(bomb.try_wait().unwrap().is_none(), "it runs");
             tokio::time::sleep(Duration::from_millis(2)).await;

@@ -18,6 +18,7 @@ use super::lines;
 use super::offsets::Offsets;
 use super::services::Logs;
 use crate::LogLine;
+use crate::blocking::blocking;
 use crate::simulated::Clock;
 
 /// How often files are looked at.
@@ -46,12 +47,15 @@ impl Tail {
         loop {
             // A task of its own survives a panic of what it does, and ends with this one.
             let mut follower = JoinSet::new();
-            match Self::new(id, &place, Arc::clone(&logs), Arc::clone(&clock)) {
-                Ok(tail) => drop(follower.spawn(tail.run())),
-                Err(error) => {
-                    tracing::error!(%id, %error, "the logs of an environment cannot be followed yet");
+            let (place, logs, clock) = (place.clone(), Arc::clone(&logs), Arc::clone(&clock));
+            follower.spawn(async move {
+                match blocking(move || Self::new(id, &place, logs, clock)).await {
+                    Ok(tail) => tail.run().await,
+                    Err(error) => {
+                        tracing::error!(%id, %error, "the logs of an environment cannot be followed yet");
+                    }
                 }
-            }
+            });
             if let Some(Err(error)) = follower.join_next().await {
                 tracing::error!(%id, %error, "following the logs of an environment is started again");
             }
@@ -74,14 +78,11 @@ impl Tail {
     async fn step(self) -> (Self, bool) {
         let Self { id, logs, clock, mut scanner } = self;
         let now = (clock)();
-        let scanned = tokio::task::spawn_blocking(move || {
+        let scanned = blocking(move || {
             let found = scanner.scan();
             (scanner, found)
         });
-        let (mut scanner, (chunks, is_all)) = match scanned.await {
-            Ok(scanned) => scanned,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        };
+        let (mut scanner, (chunks, is_all)) = scanned.await;
         let mut lines = Vec::new();
         let mut steps = Vec::new();
         for chunk in chunks {
@@ -93,7 +94,13 @@ impl Tail {
                 tracing::warn!(%id, %fault, "lines of an environment are not in the log store yet");
                 return (Self { id, logs, clock, scanner }, true);
             }
-            if let Err(error) = scanner.remember(&steps) {
+            let remembered = blocking(move || {
+                let remembered = scanner.remember(&steps);
+                (scanner, remembered)
+            });
+            let remembered = remembered.await;
+            scanner = remembered.0;
+            if let Err(error) = remembered.1 {
                 tracing::error!(%id, %error, "how far logs were read cannot be written down yet");
                 return (Self { id, logs, clock, scanner }, true);
             }

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use podium_api::enums::Executor;
+use podium_domain::UserText;
 use podium_domain::deployments::Queue;
 
 use super::broker::OwnBroker;
@@ -25,7 +26,7 @@ pub(super) struct Tasks {
     /// Whether tasks run one after the other, within the scheduler.
     pub(super) is_sequential: bool,
     /// What a person should know of it.
-    pub(super) note: Option<String>,
+    pub(super) note: Option<UserText>,
 }
 
 /// Workers of queues, and what they are fed by.
@@ -101,13 +102,16 @@ impl Tasks {
 }
 
 /// What is said where another executor was asked for than the one that runs.
-fn local_note(asked: Executor) -> String {
+fn local_note(asked: Executor) -> UserText {
     let why = match asked {
         Executor::Celery => "it has one queue, which needs no workers of its own",
         Executor::Kubernetes => "this server runs no pods",
         Executor::Platform => "this server runs everything on this machine",
     };
-    format!("Tasks run with Airflow's LocalExecutor on this machine instead of {asked}: {why}.")
+    UserText::filled(
+        "Tasks run with Airflow's LocalExecutor on this machine instead of {}: {}.",
+        &[&asked, &why],
+    )
 }
 
 #[cfg(test)]

@@ -16,8 +16,7 @@ use rustix::fs::{FileType, Mode, OFlags, chmod, fchmod, fstat, openat};
 use rustix::io::{Errno, Result};
 use rustix::path::Arg;
 
-pub use self::removal::remove;
-pub(super) use self::removal::{Left, clear};
+pub(super) use self::removal::{Left, clear, remove};
 #[cfg(test)]
 pub(super) use self::tests::nest;
 pub(super) use self::walk::{Seen, Walk};

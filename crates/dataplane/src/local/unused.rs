@@ -5,14 +5,16 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use podium_domain::options::Version;
+use podium_domain::{Reason, UserText};
 
 use super::plane::Plane;
 use super::runtimes::READY;
 use super::state::State;
+use crate::blocking::{blocking, not_on_a_worker};
 
 /// Its time of change says when a runtime was last used.
 const USED: &str = "podium-used";
@@ -22,22 +24,23 @@ const EVERY: Duration = Duration::from_hours(1);
 const TAKEN_BY_ONE: u64 = 1 << 30;
 
 /// Refuses to begin an installation that would fill the disk.
-pub(super) fn room_for_one(directory: &Path, reserve: u64) -> Result<(), String> {
+pub(super) fn room_for_one(directory: &Path, reserve: u64) -> Result<(), Reason> {
+    not_on_a_worker();
     let Ok(disk) = rustix::fs::statvfs(directory) else { return Ok(()) };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     if free >= reserve.saturating_add(TAKEN_BY_ONE) {
         return Ok(());
     }
-    Err(format!(
+    let told = UserText::filled(
         "the disk is full: a runtime takes up to {} MiB, {} MiB are free and {} MiB are kept in reserve",
-        TAKEN_BY_ONE >> 20,
-        free >> 20,
-        reserve >> 20
-    ))
+        &[&(TAKEN_BY_ONE >> 20), &(free >> 20), &(reserve >> 20)],
+    );
+    Err(Reason::new(told, directory.display()))
 }
 
 /// Notes that a runtime is used now.
 pub(super) fn note_use(directory: &Path) {
+    not_on_a_worker();
     let noted = File::create(directory.join(USED));
     if let Err(error) = noted.and_then(|file| file.set_len(0).and_then(|()| file.set_modified(now()))) {
         tracing::debug!(%error, directory = %directory.display(), "the use of a runtime cannot be noted");
@@ -54,12 +57,14 @@ pub(super) fn for_how_long(directory: &Path) -> Option<Duration> {
 
 /// Removes a runtime. What says that it is whole goes first.
 pub(super) fn remove(directory: &Path) -> io::Result<()> {
+    not_on_a_worker();
     fs::remove_file(directory.join(READY))?;
     fs::remove_dir_all(directory)
 }
 
 /// The versions that are installed.
 pub(super) fn installed(runtimes: &Path) -> Vec<Version> {
+    not_on_a_worker();
     let entries = fs::read_dir(runtimes).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
@@ -74,9 +79,10 @@ pub(super) async fn sweep(plane: Weak<Plane>) {
 }
 
 /// Removes what has not been used for longer than the plane's retention.
-pub(super) async fn once(plane: &Plane) {
+pub(super) async fn once(plane: &Arc<Plane>) {
     let Some(days) = plane.options.runtime_retention_days else { return };
-    match in_use(plane) {
+    let looked = Arc::clone(plane);
+    match blocking(move || in_use(&looked)).await {
         Ok(in_use) => {
             let kept_for = Duration::from_hours(24 * u64::from(days));
             plane.runtimes.remove_unused(&in_use, kept_for).await;

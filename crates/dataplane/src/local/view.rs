@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use podium_api::DeploymentId;
 use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
+use podium_domain::{Reason, UserText};
 
 use super::vitals::Pulse;
 use crate::{Changed, News};
@@ -27,7 +28,7 @@ pub(super) struct Shown {
     pub(super) rollout: Rollout,
     pub(super) components: Vec<Component>,
     pub(super) running: Running,
-    pub(super) note: Option<String>,
+    pub(super) note: Option<UserText>,
     /// Where its web server listens, while it does.
     pub(super) web_port: Option<u16>,
 }
@@ -50,10 +51,11 @@ impl View {
     }
 
     /// What stands in the way, while a rollout is under way.
-    pub(super) fn wait_for(&self, what: &str, why: String) {
+    pub(super) fn wait_for(&self, what: &str, why: impl Into<Reason>) {
+        let down = Component { name: what.to_owned(), health: Health::Down(why.into()) };
         self.change(|shown| {
             shown.rollout = Rollout::Underway;
-            shown.components = vec![Component { name: what.to_owned(), health: Health::Down(why) }];
+            shown.components = vec![down];
         });
     }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use podium_api::{ClusterId, DeploymentId, Id};
+use podium_domain::Reason;
 use podium_domain::clusters::plan::Progress;
 use podium_domain::deployments::plan::Health;
 
@@ -112,8 +113,8 @@ impl Script {
     }
 
     /// Fails the next calls of a kind.
-    pub fn fail(&self, call: Call, why: &str, times: u32) {
-        self.upset(call, Upset::Fail(Fault::Failed(why.to_owned())), times);
+    pub fn fail(&self, call: Call, why: impl Into<Reason>, times: u32) {
+        self.upset(call, Upset::Fail(Fault::Failed(why.into())), times);
     }
 
     /// Nothing is answered any more, and somebody notices.

@@ -10,10 +10,12 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use podium_api::TypedId;
+use podium_domain::{Reason, UserText};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Fault;
+use crate::blocking::{blocking, in_turn};
 
 const HALF_WRITTEN: &str = "tmp";
 
@@ -23,7 +25,7 @@ pub(super) enum Shelf<I, T> {
     Files(PathBuf),
 }
 
-impl<I: TypedId, T: Clone + Serialize + DeserializeOwned> Shelf<I, T> {
+impl<I: TypedId, T: Clone + Serialize + DeserializeOwned + Send + 'static> Shelf<I, T> {
     pub(super) fn memory() -> Self {
         Self::Memory(Mutex::default())
     }
@@ -39,18 +41,19 @@ impl<I: TypedId, T: Clone + Serialize + DeserializeOwned> Shelf<I, T> {
         Ok(Self::Files(directory))
     }
 
-    pub(super) fn get(&self, id: I) -> Result<Option<T>, Fault> {
-        match self {
-            Self::Memory(things) => Ok(lock(things).get(&id).cloned()),
-            Self::Files(directory) => match fs::read(directory.join(file(id))) {
-                Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| broken(id, &error)),
-                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(broken(id, &error)),
-            },
+    pub(super) async fn get(&self, id: I) -> Result<Option<T>, Fault> {
+        let path = match self {
+            Self::Memory(things) => return Ok(lock(things).get(&id).cloned()),
+            Self::Files(directory) => directory.join(file(id)),
+        };
+        match blocking(move || fs::read(path)).await {
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| broken(id, &error)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(broken(id, &error)),
         }
     }
 
-    pub(super) fn put(&self, id: I, thing: &T) -> Result<(), Fault> {
+    pub(super) async fn put(&self, id: I, thing: &T) -> Result<(), Fault> {
         match self {
             Self::Memory(things) => {
                 lock(things).insert(id, thing.clone());
@@ -59,23 +62,26 @@ impl<I: TypedId, T: Clone + Serialize + DeserializeOwned> Shelf<I, T> {
             Self::Files(directory) => {
                 let bytes = serde_json::to_vec(thing).map_err(|error| broken(id, &error))?;
                 let beside = directory.join(format!("{id}.{HALF_WRITTEN}"));
-                let put =
-                    fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, directory.join(file(id))));
-                put.map_err(|error| broken(id, &error))
+                let path = directory.join(file(id));
+                let put = in_turn(&beside.clone(), move || {
+                    fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, path))
+                });
+                put.await.map_err(|error| broken(id, &error))
             }
         }
     }
 
-    pub(super) fn remove(&self, id: I) -> Result<(), Fault> {
-        match self {
+    pub(super) async fn remove(&self, id: I) -> Result<(), Fault> {
+        let path = match self {
             Self::Memory(things) => {
                 lock(things).remove(&id);
-                Ok(())
+                return Ok(());
             }
-            Self::Files(directory) => match fs::remove_file(directory.join(file(id))) {
-                Err(error) if error.kind() != ErrorKind::NotFound => Err(broken(id, &error)),
-                _ => Ok(()),
-            },
+            Self::Files(directory) => directory.join(file(id)),
+        };
+        match blocking(move || fs::remove_file(path)).await {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(broken(id, &error)),
+            _ => Ok(()),
         }
     }
 
@@ -103,5 +109,6 @@ fn lock<I, T>(things: &Mutex<BTreeMap<I, T>>) -> std::sync::MutexGuard<'_, BTree
 }
 
 fn broken(id: impl TypedId, error: &dyn std::fmt::Display) -> Fault {
-    Fault::Failed(format!("what is kept of {id} cannot be used: {error}"))
+    let told = UserText::filled("what is kept of {} cannot be used", &[&id.raw()]);
+    Reason::new(told, error).into()
 }

@@ -10,6 +10,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use percent_encoding::percent_decode_str;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
@@ -43,7 +44,10 @@ impl Policy {
         for pair in query.split('&') {
             match pair.split_once('=') {
                 Some(("sslrootcert", "system")) => verify = true,
-                Some(("sslrootcert", path)) => issuers = Some(PathBuf::from(path.replace("%2F", "/"))),
+                Some(("sslrootcert", path)) => {
+                    let path = percent_decode_str(path).decode_utf8_lossy();
+                    issuers = Some(PathBuf::from(path.into_owned()));
+                }
                 Some(("sslmode", "verify-ca" | "verify-full")) => {
                     verify = true;
                     kept.push("sslmode=require");
@@ -146,6 +150,11 @@ mod tests {
         assert_eq!(
             split("postgres://h/d?sslrootcert=%2Fca.pem&sslmode=verify-full"),
             ("postgres://h/d?sslmode=require".to_owned(), Policy::Issuers("/ca.pem".into()))
+        );
+        assert_eq!(
+            split("postgres://h/d?sslrootcert=/my%20ca%2Epem").1,
+            Policy::Issuers("/my ca.pem".into()),
+            "whatever is escaped"
         );
         assert!(Policy::Anyone.client().is_ok());
         assert!(Policy::Issuers("/nowhere".into()).client().is_err());

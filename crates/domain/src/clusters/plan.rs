@@ -6,6 +6,7 @@ use podium_api::clusters::{ClusterHealthStatus, ClusterHealthStatusDetail, Clust
 use podium_api::enums::{ClusterStatus, HealthValue};
 
 use super::states::{self, Outcome};
+use crate::{Reason, UserText};
 
 /// What is wanted of a cluster, and what was last known of it.
 #[derive(Clone, Debug)]
@@ -19,7 +20,7 @@ pub struct Desired {
     /// Whether they do.
     pub is_failed_over: bool,
     /// Why it is in that state.
-    pub reason: String,
+    pub reason: UserText,
     /// Whether it worked when it was last looked at.
     pub health: ClusterHealthStatus,
     /// What was known of it then.
@@ -31,8 +32,8 @@ pub struct Desired {
 pub enum Observed {
     /// There is no such cluster.
     Absent,
-    /// The data plane does not answer; the text says why.
-    Silent(String),
+    /// The data plane does not answer, and why.
+    Silent(Reason),
     /// It is there.
     Present {
         /// The generation that was last applied.
@@ -51,8 +52,8 @@ pub enum Progress {
     Working,
     /// It is as it was asked to be, and works or does not.
     Ready(ClusterHealthStatus),
-    /// It cannot be made so; the text says why.
-    Failed(String),
+    /// It cannot be made so, and why.
+    Failed(Reason),
 }
 
 /// The next step.
@@ -78,7 +79,7 @@ pub struct Settled {
     /// Its state.
     pub status: ClusterStatus,
     /// Why, where that needs saying.
-    pub reason: String,
+    pub reason: UserText,
     /// Whether its deployments run in the other region.
     pub is_failed_over: bool,
     /// Whether it works.
@@ -109,8 +110,8 @@ fn finish(desired: &Desired, observed: &Observed) -> Step {
     }
     let (outcome, reason, health) = match progress {
         Progress::Working => return Step::Wait,
-        Progress::Ready(health) => (Outcome::Done, String::new(), health.clone()),
-        Progress::Failed(reason) => (Outcome::Failed, reason.clone(), broken(reason)),
+        Progress::Ready(health) => (Outcome::Done, UserText::EMPTY, health.clone()),
+        Progress::Failed(reason) => (Outcome::Failed, reason.told().clone(), broken(reason)),
     };
     Step::Settle(Settled {
         status: states::settled(desired.status, outcome).unwrap_or(desired.status),
@@ -147,18 +148,18 @@ fn watch(desired: &Desired, observed: &Observed) -> Step {
     })
 }
 
-fn broken(reason: &str) -> ClusterHealthStatus {
+fn broken(reason: &Reason) -> ClusterHealthStatus {
     detailed(HealthValue::Unhealthy, "failed", reason)
 }
 
-fn unknown(reason: &str) -> ClusterHealthStatus {
+fn unknown(reason: &Reason) -> ClusterHealthStatus {
     detailed(HealthValue::Unknown, "silent", reason)
 }
 
-fn detailed(value: HealthValue, code: &str, reason: &str) -> ClusterHealthStatus {
+fn detailed(value: HealthValue, code: &str, reason: &Reason) -> ClusterHealthStatus {
     let detail = ClusterHealthStatusDetail {
         code: code.into(),
-        description: reason.into(),
+        description: reason.told().to_string(),
         severity: "critical".into(),
         component: None,
     };
@@ -175,10 +176,10 @@ mod tests {
     fn desired(status: ClusterStatus) -> Desired {
         let health = match status {
             Creating => ClusterHealthStatus::default(),
-            CreateFailed | UpdateFailed | FailoverFailed => broken("no room"),
+            CreateFailed | UpdateFailed | FailoverFailed => broken(&"no room".into()),
             _ => healthy(),
         };
-        let (reason, metadata) = (String::new(), ClusterMetadata::default());
+        let (reason, metadata) = (UserText::EMPTY, ClusterMetadata::default());
         let (wants_failed_over, is_failed_over) = (matches!(status, FailingOver | FailoverFailed), false);
         Desired { status, generation: 2, wants_failed_over, is_failed_over, reason, health, metadata }
     }
@@ -274,7 +275,7 @@ mod tests {
         let failed = present(2, Progress::Failed("The account has no room for it.".into()));
         let Step::Settle(settled) = plan(Some(&desired(Creating)), &failed) else { panic!() };
         assert_eq!(settled.reason, "The account has no room for it.");
-        assert_eq!(settled.health.details[0].description, settled.reason);
+        assert_eq!(settled.health.details[0].description, settled.reason.as_str());
         let after = Desired {
             status: settled.status,
             reason: settled.reason.clone(),

@@ -7,6 +7,7 @@ use podium_api::Timestamp;
 use podium_api::enums::DeploymentStatus;
 
 use super::spec::Running;
+use crate::{Reason, UserText};
 
 /// What is wanted of a deployment, and what was last recorded of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +25,8 @@ pub struct Desired {
 pub enum Sight {
     /// There is no such environment.
     Absent,
-    /// The data plane does not answer; the text says why.
-    Silent(String),
+    /// The data plane does not answer, and why.
+    Silent(Reason),
     /// It is there.
     Present(Observed),
 }
@@ -44,7 +45,7 @@ pub struct Observed {
     /// What runs.
     pub running: Running,
     /// What a person should know of it although it works.
-    pub note: Option<String>,
+    pub note: Option<UserText>,
     /// When looking again is worth it, where the data plane knows.
     pub look_again_at: Option<Timestamp>,
 }
@@ -72,8 +73,8 @@ pub struct Component {
 pub enum Health {
     /// It works.
     Up,
-    /// It does not; the text says why.
-    Down(String),
+    /// It does not, and why.
+    Down(Reason),
 }
 
 /// The next step.
@@ -112,8 +113,8 @@ pub enum Cause {
 pub struct Verdict {
     /// Its status.
     pub status: DeploymentStatus,
-    /// Why, in words that a person can act on; empty where there is nothing to say.
-    pub reason: String,
+    /// Why, in words that a person can act on; empty where there is nothing to say. Users read one half of it.
+    pub reason: Reason,
     /// What runs; `None` where that is not known better than before.
     pub running: Option<Running>,
 }
@@ -131,7 +132,7 @@ pub fn plan(desired: Option<&Desired>, sight: &Sight) -> Step {
 }
 
 /// What is recorded when applying failed although the data plane answers.
-pub fn not_applied(desired: &Desired, cause: Cause, why: &str) -> Verdict {
+pub fn not_applied(desired: &Desired, cause: Cause, why: &Reason) -> Verdict {
     use DeploymentStatus::{Creating, Deploying, Unhealthy};
     let status = match (desired.status, cause) {
         (Creating, _) => Creating,
@@ -140,21 +141,21 @@ pub fn not_applied(desired: &Desired, cause: Cause, why: &str) -> Verdict {
         (_, Cause::Create) => Unhealthy,
     };
     let what = match cause {
-        Cause::Create => "Making the environment",
-        Cause::Update => "Rolling out the change",
-        Cause::Hibernate => "Going to hibernation",
-        Cause::Wake => "Waking up",
+        Cause::Create => "Making the environment failed and is tried again",
+        Cause::Update => "Rolling out the change failed and is tried again",
+        Cause::Hibernate => "Going to hibernation failed and is tried again",
+        Cause::Wake => "Waking up failed and is tried again",
     };
-    Verdict { status, reason: format!("{what} failed and is tried again: {}", sentence(why)), running: None }
+    Verdict { status, reason: why.clone().within(what).sentence(), running: None }
 }
 
 /// What is recorded while the data plane does not answer. What never came up is still being made.
-pub fn silent(desired: &Desired, why: &str) -> Verdict {
+pub fn silent(desired: &Desired, why: &Reason) -> Verdict {
     let status = match desired.status {
         DeploymentStatus::Creating => DeploymentStatus::Creating,
         _ => DeploymentStatus::Unknown,
     };
-    let reason = format!("The data plane does not answer: {}", sentence(why));
+    let reason = why.clone().within("The data plane does not answer").sentence();
     Verdict { status, reason, running: None }
 }
 
@@ -181,7 +182,7 @@ fn compare(desired: &Desired, observed: &Observed) -> Step {
 }
 
 /// The status of an environment that was applied as it is wanted.
-fn judge(desired: &Desired, observed: &Observed) -> (DeploymentStatus, String) {
+fn judge(desired: &Desired, observed: &Observed) -> (DeploymentStatus, Reason) {
     use DeploymentStatus::{Creating, Deploying, Healthy, Hibernating, Unhealthy};
     match (observed.rollout, desired.is_hibernating) {
         (Rollout::Underway, is_hibernating) => {
@@ -191,33 +192,26 @@ fn judge(desired: &Desired, observed: &Observed) -> (DeploymentStatus, String) {
                 status @ (Healthy | Unhealthy) if is_hibernating => status,
                 _ => Deploying,
             };
-            (status, what_is_down(observed).map(|down| format!("Still to come: {down}")).unwrap_or_default())
+            (status, what_is_down(observed).map(|down| down.within("Still to come")).unwrap_or_default())
         }
-        (Rollout::Done, true) => (Hibernating, String::new()),
+        (Rollout::Done, true) => (Hibernating, Reason::default()),
         (Rollout::Done, false) if observed.components.is_empty() => {
             (Unhealthy, "No component is running.".into())
         }
         (Rollout::Done, false) => match what_is_down(observed) {
-            None => (Healthy, observed.note.clone().unwrap_or_default()),
-            Some(down) => (Unhealthy, format!("Not working: {down}")),
+            None => (Healthy, observed.note.clone().unwrap_or_default().into()),
+            Some(down) => (Unhealthy, down.within("Not working")),
         },
     }
 }
 
 /// The components that do not work, each with its reason; a sentence, or nothing.
-fn what_is_down(observed: &Observed) -> Option<String> {
+fn what_is_down(observed: &Observed) -> Option<Reason> {
     let down = observed.components.iter().filter_map(|component| match &component.health {
         Health::Up => None,
-        Health::Down(why) if why.is_empty() => Some(component.name.clone()),
-        Health::Down(why) => Some(format!("{} ({})", component.name, why.trim_end_matches('.'))),
+        Health::Down(why) => Some((component.name.as_str(), why)),
     });
-    let down: Vec<String> = down.collect();
-    (!down.is_empty()).then(|| format!("{}.", down.join(", ")))
-}
-
-/// The text with exactly one full stop at its end.
-fn sentence(text: &str) -> String {
-    format!("{}.", text.trim_end().trim_end_matches('.'))
+    Reason::of_all(down)
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ impl FrontDoor {
             .replace("{{airflow}}", &pages::escape(&format!("/airflow/{}/", shown.deployment.namespace)))
             .replace("{{namespace}}", &pages::escape(&shown.deployment.namespace))
             .replace("{{status}}", shown.status.as_str())
-            .replace("{{reason}}", &pages::escape(&shown.status_reason))
+            .replace("{{reason}}", &pages::escape(shown.status_reason.as_str()))
             .replace("{{name}}", &pages::escape(&shown.name));
         let mut response = pages::html(text);
         pages::protect(response.headers_mut(), "'none'");

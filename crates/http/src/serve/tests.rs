@@ -67,7 +67,7 @@ fn a_panic_is_a_500_and_the_connection_goes_on_http_1() {
         client.await.unwrap().unwrap();
         // Every connection has to give back its room first.
         stop.send(()).unwrap();
-        assert_eq!(ended.await.unwrap(), Ok(Serving::Drained));
+        assert_eq!(ended.await.unwrap().unwrap(), Serving::Drained);
         assert_eq!(server.connections().count(), 0);
     });
 }

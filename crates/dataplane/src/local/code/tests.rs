@@ -6,6 +6,7 @@ use flate2::write::GzEncoder;
 
 use super::*;
 use crate::Answer;
+use crate::blocking::here;
 
 /// An archive for each version, and how often one was opened.
 #[derive(Default)]
@@ -36,7 +37,7 @@ fn archive(version: &str) -> Vec<u8> {
 
 fn place(directory: &Path) -> Place {
     let place = Place { root: directory.to_owned() };
-    place.make(&super::super::isolation::Isolation::NONE).unwrap();
+    here(|| place.make(&super::super::isolation::Isolation::NONE)).unwrap();
     place
 }
 
@@ -70,7 +71,7 @@ async fn code_that_is_not_there_is_said_and_changes_nothing() {
     let place = place(directory.path());
     bring_dags(&shelf, id(), &place, Some("v1")).await.unwrap();
     let why = bring_dags(&shelf, id(), &place, Some("missing")).await.unwrap_err();
-    assert_eq!(why, "the code of version missing is not in the object store");
+    assert_eq!(*why.told(), "the code of version missing is not in the object store");
     assert_eq!(current(&place), "version = 'v1'\n");
 }
 
@@ -93,7 +94,10 @@ async fn bundles_are_at_their_mount_paths_until_they_are_gone() {
     assert!(fs::symlink_metadata(place.home().join("transform/shop")).is_err());
     fs::create_dir_all(place.home().join("transform/shop")).unwrap();
     let why = bring_bundles(&shelf, id(), &place, &[bundle("b1")]).await.unwrap_err();
-    assert_eq!(why, "the bundle at transform/shop cannot be mounted: something else is there already");
+    assert_eq!(
+        *why.told(),
+        "the bundle at transform/shop cannot be mounted: something else is there already"
+    );
 }
 
 /// What bundles there are in the home: their places, and the versions at them.
@@ -154,12 +158,12 @@ async fn bundles_at_the_reference_home_are_below_the_home_here() {
         [outside.to_str().unwrap(), "../outside", "a/../../outside", "/usr/local/airflow/../outside", ""]
     {
         let why = bring_bundles(&shelf, id(), &place, &[bundle(&(path, "b1"))]).await.unwrap_err();
-        assert!(why.ends_with("it does not lie in the environment's home"), "{why}");
+        assert!(why.told().as_str().ends_with("it does not lie in the environment's home"), "{why}");
         assert!(fs::symlink_metadata(&outside).is_err(), "{path}");
     }
     let both = [bundle(&("a", "b1")), bundle(&("a/b", "b2"))];
     let why = bring_bundles(&shelf, id(), &place, &both).await.unwrap_err();
-    assert_eq!(why, "the bundle at a/b cannot be mounted: it lies inside another bundle");
+    assert_eq!(*why.told(), "the bundle at a/b cannot be mounted: it lies inside another bundle");
 }
 
 #[test]

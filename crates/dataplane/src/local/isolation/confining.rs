@@ -90,29 +90,29 @@ impl Confinement {
         format!("{} cannot be run: {error}", program.display())
     }
 
-    fn confine(&self) -> Result<(), String> {
-        let text = |error: io::Error| error.to_string();
+    fn confine(&self) -> io::Result<()> {
         let mut is_user = false;
         if let Some(temporary) = &self.temporary {
-            let own = |error: io::Error| format!("no mounts of its own can be made: {error}");
+            let own =
+                |error: io::Error| io::Error::other(format!("no mounts of its own can be made: {error}"));
             if !leave_name_spaces() {
                 // Whoever may not leave them alone may leave them as its own master, once it is who it is to be.
-                self.become_user().map_err(text)?;
+                self.become_user()?;
                 is_user = true;
                 leave_name_spaces_as_oneself().map_err(own)?;
             }
             self.mount_own(temporary).map_err(own)?;
         }
         limit_capabilities();
-        set_no_new_privs(true).map_err(|error| error.to_string())?;
+        set_no_new_privs(true).map_err(io::Error::other)?;
         self.apply_rules()?;
         filter::apply()?;
         if !is_user {
-            self.become_user().map_err(text)?;
+            self.become_user()?;
         }
         let none = CapabilitySet::empty();
         let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
-        set_capabilities(None, none).map_err(|error| error.to_string())
+        set_capabilities(None, none).map_err(io::Error::other)
     }
 
     /// Becomes the user that it is to be, without other groups.
@@ -173,33 +173,33 @@ impl Confinement {
         Ok(())
     }
 
-    fn apply_rules(&self) -> Result<(), String> {
-        let mut rules =
-            Ruleset::default().handle_access(AccessNet::BindTcp).map_err(|error| error.to_string())?;
+    fn apply_rules(&self) -> io::Result<()> {
+        let mut rules = Ruleset::default().handle_access(AccessNet::BindTcp).map_err(io::Error::other)?;
         // Signals of one user to another are nobody's to send anyway.
         let scope = if self.any_file { Scope::AbstractUnixSocket.into() } else { Scope::from_all(RULES) };
-        rules = rules.scope(scope).map_err(|error| error.to_string())?;
+        rules = rules.scope(scope).map_err(io::Error::other)?;
         if !self.any_file {
-            rules = rules.handle_access(AccessFs::from_all(RULES)).map_err(|error| error.to_string())?;
+            rules = rules.handle_access(AccessFs::from_all(RULES)).map_err(io::Error::other)?;
         }
-        let mut rules = rules.create().map_err(|error| error.to_string())?;
+        let mut rules = rules.create().map_err(io::Error::other)?;
         // The kernel picks a port where none is named. Many programs let it pick one, close it and name it then.
         let picked = ports::picked().into_iter().flatten();
         for port in std::iter::once(0).chain(picked).chain(self.ports.iter().cloned().flatten()) {
-            rules =
-                rules.add_rule(NetPort::new(port, AccessNet::BindTcp)).map_err(|error| error.to_string())?;
+            rules = rules.add_rule(NetPort::new(port, AccessNet::BindTcp)).map_err(io::Error::other)?;
         }
         if !self.any_file {
             rules = self.grant_files(rules)?;
         }
-        let status = rules.restrict_self().map_err(|error| error.to_string())?;
+        let status = rules.restrict_self().map_err(io::Error::other)?;
         match status.ruleset {
-            RulesetStatus::NotEnforced if !self.any_file => Err("the kernel offers no Landlock".into()),
+            RulesetStatus::NotEnforced if !self.any_file => {
+                Err(io::Error::other("the kernel offers no Landlock"))
+            }
             _ => Ok(()),
         }
     }
 
-    fn grant_files(&self, mut rules: RulesetCreated) -> Result<RulesetCreated, String> {
+    fn grant_files(&self, mut rules: RulesetCreated) -> io::Result<RulesetCreated> {
         let (reading, all) = (AccessFs::from_read(RULES), AccessFs::from_all(RULES));
         let around = |path: &PathBuf| grants::named(path, &self.kept);
         let sinks: Vec<PathBuf> = SINKS.iter().map(PathBuf::from).collect();
@@ -212,7 +212,7 @@ impl Confinement {
             let Ok(opened) = PathFd::new(&path) else { continue };
             let is_file = fs::metadata(&path).is_ok_and(|metadata| !metadata.is_dir());
             let access = if is_file { access & AccessFs::from_file(RULES) } else { access };
-            rules = rules.add_rule(PathBeneath::new(opened, access)).map_err(|error| error.to_string())?;
+            rules = rules.add_rule(PathBeneath::new(opened, access)).map_err(io::Error::other)?;
         }
         Ok(rules)
     }
@@ -251,12 +251,12 @@ fn limit_capabilities() {
 }
 
 /// Whether the kernel can confine files.
-pub(super) fn confines_files() -> Result<bool, String> {
+pub(super) fn confines_files() -> io::Result<bool> {
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     match rules.handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create) {
         Ok(_) => Ok(true),
         Err(RulesetError::CreateRuleset(CreateRulesetError::CreateRulesetCall { source, .. })) => {
-            Err(format!("Landlock: {source}"))
+            Err(io::Error::other(format!("Landlock: {source}")))
         }
         Err(_) => Ok(false),
     }

@@ -4,6 +4,7 @@
 //! Calls that are queued with io_uring are seen by no filter.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -19,7 +20,7 @@ const SMC: u64 = 43;
 const X32: i64 = 0x4000_0000;
 
 /// Applies the filters to this process and all that it becomes and starts. They need `no_new_privs`.
-pub(super) fn apply() -> Result<(), String> {
+pub(super) fn apply() -> io::Result<()> {
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
         // The rules for ports hold without, only less tightly.
         return Ok(());
@@ -36,23 +37,22 @@ pub(super) fn apply() -> Result<(), String> {
     for (rules, answer) in filters {
         let refusal = SeccompAction::Errno(answer.unsigned_abs());
         let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, arch);
-        let program = filter.and_then(BpfProgram::try_from).map_err(|error| error.to_string())?;
-        apply_filter(&program).map_err(|error| error.to_string())?;
+        let program = filter.and_then(BpfProgram::try_from).map_err(io::Error::other)?;
+        apply_filter(&program).map_err(io::Error::other)?;
     }
     Ok(())
 }
 
 /// Sockets that are refused.
-fn sockets() -> Result<Vec<SeccompRule>, String> {
+fn sockets() -> io::Result<Vec<SeccompRule>> {
     let is = |argument: u8, value: u64| {
         SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
     };
-    let mut rules = vec![SeccompRule::new(vec![is(0, SMC).map_err(|error| error.to_string())?])];
+    let mut rules = vec![SeccompRule::new(vec![is(0, SMC).map_err(io::Error::other)?])];
     for (family, protocol) in FAMILIES.iter().flat_map(|family| OVER_TCP.map(|protocol| (family, protocol))) {
         let conditions = [is(0, u64::from(family.unsigned_abs())), is(2, protocol)];
-        let conditions =
-            conditions.into_iter().collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+        let conditions = conditions.into_iter().collect::<Result<_, _>>().map_err(io::Error::other)?;
         rules.push(SeccompRule::new(conditions));
     }
-    rules.into_iter().collect::<Result<_, _>>().map_err(|error| error.to_string())
+    rules.into_iter().collect::<Result<_, _>>().map_err(io::Error::other)
 }

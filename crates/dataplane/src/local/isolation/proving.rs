@@ -64,13 +64,13 @@ impl Proven {
 
 impl Apart {
     /// Runs a process as those of environments are run, and lets it try.
-    pub(super) fn prove(&self, reach: &Reach, directory: &Path) -> Result<Proven, String> {
+    pub(super) fn prove(&self, reach: &Reach, directory: &Path) -> io::Result<Proven> {
         let place = directory.join("proof");
-        let made = make(&place).map_err(|error| format!("{}: {error}", place.display()));
+        let made = make(&place).map_err(|error| io::Error::other(format!("{}: {error}", place.display())));
         let tried = made.and_then(|()| {
             let with_own = Proven { has_own_temporary: true, ..Proven::default() };
             match (Self { proven: with_own, ..self.clone() }).try_out(reach, &place) {
-                Err(why) if !is_passing(&why) => {
+                Err(why) if !is_passing(&why.to_string()) => {
                     // Not every kernel lets everybody have mounts of its own.
                     Self { proven: Proven::default(), ..self.clone() }.try_out(reach, &place)
                 }
@@ -81,7 +81,7 @@ impl Apart {
         tried
     }
 
-    fn try_out(&self, reach: &Reach, place: &Path) -> Result<Proven, String> {
+    fn try_out(&self, reach: &Reach, place: &Path) -> io::Result<Proven> {
         let mut reach = Reach { temporary: place.to_owned(), ..reach.clone() };
         reach.write.push(place.to_owned());
         let mut arguments = vec!["/bin/sh".into(), "-c".into(), SCRIPT.into(), "sh".into()];
@@ -95,9 +95,9 @@ impl Apart {
         let variables = Variables::from([("PATH".into(), crate::Hidden::new("/usr/bin:/bin".into()))]);
         let mut command = self.of_environment(0, &reach).command(&arguments, &variables);
         let output = command.current_dir("/").stdin(std::process::Stdio::null()).output();
-        let output = output.map_err(|error| error.to_string())?;
+        let output = output?;
         if !output.status.success() {
-            return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+            return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
         }
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let is_apart = !matches!(self.mode, Mode::Trusted(_));

@@ -109,13 +109,16 @@ fn what_could_not_be_tried_is_not_taken_for_what_cannot_be() {
     };
     let local = root.join("data/local");
     let why = found(&busy, &local).unwrap_err();
-    assert!(why.contains("could not be tried") && why.contains("temporarily unavailable"), "{why}");
+    assert!(
+        why.to_string().contains("could not be tried") && why.to_string().contains("temporarily unavailable"),
+        "{why}"
+    );
     let why = found(&root.join("missing"), &local).unwrap_err();
-    assert!(why.contains("could not be tried"), "{why}");
+    assert!(why.to_string().contains("could not be tried"), "{why}");
     fs::create_dir_all(&local).unwrap();
     fs::write(local.join("proof"), "in the way").unwrap();
     let why = found(&busy, &local).unwrap_err();
-    assert!(why.contains("local/proof"), "{why}");
+    assert!(why.to_string().contains("local/proof"), "{why}");
 }
 
 #[test]

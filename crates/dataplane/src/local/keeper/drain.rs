@@ -9,11 +9,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use podium_api::Timestamp;
+use podium_domain::UserText;
 use rustix::fs::{Mode, OFlags};
 use tokio::time::Instant;
 
 use super::Keeper;
 use crate::Environment;
+use crate::blocking::{blocking, in_turn, not_on_a_worker};
 use crate::local::layout::write_whole;
 use crate::local::program::Manner;
 
@@ -34,16 +36,21 @@ impl Keeper {
     }
 
     /// Asks the executor to take no further task, if nobody has yet; tells until when to wait for those that run.
-    pub(super) fn begin_drain(&mut self, grace: Duration) -> Timestamp {
+    pub(super) async fn begin_drain(&mut self, grace: Duration) -> Timestamp {
         if let Some(drain) = &self.drain {
             return drain.until;
         }
         let now = (self.plane.services.clock)();
         // One that was begun before a restart of the control plane goes on.
-        let begun = fs::read_to_string(self.place.drain()).ok().and_then(|text| text.parse().ok());
-        let begun = begun.map_or(now, Timestamp::from_millis);
+        let path = self.place.drain();
+        let asked = in_turn(&self.place.control(), move || {
+            let begun = fs::read_to_string(&path).ok().and_then(|text| text.parse().ok());
+            let begun = begun.map_or(now, Timestamp::from_millis);
+            (begun, write_whole(&path, begun.millis().to_string().as_bytes(), 0o644))
+        });
+        let (begun, written) = asked.await;
         let request = begun.millis().to_string();
-        if let Err(error) = write_whole(&self.place.drain(), request.as_bytes(), 0o644) {
+        if let Err(error) = written {
             tracing::error!(id = %self.id, %error, "tasks cannot be drained");
         }
         let until = begun + grace;
@@ -54,16 +61,18 @@ impl Keeper {
     }
 
     /// Whether nothing is left to wait for.
-    pub(super) fn is_drained(&self) -> bool {
+    pub(super) async fn is_drained(&self) -> bool {
         let Some(drain) = &self.drain else { return false };
-        let said = read_untrusted(&self.place.status().join("drained"), drain.request.len());
+        let (path, length) = (self.place.status().join("drained"), drain.request.len());
+        let said = blocking(move || read_untrusted(&path, length)).await;
         said.as_deref() == Some(drain.request.as_bytes()) || Instant::now() >= drain.deadline
     }
 
     /// Lets the executor take tasks again.
-    pub(super) fn end_drain(&mut self) {
+    pub(super) async fn end_drain(&mut self) {
         self.drain = None;
-        match fs::remove_file(self.place.drain()) {
+        let path = self.place.drain();
+        match in_turn(&self.place.control(), move || fs::remove_file(path)).await {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 tracing::error!(id = %self.id, %error, "a drain cannot be ended");
             }
@@ -73,15 +82,15 @@ impl Keeper {
 
     /// Waits for running tasks before everything stops; tells whether to go on, which is not so where something else is
     /// wanted by now.
-    pub(super) async fn drain_before(&mut self, what: &str, environment: &Environment) -> bool {
+    pub(super) async fn drain_before(&mut self, what: &'static str, environment: &Environment) -> bool {
         let scheduler = self.kept.get("scheduler").filter(|kept| kept.ends_by.is_none());
         if scheduler.is_none_or(|kept| kept.manner != Manner::Drain) {
             return true;
         }
-        let until = self.begin_drain(self.drain_grace(environment));
+        let until = self.begin_drain(self.drain_grace(environment)).await;
         self.view.wait_for("scheduler", waiting(what, until));
         let mut orders = self.orders.clone();
-        while !self.is_drained() {
+        while !self.is_drained().await {
             let Some(scheduler) = self.kept.get("scheduler") else { break };
             tokio::select! {
                 () = scheduler.process.ended() => break,
@@ -96,6 +105,7 @@ impl Keeper {
 /// Reads the beginning of a file that belongs to code that nobody trusts: not through a link, and without waiting for
 /// whoever may be at the other end of it.
 fn read_untrusted(path: &Path, length: usize) -> Option<Vec<u8>> {
+    not_on_a_worker();
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, OFlags::RDONLY | flags, Mode::empty()).ok()?);
     let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
@@ -105,8 +115,8 @@ fn read_untrusted(path: &Path, length: usize) -> Option<Vec<u8>> {
 }
 
 /// What is waited for, for people.
-pub(super) fn waiting(what: &str, until: Timestamp) -> String {
-    format!("running tasks end before {what}, by {until} at the latest")
+pub(super) fn waiting(what: &'static str, until: Timestamp) -> UserText {
+    UserText::filled("running tasks end before {}, by {} at the latest", &[&what, &until])
 }
 
 #[cfg(test)]

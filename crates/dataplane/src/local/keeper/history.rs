@@ -1,5 +1,6 @@
 //! What went wrong with components: how often, why, and when they start again. People find it in the log of each.
 
+use podium_domain::{Reason, UserText};
 use tokio::time::Instant;
 
 use super::Keeper;
@@ -12,24 +13,27 @@ use crate::local::pace::Pace;
 pub(super) struct Trouble {
     pub(super) times: u32,
     pub(super) start_at: Option<Instant>,
-    pub(super) why: String,
+    pub(super) why: Reason,
 }
 
 impl Trouble {
-    pub(super) fn fail(&mut self, why: &str, pace: &Pace) {
+    pub(super) fn fail(&mut self, why: Reason, pace: &Pace) {
         let pause = pace.pause(self.times);
         self.times += 1;
         self.start_at = Some(Instant::now() + pause);
-        let times = if self.times == 1 { "once".to_owned() } else { format!("{} times", self.times) };
+        let times = match self.times {
+            1 => UserText::new("once"),
+            times => UserText::filled("{} times", &[&times]),
+        };
         // The same words until something happens: every change of them is written down.
-        self.why =
-            format!("{why}; that happened {times}, and it starts again {} s later", pause.as_secs_f32());
+        let more = "; that happened {}, and it starts again {} s later";
+        self.why = why.followed_by(&UserText::filled(more, &[&times, &pause.as_secs_f32()]));
     }
 }
 
 impl Keeper {
     /// Notes that a component failed, and when it starts again.
-    pub(super) fn note_failure(&mut self, name: &str, why: &str, is_steady: bool) -> String {
+    pub(super) async fn note_failure(&mut self, name: &str, why: Reason, is_steady: bool) -> Reason {
         let pace = self.pace();
         let trouble = self.troubles.entry(name.to_owned()).or_default();
         if is_steady {
@@ -37,15 +41,15 @@ impl Keeper {
         }
         trouble.fail(why, &pace);
         let why = trouble.why.clone();
-        tracing::warn!(id = %self.id, component = name, why, "a component failed and is started again");
+        tracing::warn!(id = %self.id, component = name, %why, "a component failed and is started again");
         *self.state.restarts.entry(name.to_owned()).or_default() += 1;
-        self.remember();
-        self.write_down(name, &why);
+        self.remember().await;
+        self.write_down(name, why.told());
         why
     }
 
     /// Puts a line of the supervisor's own into the log of a component.
-    fn write_down(&self, component: &str, what: &str) {
+    fn write_down(&self, component: &str, what: &UserText) {
         let Some(source) = components::source(component) else { return };
         let line = LogLine {
             deployment_id: self.id,

@@ -1,17 +1,23 @@
 //! Alive is what does its work: a component that runs and does not is started again, after a bounded time.
 
+use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, SystemTime};
 
 use podium_api::Timestamp;
+use podium_domain::{Reason, UserText};
 use tokio::time::Instant;
 
 use super::{Keeper, Kept};
+use crate::blocking::blocking;
 use crate::local::health::Heard;
 use crate::local::identity::is_stopped;
 
 /// How old a component's own sign of progress may be: it is given every second or two.
 const PROGRESS: Duration = Duration::from_secs(45);
+
+/// When components last said that they get on, by name.
+pub(super) type Signs = HashMap<String, SystemTime>;
 
 impl Keeper {
     /// How a process that runs does: by what it is for, as far as that can be told.
@@ -20,17 +26,19 @@ impl Keeper {
         name: &str,
         kept: &Kept,
         heard: Option<&Heard>,
+        signs: &Signs,
         is_sequential: bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), Reason> {
         if is_stopped(kept.process.identity.pid) {
             return Err("its process is stopped".into());
         }
-        let progress = self.progress(name, kept.started_at);
+        let progress = self.progress(signs.get(name).copied(), kept.started_at);
         let is_scheduler = name == "scheduler";
         if let Some(age) = progress.filter(|age| *age > PROGRESS)
             && !(is_scheduler && is_sequential)
         {
-            return Err(format!("it has made no progress for {} s", age.as_secs() / 10 * 10));
+            let seconds = age.as_secs() / 10 * 10;
+            return Err(UserText::filled("it has made no progress for {} s", &[&seconds]).into());
         }
         if name.starts_with("worker-") && progress.is_none() {
             return Err("it does not take tasks yet".into());
@@ -42,11 +50,22 @@ impl Keeper {
         }
     }
 
+    /// When each component last said that it gets on.
+    pub(super) async fn signs(&self) -> Signs {
+        let (status, names) = (self.place.status(), self.kept.keys().cloned().collect::<Vec<String>>());
+        blocking(move || {
+            let sign = |name: &String| {
+                let path = status.join(format!("{name}.progress"));
+                fs::symlink_metadata(path).and_then(|found| found.modified()).ok()
+            };
+            names.into_iter().filter_map(|name| sign(&name).map(|at| (name, at))).collect()
+        })
+        .await
+    }
+
     /// How long ago a component last said that it gets on; nothing where it never did since its start.
-    fn progress(&self, name: &str, started_at: Timestamp) -> Option<Duration> {
-        let path = self.place.status().join(format!("{name}.progress"));
-        let modified = fs::symlink_metadata(path).ok()?.modified().ok()?;
-        let at = modified.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    fn progress(&self, sign: Option<SystemTime>, started_at: Timestamp) -> Option<Duration> {
+        let at = sign?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
         let at = Timestamp::from_millis(i64::try_from(at.as_millis()).ok()?);
         if at < started_at {
             return None;
@@ -56,7 +75,7 @@ impl Keeper {
     }
 
     /// Starts a component again that has not been well for too long.
-    pub(super) async fn end_hung(&mut self, healths: &[(String, Result<(), String>)]) {
+    pub(super) async fn end_hung(&mut self, healths: &[(String, Result<(), Reason>)]) {
         let pace = self.pace();
         for (name, health) in healths {
             let Some(kept) = self.kept.get_mut(name).filter(|kept| kept.ends_by.is_none()) else { continue };
@@ -69,16 +88,16 @@ impl Keeper {
             if since.elapsed() < patience {
                 continue;
             }
-            let why = format!("it was killed after {} s: {why}", patience.as_secs_f32());
-            self.end_at_once(name, &why).await;
+            let killed = UserText::filled("it was killed after {} s", &[&patience.as_secs_f32()]);
+            self.end_at_once(name, why.clone().within(killed)).await;
         }
     }
 
-    async fn end_at_once(&mut self, name: &str, why: &str) {
+    async fn end_at_once(&mut self, name: &str, why: Reason) {
         let Some(kept) = self.kept.get(name) else { return };
         kept.process.kill().await;
         let is_steady = kept.since.elapsed() > self.pace().steady;
-        self.forget_process(name);
-        self.note_failure(name, why, is_steady);
+        self.forget_process(name).await;
+        self.note_failure(name, why, is_steady).await;
     }
 }

@@ -1,10 +1,14 @@
 //! Everything that must be there before processes start: the runtime, directories, code, the database, ports.
 
+use std::sync::Arc;
+
 use podium_api::enums::SchedulerSize;
 use podium_domain::options::{self, Version};
+use podium_domain::{Given, Reason, UserText};
 
 use super::Keeper;
 use crate::Environment;
+use crate::blocking::{blocking, in_turn};
 use crate::local::broker::OwnBroker;
 use crate::local::cgroups::Bounds;
 use crate::local::code;
@@ -29,7 +33,7 @@ const WEB_SERVER: Bounds = Bounds { millicores: 1000, memory: 2 << 30, processes
 pub(super) struct Prepared {
     pub(super) programs: Vec<Program>,
     pub(super) major: u32,
-    pub(super) note: Option<String>,
+    pub(super) note: Option<UserText>,
     /// Whether tasks run within the scheduler, which is silent meanwhile.
     pub(super) is_sequential: bool,
     runtime: Runtime,
@@ -38,15 +42,18 @@ pub(super) struct Prepared {
 }
 
 /// What could not be made, and why.
-type Trouble = (&'static str, String);
+type Trouble = (&'static str, Reason);
 
 impl Keeper {
     /// Makes everything that is missing. It can be cut off anywhere and begun again.
     pub(super) async fn prepare(&mut self, environment: &Environment) -> Result<Prepared, Trouble> {
         self.stand_on_ground().await.map_err(|why| ("runtime", why))?;
         let runtime = self.runtime(&environment.runtime_version).await?;
-        self.place.make(&self.isolation).map_err(|error| ("directories", error.to_string()))?;
-        self.open_socket().await.map_err(|error| ("ports", error.to_string()))?;
+        let (place, isolation) = (self.place.clone(), self.isolation.clone());
+        in_turn(&self.place.root, move || place.make(&isolation))
+            .await
+            .map_err(|error| ("directories", Reason::of_io("they cannot be made", &error)))?;
+        self.open_socket().await.map_err(|error| ("ports", Reason::of_io("none can be had", &error)))?;
         let archives = &Roomy {
             archives: &*self.plane.services.archives,
             directory: &self.place.code(),
@@ -59,18 +66,22 @@ impl Keeper {
         };
         placed.await.map_err(|why| ("code", why))?;
         let bounds = Bounds { processes: self.plane.options.environment_processes, ..bounds(environment) };
-        if let Err(error) = self.plane.cgroups.bound(self.id, bounds) {
+        let (plane, id) = (Arc::clone(&self.plane), self.id);
+        if let Err(error) = blocking(move || plane.cgroups.bound(id, bounds)).await {
             tracing::warn!(id = %self.id, %error, "processor time, memory and processes are not bounded");
         }
-        self.choose_database(&runtime);
+        self.choose_database(&runtime).await;
         let database = self.database(&environment.namespace).await.map_err(|why| ("database", why))?;
         let url = database.url();
         self.bring_metadata_back().await.map_err(|why| ("database", why))?;
         if self.state.migrated_for.is_none() {
             database.make(&runtime, &self.isolation).await.map_err(|why| ("database", why))?;
         }
-        let own_broker = OwnBroker::of(&self.place, self.isolation.user(), self.plane.key(self.id, "broker"));
-        let own_broker = own_broker.map_err(|error| ("broker", error.to_string()))?;
+        let (place, user) = (self.place.clone(), self.isolation.user());
+        let key = self.plane.key(self.id, "broker");
+        let own_broker = blocking(move || OwnBroker::of(&place, user, key)).await;
+        let own_broker = own_broker
+            .map_err(|error| ("broker", Reason::of_io("there is no place for its socket", &error)))?;
         let tasks = Tasks::new(
             environment,
             runtime.version.major(),
@@ -102,27 +113,32 @@ impl Keeper {
     }
 
     /// Puts what a backup had of its metadata onto the server again, once.
-    async fn bring_metadata_back(&self) -> Result<(), String> {
+    async fn bring_metadata_back(&self) -> Result<(), Reason> {
         let saved = self.place.saved_metadata();
-        if !saved.exists() {
+        let path = saved.clone();
+        if !blocking(move || path.exists()).await {
             return Ok(());
         }
-        self.view.wait_for("database", "what the backup had is brought back".into());
+        self.view.wait_for("database", "what the backup had is brought back");
         Metadata::of_plane(&self.plane).restore(self.id, &saved).await?;
-        std::fs::remove_file(&saved).map_err(|error| error.to_string())
+        let removed = blocking(move || std::fs::remove_file(&saved)).await;
+        removed.map_err(|error| Reason::of_io("what the backup had cannot be removed", &error))
     }
 
     /// Learns what keeps this environment apart from the others.
-    pub(super) async fn stand_on_ground(&mut self) -> Result<(), String> {
+    pub(super) async fn stand_on_ground(&mut self) -> Result<(), Reason> {
         let ground = self.plane.ground().await?;
         let mut read = self.place.read();
         read.extend(ground.read.iter().cloned());
-        // Where sockets of servers are is nobody's to hide.
-        read.extend(self.plane.databases.sockets(&self.state));
+        // Where sockets of servers are, and whom to trust, is nobody's to hide.
+        let (databases, state) = (self.plane.databases.clone(), self.state.clone());
+        read.extend(blocking(move || databases.ways(&state)).await);
         let mut write = self.place.own();
         if matches!(self.plane.options.broker, Broker::Own(_)) {
-            let user = ground.apart.user_of(self.state.slot);
-            write.extend(OwnBroker::directory(&self.place, user).map_err(|error| error.to_string())?);
+            let (place, user) = (self.place.clone(), ground.apart.user_of(self.state.slot));
+            let directory = blocking(move || OwnBroker::directory(&place, user)).await;
+            let lacking = |error| Reason::of_io("there is no place for the socket of its broker", &error);
+            write.extend(directory.map_err(lacking)?);
         }
         let reach = Reach { write, read, temporary: self.place.temporary() };
         self.isolation = ground.apart.of_environment(self.state.slot, &reach);
@@ -139,7 +155,7 @@ impl Keeper {
         EnvironmentKeys::new(|purpose| self.plane.key(self.id, purpose))
     }
 
-    async fn database<'a>(&'a self, namespace: &'a str) -> Result<Database<'a>, String> {
+    async fn database<'a>(&'a self, namespace: &'a str) -> Result<Database<'a>, Reason> {
         Ok(Database {
             at: self.plane.databases.of(&self.state).await?,
             place: &self.place,
@@ -150,24 +166,24 @@ impl Keeper {
     }
 
     /// Remembers that a database will be on a server before it is, so that it is dropped whatever happens.
-    fn choose_database(&mut self, runtime: &Runtime) {
+    async fn choose_database(&mut self, runtime: &Runtime) {
         let State { migrated_for, server_runtime, is_private, .. } = &mut self.state;
         let is_new = migrated_for.is_none() && server_runtime.is_none();
         let kind = self.plane.databases.kind;
         if is_new && kind != Kind::Files {
             *server_runtime = Some(runtime.version.to_string());
             *is_private = kind == Kind::Private;
-            self.remember();
+            self.remember().await;
         }
     }
 
     /// Why the server of its database does not work, where that is the plane's own.
-    pub(super) fn database_trouble(&self) -> Option<String> {
+    pub(super) fn database_trouble(&self) -> Option<Reason> {
         self.state.is_private.then(|| self.plane.databases.cluster.trouble()).flatten()
     }
 
     /// Drops the database of an environment that is not wanted any more.
-    pub(super) async fn drop_database(&self) -> Result<(), String> {
+    pub(super) async fn drop_database(&self) -> Result<(), Reason> {
         let Some(version) = &self.state.server_runtime else { return Ok(()) };
         let database = self.database(&self.state.namespace).await?;
         let runtime = self.plane.runtimes.ensure(self.plane.ground().await?, version, |_| {}).await?;
@@ -195,19 +211,22 @@ impl Keeper {
         let version = runtime.version.to_string();
         let Some(before) = self.state.migrated_for.clone().filter(|before| *before != version) else {
             self.state.migrated_for = Some(version);
-            self.remember();
+            self.remember().await;
             return Ok(());
         };
-        self.view.wait_for("database", format!("going from Apache Airflow {before} to {version}"));
+        let going =
+            UserText::filled("going from Apache Airflow {} to {}", &[&Given(&before), &Given(&version)]);
+        self.view.wait_for("database", going);
         // Only the newer of the two knows the way.
         let is_newer = before.parse().is_ok_and(|before: Version| before > runtime.version);
         let newer = if is_newer { self.runtime(&before).await? } else { runtime.clone() };
         self.stop_all(self.drain_grace(environment)).await;
         let arguments = migration(&newer, runtime);
         let migrated = run_within(&self.isolation, &arguments, variables, &self.place.user_home()).await;
-        migrated.map_err(|why| ("database", why))?;
+        migrated
+            .map_err(|error| ("database", Reason::new("the metadata database cannot be migrated", error)))?;
         self.state.migrated_for = Some(version);
-        self.remember();
+        self.remember().await;
         Ok(())
     }
 

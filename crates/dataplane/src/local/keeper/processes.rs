@@ -1,17 +1,21 @@
 //! The processes of an environment: taken over, started, ended.
 
 use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
-use podium_api::Timestamp;
+use podium_api::{DeploymentId, Timestamp};
 use tokio::time::Instant;
 
 use super::{Keeper, Kept};
 use crate::local::components::{RETIRING, is_web};
+use crate::local::isolation::Isolation;
+use crate::local::plane::Plane;
 use crate::local::process::{Process, counted, length_of};
 use crate::local::program::{Manner, Program};
 use crate::local::socket::Socket;
-use crate::local::state::Started;
+use crate::local::state::{Started, State, Writing};
 
 impl Kept {
     fn new(process: Process, fingerprint: String, manner: Manner, log_start: u64) -> Self {
@@ -26,6 +30,59 @@ impl Kept {
             unwell_since: None,
             ends_by: None,
         }
+    }
+}
+
+/// A program that is about to be started.
+struct Start {
+    plane: Arc<Plane>,
+    id: DeploymentId,
+    isolation: Isolation,
+    state: State,
+    program: Program,
+    fingerprint: String,
+    socket: Option<OwnedFd>,
+}
+
+/// A program that was started.
+struct Begun {
+    process: Process,
+    started: Started,
+    log_start: u64,
+}
+
+impl Start {
+    fn run(mut self, writing: &Writing<'_>) -> io::Result<Begun> {
+        let (id, name) = (self.id, self.program.name.clone());
+        self.state.starting = Some(name.clone());
+        // Nothing starts that could not be found again.
+        writing.write(&self.state)?;
+        let log_start = length_of(&self.program.log);
+        let process = Process::start(&self.counted(), &self.isolation, self.socket)?;
+        if let Err(error) = self.plane.cgroups.join(id, process.identity.pid) {
+            tracing::warn!(%id, component = name, %error, "a process is not within its bounds");
+        }
+        let started = Started {
+            identity: process.identity.clone(),
+            fingerprint: self.fingerprint,
+            manner: self.program.manner,
+        };
+        self.state.starting = None;
+        self.state.processes.insert(name, started.clone());
+        if let Err(error) = writing.write(&self.state) {
+            tracing::error!(%id, %error, "the state of an environment cannot be remembered");
+        }
+        Ok(Begun { process, started, log_start })
+    }
+
+    /// The program as it is started: where no control group does, the environment's user bounds how many processes it has.
+    fn counted(&self) -> Program {
+        let mut program = self.program.clone();
+        let most = self.plane.options.environment_processes.filter(|_| self.isolation.user().is_some());
+        if let Some(most) = most.filter(|_| !self.plane.cgroups.counts_processes(self.id)) {
+            program.arguments = counted(&program.arguments, most);
+        }
+        program
     }
 }
 
@@ -84,55 +141,36 @@ impl Keeper {
         self.view.change(|shown| shown.web_port = port);
     }
 
-    /// Starts a program, and remembers it before anything else happens.
-    pub(super) fn begin(&mut self, program: &Program) -> io::Result<()> {
+    /// Starts a program, and remembers it before anything else happens. Once it was begun nobody can cut it off.
+    pub(super) async fn begin(&mut self, program: &Program) -> io::Result<()> {
         let started_at = (self.plane.services.clock)();
-        self.state.starting = Some(program.name.clone());
-        // Nothing starts that could not be found again.
-        if let Err(error) = self.memory.write(&self.state) {
-            self.state.starting = None;
-            return Err(error);
-        }
         let socket = match &self.socket {
             Some(socket) if is_web(&program.name) => Some(socket.lend()?),
             _ => None,
         };
-        let log_start = length_of(&program.log);
-        let process = Process::start(&self.counted(program), &self.isolation, socket);
-        self.state.starting = None;
-        let process = process?;
-        if let Err(error) = self.plane.cgroups.join(self.id, process.identity.pid) {
-            tracing::warn!(id = %self.id, component = program.name, %error, "a process is not within its bounds");
-        }
-        let fingerprint =
-            program.fingerprint(&self.plane.key(self.id, "fingerprint"), self.isolation.bounds());
-        let started = Started {
-            identity: process.identity.clone(),
-            fingerprint: fingerprint.clone(),
-            manner: program.manner,
+        let key = self.plane.key(self.id, "fingerprint");
+        let start = Start {
+            plane: Arc::clone(&self.plane),
+            id: self.id,
+            isolation: self.isolation.clone(),
+            state: self.state.clone(),
+            fingerprint: program.fingerprint(&key, self.isolation.bounds()),
+            program: program.clone(),
+            socket,
         };
-        self.state.processes.insert(program.name.clone(), started);
-        let kept = Kept { started_at, ..Kept::new(process, fingerprint, program.manner, log_start) };
-        self.kept.insert(program.name.clone(), kept);
-        self.remember();
+        let fingerprint = start.fingerprint.clone();
+        let begun = self.memory.in_turn(move |writing| start.run(writing)).await?;
+        self.state.processes.insert(program.name.clone(), begun.started);
+        let kept = Kept::new(begun.process, fingerprint, program.manner, begun.log_start);
+        self.kept.insert(program.name.clone(), Kept { started_at, ..kept });
         Ok(())
     }
 
-    /// The program as it is started: where no control group does, the environment's user bounds how many processes it has.
-    fn counted(&self, program: &Program) -> Program {
-        let mut program = program.clone();
-        let most = self.plane.options.environment_processes.filter(|_| self.isolation.user().is_some());
-        if let Some(most) = most.filter(|_| !self.plane.cgroups.counts_processes(self.id)) {
-            program.arguments = counted(&program.arguments, most);
-        }
-        program
-    }
-
     /// Takes a process that has ended off the list.
-    pub(super) fn forget_process(&mut self, name: &str) {
+    pub(super) async fn forget_process(&mut self, name: &str) {
         self.kept.remove(name);
         self.state.processes.remove(name);
-        self.remember();
+        self.remember().await;
         self.show_door();
     }
 
@@ -175,6 +213,6 @@ impl Keeper {
                 self.state.processes.remove(name);
             }
         }
-        self.remember();
+        self.remember().await;
     }
 }

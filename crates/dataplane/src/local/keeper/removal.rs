@@ -4,7 +4,10 @@ use std::ffi::CStr;
 use std::io;
 use std::sync::Arc;
 
+use podium_domain::Reason;
+
 use super::Keeper;
+use crate::blocking::blocking;
 use crate::local::broker::OwnBroker;
 use crate::local::layout::Place;
 use crate::local::strays::{LOOK_AGAIN, VANISHING};
@@ -18,7 +21,7 @@ const STEPS: u64 = 20_000;
 impl Keeper {
     /// Clears everything away; tells whether nothing is left.
     pub(super) async fn remove(&mut self) -> bool {
-        self.view.wait_for("removal", "it is being cleared away".into());
+        self.view.wait_for("removal", "it is being cleared away");
         if let Some(tail) = self.tail.take() {
             tail.abort();
         }
@@ -28,9 +31,10 @@ impl Keeper {
             return self.still_there(why).await;
         }
         self.forget_bounds().await;
-        OwnBroker::forget(&self.place, self.isolation.user());
+        let (place, user) = (self.place.clone(), self.isolation.user());
+        blocking(move || OwnBroker::forget(&place, user)).await;
         if let Err(why) = self.remove_files().await {
-            return self.still_there(format!("its files cannot be removed: {why}")).await;
+            return self.still_there(why).await;
         }
         self.plane.forget(self.id);
         // By somebody else: nobody keeps this environment any more.
@@ -40,12 +44,12 @@ impl Keeper {
     }
 
     /// Removes everything that it has on disk. What writes there meanwhile is ended.
-    async fn remove_files(&self) -> Result<(), String> {
+    async fn remove_files(&self) -> Result<(), Reason> {
         let on_disk = |work: fn(&Place) -> io::Result<Left>| {
             let place = self.place.clone();
             async move {
-                let done = tokio::task::spawn_blocking(move || work(&place)).await;
-                done.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+                let done = blocking(move || work(&place)).await;
+                done.map_err(|error| Reason::of_io("its files cannot be removed", &error))
             }
         };
         while on_disk(|place| clear(&place.root, Some(REMEMBERED), STEPS)).await? == Left::Something {
@@ -61,7 +65,11 @@ impl Keeper {
 
     async fn forget_bounds(&self) {
         let gone = async {
-            while !self.plane.cgroups.forget(self.id) {
+            loop {
+                let (plane, id) = (Arc::clone(&self.plane), self.id);
+                if blocking(move || plane.cgroups.forget(id)).await {
+                    return;
+                }
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
         };
@@ -70,8 +78,8 @@ impl Keeper {
         }
     }
 
-    async fn still_there(&mut self, why: String) -> bool {
-        tracing::warn!(id = %self.id, why, "an environment cannot be cleared away yet");
+    async fn still_there(&mut self, why: Reason) -> bool {
+        tracing::warn!(id = %self.id, %why, "an environment cannot be cleared away yet");
         self.view.wait_for("removal", why);
         tokio::time::sleep(self.pace().again).await;
         // Again, by the same order.

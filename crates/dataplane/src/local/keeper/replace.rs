@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
+use podium_domain::UserText;
 use tokio::time::Instant;
 
 use super::Keeper;
 use super::drain::waiting;
 use super::prepare::Prepared;
 use crate::Environment;
+use crate::blocking::blocking;
 use crate::local::components::RETIRING;
 use crate::local::identity::is_stopped;
 use crate::local::program::{Manner, Program};
@@ -29,7 +31,7 @@ fn needs_broker(name: &str) -> bool {
 }
 
 /// What is still to be replaced, and what is waited for.
-pub(super) type Outdated = BTreeMap<String, String>;
+pub(super) type Outdated = BTreeMap<String, UserText>;
 
 impl Keeper {
     /// Takes the next step with everything that is outdated; it is called again until nothing is.
@@ -73,13 +75,13 @@ impl Keeper {
                 continue;
             }
             let wait = match kept.manner {
-                _ if name == RETIRING => self.retire_web(),
+                _ if name == RETIRING => self.retire_web().await,
                 Manner::Overlap if prepared.programs.iter().any(|program| program.name == name) => {
-                    self.step_aside(&name)
+                    self.step_aside(&name).await
                 }
                 Manner::Drain => {
-                    let until = self.begin_drain(self.drain_grace(environment));
-                    if self.is_drained() {
+                    let until = self.begin_drain(self.drain_grace(environment)).await;
+                    if self.is_drained().await {
                         // After the grace whatever still runs is not waited for any longer.
                         self.ask_to_end(&name, self.pace().grace)
                     } else {
@@ -93,7 +95,7 @@ impl Keeper {
         }
         let drains = |name: &String| self.kept.get(name).is_some_and(|kept| kept.manner == Manner::Drain);
         if !waits.keys().any(drains) {
-            self.end_drain();
+            self.end_drain().await;
         }
         waits
     }
@@ -118,7 +120,7 @@ impl Keeper {
             .collect()
     }
 
-    fn ask_to_end(&mut self, name: &str, grace: Duration) -> String {
+    fn ask_to_end(&mut self, name: &str, grace: Duration) -> UserText {
         if let Some(kept) = self.kept.get_mut(name) {
             kept.process.terminate();
             kept.ends_by = Some(Instant::now() + grace);
@@ -127,7 +129,7 @@ impl Keeper {
     }
 
     /// Makes room for a newer web server, and goes on serving until that one does.
-    fn step_aside(&mut self, name: &str) -> String {
+    async fn step_aside(&mut self, name: &str) -> UserText {
         // Two are enough, and without a socket to share there is only one.
         if self.kept.contains_key(RETIRING) || self.socket.is_none() {
             return self.ask_to_end(name, self.pace().grace);
@@ -138,31 +140,34 @@ impl Keeper {
         if let Some(started) = self.state.processes.remove(name) {
             self.state.processes.insert(RETIRING.into(), started);
         }
-        self.remember();
+        self.remember().await;
         "a newer one is starting".into()
     }
 
     /// Why nobody will answer at the web server's socket, where that is known: whoever asks there would wait.
-    pub(super) fn why_silent(&self, major: u32) -> Option<&'static str> {
+    pub(super) async fn why_silent(&self, major: u32) -> Option<&'static str> {
         let well = |name: &str| self.kept.get(name).is_some_and(|kept| kept.was_well);
         if self.web_server().is_some_and(is_stopped) {
             return Some("its process is stopped");
         }
-        let serves =
-            major < 3 || well("apiserver") || self.kept.contains_key(RETIRING) || self.is_newest_ready();
+        let serves = major < 3
+            || well("apiserver")
+            || self.kept.contains_key(RETIRING)
+            || self.is_newest_ready().await;
         (!serves).then_some("it does not serve yet")
     }
 
     /// Whether the web server that was started last says that it serves.
-    fn is_newest_ready(&self) -> bool {
+    async fn is_newest_ready(&self) -> bool {
         let newest = self.kept.get("apiserver").map(|kept| kept.process.identity.pid);
-        newest
-            .is_some_and(|pid| fs::symlink_metadata(self.place.status().join(format!("{pid}.ready"))).is_ok())
+        let Some(pid) = newest else { return false };
+        let said = self.place.status().join(format!("{pid}.ready"));
+        blocking(move || fs::symlink_metadata(said)).await.is_ok()
     }
 
     /// Ends a web server once a newer one serves.
-    fn retire_web(&mut self) -> String {
-        if self.is_newest_ready() {
+    async fn retire_web(&mut self) -> UserText {
+        if self.is_newest_ready().await {
             return self.ask_to_end(RETIRING, LAST_REQUESTS);
         }
         "a newer one is starting".into()

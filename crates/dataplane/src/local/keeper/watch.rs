@@ -1,22 +1,25 @@
 //! Watches an environment that was brought up: what ends is started again, later each time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
 use podium_domain::deployments::plan::{Component, Health, Rollout};
+use podium_domain::{Reason, UserText};
 use tokio::time::Instant;
 
 use super::Keeper;
 use super::prepare::Prepared;
 use crate::Environment;
+use crate::blocking::blocking;
 use crate::local::components::{RETIRING, is_web};
 use crate::local::process::last_words;
 use crate::local::program::Program;
 use crate::local::settings;
 
 /// How the components do, by name.
-type Healths = Vec<(String, Result<(), String>)>;
+type Healths = Vec<(String, Result<(), Reason>)>;
 
 /// What a look at an environment found.
 struct Look {
@@ -48,7 +51,7 @@ impl Keeper {
             if !outdated.is_empty() {
                 given_up = Instant::now() + pace.patience;
             }
-            self.start_missing(&prepared.programs);
+            self.start_missing(&prepared.programs).await;
             // Answers may take their time; what ends meanwhile does not wait for them.
             let looked = tokio::select! {
                 look = self.look(&base, prepared) => Ok(look),
@@ -73,14 +76,14 @@ impl Keeper {
                 .map(|(name, health)| {
                     let retiring = (name == "apiserver").then(|| outdated.get(RETIRING)).flatten();
                     let waits = outdated.get(&name).or(retiring);
-                    (name, waits.map_or(health, |why| Err(why.clone())))
+                    (name, waits.map_or(health, |why| Err(why.clone().into())))
                 })
                 .collect();
             let are_up = healths.iter().all(|(_, health)| health.is_ok()) && outdated.is_empty();
             if !is_done && (are_up || Instant::now() > given_up) {
                 is_done = true;
                 self.state.running = environment.running();
-                self.remember();
+                self.remember().await;
                 let (running, note) = (self.state.running.clone(), prepared.note.clone());
                 self.view.change(|shown| (shown.running, shown.note) = (running, note));
             }
@@ -104,7 +107,7 @@ impl Keeper {
         let programs = self.held_up.clone();
         let mut orders = self.orders.clone();
         loop {
-            self.start_missing(&programs);
+            self.start_missing(&programs).await;
             let ended = tokio::select! {
                 name = self.any_end() => Some(name),
                 () = self.next_start(&programs), if !programs.is_empty() => None,
@@ -118,7 +121,7 @@ impl Keeper {
     }
 
     /// Starts what does not run and need not wait any longer.
-    fn start_missing(&mut self, programs: &[Program]) {
+    async fn start_missing(&mut self, programs: &[Program]) {
         for program in programs {
             let trouble = self.troubles.get(&program.name);
             let must_wait =
@@ -126,10 +129,10 @@ impl Keeper {
             if self.kept.contains_key(&program.name) || must_wait || self.is_held(&program.name, programs) {
                 continue;
             }
-            if let Err(error) = self.begin(program) {
+            if let Err(error) = self.begin(program).await {
                 let pace = self.pace();
                 let trouble = self.troubles.entry(program.name.clone()).or_default();
-                trouble.fail(&format!("it cannot be started: {error}"), &pace);
+                trouble.fail(Reason::of_io("it cannot be started", &error), &pace);
             }
         }
     }
@@ -166,14 +169,16 @@ impl Keeper {
         kept.process.kill().await;
         let (is_steady, is_expected, log_start) =
             (kept.since.elapsed() > self.pace().steady, kept.ends_by.is_some(), kept.log_start);
-        self.forget_process(name);
+        self.forget_process(name).await;
         let is_wanted = programs.iter().any(|program| program.name == name);
         if is_expected || !is_wanted {
             return;
         }
-        let words = last_words(&self.place.component_log(name), log_start);
-        let why = words.map_or_else(|| "it ended".into(), |words| format!("it ended: {words}"));
-        let why = self.note_failure(name, &why, is_steady);
+        let log = self.place.component_log(name);
+        let words = blocking(move || last_words(&log, log_start)).await;
+        let why = words
+            .map_or_else(|| "it ended".into(), |words| Reason::new("it ended, and its log says why", words));
+        let why = self.note_failure(name, why, is_steady).await;
         self.view.change(|shown| {
             let health = Health::Down(why);
             match shown.components.iter_mut().find(|component| component.name == name) {
@@ -185,9 +190,9 @@ impl Keeper {
 
     /// Asks how each component does.
     async fn look(&self, base: &str, prepared: &Prepared) -> Look {
-        let heard = match self.why_silent(prepared.major) {
+        let heard = match self.why_silent(prepared.major).await {
             None => self.plane.probes.ask(base, prepared.major).await,
-            Some(why) => Err(why.to_owned()),
+            Some(why) => Err(why.into()),
         };
         if let Ok(heard) = &heard {
             self.view.pulse.note_heartbeats(heard);
@@ -197,6 +202,9 @@ impl Keeper {
             Ok(_) if prepared.major >= 3 && self.warmed != web => self.plane.probes.warm_up(base).await,
             _ => Ok(()),
         };
+        let signs = self.signs().await;
+        let (plane, id) = (Arc::clone(&self.plane), self.id);
+        let crowd = blocking(move || plane.cgroups.is_crowded(id)).await;
         let health = |program: &Program| {
             let name = program.name.as_str();
             let Some(kept) = self.kept.get(name) else {
@@ -206,7 +214,7 @@ impl Keeper {
                     Err(trouble.unwrap_or_else(|| "it is not started yet".into())),
                 );
             };
-            let alive = self.liveness(name, kept, heard.as_ref().ok(), prepared.is_sequential);
+            let alive = self.liveness(name, kept, heard.as_ref().ok(), &signs, prepared.is_sequential);
             let health = match &heard {
                 Ok(_) if is_web(name) => alive.and_then(|()| is_warm.clone()),
                 Err(why) if is_web(name) => alive.and_then(|()| Err(why.clone())),
@@ -218,11 +226,12 @@ impl Keeper {
             (program.name.clone(), health.map_err(|why| failed.cloned().unwrap_or(why)))
         };
         let database = self.database_trouble().map(|why| ("database".to_owned(), Err(why)));
-        let crowd = self.plane.cgroups.is_crowded(self.id).map(|most| {
-            let why = format!(
-                "it has all the {most} processes and threads that it may have, and can start no others"
+        let crowd = crowd.map(|most| {
+            let why = UserText::filled(
+                "it has all the {} processes and threads that it may have, and can start no others",
+                &[&most],
             );
-            ("processes".to_owned(), Err(why))
+            ("processes".to_owned(), Err(why.into()))
         });
         Look {
             healths: prepared.programs.iter().map(health).chain(database).chain(crowd).collect(),

@@ -30,7 +30,7 @@ fn options(at: &Path) -> Options {
 fn remember(metadata: &Metadata, id: DeploymentId, state: &State) -> PathBuf {
     let place = metadata.layout.environment(id);
     fs::create_dir_all(&place.root).unwrap();
-    state.write(&place.state()).unwrap();
+    crate::blocking::here(|| state.write(&place.state())).unwrap();
     place.root
 }
 
@@ -45,9 +45,9 @@ async fn a_database_on_the_planes_own_server_is_saved_and_brought_back_elsewhere
         is_private: true,
         ..State::default()
     };
-    let metadata = Metadata::open(&options(here.path()), services()).unwrap();
+    let metadata = Metadata::open(&options(here.path()), services()).await.unwrap();
     remember(&metadata, id, &state);
-    assert_eq!(metadata.environments().unwrap(), [id]);
+    assert_eq!(metadata.environments().await.unwrap(), [id]);
     let At::Server { admin, connections } = metadata.databases.of(&state).await.unwrap() else { panic!() };
     let name = name_of(&state.namespace);
     let password = (metadata.services.keys)(id, "database");
@@ -59,7 +59,7 @@ async fn a_database_on_the_planes_own_server_is_saved_and_brought_back_elsewhere
     assert_eq!(fs::metadata(&dump).unwrap().permissions().mode() & 0o777, 0o600);
     metadata.close().await;
 
-    let metadata = Metadata::open(&options(there.path()), services()).unwrap();
+    let metadata = Metadata::open(&options(there.path()), services()).await.unwrap();
     assert!(!metadata.was_up);
     remember(&metadata, id, &state);
     // Twice: whatever is there is replaced.
@@ -69,13 +69,13 @@ async fn a_database_on_the_planes_own_server_is_saved_and_brought_back_elsewhere
     let At::Server { admin, .. } = metadata.databases.of(&state).await.unwrap() else { panic!() };
     // As the environment itself, which owns what came back.
     let socket = admin.reveal().rsplit_once("host=").unwrap().1.to_owned();
+    let psql = metadata.databases.cluster.programs().await.unwrap().program("psql");
     let ask = |statement: &str| {
-        let asked =
-            std::process::Command::new(metadata.databases.cluster.programs().unwrap().program("psql"))
-                .args(["--no-psqlrc", "-qtA", "-U", &name, "-d", &name, "-h", &socket, "-c", statement])
-                .env("PGPASSWORD", password.reveal())
-                .output()
-                .unwrap();
+        let asked = std::process::Command::new(&psql)
+            .args(["--no-psqlrc", "-qtA", "-U", &name, "-d", &name, "-h", &socket, "-c", statement])
+            .env("PGPASSWORD", password.reveal())
+            .output()
+            .unwrap();
         String::from_utf8_lossy(&[asked.stdout, asked.stderr].concat()).trim().to_owned()
     };
     assert_eq!(ask("TABLE run"), "42");
@@ -86,7 +86,7 @@ async fn a_database_on_the_planes_own_server_is_saved_and_brought_back_elsewhere
     metadata.close().await;
     for plane in [&here, &there] {
         let data = fs::canonicalize(plane.path().join("data/local")).unwrap();
-        let metadata = Metadata::open(&options(plane.path()), services()).unwrap();
+        let metadata = Metadata::open(&options(plane.path()), services()).await.unwrap();
         assert!(!metadata.was_up, "{}: it was stopped again", data.display());
         metadata.databases.cluster.forget_socket();
     }
@@ -97,7 +97,7 @@ async fn a_database_in_a_file_is_saved_and_brought_back() {
     let directory = tempfile::tempdir().unwrap();
     let mut options = options(directory.path());
     options.database = AirflowDatabase::Sqlite;
-    let metadata = Metadata::open(&options, services()).unwrap();
+    let metadata = Metadata::open(&options, services()).await.unwrap();
     let (id, python) = (fresh_id(), || {
         let told =
             std::process::Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();

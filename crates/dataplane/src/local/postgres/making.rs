@@ -3,25 +3,56 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use podium_domain::Reason;
 use tokio::process::Command;
 
 use super::{ADMIN, Cluster, Programs};
+use crate::blocking::in_turn;
 use crate::local::layout::write_whole;
-use crate::local::runtimes::run;
+use crate::local::running::run;
+
+/// What users are told where it cannot be made.
+const NOT_MADE: &str = "the cluster of the metadata databases cannot be made";
 
 impl Cluster {
     /// Makes the cluster where there is none: there as a whole or not at all.
-    pub(super) async fn make(&self, programs: &Programs) -> Result<(), String> {
-        let fail =
-            |error: io::Error| format!("the cluster of the metadata databases cannot be made: {error}");
-        let (data, draft) = (self.data(), self.directory.join("draft"));
+    pub(super) async fn make(self: &Arc<Self>, programs: &Programs) -> Result<(), Reason> {
+        let fail = |error: io::Error| Reason::of_io(NOT_MADE, &error);
+        let cluster = Arc::clone(self);
+        let begun = in_turn(&self.directory, move || cluster.begin()).await;
+        let Some((secret, maker)) = begun? else { return Ok(()) };
+        let (data, draft) = (self.data(), self.draft());
+        let mut initdb = self.command(&programs.program("initdb"), maker);
+        initdb.args(["--username", ADMIN, "--auth", "scram-sha-256", "--encoding", "UTF8"]);
+        initdb.args(["--locale", "C", "--pwfile"]).arg(&secret).arg("--pgdata").arg(&draft);
+        let mut initdb = Command::from(initdb);
+        initdb.kill_on_drop(true);
+        let made = run(initdb, |_| {}).await;
+        let cluster = Arc::clone(self);
+        let settled = in_turn(&self.directory, move || {
+            fs::remove_file(&secret)?;
+            if made.is_ok() {
+                cluster.give_all(&draft)?;
+                fs::rename(&draft, &data)?;
+            }
+            Ok(made)
+        });
+        settled.await.map_err(fail)?.map_err(|error| Reason::new(NOT_MADE, error))
+    }
+
+    /// Makes what a cluster is made in; nothing where there is one already. Says where its password is, and who makes it.
+    fn begin(&self) -> Result<Option<(PathBuf, Option<u32>)>, Reason> {
+        let fail = |error: io::Error| Reason::of_io(NOT_MADE, &error);
+        let (data, draft) = (self.data(), self.draft());
         fs::create_dir_all(&self.directory).map_err(fail)?;
         fs::set_permissions(&self.directory, fs::Permissions::from_mode(0o711)).map_err(fail)?;
         self.give(&self.directory).map_err(fail)?;
         if data.join("PG_VERSION").exists() {
-            return self.give_all(&data).map_err(fail);
+            self.give_all(&data).map_err(fail)?;
+            return Ok(None);
         }
         if draft.exists() {
             fs::remove_dir_all(&draft).map_err(fail)?;
@@ -34,16 +65,11 @@ impl Cluster {
         for path in [&draft, &secret] {
             maker.map_or(Ok(()), |maker| lchown(path, Some(maker), Some(maker))).map_err(fail)?;
         }
-        let mut initdb = self.command(&programs.program("initdb"), maker);
-        initdb.args(["--username", ADMIN, "--auth", "scram-sha-256", "--encoding", "UTF8"]);
-        initdb.args(["--locale", "C", "--pwfile"]).arg(&secret).arg("--pgdata").arg(&draft);
-        let mut initdb = Command::from(initdb);
-        initdb.kill_on_drop(true);
-        let made = run(initdb, |_| {}).await;
-        let removed = fs::remove_file(&secret);
-        made.map_err(|why| format!("the cluster of the metadata databases cannot be made: {why}"))?;
-        let settled = removed.and_then(|()| self.give_all(&draft)).and_then(|()| fs::rename(&draft, &data));
-        settled.map_err(fail)
+        Ok(Some((secret, maker)))
+    }
+
+    fn draft(&self) -> PathBuf {
+        self.directory.join("draft")
     }
 
     fn give(&self, path: &Path) -> io::Result<()> {
@@ -72,13 +98,14 @@ impl Cluster {
 }
 
 /// A user that the machine knows by name: whoever makes a cluster has to be one, whoever serves it need not.
-fn named_user() -> Result<u32, String> {
+fn named_user() -> Result<u32, Reason> {
     let known = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let user = |name: &str| {
         let line = known.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         line.split(':').nth(1)?.parse().ok().filter(|user| *user != 0)
     };
-    ["postgres", "nobody"].into_iter().find_map(user).ok_or_else(|| {
-        "the cluster of the metadata databases cannot be made: this machine has no user `postgres` or `nobody`".into()
-    })
+    ["postgres", "nobody"]
+        .into_iter()
+        .find_map(user)
+        .ok_or_else(|| Reason::from("this machine has no user `postgres` or `nobody`").within(NOT_MADE))
 }

@@ -4,6 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use podium_domain::{Reason, UserText};
+
+use crate::blocking::not_on_a_worker;
+
 /// Where distributions put them: `*` stands for anything.
 const PLACES: &[(&str, &str)] = &[("/usr/lib/postgresql", "bin"), ("/usr/local/pgsql", "bin")];
 
@@ -22,6 +26,7 @@ impl Programs {
 
     /// Those of this machine, the newest first.
     pub(in crate::local) fn find() -> Vec<Self> {
+        not_on_a_worker();
         let search = std::env::var_os("PATH").unwrap_or_default();
         let mut directories: Vec<PathBuf> = std::env::split_paths(&search).collect();
         for (place, below) in PLACES {
@@ -47,14 +52,16 @@ impl Programs {
     }
 
     /// Those that can serve a cluster that was made with a major version; an error says what to install.
-    pub(super) fn of(major: u32, found: &[Self]) -> Result<Self, String> {
+    pub(super) fn of(major: u32, found: &[Self]) -> Result<Self, Reason> {
         found.iter().find(|programs| programs.major == major).cloned().ok_or_else(|| {
-            let there = found.iter().map(|programs| programs.major.to_string()).collect::<Vec<_>>();
-            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-            format!(
-                "the metadata databases were made with PostgreSQL {major}, which is not installed any more (there \
-                 is: {there}): install postgresql-{major}"
-            )
+            let there = found.iter().map(|programs| UserText::filled("{}", &[&programs.major]));
+            let there = if found.is_empty() { "none".into() } else { UserText::joined(there, ", ") };
+            let told = UserText::filled(
+                "the metadata databases were made with PostgreSQL {}, which is not installed any more (there is: {}): \
+                 install postgresql-{}",
+                &[&major, &there, &major],
+            );
+            told.into()
         })
     }
 }
@@ -85,11 +92,11 @@ mod tests {
         let programs = |major| Programs { major, directory: format!("/pg/{major}").into() };
         let found = [programs(17), programs(15)];
         assert_eq!(Programs::of(15, &found), Ok(programs(15)));
-        let missing = Programs::of(14, &found).unwrap_err();
+        let missing = Programs::of(14, &found).unwrap_err().told().to_string();
         assert!(
             missing.contains("there is: 17, 15") && missing.ends_with("install postgresql-14"),
             "{missing}"
         );
-        assert!(Programs::of(14, &[]).unwrap_err().contains("there is: none"));
+        assert!(Programs::of(14, &[]).unwrap_err().told().as_str().contains("there is: none"));
     }
 }

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use super::*;
+use crate::blocking::here;
 use crate::local::pace::Pace;
 
 /// In more of a hurry than people.
@@ -14,7 +15,7 @@ pub(crate) fn hurried() -> Pace {
 
 /// A directory that a server under another user can reach, and that user.
 pub(crate) fn ground() -> (tempfile::TempDir, Option<u32>) {
-    assert!(!Programs::find().is_empty(), "these tests need a PostgreSQL server");
+    assert!(!here(Programs::find).is_empty(), "these tests need a PostgreSQL server");
     let directory = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o711)).unwrap();
     (directory, rustix::process::geteuid().is_root().then_some(2_900_000_001))
@@ -26,10 +27,11 @@ fn cluster(directory: &Path, user: Option<u32>) -> Arc<Cluster> {
 
 /// What a statement answers, with a password.
 fn ask(cluster: &Cluster, password: &str, statement: &str) -> Result<String, String> {
-    let url = cluster.url().unwrap();
-    let socket = url.reveal().rsplit_once("host=").unwrap().1.to_owned();
-    let asked = std::process::Command::new(cluster.programs().unwrap().program("psql"))
-        .args(["--no-psqlrc", "-qtA", "-U", ADMIN, "-d", "postgres", "-h", &socket, "-c", statement])
+    let socket = cluster.socket_directory().unwrap();
+    let programs = here(|| programs_for(&cluster.data())).unwrap();
+    let asked = std::process::Command::new(programs.program("psql"))
+        .args(["--no-psqlrc", "-qtA", "-U", ADMIN, "-d", "postgres", "-c", statement, "-h"])
+        .arg(socket)
         .env("PGPASSWORD", password)
         .output()
         .unwrap();
@@ -38,7 +40,7 @@ fn ask(cluster: &Cluster, password: &str, statement: &str) -> Result<String, Str
 }
 
 fn pid(cluster: &Cluster) -> i32 {
-    cluster.running().expect("it runs").identity.pid
+    here(|| cluster.running()).expect("it runs").identity.pid
 }
 
 async fn eventually(what: impl Fn() -> bool) {
@@ -51,10 +53,10 @@ async fn eventually(what: impl Fn() -> bool) {
 }
 
 /// Stops the server and clears its socket away.
-async fn end(cluster: &Cluster) {
+async fn end(cluster: &Arc<Cluster>) {
     let socket = cluster.socket_directory().unwrap();
-    cluster.stop_unless(|| false).await;
-    assert!(cluster.running().is_none());
+    cluster.stop_unless(async { false }).await;
+    assert!(here(|| cluster.running()).is_none());
     fs::remove_dir_all(socket).unwrap();
 }
 
@@ -84,7 +86,7 @@ async fn a_server_of_ones_own_is_private_and_is_taken_over_by_the_next_start() {
     second.ensure().await.unwrap();
     assert_eq!(pid(&second), before, "nothing was interrupted");
     assert_eq!(ask(&second, "secret-of-the-admin", "TABLE kept").as_deref(), Ok("here"));
-    second.stop_unless(|| true).await;
+    second.stop_unless(async { true }).await;
     assert_eq!(pid(&second), before, "somebody needs it");
     end(&second).await;
 }
@@ -95,15 +97,15 @@ async fn a_server_that_ends_is_started_again_and_so_is_one_without_its_socket() 
     let cluster = cluster(directory.path(), user);
     cluster.ensure().await.unwrap();
     let before = pid(&cluster);
-    cluster.running().unwrap().kill().await;
-    eventually(|| cluster.running().is_some_and(|now| now.identity.pid != before) && cluster.is_ready())
-        .await;
+    here(|| cluster.running()).unwrap().kill().await;
+    let is_another = || here(|| cluster.running()).is_some_and(|now| now.identity.pid != before);
+    eventually(|| is_another() && here(|| cluster.is_ready())).await;
     cluster.ensure().await.unwrap();
     let before = pid(&cluster);
     let socket = cluster.socket_directory().unwrap();
     fs::remove_dir_all(&socket).unwrap();
-    eventually(|| cluster.running().is_some_and(|now| now.identity.pid != before) && has_socket(&socket))
-        .await;
+    let is_another = || here(|| cluster.running()).is_some_and(|now| now.identity.pid != before);
+    eventually(|| is_another() && has_socket(&socket)).await;
     eventually(|| ask(&cluster, "secret-of-the-admin", "SELECT 1").is_ok()).await;
     end(&cluster).await;
 }
@@ -115,7 +117,7 @@ async fn what_keeps_a_server_from_starting_is_said() {
     fs::create_dir_all(cluster.data()).unwrap();
     fs::write(cluster.data().join("PG_VERSION"), "9\n").unwrap();
     let why = cluster.ensure().await.unwrap_err();
-    assert!(why.contains("install postgresql-9"), "{why}");
+    assert!(why.told().as_str().contains("install postgresql-9"), "{why}");
     assert_eq!(cluster.trouble(), Some(why));
     cluster.leave();
 }
@@ -125,7 +127,7 @@ async fn a_number_that_is_somebody_elses_by_now_does_not_keep_it_from_starting()
     let (directory, user) = ground();
     let cluster = cluster(directory.path(), user);
     cluster.ensure().await.unwrap();
-    cluster.stop_unless(|| false).await;
+    cluster.stop_unless(async { false }).await;
     // As after a reboot: the file is there, and its number is another process's.
     let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     fs::write(cluster.data().join("postmaster.pid"), format!("{}\n", other.id())).unwrap();

@@ -8,6 +8,7 @@ use podium_api::{Id, Timestamp};
 
 use super::super::isolation::Isolation;
 use super::*;
+use crate::blocking::here;
 use crate::{Answer, Fault};
 
 #[derive(Default)]
@@ -40,19 +41,15 @@ impl Bed {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let place = Place { root: directory.path().join("environment") };
-        place.make(&Isolation::NONE).unwrap();
+        here(|| place.make(&Isolation::NONE)).unwrap();
         Self { _directory: directory, place, taken: Arc::default() }
     }
 
     fn tail(&self) -> Tail {
         let logs: Arc<dyn Logs> = Arc::clone(&self.taken) as Arc<dyn Logs>;
-        Tail::new(
-            DeploymentId::from_raw(Id::from_parts(1, 2, 3)),
-            &self.place,
-            logs,
-            Arc::new(|| Timestamp::from_millis(7)),
-        )
-        .unwrap()
+        let clock: Clock = Arc::new(|| Timestamp::from_millis(7));
+        let id = DeploymentId::from_raw(Id::from_parts(1, 2, 3));
+        here(|| Tail::new(id, &self.place, logs, clock)).unwrap()
     }
 
     fn write(&self, name: &str, text: &str) {

@@ -81,7 +81,7 @@ fn the_executor_follows_from_queues_runtime_database_and_broker() {
         assert_eq!((tasks.executor(), tasks.parallelism), (name, parallelism), "case {number}");
         assert_eq!(tasks.celery.as_ref().map_or(0, |celery| celery.workers.len()), workers, "case {number}");
         let said = tasks.note.unwrap_or_default();
-        assert!(note.map_or(said.is_empty(), |note| said.contains(note)), "case {number}: {said}");
+        assert!(note.map_or(said.is_empty(), |note| said.as_str().contains(note)), "case {number}: {said}");
     }
 }
 

@@ -8,6 +8,7 @@ use podium_domain::deployments::plan::Rollout;
 
 use super::bed::Bed;
 use super::services::key;
+use crate::blocking::here;
 use crate::local::components;
 use crate::local::identity::Identity;
 use crate::local::process::numbers;
@@ -39,7 +40,7 @@ async fn an_environment_comes_up_and_shows_the_way_to_its_web_server() {
     assert_eq!(seen.running.runtime_version.as_deref(), Some("3.3.2"));
     let note = "Tasks run with Airflow's LocalExecutor on this machine instead of CELERY: it has one queue, which needs \
                 no workers of its own.";
-    assert_eq!(seen.note.as_deref(), Some(note));
+    assert_eq!(seen.note, Some(note.into()));
     assert!(!seen.is_hibernating);
     let door = plane.door(bed.id).await.unwrap().unwrap();
     assert!(door.address.ip().is_loopback());
@@ -99,7 +100,7 @@ async fn no_secret_is_on_the_disk_or_on_a_command_line() {
         assert_eq!(holds(&fs::read(path).unwrap()), None, "{}", path.display());
     });
     assert!(files > 10, "{files}");
-    for pid in numbers() {
+    for pid in here(numbers) {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         assert_eq!(holds(&line), None, "{}", String::from_utf8_lossy(&line));
     }
@@ -217,6 +218,6 @@ async fn an_environment_of_the_older_line_says_what_it_cannot_do() {
     let seen = bed.bring_up(&plane, &environment).await;
     let names: Vec<&str> = seen.components.iter().map(|component| component.name.as_str()).collect();
     assert_eq!(names, ["webserver", "scheduler", "triggerer"]);
-    assert!(seen.note.unwrap().contains("one after the other"));
+    assert!(seen.note.unwrap().as_str().contains("one after the other"));
     assert_eq!(plane.door(bed.id).await.unwrap().unwrap().line, Line::Two);
 }

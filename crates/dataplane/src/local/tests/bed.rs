@@ -11,12 +11,14 @@ use std::time::Duration;
 
 use podium_api::enums::DeploymentType;
 use podium_api::{DeploymentId, Id, OrganizationId, Timestamp, WorkspaceId};
+use podium_domain::Reason;
 use podium_domain::deployments::Spec;
 use podium_domain::deployments::plan::{Health, Observed, Rollout};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
 use super::services::{Kept, Shelf, key};
+use crate::blocking::here;
 use crate::local::cgroups::Cgroups;
 use crate::local::identity::Identity;
 use crate::local::layout::Place;
@@ -26,8 +28,8 @@ use crate::local::python::Python;
 use crate::local::runtimes::{READY, TEMPLATE, seal};
 use crate::local::state::State;
 use crate::local::strays::Strays;
-use crate::local::{Local, Logs, Options, Services, locks};
-use crate::{DataPlane as _, Environment, Hidden, Objects};
+use crate::local::{Local, Logs, Options, Services, locks, vitals};
+use crate::{DataPlane as _, Environment, Hidden, Objects, Vitals};
 
 /// So long that only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -159,7 +161,7 @@ impl Bed {
             keys: Arc::new(|id, purpose| Hidden::new(key(id, purpose))),
             clock: Arc::new(|| Timestamp::from_millis(0)),
         };
-        Local::open_at(pace, options, services).unwrap()
+        here(|| Local::open_at(pace, options, services)).unwrap()
     }
 
     /// What is wanted at first.
@@ -200,7 +202,7 @@ impl Bed {
 
     /// What the plane remembers.
     pub(crate) fn state(&self) -> State {
-        State::read(&self.place().state()).unwrap().unwrap()
+        here(|| State::read(&self.place().state())).unwrap().unwrap()
     }
 
     /// What runs, by component.
@@ -215,7 +217,7 @@ impl Bed {
             let told = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             marks.iter().all(|mark| told.split(|byte| *byte == 0).any(|pair| pair == mark.as_bytes()))
         };
-        numbers().filter(|pid| group_of(*pid) == Some(*pid) && carries_all(*pid)).count()
+        here(numbers).filter(|pid| group_of(*pid) == Some(*pid) && carries_all(*pid)).count()
     }
 
     /// The plane's view of the environment, once it is so.
@@ -259,7 +261,7 @@ impl Bed {
 impl Drop for Bed {
     fn drop(&mut self) {
         let strays = Strays::of(self.id, None, &Cgroups::None);
-        while strays.kill(|_| true) > 0 {
+        while here(|| strays.kill(|_| true)) > 0 {
             std::thread::yield_now();
         }
         let started: Vec<Pid> =
@@ -267,7 +269,7 @@ impl Drop for Bed {
         for _ in 0..500 {
             // Nobody else notices the ends of those that this very process has started.
             started.iter().for_each(|pid| _ = waitpid(Some(*pid), WaitOptions::NOHANG));
-            if Cgroups::find().forget(self.id) {
+            if here(|| Cgroups::find().forget(self.id)) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(4));
@@ -275,12 +277,26 @@ impl Drop for Bed {
     }
 }
 
-/// Why a component is down.
+/// Why a component is down, as users are told.
 pub(crate) fn trouble(seen: &Observed, component: &str) -> Option<String> {
+    reason(seen, component).map(|why| why.told().to_string())
+}
+
+/// Why a component is down, as operators find it.
+pub(crate) fn detail(seen: &Observed, component: &str) -> Option<String> {
+    reason(seen, component).map(|why| why.detail().to_owned())
+}
+
+fn reason(seen: &Observed, component: &str) -> Option<Reason> {
     seen.components.iter().find(|known| known.name == component).and_then(|known| match &known.health {
         Health::Down(why) => Some(why.clone()),
         _ => None,
     })
+}
+
+/// What components take.
+pub(crate) fn vitals(plane: &Local) -> Vec<Vitals> {
+    here(|| vitals::of(&plane.plane))
 }
 
 /// Waits for what nobody tells of.

@@ -4,8 +4,9 @@ use std::fs;
 
 use podium_domain::deployments::plan::{Observed, Rollout};
 
-use super::bed::{Bed, eventually, fresh_id, trouble};
+use super::bed::{Bed, eventually, fresh_id, trouble, vitals};
 use crate::DataPlane as _;
+use crate::blocking::here;
 use crate::local::cgroups::Cgroups;
 use crate::local::process::group_of;
 
@@ -25,7 +26,7 @@ async fn a_fork_bomb_has_so_many_processes_and_ends_with_its_environment() {
     bed.tell("triggerer", "python3 \"$told/../bomb.py\" &");
     let plane = bed.open_with(|options, _| options.environment_processes = Some(80));
     plane.apply(&bed.environment(1)).await.unwrap();
-    let cgroups = Cgroups::find();
+    let cgroups = here(Cgroups::find);
     if cgroups == Cgroups::None {
         // Nothing of this machine is ours to divide.
         plane.remove(bed.id).await.unwrap();
@@ -64,7 +65,7 @@ async fn an_environment_with_too_much_on_disk_is_stopped_until_it_has_less() {
     let before = bed.processes();
     let large = bed.place().user_home().join("large");
     fs::write(bed.place().temporary().join("also"), vec![1; 3 << 20]).unwrap();
-    eventually(|| plane.vitals()[0].disk.is_some_and(|bytes| bytes >= 3 << 20)).await;
+    eventually(|| vitals(&plane)[0].disk.is_some_and(|bytes| bytes >= 3 << 20)).await;
     // In one step: nothing is measured before it is all there.
     let draft = bed.path("large");
     fs::write(&draft, vec![1; 6 << 20]).unwrap();
@@ -93,7 +94,7 @@ async fn an_environment_with_too_much_on_disk_is_stopped_until_it_has_less() {
     fs::remove_file(large).unwrap();
     bed.until(&plane, |seen| !is_stopped(seen) && seen.rollout == Rollout::Done).await;
     eventually(|| bed.processes().len() == before.len()).await;
-    assert!(plane.vitals()[0].disk.is_some_and(|bytes| bytes < 4 << 20));
+    assert!(vitals(&plane)[0].disk.is_some_and(|bytes| bytes < 4 << 20));
 }
 
 #[tokio::test]
@@ -109,7 +110,7 @@ async fn who_goes_on_writing_to_a_full_disk_is_stopped() {
     while plane.door(quiet.id).await.unwrap().is_none() {
         changes.next().await;
     }
-    eventually(|| plane.vitals().iter().all(|vitals| vitals.disk.is_some())).await;
+    eventually(|| vitals(&plane).iter().all(|vitals| vitals.disk.is_some())).await;
     fs::write(bed.place().user_home().join("large"), vec![1; 6 << 20]).unwrap();
     let seen = bed.until(&plane, |seen| trouble(seen, "disk").is_some()).await;
     let why = trouble(&seen, "disk").unwrap();

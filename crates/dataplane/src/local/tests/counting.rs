@@ -3,12 +3,12 @@
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
 
-use super::bed::{Bed, eventually};
+use super::bed::{Bed, eventually, vitals};
+use crate::Vital;
 use crate::local::{Local, unused};
-use crate::{DataPlane as _, Vital};
 
 fn vital(plane: &Local, name: &str) -> Vital {
-    let vitals = plane.vitals();
+    let vitals = vitals(plane);
     vitals[0].components.iter().find(|vital| vital.name == name).cloned().unwrap()
 }
 
@@ -16,7 +16,7 @@ fn vital(plane: &Local, name: &str) -> Vital {
 async fn restarts_memory_and_health_of_each_component_are_told() {
     let bed = Bed::new().with_runtime("3.3.2");
     let plane = bed.open();
-    assert_eq!(plane.vitals(), []);
+    assert_eq!(vitals(&plane), []);
     bed.bring_up(&plane, &bed.environment(1)).await;
     let before = vital(&plane, "scheduler");
     assert!(before.is_up && before.restarts == Some(0), "{before:?}");
@@ -67,5 +67,5 @@ fn nothing_is_installed_on_a_full_disk() {
     let directory = tempfile::tempdir().unwrap();
     assert_eq!(unused::room_for_one(directory.path(), 0), Ok(()));
     let full = unused::room_for_one(directory.path(), u64::MAX).unwrap_err();
-    assert!(full.starts_with("the disk is full"), "{full}");
+    assert!(full.told().as_str().starts_with("the disk is full"), "{full}");
 }

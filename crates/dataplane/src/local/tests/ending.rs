@@ -5,11 +5,11 @@ use std::fs;
 use podium_domain::deployments::plan::{Health, Rollout};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::bed::{Bed, eventually, kill, trouble};
+use super::bed::{Bed, detail, eventually, eventually_some, kill, trouble};
 use crate::DataPlane as _;
 
 #[tokio::test]
-async fn what_ends_is_started_again_and_its_last_words_are_shown() {
+async fn what_ends_is_started_again_and_its_last_words_are_for_operators() {
     let bed = Bed::new().with_runtime("3.3.2");
     bed.tell("scheduler", "echo no such pool >&2; exit 3");
     let plane = bed.open();
@@ -19,7 +19,8 @@ async fn what_ends_is_started_again_and_its_last_words_are_shown() {
         // Whoever looks later sees more of them.
         let seen = bed.until(&plane, |seen| ends(seen).is_some_and(|(ended, _)| ended >= times)).await;
         let why = trouble(&seen, "scheduler").unwrap();
-        assert!(why.starts_with("it ended: no such pool; that happened "), "{why}");
+        assert!(why.starts_with("it ended, and its log says why; that happened "), "{why}");
+        assert_eq!(detail(&seen, "scheduler").as_deref(), Some("no such pool"));
         let (ended, pause) = ends(&seen).unwrap();
         let expected = (0.01 * f64::from(1 << (ended - 1).min(16))).min(0.1);
         assert!((pause - expected).abs() < 1e-6 && pause >= longest, "{why}");
@@ -48,6 +49,8 @@ async fn what_cannot_start_says_why() {
     plane.apply(&bed.environment(1)).await.unwrap();
     let seen = bed.until(&plane, |seen| trouble(seen, "triggerer").is_some()).await;
     let why = trouble(&seen, "triggerer").unwrap();
+    assert!(!why.contains("bin/python"), "users are not told where things are: {why}");
+    let why = detail(&seen, "triggerer").unwrap();
     assert!(why.contains("bin/python") && why.contains("not found"), "{why}");
 }
 
@@ -94,7 +97,8 @@ async fn what_ends_is_started_again_also_while_something_else_cannot_be_made() {
     plane.apply(&environment).await.unwrap();
     bed.until(&plane, |seen| trouble(seen, "code").is_some()).await;
     for times in 2..4 {
-        kill(&bed.processes()["scheduler"]);
+        // One that has noted its start may not be remembered yet.
+        kill(&eventually_some(|| bed.processes().get("scheduler").cloned()).await);
         eventually(|| bed.starts("scheduler").len() == times).await;
     }
     let seen = plane.observe(bed.id).await.unwrap().unwrap();
@@ -111,8 +115,9 @@ async fn nothing_starts_that_could_not_be_found_again() {
     let in_the_way = bed.place().state().with_extension("draft");
     fs::create_dir(&in_the_way).unwrap();
     kill(&bed.processes()["scheduler"]);
-    let is_said = |why: String| why.starts_with("it cannot be started: Is a directory");
-    bed.until(&plane, |seen| trouble(seen, "scheduler").is_some_and(is_said)).await;
+    let is_said = |why: String| why.starts_with("it cannot be started: is a directory");
+    let seen = bed.until(&plane, |seen| trouble(seen, "scheduler").is_some_and(is_said)).await;
+    assert!(detail(&seen, "scheduler").unwrap().starts_with("Is a directory"), "{seen:?}");
     assert_eq!((bed.starts("scheduler").len(), bed.leaders("scheduler")), (1, 0));
     fs::remove_dir(in_the_way).unwrap();
     eventually(|| bed.starts("scheduler").len() == 2).await;

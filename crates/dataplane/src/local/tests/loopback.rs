@@ -12,6 +12,7 @@ use podium_domain::deployments::plan::{Health, Rollout};
 use super::bed::{Bed, eventually};
 use super::services::key;
 use crate::DataPlane as _;
+use crate::blocking::here;
 use crate::local::options::Broker;
 use crate::local::ports;
 use crate::local::process::{group_of, numbers};
@@ -27,7 +28,7 @@ fn listening(group: i32) -> usize {
         .filter(|fields| fields.get(3) == Some(&"0A"))
         .filter_map(|fields| fields.get(9).map(|inode| format!("socket:[{inode}]")))
         .collect();
-    let members = numbers().filter(|pid| group_of(*pid) == Some(group));
+    let members = here(numbers).filter(|pid| group_of(*pid) == Some(group));
     let held =
         members.flat_map(|pid| fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten());
     let links = held.filter_map(|entry| fs::read_link(entry.path()).ok());

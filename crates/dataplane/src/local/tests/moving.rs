@@ -4,7 +4,7 @@ use std::fs;
 
 use podium_domain::deployments::plan::Rollout;
 
-use super::bed::{Bed, eventually, trouble};
+use super::bed::{Bed, detail, eventually, trouble};
 use crate::local::database::{At, Databases, Kind};
 use crate::local::identity::Identity;
 use crate::local::options::{AirflowDatabase, Options};
@@ -70,10 +70,12 @@ async fn a_migration_that_fails_says_why_and_is_tried_again() {
     let bed = Bed::new().with_runtime("3.3.1").with_runtime("3.3.2");
     let plane = bed.open();
     bed.bring_up(&plane, &wanted(&bed, 1, "3.3.1")).await;
-    bed.tell("db", "echo the table is locked >&2; exit 1");
+    let said =
+        "(sqlite3.OperationalError) table dag is locked [SQL: ALTER TABLE dag] at /srv/data/airflow.db";
+    bed.tell("db", &format!("echo '{said}' >&2; exit 1"));
     plane.apply(&wanted(&bed, 2, "3.3.2")).await.unwrap();
-    let seen =
-        bed.until(&plane, |seen| trouble(seen, "database").is_some_and(|why| why.contains("locked"))).await;
+    let seen = bed.until(&plane, |seen| detail(seen, "database").is_some_and(|why| why.contains(said))).await;
+    assert_eq!(trouble(&seen, "database").unwrap(), "the metadata database cannot be migrated");
     assert_eq!(seen.running.runtime_version.as_deref(), Some("3.3.1"), "that is what its database is for");
     bed.untell("db");
     bed.until(&plane, |seen| seen.rollout == Rollout::Done).await;
@@ -107,7 +109,7 @@ async fn a_database_on_a_server_is_not_looked_for_in_a_file() {
     let made = State { server_runtime: Some("3.3.2".into()), ..State::default() };
     let files = databases(&AirflowDatabase::Sqlite);
     let why = files.of(&made).await.unwrap_err();
-    assert!(why.contains("--airflow-database"), "{why}");
+    assert!(why.told().as_str().contains("--airflow-database"), "{why}");
     let url = Hidden::new("postgres://admin@127.0.0.1:1/postgres".into());
     let server = databases(&AirflowDatabase::Server(url));
     assert!(matches!(server.of(&made).await, Ok(At::Server { connections: None, .. })));

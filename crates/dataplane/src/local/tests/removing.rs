@@ -7,8 +7,9 @@ use std::time::Duration;
 use podium_domain::deployments::plan::Observed;
 use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
 
-use super::bed::{Bed, eventually, fresh_id, trouble};
+use super::bed::{Bed, detail, eventually, fresh_id, trouble, vitals};
 use crate::DataPlane as _;
+use crate::blocking::here;
 use crate::local::cgroups::Cgroups;
 use crate::local::identity::Identity;
 use crate::local::trees::nest;
@@ -23,7 +24,7 @@ async fn nothing_is_left_not_even_what_ran_away() {
     eventually(|| away().is_some()).await;
     let away = Identity::of(away().unwrap()).unwrap();
     let (processes, door) = (bed.processes(), plane.door(bed.id).await.unwrap().unwrap());
-    let (root, groups) = (bed.place().root, Cgroups::find().groups(bed.id));
+    let (root, groups) = (bed.place().root, here(Cgroups::find).groups(bed.id));
     assert!(groups.iter().all(|group| group.exists()));
     plane.remove(bed.id).await.unwrap();
     plane.apply(&bed.environment(2)).await.unwrap();
@@ -88,7 +89,7 @@ async fn what_cannot_be_removed_is_shown_and_tried_again_and_the_others_run() {
     assert!(bed.state().is_removed, "what is known of it goes last");
     let plane = bed.open();
     bed.until(&plane, is_said).await;
-    assert!(plane.vitals().iter().any(|vitals| vitals.id == bed.id && !vitals.components[0].is_up));
+    assert!(vitals(&plane).iter().any(|vitals| vitals.id == bed.id && !vitals.components[0].is_up));
     let mut other = bed.environment(1);
     other.id = fresh_id();
     plane.apply(&other).await.unwrap();
@@ -116,8 +117,9 @@ async fn a_start_goes_on_where_nothing_can_be_read_of_an_environment() {
     fs::write(bed.place().state(), "{").unwrap();
     let plane = bed.open();
     let seen = plane.observe(bed.id).await.unwrap().unwrap();
-    assert!(trouble(&seen, "state").unwrap().contains("cannot be read"), "{seen:?}");
-    assert_eq!(plane.vitals()[0].components[0].name, "state");
+    assert_eq!(trouble(&seen, "state").unwrap(), "it cannot be taken over: invalid data");
+    assert!(detail(&seen, "state").unwrap().contains("state.json cannot be read"), "{seen:?}");
+    assert_eq!(vitals(&plane)[0].components[0].name, "state");
     let refused = plane.apply(&bed.environment(2)).await.unwrap_err();
     assert!(refused.to_string().contains("cannot be read"), "{refused}");
     assert!(scheduler.is_alive(), "it runs on");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use podium_api::enums::Executor;
 use podium_domain::deployments::plan::Rollout;
 
-use super::bed::{Bed, eventually, program, trouble};
+use super::bed::{Bed, detail, eventually, program, trouble};
 use crate::local::tasks::tests::queue;
 use crate::local::{Broker, Local};
 use crate::{DataPlane as _, Environment, Hidden, Setting};
@@ -263,7 +263,7 @@ async fn a_web_server_that_cannot_be_replaced_goes_on_serving() {
     let key = "AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG";
     plane.apply(&with_variable(&bed, 2, key, "x")).await.unwrap();
     let seen = bed
-        .until(&plane, |seen| trouble(seen, "apiserver").is_some_and(|why| why.contains("no such setting")))
+        .until(&plane, |seen| detail(seen, "apiserver").is_some_and(|why| why.contains("no such setting")))
         .await;
     assert_eq!(seen.rollout, Rollout::Underway);
     assert!(before["apiserver"].is_alive() && plane.door(bed.id).await.unwrap().is_some());

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use podium_domain::deployments::plan::Rollout;
 
 use super::bed::{Bed, eventually, kill};
+use crate::blocking::here;
 use crate::local::identity::Identity;
 use crate::{DataPlane as _, Hidden, Setting};
 
@@ -64,7 +65,7 @@ async fn a_process_that_was_started_and_not_remembered_is_not_left_beside_its_su
     let mut state = bed.state();
     state.processes.remove("triggerer");
     state.starting = Some("triggerer".into());
-    state.write(&bed.place().state()).unwrap();
+    here(|| state.write(&bed.place().state())).unwrap();
     let plane = bed.open();
     bed.bring_up(&plane, &bed.environment(1)).await;
     assert!(!before["triggerer"].is_alive());

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use podium_domain::deployments::plan::{Health, Rollout};
 
-use super::bed::{Bed, eventually, eventually_some, kill, trouble};
+use super::bed::{Bed, detail, eventually, eventually_some, kill, program, trouble};
 use crate::DataPlane as _;
 use crate::local::identity::Identity;
 
@@ -19,6 +19,25 @@ async fn a_machine_without_python_says_what_to_install() {
     assert_eq!((seen.rollout, seen.generation), (Rollout::Underway, 1));
     plane.remove(bed.id).await.unwrap();
     bed.until_gone(&plane).await;
+}
+
+#[tokio::test]
+async fn what_an_installer_says_is_for_operators() {
+    let bed = Bed::new();
+    let said = "error: failed to open /srv/secret/cache/wheel.whl (SELECT 1)";
+    let script = format!(
+        "#!/bin/sh\ncase \"$1\" in\n  venv) for made do :; done; mkdir -p \"$made\";;\n  \
+         pip) echo '{said}' >&2; exit 2;;\nesac\n"
+    );
+    let installer = bed.plane().join("tools/uv/bin/uv");
+    fs::create_dir_all(installer.parent().unwrap()).unwrap();
+    program(&installer, &script);
+    let plane = bed.open();
+    plane.apply(&bed.environment(1)).await.unwrap();
+    let has_failed = |why: String| why == "installing Apache Airflow 3.3.2 failed";
+    let seen = bed.until(&plane, |seen| trouble(seen, "runtime").is_some_and(has_failed)).await;
+    let why = detail(&seen, "runtime").unwrap();
+    assert!(why.contains(said) && why.contains("exit status: 2"), "{why}");
 }
 
 #[tokio::test]
@@ -63,7 +82,7 @@ async fn nobody_takes_the_port_of_a_web_server_that_restarts() {
     let rival = || TcpListener::bind((Ipv4Addr::LOCALHOST, web_port)).map(drop);
     bed.tell("api-server", "echo cannot yet; exit 1");
     kill(&bed.processes()["apiserver"]);
-    bed.until(&plane, |seen| trouble(seen, "apiserver").is_some_and(|why| why.contains("cannot yet"))).await;
+    bed.until(&plane, |seen| detail(seen, "apiserver").is_some_and(|why| why.contains("cannot yet"))).await;
     assert!(rival().is_err(), "it is held while nobody serves");
     // Whoever asks meanwhile waits, and is not refused.
     let waiting = TcpStream::connect((Ipv4Addr::LOCALHOST, web_port)).unwrap();
@@ -77,8 +96,7 @@ async fn nobody_takes_the_port_of_a_web_server_that_restarts() {
     bed.bring_up(&plane, &bed.environment(1)).await;
     bed.tell("api-server", "echo cannot again; exit 1");
     kill(&bed.processes()["apiserver"]);
-    bed.until(&plane, |seen| trouble(seen, "apiserver").is_some_and(|why| why.contains("cannot again")))
-        .await;
+    bed.until(&plane, |seen| detail(seen, "apiserver").is_some_and(|why| why.contains("cannot again"))).await;
     assert!(rival().is_err(), "a socket that was taken back is held, too");
 }
 

@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, CWD, FileType, RawDir, SeekFrom, renameat, seek, unlin
 use rustix::io::Errno;
 
 use super::{NAMES, is_dots, make_accessible, open_directory};
+use crate::blocking::not_on_a_worker;
 
 /// How much was left by a removal that was to do so much and no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,8 @@ pub(in super::super) enum Left {
 }
 
 /// Removes a file, or a directory and everything in it; none is fine.
-pub fn remove(path: &Path) -> io::Result<()> {
+pub(in super::super) fn remove(path: &Path) -> io::Result<()> {
+    not_on_a_worker();
     let none_is_fine = |error: io::Error| match error.kind() {
         ErrorKind::NotFound => Ok(()),
         _ => Err(error),
@@ -39,6 +41,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
 /// Removes what is in a directory but for one name, in at most so many steps; no directory is fine. An error says why
 /// something cannot be removed, and comes after everything else is gone.
 pub(in super::super) fn clear(directory: &Path, kept: Option<&CStr>, steps: u64) -> io::Result<Left> {
+    not_on_a_worker();
     let root = match open_directory(CWD, directory) {
         Err(Errno::NOENT) => return Ok(Left::Nothing),
         root => root?,

@@ -126,9 +126,9 @@ fn a_verdict_says_why_and_what_runs() {
     };
     let seen = |name: &str| {
         let verdict = verdict(name, DeploymentStatus::Deploying);
-        (verdict.reason, verdict.running)
+        (verdict.reason.told().clone(), verdict.running)
     };
-    assert_eq!(seen("up"), (String::new(), Some(running())));
+    assert_eq!(seen("up"), (UserText::EMPTY, Some(running())));
     assert_eq!(seen("down"), ("Not working: triggerer (it ran out of memory).".into(), Some(running())));
     assert_eq!(seen("empty").0, "No component is running.");
     assert_eq!(seen("starting").0, "Still to come: triggerer (it ran out of memory).");
@@ -146,11 +146,11 @@ fn a_failed_apply_leaves_what_is_known() {
     ];
     for (cause, expected) in table {
         for (status, expected) in DeploymentStatus::ALL.iter().zip(expected) {
-            let verdict = not_applied(&desired(*status, false), cause, "no room.");
+            let verdict = not_applied(&desired(*status, false), cause, &"no room.".into());
             assert_eq!((verdict.status, verdict.running), (expected, None), "{cause:?} {status}");
         }
     }
-    let said = |cause| not_applied(&desired(Creating, false), cause, "no room").reason;
+    let said = |cause| not_applied(&desired(Creating, false), cause, &"no room".into()).reason.told().clone();
     assert_eq!(said(Cause::Create), "Making the environment failed and is tried again: no room.");
     assert_eq!(said(Cause::Update), "Rolling out the change failed and is tried again: no room.");
     assert_eq!(said(Cause::Hibernate), "Going to hibernation failed and is tried again: no room.");

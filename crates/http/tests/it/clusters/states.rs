@@ -101,7 +101,7 @@ on_both_engines! {
         let (desired, now) = (state.desired(), app.world.now());
         let settled = Settled {
             status: ClusterStatus::Created,
-            reason: String::new(),
+            reason: podium_domain::UserText::EMPTY,
             is_failed_over: desired.is_failed_over,
             health: desired.health,
             metadata: desired.metadata,

@@ -25,7 +25,7 @@ async fn rolled_out(app: &TestApp, deployments: &[DeploymentId]) -> Vec<usize> {
         let row = row.expect("it reads").expect("it is there");
         if row.generation > 1 {
             assert_eq!(row.status.as_str(), "DEPLOYING");
-            assert!(row.status_reason.contains("environment object `KEY`"), "{}", row.status_reason);
+            assert!(row.status_reason.as_str().contains("environment object `KEY`"), "{}", row.status_reason);
             rolled.push(index);
             app.set_column("deployments", id, "generation", "1").await;
         }

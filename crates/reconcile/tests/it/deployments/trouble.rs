@@ -5,8 +5,9 @@ use std::time::Duration;
 use podium_api::enums::DeploymentStatus::{Creating, Deploying, Healthy, Unhealthy, Unknown};
 use podium_api::enums::LogSource;
 use podium_api::{DeploymentId, Timestamp};
-use podium_dataplane::simulated::Call;
-use podium_dataplane::{DataPlane, Health};
+use podium_dataplane::simulated::{Call, Upset};
+use podium_dataplane::{DataPlane, Fault, Health};
+use podium_domain::Reason;
 use podium_logs::{Page, Query, Search};
 use podium_testkit::{TestApp, on_both_engines};
 
@@ -48,6 +49,47 @@ on_both_engines! {
         app.settle().await;
         assert_eq!(app.status(id).await, well(Healthy));
         assert_eq!(app.pending_work().await, []);
+    }
+
+    async fn users_are_told_nothing_of_statements_and_paths_and_operators_find_them(app) {
+        let id = app.new_deployment(app.workspace("Data").await).await;
+        let detail = "(psycopg2.Error) [SQL: CREATE DATABASE x] could not open /srv/podium/local/x";
+        let why = Reason::new("the metadata database cannot be made", detail);
+        let script = app.plane.script();
+        let is_told = async |status, told: &str| {
+            app.settle().await;
+            assert_eq!(app.status(id).await, (status, told.to_owned()));
+            let found = app.pending_work().await.remove(0).reason;
+            assert!(found.contains(told.trim_end_matches('.')) && found.contains(detail), "{found}");
+            app.world.set(app.pending_work().await[0].due_at);
+        };
+        script.fail(Call::Apply, why.clone(), 1);
+        let told = "Making the environment failed and is tried again: the metadata database cannot be made.";
+        is_told(Creating, told).await;
+        script.upset(Call::Observe, Upset::Fail(Fault::Unreachable(why.clone())), 1);
+        is_told(Creating, "The data plane does not answer: the metadata database cannot be made.").await;
+        script.set_health(id, "scheduler", Health::Down(why));
+        is_told(Unhealthy, "Not working: scheduler (the metadata database cannot be made).").await;
+        script.set_health(id, "scheduler", Health::Up);
+        app.settle().await;
+        assert_eq!(app.status(id).await, well(Healthy));
+    }
+
+    async fn what_the_store_says_of_a_broken_secret_is_for_operators(app) {
+        let id = healthy(&app).await;
+        let spec = app.column("deployments", id, "spec").await;
+        let mut spec: serde_json::Value = serde_json::from_str(&spec).expect("it is JSON");
+        spec["environmentVariables"] =
+            serde_json::json!([{ "key": "TOKEN", "isSecret": true, "secret": "AAAA", "updatedAt": "2026-11-01T10:00:00.000Z" }]);
+        app.set_column("deployments", id, "spec", &format!("'{spec}'")).await;
+        app.set_column("deployments", id, "generation", "generation + 1").await;
+        app.plane.script().lose_contact();
+        app.plane.script().regain_contact();
+        app.settle().await;
+        let told = "Rolling out the change failed and is tried again: its environment variables cannot be read.";
+        assert_eq!(app.status(id).await, (Deploying, told.to_owned()));
+        let found = app.pending_work().await.remove(0).reason;
+        assert!(found.len() > told.len() && found.contains("cannot be read. ["), "{found}");
     }
 
     async fn a_component_that_flaps_is_followed(app) {

@@ -1,0 +1,300 @@
+//! Why something failed or has to wait, in two texts that cannot be mixed up: one for users, one for operators.
+//!
+//! Users read a [`UserText`]: in `statusReason`, in what is said of a deploy, in bodies of responses. It is made of
+//! literals and of [`Vetted`] values, so nothing that a program printed, no statement and no path of the machine gets
+//! into it. Operators read all of a [`Reason`], in logs and in `podium work`.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use podium_api::enums::Executor;
+use podium_api::{DeploymentId, Id, Timestamp};
+
+use crate::options::Version;
+
+/// Text that users may read. What a program or the system said is not:
+///
+/// ```compile_fail
+/// let error = std::io::Error::other("/srv/data cannot be opened");
+/// podium_domain::UserText::filled("it failed: {}", &[&error.to_string()]);
+/// ```
+///
+/// ```compile_fail
+/// let said = String::from("(SELECT 1) failed");
+/// podium_domain::UserText::new(&said);
+/// ```
+///
+/// Its kind is, and so is a literal:
+///
+/// ```
+/// let error = std::io::Error::other("/srv/data cannot be opened");
+/// let told = podium_domain::UserText::filled("it failed: {}", &[&error.kind()]);
+/// assert_eq!(told, "it failed: other error");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct UserText(Cow<'static, str>);
+
+impl UserText {
+    /// No text.
+    pub const EMPTY: Self = Self::new("");
+
+    /// A text of the program's own.
+    pub const fn new(text: &'static str) -> Self {
+        Self(Cow::Borrowed(text))
+    }
+
+    /// A text of the program's own with values in the place of each `{}`.
+    pub fn filled(template: &'static str, values: &[&dyn Vetted]) -> Self {
+        let mut parts = template.split("{}");
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        let mut values = values.iter();
+        for part in parts {
+            if let Some(value) = values.next() {
+                value.write_to(&mut text);
+            }
+            text.push_str(part);
+        }
+        debug_assert!(values.next().is_none(), "there is no place for every value in {template:?}");
+        Self(Cow::Owned(text))
+    }
+
+    /// Texts, one after the other, with something between them.
+    pub fn joined(texts: impl IntoIterator<Item = Self>, between: &'static str) -> Self {
+        let texts: Vec<Cow<'static, str>> = texts.into_iter().map(|text| text.0).collect();
+        Self(Cow::Owned(texts.join(between)))
+    }
+
+    /// A text that was a `UserText` when it was written to the database. For the store alone.
+    pub fn from_stored(text: String) -> Self {
+        Self(Cow::Owned(text))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The text without full stops at its end, so that it can stand within another.
+    fn unended(&self) -> &str {
+        self.0.trim_end().trim_end_matches('.')
+    }
+}
+
+impl fmt::Display for UserText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<&'static str> for UserText {
+    fn from(text: &'static str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl PartialEq<str> for UserText {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other
+    }
+}
+
+impl PartialEq<&str> for UserText {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == *other
+    }
+}
+
+/// What may stand in a text for users. Nobody else can say this of a type.
+pub trait Vetted: private::Sealed {
+    /// Appends it to a text.
+    fn write_to(&self, text: &mut String);
+}
+
+mod private {
+    pub trait Sealed {}
+}
+
+macro_rules! vetted {
+    ($($kind:ty),* $(,)?) => {$(
+        impl private::Sealed for $kind {}
+
+        impl Vetted for $kind {
+            fn write_to(&self, text: &mut String) {
+                // Writing to a `String` does not fail.
+                let _ = fmt::Write::write_fmt(text, format_args!("{self}"));
+            }
+        }
+    )*};
+}
+
+vetted!(
+    u16,
+    u32,
+    u64,
+    usize,
+    i64,
+    f32,
+    &'static str,
+    Id,
+    DeploymentId,
+    Timestamp,
+    Version,
+    Executor,
+    UserText,
+    Given<'_>
+);
+// What kind of error it is has a fixed text, unlike the error.
+vetted!(std::io::ErrorKind);
+
+/// What users or operators chose themselves and see elsewhere too: a name, a version, a mount path. Never what a program
+/// said, and never where something is on the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a>(pub &'a str);
+
+/// The longest that is shown of a given value.
+const LONGEST_GIVEN: usize = 200;
+
+impl fmt::Display for Given<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.0.chars().filter(|c| !c.is_control()).take(LONGEST_GIVEN);
+        f.write_str(&shown.collect::<String>())
+    }
+}
+
+/// Why something failed or has to wait. It shows itself to operators; users see [`Reason::told`] alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reason {
+    told: UserText,
+    detail: String,
+}
+
+impl Reason {
+    /// What users are told, and what operators find beside it: an error, the last line of a program.
+    pub fn new(told: impl Into<UserText>, detail: impl fmt::Display) -> Self {
+        Self { told: told.into(), detail: detail.to_string() }
+    }
+
+    /// What could not be done because of an error of the system. Users are told its kind, operators all of it.
+    pub fn of_io(what: impl Into<UserText>, error: &std::io::Error) -> Self {
+        Self::new(UserText::filled("{}: {}", &[&what.into(), &error.kind()]), error)
+    }
+
+    /// What users are told.
+    pub fn told(&self) -> &UserText {
+        &self.told
+    }
+
+    /// What only operators find; empty where users are told everything.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// Whether there is nothing to say to users.
+    pub fn is_empty(&self) -> bool {
+        self.told.is_empty()
+    }
+
+    /// The same as the cause of something: "what: why".
+    #[must_use]
+    pub fn within(self, what: impl Into<UserText>) -> Self {
+        Self { told: UserText::joined([what.into(), self.told], ": "), detail: self.detail }
+    }
+
+    /// The same with a sentence before it.
+    #[must_use]
+    pub fn after(self, lead: UserText) -> Self {
+        let told = if self.told.is_empty() { lead } else { UserText::joined([lead, self.told], " ") };
+        Self { told, detail: self.detail }
+    }
+
+    /// The same with more behind it.
+    #[must_use]
+    pub fn followed_by(self, more: &UserText) -> Self {
+        Self { told: UserText::filled("{}{}", &[&self.told, more]), detail: self.detail }
+    }
+
+    /// The same with exactly one full stop at its end.
+    #[must_use]
+    pub fn sentence(self) -> Self {
+        Self { told: UserText(Cow::Owned(format!("{}.", self.told.unended()))), detail: self.detail }
+    }
+
+    /// Several, each of something that has a name; a sentence.
+    pub fn of_all<'a>(named: impl IntoIterator<Item = (&'a str, &'a Self)>) -> Option<Self> {
+        let (mut told, mut details) = (Vec::new(), Vec::new());
+        for (name, why) in named {
+            told.push(match why.is_empty() {
+                true => UserText::filled("{}", &[&Given(name)]),
+                false => {
+                    let why = UserText(Cow::Owned(why.told.unended().to_owned()));
+                    UserText::filled("{} ({})", &[&Given(name), &why])
+                }
+            });
+            if !why.detail.is_empty() {
+                details.push(format!("{name}: {}", why.detail));
+            }
+        }
+        let told = (!told.is_empty()).then(|| UserText::joined(told, ", "))?;
+        Some(Self { told, detail: details.join("; ") }.sentence())
+    }
+}
+
+/// For operators: both texts.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.told.is_empty(), self.detail.is_empty()) {
+            (_, true) => f.write_str(self.told.as_str()),
+            (true, false) => f.write_str(&self.detail),
+            (false, false) => write!(f, "{} [{}]", self.told, self.detail),
+        }
+    }
+}
+
+impl std::error::Error for Reason {}
+
+impl From<UserText> for Reason {
+    fn from(told: UserText) -> Self {
+        Self { told, detail: String::new() }
+    }
+}
+
+impl From<&'static str> for Reason {
+    fn from(told: &'static str) -> Self {
+        UserText::new(told).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_filled_in_order_and_shows_given_values_on_one_line() {
+        let long = "x".repeat(300);
+        let text = UserText::filled("{} of {}: {}", &[&3_u32, &"seven", &Given("a\nb")]);
+        assert_eq!(text, "3 of seven: ab");
+        assert_eq!(UserText::filled("{}", &[&Given(&long)]).as_str().len(), LONGEST_GIVEN);
+        assert_eq!(UserText::joined(["a".into(), "b".into()], ", "), "a, b");
+    }
+
+    #[test]
+    fn users_are_told_one_half_and_operators_both() {
+        let why = Reason::new("the database cannot be made", "could not open \"/var/lib/x\"");
+        assert_eq!(why.to_string(), "the database cannot be made [could not open \"/var/lib/x\"]");
+        let wrapped = why.clone().within("waking up failed").after("On node a.".into()).sentence();
+        assert_eq!(*wrapped.told(), "On node a. waking up failed: the database cannot be made.");
+        assert_eq!(wrapped.detail(), why.detail());
+        let plain = Reason::from("it is starting.");
+        assert_eq!(plain.to_string(), "it is starting.");
+        let all = Reason::of_all([("database", &why), ("scheduler", &plain), ("web", &Reason::default())]);
+        let all = all.unwrap();
+        assert_eq!(*all.told(), "database (the database cannot be made), scheduler (it is starting), web.");
+        assert_eq!(all.detail(), "database: could not open \"/var/lib/x\"");
+        assert_eq!(Reason::of_all([]), None);
+    }
+}

@@ -1,0 +1,119 @@
+//! How failures are written: with types that say who may read them, never as bare text.
+
+use super::Report;
+use super::source::{Source, word_at};
+use super::tree::Tree;
+
+/// The crates have error types. A bare text could be anybody's, and could get to anybody.
+pub(super) fn errors_have_types(tree: &Tree, report: &mut Report) {
+    for (path, source) in sources(tree) {
+        for line in bare_errors(&source.code) {
+            let message = "an error is a bare `String`: give it a type (an enum with thiserror, or \
+                           `podium_domain::Reason` where users are told one half of it)";
+            report.violation(path, line, message);
+        }
+    }
+}
+
+/// What users read is made of vetted parts; only the store takes it back from where it was written.
+pub(super) fn texts_for_users_are_made_of_vetted_parts(tree: &Tree, report: &mut Report) {
+    for (path, source) in sources(tree) {
+        if path.starts_with("crates/store/src/") || path == "crates/domain/src/reason.rs" {
+            continue;
+        }
+        for line in source.lines_with("from_stored") {
+            let message =
+                "`UserText::from_stored` is for the store alone: make the text of literals and vetted values";
+            report.violation(path, line, message);
+        }
+    }
+}
+
+/// Sources of the crates, without those of their tests.
+fn sources(tree: &Tree) -> impl Iterator<Item = (&str, Source)> {
+    let is_source = |path: &str| path.starts_with("crates/") && path.contains("/src/");
+    let is_test = |path: &str| path.ends_with("/tests.rs") || path.contains("/tests/");
+    let files = tree.rust().filter(move |file| is_source(&file.path) && !is_test(&file.path));
+    files.map(|file| (file.path.as_str(), Source::read(untested(&file.text))))
+}
+
+/// A file without the tests at its end.
+fn untested(text: &str) -> &str {
+    text.find("\n#[cfg(test)]\nmod tests {").map_or(text, |at| &text[..at])
+}
+
+/// The lines on which a `Result` or a `FromStr` has text for its error.
+fn bare_errors(code: &str) -> Vec<usize> {
+    let line_of = |at: usize| code[..at].matches('\n').count() + 1;
+    let results = code.match_indices("Result<").filter(|(at, word)| {
+        arguments(&code[at + word.len()..]).get(1).is_some_and(|error| *error == "String")
+    });
+    let results = results.map(|(at, _)| line_of(at));
+    let parsers = code.lines().enumerate().filter(|(_, line)| word_at(line, "type Err = String"));
+    results.chain(parsers.map(|(index, _)| index + 1)).collect()
+}
+
+/// The arguments of a type whose `<` comes just before this.
+fn arguments(text: &str) -> Vec<&str> {
+    let (mut depth, mut from, mut found) = (0_i32, 0, Vec::new());
+    for (at, c) in text.char_indices() {
+        match c {
+            '<' | '(' | '[' => depth += 1,
+            '>' if text[..at].ends_with('-') => {}
+            '>' if depth == 0 => {
+                found.push(text[from..at].trim());
+                return found;
+            }
+            '>' | ')' | ']' => depth -= 1,
+            ',' if depth == 0 => {
+                found.push(text[from..at].trim());
+                from = at + 1;
+            }
+            '{' | ';' => return Vec::new(),
+            _ => {}
+        }
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::violations;
+
+    fn lines(text: &str) -> Vec<String> {
+        violations(errors_have_types, &[("crates/app/src/things.rs", text)])
+    }
+
+    #[test]
+    fn bare_text_is_no_error() {
+        for bad in [
+            "fn f() -> Result<(), String> {}",
+            "fn f() -> std::result::Result<Vec<(u8, [u8; 2])>, String> {}",
+            "type Heard = BTreeMap<u8, Result<\n    fn(u8) -> u8,\n    String,\n>>;",
+            "type Err = String;",
+        ] {
+            assert_eq!(lines(bad).len(), 1, "{bad}");
+        }
+        for good in [
+            "fn f() -> Result<String, Error> {}",
+            "fn f() -> Result<String> {}",
+            "fn f() -> Result<Option<String>, Failure> {}",
+            "// Result<(), String>\nconst TEXT: &str = \"Result<(), String>\";",
+            "if Result < 3 {}",
+            "struct A;\n#[cfg(test)]\nmod tests {\n    fn f() -> Result<(), String> {}\n}",
+        ] {
+            assert_eq!(lines(good), Vec::<String>::new(), "{good}");
+        }
+        let test = [("crates/app/tests/it/a.rs", "fn f() -> Result<(), String> {}")];
+        assert!(violations(errors_have_types, &test).is_empty());
+    }
+
+    #[test]
+    fn stored_texts_are_the_stores() {
+        let text = "fn f() { UserText::from_stored(x); }";
+        let found = |path| violations(texts_for_users_are_made_of_vetted_parts, &[(path, text)]).len();
+        assert_eq!(found("crates/store/src/deployments.rs"), 0);
+        assert_eq!(found("crates/app/src/deployments.rs"), 1);
+    }
+}

@@ -1,0 +1,103 @@
+//! Nothing waits for a disk where others wait with it: code of futures does no work with files by itself.
+//!
+//! This looks at words and brackets, so it sees what stands in a future and not what a function does that is called
+//! there. Those that wait say so when they run: `not_on_a_worker` in `podium-dataplane`.
+
+use super::Report;
+use super::source::Source;
+use super::tree::Tree;
+
+/// The crates whose futures run beside requests and leases.
+const CRATES: &[&str] = &["app", "dataplane", "http", "reconcile"];
+/// What waits for a disk, a clock or a process.
+const WAITS: &[&str] = &["fs::", "File::", "OpenOptions::", "thread::sleep("];
+/// Of these what does not wait.
+const FINE: &[&str] = &["tokio::fs::"];
+/// What takes work to a thread that may wait.
+const ELSEWHERE: &[&str] = &["spawn_blocking(", "blocking(", "in_turn("];
+
+/// No future works with files.
+pub(super) fn futures_do_not_wait_for_disks(tree: &Tree, report: &mut Report) {
+    for file in tree.rust() {
+        let is_looked_at = CRATES.iter().any(|name| file.path.starts_with(&format!("crates/{name}/src/")));
+        if !is_looked_at || file.path.contains("/tests") {
+            continue;
+        }
+        let text = file.text.find("\n#[cfg(test)]\nmod tests {").map_or(&*file.text, |at| &file.text[..at]);
+        for line in waits(&Source::read(text).code) {
+            let message =
+                "a future works with files here, and holds up everything else on its thread: use `blocking`";
+            report.violation(&file.path, line, message);
+        }
+    }
+}
+
+/// The lines on which a future waits.
+fn waits(code: &str) -> Vec<usize> {
+    let mut lines = Vec::new();
+    let mut seen = 0;
+    for (at, _) in code.match_indices("async ") {
+        let Some(open) = code[at..].find(['{', ';']).map(|open| at + open) else { continue };
+        if at < seen || !code[open..].starts_with('{') {
+            continue;
+        }
+        let end = closing(code, open);
+        seen = end;
+        let body = without_elsewhere(&code[open..end]);
+        for (number, line) in body.lines().enumerate() {
+            let line = FINE.iter().fold(line.to_owned(), |line, fine| line.replace(fine, ""));
+            if WAITS.iter().any(|waits| line.contains(waits)) {
+                lines.push(code[..open].matches('\n').count() + number + 1);
+            }
+        }
+    }
+    lines
+}
+
+/// The code without what is done elsewhere; its lines stay where they are.
+fn without_elsewhere(code: &str) -> String {
+    let mut rest = code;
+    let mut left = String::new();
+    while let Some((at, word)) =
+        ELSEWHERE.iter().filter_map(|word| rest.find(word).map(|at| (at, word))).min_by_key(|(at, _)| *at)
+    {
+        let open = at + word.len() - 1;
+        let end = closing(rest, open);
+        left.push_str(&rest[..at]);
+        left.push_str(&"\n".repeat(rest[at..end].matches('\n').count()));
+        rest = &rest[end..];
+    }
+    left + rest
+}
+
+/// Where the bracket closes that opens here.
+fn closing(code: &str, open: usize) -> usize {
+    let mut depth = 0_i32;
+    for (at, c) in code[open..].char_indices() {
+        match c {
+            '{' | '(' => depth += 1,
+            '}' | ')' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return open + at + c.len_utf8();
+        }
+    }
+    code.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_future_does_with_files_is_found_and_what_it_leaves_to_others_is_not() {
+        let code = "fn a() { fs::read(x); }\n\
+                    async fn b() {\n  fs::read(x);\n  blocking(move || {\n    fs::read(y)\n  }).await;\n  File::open(z);\n}\n\
+                    trait T { async fn c(&self); }\n\
+                    fn d() { spawn(async move { tokio::fs::read(x).await; }) }\n\
+                    fn e() { Box::pin(async move { std::fs::write(x, y) }) }\n\
+                    fn f() { File::open(x) }\n";
+        assert_eq!(waits(code), [3, 7, 11]);
+    }
+}
