@@ -32,6 +32,12 @@ pub(crate) struct Confine {
     /// Ports to listen on, beside those that the kernel picks; may be repeated.
     #[arg(long, value_parser = ports)]
     ports: Vec<RangeInclusive<u16>>,
+    /// Number of the network to enter; nothing is run where that is not possible.
+    #[arg(long)]
+    network: Option<u64>,
+    /// Process that holds this network.
+    #[arg(long)]
+    holder: Option<i32>,
     /// The program and its arguments.
     #[arg(last = true, required = true)]
     program: Vec<OsString>,
@@ -40,9 +46,18 @@ pub(crate) struct Confine {
 impl Confine {
     #[cfg(target_os = "linux")]
     pub(crate) fn run(self) -> Result<(), String> {
-        let Self { write, read, kept, temporary, user, any_file, ports, program } = self;
-        let confinement =
-            podium_dataplane::local::Confinement { write, read, kept, temporary, user, any_file, ports };
+        let Self { write, read, kept, temporary, user, any_file, ports, network, holder, program } = self;
+        let confinement = podium_dataplane::local::Confinement {
+            write,
+            read,
+            kept,
+            temporary,
+            user,
+            any_file,
+            ports,
+            network,
+            holder,
+        };
         Err(confinement.become_program(&program))
     }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::isolation::{Apart, Mode, Reach};
 use super::layout::Layout;
+use super::network::{self, Network};
 use super::options::Options;
 use super::python::{Python, find};
 
@@ -18,9 +19,23 @@ pub(super) struct Ground {
     pub(super) read: Vec<PathBuf>,
     /// How environments are kept apart.
     pub(super) apart: Apart,
+    /// Whose network they use.
+    pub(super) network: Network,
 }
 
 impl Ground {
+    /// What to tell the operator at the start.
+    pub(super) fn describe(&self) -> String {
+        let network = match &self.network {
+            Network::Own(_) => "each has a network of its own".to_owned(),
+            Network::Shared(None) => "they share this machine's network".to_owned(),
+            Network::Shared(Some(why)) => format!(
+                "they share this machine's network, so each can connect to whatever listens on its loopback: {why}"
+            ),
+        };
+        format!("{}. As for networks: {network}", self.apart.describe())
+    }
+
     /// Looks for it; an error says what to install.
     pub(super) async fn find(options: &Options, layout: &Layout) -> Result<Self, String> {
         let pythons = find(options.python.as_deref()).await?;
@@ -42,6 +57,8 @@ impl Ground {
             }
         }
         let (python, apart) = best.ok_or("no Python was found")?;
-        Ok(Self { apart, read: read(&python), pythons, python })
+        let read = read(&python);
+        let network = network::find(options, layout.first_user(), &apart, &python.path, &read).await?;
+        Ok(Self { apart, network, read, pythons, python })
     }
 }

@@ -23,6 +23,7 @@ use std::process::{Command, Stdio};
 pub use self::confining::Confinement;
 pub(super) use self::confining::MOUNTED;
 use self::proving::Proven;
+pub(super) use self::proving::is_passing;
 use super::options::Options;
 use super::settings::Variables;
 
@@ -86,6 +87,8 @@ pub(super) struct Isolation {
     user: Option<u32>,
     /// The launcher, and what it is told.
     launch: Option<(PathBuf, Vec<OsString>)>,
+    /// The process that holds its network, where it has its own. Nothing starts without.
+    holder: Option<i32>,
 }
 
 impl Apart {
@@ -148,7 +151,8 @@ impl Apart {
     /// The bounds of one environment.
     pub(super) fn of_environment(&self, slot: u32, reach: &Reach) -> Isolation {
         let user = self.user_of(slot);
-        Isolation { user, launch: self.launcher.as_ref().map(|launcher| self.launch(launcher, user, reach)) }
+        let launch = self.launcher.as_ref().map(|launcher| self.launch(launcher, user, reach));
+        Isolation { user, launch, holder: None }
     }
 
     fn launch(&self, launcher: &Launcher, user: Option<u32>, reach: &Reach) -> (PathBuf, Vec<OsString>) {
@@ -176,12 +180,27 @@ impl Apart {
 
 impl Isolation {
     /// No bounds at all.
-    pub(super) const NONE: Self = Self { user: None, launch: None };
+    pub(super) const NONE: Self = Self { user: None, launch: None, holder: None };
 
     /// A user of its own and no more.
     #[cfg(test)]
     pub(super) fn of_user(user: u32) -> Self {
-        Self { user: Some(user), launch: None }
+        Self { user: Some(user), launch: None, holder: None }
+    }
+
+    /// The same in a network of its own, which a process holds and the kernel knows by a number. Which process that is
+    /// is nothing to what runs in it.
+    pub(super) fn in_network(mut self, holder: i32, number: u64) -> Self {
+        if let Some((_, told)) = &mut self.launch {
+            told.extend(["--network".into(), number.to_string().into()]);
+        }
+        self.holder = Some(holder);
+        self
+    }
+
+    /// The process that holds its network, where it has its own.
+    pub(super) fn holder(&self) -> Option<i32> {
+        self.holder
     }
 
     /// What the launcher is told: a process that was started with something else is in other bounds.
@@ -206,7 +225,11 @@ impl Isolation {
             let mut command = Command::new(launcher);
             // The launcher is not confined yet: what an author sets must not take effect on it.
             command.env_clear().envs(told.map(|(name, value)| (format!("{AS_DATA}{name}"), value)));
-            command.args(flags).arg("--").arg(SHELL);
+            command.args(flags);
+            if let Some(holder) = self.holder {
+                command.arg("--holder").arg(holder.to_string());
+            }
+            command.arg("--").arg(SHELL);
             command
         } else {
             let mut command = Command::new(SHELL);

@@ -3,6 +3,7 @@
 mod drain;
 mod history;
 mod liveness;
+mod network;
 mod prepare;
 mod processes;
 mod removal;

@@ -81,7 +81,7 @@ impl Plane {
     pub(super) async fn ground(&self) -> Result<&Ground, String> {
         let find = || async {
             let found = Ground::find(&self.options, &self.layout).await?;
-            let described = found.apart.describe();
+            let described = found.describe();
             if matches!(found.apart.mode, Mode::Trusted(_)) {
                 tracing::warn!("{described}");
             } else {

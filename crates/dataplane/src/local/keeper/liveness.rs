@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::{Keeper, Kept};
 use crate::local::health::Heard;
 use crate::local::identity::is_stopped;
+use crate::local::network::is_uplink;
 
 /// How old a component's own sign of progress may be: it is given every second or two.
 const PROGRESS: Duration = Duration::from_secs(45);
@@ -24,6 +25,9 @@ impl Keeper {
     ) -> Result<(), String> {
         if is_stopped(kept.process.identity.pid) {
             return Err("its process is stopped".into());
+        }
+        if is_uplink(name) {
+            return self.uplink_health();
         }
         let progress = self.progress(name, kept.started_at);
         let is_scheduler = name == "scheduler";

@@ -10,7 +10,8 @@ use crate::local::cgroups::Bounds;
 use crate::local::code;
 use crate::local::components::programs;
 use crate::local::database::{At, Database, Kind, migration, run_within};
-use crate::local::isolation::Reach;
+use crate::local::ground::Ground;
+use crate::local::isolation::{Isolation, Reach};
 use crate::local::metadata::Metadata;
 use crate::local::options::Broker;
 use crate::local::ports;
@@ -47,6 +48,7 @@ impl Keeper {
         let runtime = self.runtime(&environment.runtime_version).await?;
         self.place.make(&self.isolation).map_err(|error| ("directories", error.to_string()))?;
         self.open_socket().await.map_err(|error| ("ports", error.to_string()))?;
+        let mut all = self.ensure_network().await.map_err(|why| ("network", why))?;
         let archives = &Roomy {
             archives: &*self.plane.services.archives,
             directory: &self.place.code(),
@@ -89,10 +91,10 @@ impl Keeper {
             web_port: self.state.web_port,
             keys: self.keys(),
         };
-        let programs = programs(&known, &own_broker);
+        all.extend(programs(&known, &own_broker));
         let variables = settings::platform(&known);
         Ok(Prepared {
-            programs,
+            programs: all,
             major: runtime.version.major(),
             is_sequential: tasks.is_sequential,
             note: tasks.note,
@@ -115,6 +117,12 @@ impl Keeper {
     /// Learns what keeps this environment apart from the others.
     pub(super) async fn stand_on_ground(&mut self) -> Result<(), String> {
         let ground = self.plane.ground().await?;
+        self.isolation = self.within_network(self.bounds_of(ground)?, &ground.network);
+        Ok(())
+    }
+
+    /// What keeps it apart from the others, but for its network.
+    pub(super) fn bounds_of(&self, ground: &Ground) -> Result<Isolation, String> {
         let mut read = self.place.read();
         read.extend(ground.read.iter().cloned());
         // Where sockets of servers are is nobody's to hide.
@@ -125,8 +133,7 @@ impl Keeper {
             write.extend(OwnBroker::directory(&self.place, user).map_err(|error| error.to_string())?);
         }
         let reach = Reach { write, read, temporary: self.place.temporary() };
-        self.isolation = ground.apart.of_environment(self.state.slot, &reach);
-        Ok(())
+        Ok(ground.apart.of_environment(self.state.slot, &reach))
     }
 
     async fn runtime(&self, version: &str) -> Result<Runtime, Trouble> {

@@ -8,6 +8,8 @@ use tokio::time::Instant;
 
 use super::{Keeper, Kept};
 use crate::local::components::{RETIRING, is_web};
+use crate::local::isolation::Isolation;
+use crate::local::network::is_network;
 use crate::local::process::{Process, counted, length_of};
 use crate::local::program::{Manner, Program};
 use crate::local::socket::Socket;
@@ -98,14 +100,15 @@ impl Keeper {
             _ => None,
         };
         let log_start = length_of(&program.log);
-        let process = Process::start(&self.counted(program), &self.isolation, socket);
+        // What makes networks has to leave its bounds to itself.
+        let isolation = if is_network(&program.name) { &Isolation::NONE } else { &self.isolation };
+        let process = Process::start(&self.counted(program), isolation, socket);
         self.state.starting = None;
         let process = process?;
         if let Err(error) = self.plane.cgroups.join(self.id, process.identity.pid) {
             tracing::warn!(id = %self.id, component = program.name, %error, "a process is not within its bounds");
         }
-        let fingerprint =
-            program.fingerprint(&self.plane.key(self.id, "fingerprint"), self.isolation.bounds());
+        let fingerprint = self.fingerprint(program);
         let started = Started {
             identity: process.identity.clone(),
             fingerprint: fingerprint.clone(),
@@ -121,7 +124,8 @@ impl Keeper {
     /// The program as it is started: where no control group does, the environment's user bounds how many processes it has.
     fn counted(&self, program: &Program) -> Program {
         let mut program = program.clone();
-        let most = self.plane.options.environment_processes.filter(|_| self.isolation.user().is_some());
+        let has_user = self.isolation.user().is_some() && !is_network(&program.name);
+        let most = self.plane.options.environment_processes.filter(|_| has_user);
         if let Some(most) = most.filter(|_| !self.plane.cgroups.counts_processes(self.id)) {
             program.arguments = counted(&program.arguments, most);
         }
@@ -148,16 +152,22 @@ impl Keeper {
 
     /// Ends whoever serves.
     pub(super) async fn stop_web_servers(&mut self) {
-        let names: Vec<String> = self.kept.keys().filter(|name| is_web(name)).cloned().collect();
+        self.stop_components(self.kept.keys().filter(|name| is_web(name)).cloned().collect()).await;
+    }
+
+    /// Ends those of these components that run.
+    pub(super) async fn stop_components(&mut self, mut names: Vec<String>) {
+        names.retain(|name| self.kept.contains_key(name));
         if !names.is_empty() {
             self.stop(names, self.pace().short_grace).await;
         }
     }
 
     /// Ends processes side by side: first those that run tasks, then those that tasks need, and those that feed others
-    /// last.
+    /// or make their network last.
     async fn stop(&mut self, names: Vec<String>, grace: Duration) {
-        let (last, rest): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name == "broker");
+        let (last, rest): (Vec<_>, Vec<_>) =
+            names.into_iter().partition(|name| name == "broker" || is_network(name));
         let runs_tasks = |name: &String| {
             matches!(self.kept[name].manner, Manner::Drain | Manner::Finish) || name == "scheduler"
         };

@@ -1,0 +1,234 @@
+//! Tries out whether environments can have networks of their own before any gets one.
+//!
+//! A network is made as for an environment, and a process in it, with the bounds of an environment, has to reach this
+//! machine by an address that is not loopback, and whatever the machine reaches of the world. Where the world cannot be
+//! reached from the machine itself, that is nothing against it.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use podium_api::Id;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
+use tokio::process::Command;
+
+use super::joining::made;
+use super::{Network, Own, leads_out};
+use crate::local::isolation::{Apart, Isolation, Reach, is_passing};
+use crate::local::layout::Place;
+use crate::local::options::{NetworkChoice, Options};
+use crate::local::ports;
+use crate::local::process::{Process, last_words};
+use crate::local::program::Program;
+use crate::local::settings::Variables;
+
+/// A host of the world that every runtime comes from unless the operator says otherwise.
+const WORLD: (&str, u16) = ("pypi.org", 443);
+/// So long that only a network that does not work reaches it.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// What a host answers that was reached.
+const WORD: &str = "reached";
+
+/// Says what it hears at two addresses, and whether it can connect to a third by name.
+const SCRIPT: &str = "
+import socket, sys
+
+def heard(host, port, length):
+    try:
+        with socket.create_connection((host, int(port)), timeout=10) as one:
+            return one.recv(length).decode() if length else 'reached'
+    except OSError:
+        return 'nothing'
+
+address, port, local, name, known = sys.argv[1:]
+print('machine', heard(address, port, 7))
+print('loopback', heard('127.0.0.1', local, 7))
+print('world', heard(name, known, 0))
+";
+
+/// What a process heard.
+#[derive(Debug, PartialEq)]
+struct Heard {
+    machine: bool,
+    loopback: bool,
+    world: bool,
+}
+
+/// Whose network environments use here. An error says why that could not be tried, or why they cannot have what was
+/// asked for.
+pub(in crate::local) async fn find(
+    options: &Options,
+    first_user: u32,
+    apart: &Apart,
+    python: &Path,
+    read: &[PathBuf],
+) -> Result<Network, String> {
+    let not_own = |why: String| match options.network {
+        NetworkChoice::Own => Err(format!(
+            "environments cannot have networks of their own, which --environment-network asks for: {why}"
+        )),
+        _ => Ok(Network::Shared(Some(why))),
+    };
+    match options.network {
+        NetworkChoice::Shared => return Ok(Network::Shared(None)),
+        NetworkChoice::Auto if options.task_ports.is_some() => {
+            return not_own("--task-ports is for tasks that others connect to".into());
+        }
+        NetworkChoice::Auto | NetworkChoice::Own => {}
+    }
+    let own = match Own::new(options, first_user) {
+        Ok(own) => own,
+        Err(why) => return not_own(why),
+    };
+    let directory = fs::canonicalize(&options.directory).map_err(|error| error.to_string())?;
+    let place = Place { root: directory.join("network-proof") };
+    let proof = Proof { own: &own, apart, python, read, place };
+    let tried = tokio::time::timeout(PATIENCE, proof.try_out()).await;
+    let _ = fs::remove_dir_all(&proof.place.root);
+    match tried.unwrap_or_else(|_| Err("it took too long to try".into())) {
+        Ok(()) => Ok(Network::Own(own)),
+        Err(why) if is_passing(&why) => {
+            Err(format!("it could not be tried whether environments can have networks of their own: {why}"))
+        }
+        Err(why) => not_own(why),
+    }
+}
+
+struct Proof<'a> {
+    own: &'a Own,
+    apart: &'a Apart,
+    python: &'a Path,
+    read: &'a [PathBuf],
+    place: Place,
+}
+
+/// A helper that ends with whoever started it.
+struct Helper(Process);
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        self.0.kill_now();
+    }
+}
+
+impl Proof<'_> {
+    async fn try_out(&self) -> Result<(), String> {
+        let text = |error: io::Error| error.to_string();
+        let address = outward().ok_or("this machine has no network")?;
+        for (directory, mode) in [(self.place.logs(), 0o700), (self.place.temporary(), 0o777)] {
+            fs::create_dir_all(&directory).map_err(text)?;
+            fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).map_err(text)?;
+        }
+        fs::set_permissions(&self.place.root, fs::Permissions::from_mode(0o711)).map_err(text)?;
+        let id = Id::from_parts(0, 0, 0);
+        let port = ports::candidates(0, 0, None).next().unwrap_or(1024);
+        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let holder = self.own.holder(id, &self.place, port);
+        let held = start(&holder)?;
+        let pid = held.0.identity.pid;
+        let number = until(&held, &holder, || made(pid, listen).ok().flatten()).await?;
+        let uplink = self.own.uplink(id, &self.place, pid, number);
+        let leading = start(&uplink)?;
+        until(&leading, &uplink, || leads_out(pid).then_some(())).await?;
+        let (machine, machine_port) = answering(address).await.map_err(text)?;
+        let (loopback, loopback_port) = answering(Ipv4Addr::LOCALHOST.into()).await.map_err(text)?;
+        let (machine, loopback) = (tokio::spawn(machine), tokio::spawn(loopback));
+        let temporary = self.place.temporary();
+        let reach = Reach { read: self.read.to_vec(), write: vec![temporary.clone()], temporary };
+        let shared = self.apart.of_environment(0, &reach);
+        let inside = shared.clone().in_network(pid, number);
+        let arguments = [
+            self.python.as_os_str().to_owned(),
+            "-c".into(),
+            SCRIPT.into(),
+            address.to_string().into(),
+            machine_port.to_string().into(),
+            loopback_port.to_string().into(),
+            WORLD.0.into(),
+            WORLD.1.to_string().into(),
+        ];
+        let verdict = async {
+            let heard = hear(&inside, &arguments).await?;
+            if !heard.machine {
+                return Err("this machine is not reached from inside of one".into());
+            }
+            if heard.loopback {
+                return Err("what listens on this machine's loopback is reached from inside of one".into());
+            }
+            if !heard.world && hear(&shared, &arguments).await?.world {
+                return Err(format!("{} is reached from this machine, and not from inside of one", WORLD.0));
+            }
+            Ok(())
+        };
+        let verdict = verdict.await;
+        machine.abort();
+        loopback.abort();
+        verdict
+    }
+}
+
+/// The address of this machine that others see.
+fn outward() -> Option<IpAddr> {
+    // Nothing is sent to these, which are in examples only: the kernel says which way it would be.
+    let examples: [(IpAddr, SocketAddr); 2] = [
+        (Ipv4Addr::UNSPECIFIED.into(), ([198, 51, 100, 1], 9).into()),
+        (Ipv6Addr::UNSPECIFIED.into(), (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), 9).into()),
+    ];
+    let of = |(any, example): (IpAddr, SocketAddr)| {
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        socket.connect(example).ok()?;
+        socket.local_addr().ok().map(|address| address.ip())
+    };
+    examples.into_iter().filter_map(of).find(|address| !address.is_loopback() && !address.is_unspecified())
+}
+
+/// Somebody who answers whoever connects, and the port.
+async fn answering(address: IpAddr) -> io::Result<(impl Future<Output = ()> + use<>, u16)> {
+    let listener = TcpListener::bind((address, 0)).await?;
+    let port = listener.local_addr()?.port();
+    let answer = async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.write_all(WORD.as_bytes()).await;
+        }
+    };
+    Ok((answer, port))
+}
+
+fn start(program: &Program) -> Result<Helper, String> {
+    Process::start(program, &Isolation::NONE, None).map(Helper).map_err(|error| error.to_string())
+}
+
+/// Waits until something is so, or its helper has ended.
+async fn until<T>(helper: &Helper, program: &Program, what: impl Fn() -> Option<T>) -> Result<T, String> {
+    loop {
+        if let Some(found) = what() {
+            return Ok(found);
+        }
+        tokio::select! {
+            () = helper.0.ended() => {
+                return Err(last_words(&program.log, 0).unwrap_or_else(|| format!("{} has ended", program.name)));
+            }
+            () = tokio::time::sleep(LOOK_AGAIN) => {}
+        }
+    }
+}
+
+/// Runs the process that tries.
+async fn hear(isolation: &Isolation, arguments: &[std::ffi::OsString]) -> Result<Heard, String> {
+    let variables = Variables::from([("PATH".into(), crate::Hidden::new("/usr/bin:/bin".into()))]);
+    let mut command = Command::from(isolation.command(arguments, &variables));
+    let output = command.current_dir("/").stdin(Stdio::null()).kill_on_drop(true).output().await;
+    let output = output.map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    let is = |what: &str| said.lines().any(|line| line == format!("{what} {WORD}"));
+    Ok(Heard { machine: is("machine"), loopback: is("loopback"), world: is("world") })
+}
