@@ -62,6 +62,7 @@ pub use self::isolation::Confinement;
 use self::keeper::{Keeper, Order};
 use self::layout::Layout;
 pub use self::metadata::Metadata;
+use self::network::Network;
 pub use self::network::{Forward, Holding, Uplink};
 pub use self::options::{AirflowDatabase, Broker, NetworkChoice, Options};
 use self::pace::Pace;
@@ -249,6 +250,9 @@ impl Drop for Local {
     fn drop(&mut self) {
         self.plane.keepers().clear();
         self.plane.databases.cluster.leave();
+        if let Some(Network::Filtered(filter, _)) = self.plane.known_ground().map(|ground| &ground.network) {
+            filter.remove_if_unused();
+        }
     }
 }
 

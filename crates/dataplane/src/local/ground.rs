@@ -28,6 +28,9 @@ impl Ground {
     pub(super) fn describe(&self) -> String {
         let network = match &self.network {
             Network::Own(_) => "each has a network of its own".to_owned(),
+            Network::Filtered(_, why) => format!(
+                "they share this machine's network, and a filter keeps them from each other on its loopback: {why}"
+            ),
             Network::Shared(None) => "they share this machine's network".to_owned(),
             Network::Shared(Some(why)) => format!(
                 "they share this machine's network, so each can connect to whatever listens on its loopback: {why}"
@@ -58,7 +61,7 @@ impl Ground {
         }
         let (python, apart) = best.ok_or("no Python was found")?;
         let read = read(&python);
-        let network = network::find(options, layout.first_user(), &apart, &python.path, &read).await?;
+        let network = network::find(options, layout, &apart, &python.path, &read).await?;
         Ok(Self { apart, network, read, pythons, python })
     }
 }

@@ -6,6 +6,7 @@
 //! environment sends, and a relay to those ports of the machine's loopback that environments may reach. Both outlive the
 //! control plane, and the uplink can be started again at any time.
 
+mod filter;
 mod holding;
 mod joining;
 mod proving;
@@ -19,9 +20,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use podium_api::Id;
 
+use self::filter::Filter;
 pub use self::holding::Holding;
 pub(super) use self::joining::{join, made};
 pub(super) use self::proving::find;
@@ -42,10 +45,12 @@ const UPLINK: &str = "uplink-";
 const INTERFACE: &str = "podium0";
 
 /// Whose network the processes of environments use.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) enum Network {
     /// The machine's; and why, where nobody asked for it.
     Shared(Option<String>),
+    /// The machine's, and a filter keeps them from each other on loopback; and why they have none of their own.
+    Filtered(Arc<Filter>, String),
     /// One of their own each.
     Own(Own),
 }

@@ -92,6 +92,11 @@ impl Plane {
         self.ground.get_or_try_init(find).await
     }
 
+    /// The same, if it was found by now.
+    pub(super) fn known_ground(&self) -> Option<&Ground> {
+        self.ground.get()
+    }
+
     /// A key of an environment.
     pub(super) fn key(&self, id: Id, purpose: &str) -> Hidden {
         (self.services.keys)(id, purpose)

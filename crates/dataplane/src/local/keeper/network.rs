@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Keeper;
@@ -19,9 +20,18 @@ impl Keeper {
     /// Makes the environment's own network unless it is there, with a way out, and has everything that starts from now on
     /// start in it. The answer is what makes it; nothing where environments share the machine's.
     pub(super) async fn ensure_network(&mut self) -> Result<Vec<Program>, String> {
-        let plane = std::sync::Arc::clone(&self.plane);
+        let plane = Arc::clone(&self.plane);
         let ground = plane.ground().await?;
-        let Network::Own(own) = &ground.network else { return Ok(Vec::new()) };
+        let own = match &ground.network {
+            Network::Own(own) => own,
+            Network::Shared(_) => return Ok(Vec::new()),
+            Network::Filtered(filter, _) => {
+                let (filter, port) = (Arc::clone(filter), self.state.web_port);
+                let Some(user) = self.isolation.user() else { return Ok(Vec::new()) };
+                let admitted = tokio::task::spawn_blocking(move || filter.admit(user, port)).await;
+                return admitted.map_err(|error| error.to_string())?.map(|()| Vec::new());
+            }
+        };
         let holder = own.holder(self.id, &self.place, self.state.web_port);
         let wanted = self.fingerprint(&holder);
         if self.kept.get(HOLDER).is_none_or(|kept| kept.fingerprint != wanted) {
@@ -45,11 +55,21 @@ impl Keeper {
     /// machine's own.
     pub(super) fn within_network(&self, isolation: Isolation, network: &Network) -> Isolation {
         match network {
-            Network::Shared(_) => isolation,
+            Network::Shared(_) | Network::Filtered(..) => isolation,
             Network::Own(_) => {
                 let holder = self.holder().unwrap_or_default();
                 isolation.in_network(holder, number_of(&holder.to_string()).unwrap_or_default())
             }
+        }
+    }
+
+    /// Forgets what a filter knows of it.
+    pub(super) async fn leave_filter(&self) {
+        let Ok(ground) = self.plane.ground().await else { return };
+        if let (Network::Filtered(filter, _), Some(user)) = (&ground.network, self.isolation.user())
+            && let Err(why) = filter.forget(user)
+        {
+            tracing::warn!(id = %self.id, why, "the filter of the loopback cannot be changed");
         }
     }
 

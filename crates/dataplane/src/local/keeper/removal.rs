@@ -28,6 +28,7 @@ impl Keeper {
             return self.still_there(why).await;
         }
         self.forget_bounds().await;
+        self.leave_filter().await;
         OwnBroker::forget(&self.place, self.isolation.user());
         if let Err(why) = self.remove_files().await {
             return self.still_there(format!("its files cannot be removed: {why}")).await;

@@ -99,7 +99,7 @@ pub(super) fn drop_capabilities() -> rustix::io::Result<()> {
 }
 
 /// Lets the loopback interface of a new network work, with a message to the kernel.
-fn raise_loopback() -> io::Result<()> {
+pub(super) fn raise_loopback() -> io::Result<()> {
     const NEW_LINK: u16 = 16;
     const REQUEST_AND_ACKNOWLEDGE: u16 = 0x01 | 0x04;
     const UP: u32 = 1;

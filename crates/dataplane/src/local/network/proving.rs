@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use podium_api::Id;
@@ -17,15 +18,18 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
+use super::filter::Filter;
 use super::joining::made;
-use super::{Network, Own, leads_out};
-use crate::local::isolation::{Apart, Isolation, Reach, is_passing};
-use crate::local::layout::Place;
+use super::{Network, Own, leads_out, program};
+use crate::local::isolation::{Apart, Isolation, Mode, Reach, is_passing};
+use crate::local::layout::{Layout, Place};
 use crate::local::options::{NetworkChoice, Options};
 use crate::local::ports;
 use crate::local::process::{Process, last_words};
 use crate::local::program::Program;
+use crate::local::server_url;
 use crate::local::settings::Variables;
+use crate::local::state::State;
 
 /// A host of the world that every runtime comes from unless the operator says otherwise.
 const WORLD: (&str, u16) = ("pypi.org", 443);
@@ -64,7 +68,7 @@ struct Heard {
 /// asked for.
 pub(in crate::local) async fn find(
     options: &Options,
-    first_user: u32,
+    layout: &Layout,
     apart: &Apart,
     python: &Path,
     read: &[PathBuf],
@@ -73,7 +77,10 @@ pub(in crate::local) async fn find(
         NetworkChoice::Own => Err(format!(
             "environments cannot have networks of their own, which --environment-network asks for: {why}"
         )),
-        _ => Ok(Network::Shared(Some(why))),
+        _ => Ok(match filtered(options, layout, apart) {
+            Ok(filter) => Network::Filtered(Arc::new(filter), why),
+            Err(neither) => Network::Shared(Some(format!("{why}; and {neither}"))),
+        }),
     };
     match options.network {
         NetworkChoice::Shared => return Ok(Network::Shared(None)),
@@ -82,7 +89,7 @@ pub(in crate::local) async fn find(
         }
         NetworkChoice::Auto | NetworkChoice::Own => {}
     }
-    let own = match Own::new(options, first_user) {
+    let own = match Own::new(options, layout.first_user()) {
         Ok(own) => own,
         Err(why) => return not_own(why),
     };
@@ -98,6 +105,21 @@ pub(in crate::local) async fn find(
         }
         Err(why) => not_own(why),
     }
+}
+
+/// A filter for the environments that there are; why there can be none, where that is so.
+fn filtered(options: &Options, layout: &Layout, apart: &Apart) -> Result<Filter, String> {
+    if !matches!(apart.mode, Mode::Users { .. }) {
+        return Err("they have no users of their own to be told apart by".into());
+    }
+    let program = program("nft").ok_or("nft is not installed (package nftables)")?;
+    let known = layout.known().map_err(|error| error.to_string())?;
+    let remembered = known.into_iter().filter_map(|id| State::read(&layout.environment(id).state()).ok()?);
+    let has_port = remembered.filter(|state| state.web_port != 0);
+    let ports = has_port.filter_map(|state| Some((apart.user_of(state.slot)?, state.web_port))).collect();
+    let console = server_url::loopback_port(&options.public_url, 80);
+    let closed = console.filter(|port| !options.loopback_ports.contains(port)).into_iter().collect();
+    Filter::new(program, layout.users(), closed, ports)
 }
 
 struct Proof<'a> {
