@@ -200,7 +200,7 @@ fn outward() -> Option<IpAddr> {
         Ok(_) if !can_make_name_spaces() => "no name spaces can be made here",
         Ok(address) => return Some(address.ip()),
     };
-    println!("SKIPPED: {lacks}");
+    eprintln!("SKIPPED: {lacks}");
     None
 }
 
@@ -270,7 +270,7 @@ fn a_web_server_is_reached_from_inside_and_from_outside() {
     // The one outside tells the launcher which one inside it is.
     let outside = TcpListener::bind((Ipv4Addr::LOCALHOST, WEB)).ok();
     let Some(outside) = outside else {
-        println!("SKIPPED: somebody else has port {WEB}");
+        eprintln!("SKIPPED: somebody else has port {WEB}");
         return;
     };
     let stdin = Stdio::from(std::os::fd::OwnedFd::from(outside.try_clone().expect("a copy")));

@@ -13,6 +13,7 @@ use crate::local::database::{At, Database, Kind, migration, run_within};
 use crate::local::ground::Ground;
 use crate::local::isolation::{Isolation, Reach};
 use crate::local::metadata::Metadata;
+use crate::local::network::is_network;
 use crate::local::options::Broker;
 use crate::local::ports;
 use crate::local::program::Program;
@@ -196,9 +197,9 @@ impl Keeper {
     pub(super) async fn migrate(
         &mut self,
         environment: &Environment,
-        prepared: &Prepared,
+        prepared: &mut Prepared,
     ) -> Result<(), Trouble> {
-        let Prepared { runtime, variables, .. } = prepared;
+        let Prepared { runtime, variables, programs, .. } = prepared;
         let version = runtime.version.to_string();
         let Some(before) = self.state.migrated_for.clone().filter(|before| *before != version) else {
             self.state.migrated_for = Some(version);
@@ -210,6 +211,10 @@ impl Keeper {
         let is_newer = before.parse().is_ok_and(|before: Version| before > runtime.version);
         let newer = if is_newer { self.runtime(&before).await? } else { runtime.clone() };
         self.stop_all(self.drain_grace(environment)).await;
+        // Its network went with everything else, and the database may be at the other end of it.
+        let network = self.ensure_network().await.map_err(|why| ("network", why))?;
+        programs.retain(|program| !is_network(&program.name));
+        programs.splice(..0, network);
         let arguments = migration(&newer, runtime);
         let migrated = run_within(&self.isolation, &arguments, variables, &self.place.user_home()).await;
         migrated.map_err(|why| ("database", why))?;

@@ -107,6 +107,6 @@ fn environments_with_users_of_their_own_do_not_reach_each_other_on_loopback() {
         None
     });
     if let Some(lacks) = tried.join().unwrap() {
-        println!("SKIPPED: {lacks}");
+        eprintln!("SKIPPED: {lacks}");
     }
 }
