@@ -84,13 +84,16 @@ fn one_test(test: &str) -> Command {
     }
 }
 
-/// What networks of environments' own are made with; installs it if it is not there. Tests that need it say so.
+/// What networks of environments' own are made with, and what filters loopback without; installs what is not there. Tests
+/// that need it say so.
 pub(crate) fn network() {
-    if system::directory_of("pasta", &[]).is_some() {
-        return;
-    }
-    if let Err(failure) = system::install("pasta", &["passt"]) {
-        println!("SKIPPED: networks of environments' own: {failure}");
+    for (program, package) in [("pasta", "passt"), ("nft", "nftables")] {
+        if system::directory_of(program, &["/usr/sbin".into()]).is_some() {
+            continue;
+        }
+        if let Err(failure) = system::install(program, &[package]) {
+            println!("SKIPPED: what needs {program}: {failure}");
+        }
     }
 }
 
