@@ -49,6 +49,7 @@ fn run_tests(tests: &[&str], runtimes: &[&str]) -> Outcome<Ran> {
             system::install(program, &[program])?;
         }
     }
+    network();
     let browser = browser();
     if let Err(failure) = &browser {
         println!("SKIPPED: the part of the test that uses a browser: {failure}");
@@ -80,6 +81,19 @@ fn one_test(test: &str) -> Command {
         cargo(&["nextest", "run", "--workspace", "--run-ignored", "only", "--no-capture", test])
     } else {
         cargo(&["test", "--workspace", "--test", "it", test, "--", "--ignored", "--nocapture"])
+    }
+}
+
+/// What networks of environments' own are made with, and what filters loopback without; installs what is not there. Tests
+/// that need it say so.
+pub(crate) fn network() {
+    for (program, package) in [("pasta", "passt"), ("nft", "nftables")] {
+        if system::directory_of(program, &["/usr/sbin".into()]).is_some() {
+            continue;
+        }
+        if let Err(failure) = system::install(program, &[package]) {
+            println!("SKIPPED: what needs {program}: {failure}");
+        }
     }
 }
 

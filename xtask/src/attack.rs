@@ -1,5 +1,6 @@
 //! `cargo xtask attack`: the attacks that the other tests run with few repetitions, at full strength.
 
+use crate::airflow;
 use crate::outcome::Outcome;
 use crate::postgres::must_with_postgres;
 use crate::workspace::cargo;
@@ -10,5 +11,6 @@ const TESTS: &str = "attacks::";
 pub(crate) fn run() -> Outcome {
     let mut command = cargo(&["test", "--package", "podium-cli", "--test", "it", TESTS, "--"]);
     command.args(["--nocapture", "--test-threads", "1"]).env("PODIUM_ATTACK", "full");
+    airflow::network();
     must_with_postgres(&mut command)
 }

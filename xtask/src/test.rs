@@ -100,6 +100,7 @@ fn tests(steps: &mut Steps, filter: &[&str]) -> Outcome {
     if let Err(failure) = airflow::python() {
         println!("{failure}");
     }
+    airflow::network();
     let result = steps.run("tests", || must(command.args(filter)));
     drop(server);
     result

@@ -33,6 +33,15 @@ pub(crate) struct Confine {
     /// Ports to listen on, beside those that the kernel picks; may be repeated.
     #[arg(long, value_parser = ports)]
     ports: Vec<RangeInclusive<u16>>,
+    /// Number of the network to enter; nothing is run where that is not possible.
+    #[arg(long)]
+    network: Option<u64>,
+    /// Process that holds this network.
+    #[arg(long)]
+    holder: Option<i32>,
+    /// Control group to join, before anything else; may be repeated. Nothing is run where that is not possible.
+    #[arg(long)]
+    group: Vec<PathBuf>,
     /// The program and its arguments.
     #[arg(last = true, required = true)]
     program: Vec<OsString>,
@@ -41,9 +50,20 @@ pub(crate) struct Confine {
 impl Confine {
     #[cfg(target_os = "linux")]
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let Self { write, read, kept, temporary, user, any_file, ports, program } = self;
-        let confinement =
-            podium_dataplane::local::Confinement { write, read, kept, temporary, user, any_file, ports };
+        let Self { write, read, kept, temporary, user, any_file, ports, network, holder, group, program } =
+            self;
+        let confinement = podium_dataplane::local::Confinement {
+            write,
+            read,
+            kept,
+            temporary,
+            user,
+            any_file,
+            ports,
+            network,
+            holder,
+            groups: group,
+        };
         Err(confinement.become_program(&program).into())
     }
 

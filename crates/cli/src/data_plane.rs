@@ -53,6 +53,14 @@ pub(crate) struct Choice {
     /// default is none.
     #[arg(long, env = "PODIUM_TASK_PORTS", value_parser = ports)]
     task_ports: Option<RangeInclusive<u16>>,
+    /// Whose network environments on this machine use: one of their own each (`own`), this machine's (`shared`), or one of
+    /// their own where that was tried and works (`auto`).
+    #[arg(long, env = "PODIUM_ENVIRONMENT_NETWORK", value_enum, default_value = "auto")]
+    environment_network: EnvironmentNetwork,
+    /// Ports of this machine's loopback that environments may connect to although they have networks of their own, such as
+    /// 4318,9000; the default is none.
+    #[arg(long, env = "PODIUM_LOOPBACK_PORTS", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
+    loopback_ports: Vec<u16>,
     /// Let the simulated data plane pretend that its environments run on this machine, for tests of several nodes.
     #[arg(long, env = "PODIUM_SIMULATED_IS_BOUND", hide = true, value_parser = clap::builder::BoolishValueParser::new())]
     simulated_is_bound: bool,
@@ -67,6 +75,17 @@ enum Kind {
     Simulated,
     /// Clusters of Kubernetes (not available yet).
     Kubernetes,
+}
+
+/// Whose network environments use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum EnvironmentNetwork {
+    /// One of their own each where that works, else this machine's.
+    Auto,
+    /// One of their own each, or they do not run.
+    Own,
+    /// This machine's.
+    Shared,
 }
 
 impl Choice {
@@ -141,7 +160,7 @@ impl Choice {
         kept: Option<PathBuf>,
     ) -> Result<podium_dataplane::local::Options, Failure> {
         use podium_dataplane::Hidden;
-        use podium_dataplane::local::{Broker, Options, half_of_disk};
+        use podium_dataplane::local::{Broker, NetworkChoice, Options, half_of_disk};
 
         let environment_disk = match self.environment_disk {
             Some(gibibytes) => Some(gibibytes << 30).filter(|most| *most > 0),
@@ -156,6 +175,12 @@ impl Choice {
             launcher: std::env::current_exe().ok(),
             kept: [data_dir.to_owned(), app.config.files.clone()].into_iter().chain(kept).collect(),
             task_ports: self.task_ports.clone(),
+            network: match self.environment_network {
+                EnvironmentNetwork::Auto => NetworkChoice::Auto,
+                EnvironmentNetwork::Own => NetworkChoice::Own,
+                EnvironmentNetwork::Shared => NetworkChoice::Shared,
+            },
+            loopback_ports: self.loopback_ports.clone(),
             disk_reserve: app.config.reserve.bytes,
             runtime_retention_days: Some(self.runtime_retention_days),
             environment_processes: Some(self.environment_processes).filter(|most| *most > 0),

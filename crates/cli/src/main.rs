@@ -10,6 +10,8 @@ mod ip_range;
 mod joining;
 mod limits;
 mod log;
+#[cfg(target_os = "linux")]
+mod network;
 mod node;
 mod owner_password;
 mod owner_token;
@@ -67,6 +69,10 @@ enum Command {
     /// Confine itself to some directories and become another program.
     #[command(hide = true)]
     Confine(confine::Confine),
+    /// Make a network, or the way out of one.
+    #[cfg(target_os = "linux")]
+    #[command(subcommand, hide = true)]
+    Network(network::Network),
     /// Show what the loops still have to do, and why it is not done.
     Work(work::Work),
 }
@@ -75,6 +81,8 @@ fn main() -> std::process::ExitCode {
     let done = match Cli::parse().command {
         // Before there are other threads: a process with some cannot leave the name spaces of its parent.
         Command::Confine(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Network(command) => command.run(),
         command => run(command),
     };
     match done {
@@ -100,6 +108,8 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::OwnerToken(command) => command.run().await,
         Command::SigningKey(command) => command.run().await,
         Command::Confine(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Network(command) => command.run(),
         Command::Work(command) => command.run().await,
     }
 }

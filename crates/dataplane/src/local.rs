@@ -20,6 +20,7 @@ mod layout;
 mod lines;
 mod locks;
 mod metadata;
+mod network;
 mod offsets;
 mod open_error;
 mod options;
@@ -64,8 +65,10 @@ pub use self::isolation::Confinement;
 use self::keeper::{Keeper, Order};
 use self::layout::Layout;
 pub use self::metadata::Metadata;
+use self::network::Network;
+pub use self::network::{Forward, Holding, Uplink};
 pub use self::open_error::OpenError;
-pub use self::options::{AirflowDatabase, BadDatabase, Broker, Options};
+pub use self::options::{AirflowDatabase, BadDatabase, Broker, NetworkChoice, Options};
 use self::pace::Pace;
 use self::plane::Plane;
 use self::process::numbers;
@@ -222,6 +225,9 @@ impl Drop for Local {
     fn drop(&mut self) {
         self.plane.keepers().clear();
         self.plane.databases.cluster.leave();
+        if let Some(Network::Filtered(filter, _)) = self.plane.known_ground().map(|ground| &ground.network) {
+            filter.remove_if_unused();
+        }
     }
 }
 

@@ -8,6 +8,8 @@ mod bounds;
 #[cfg(target_os = "linux")]
 mod connections;
 mod forgeries;
+#[cfg(target_os = "linux")]
+mod networks;
 mod rights;
 mod smuggling;
 

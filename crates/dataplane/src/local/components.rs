@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use super::broker::OwnBroker;
+use super::network::is_network;
 use super::program::{Manner, Program};
 use super::settings::{self, Known, Variables};
 
@@ -105,6 +106,7 @@ pub(super) const RETIRING: &str = "apiserver-retiring";
 pub(super) fn source(component: &str) -> Option<&str> {
     match component {
         "broker" => None,
+        network if is_network(network) => None,
         worker if worker.starts_with("worker-") => Some("worker"),
         other => Some(other),
     }

@@ -6,6 +6,7 @@ use podium_domain::Reason;
 
 use super::isolation::{Apart, Mode, Reach};
 use super::layout::Layout;
+use super::network::{self, Network};
 use super::options::Options;
 use super::python::{Python, find};
 use crate::blocking::blocking;
@@ -21,9 +22,26 @@ pub(super) struct Ground {
     pub(super) read: Vec<PathBuf>,
     /// How environments are kept apart.
     pub(super) apart: Apart,
+    /// Whose network they use.
+    pub(super) network: Network,
 }
 
 impl Ground {
+    /// What to tell the operator at the start.
+    pub(super) fn describe(&self) -> String {
+        let network = match &self.network {
+            Network::Own(_) => "each has a network of its own".to_owned(),
+            Network::Filtered(_, why) => format!(
+                "they share this machine's network, and a filter keeps them from each other on its loopback: {why}"
+            ),
+            Network::Shared(None) => "they share this machine's network".to_owned(),
+            Network::Shared(Some(why)) => format!(
+                "they share this machine's network, so each can connect to whatever listens on its loopback: {why}"
+            ),
+        };
+        format!("{}. As for networks: {network}", self.apart.describe())
+    }
+
     /// Looks for it; an error says what to install.
     pub(super) async fn find(options: &Options, layout: &Layout) -> Result<Self, Reason> {
         let pythons = find(options.python.as_deref()).await?;
@@ -48,6 +66,10 @@ impl Ground {
             }
         }
         let (python, apart) = best.ok_or(Reason::from("no Python was found"))?;
-        Ok(Self { apart, read: read(&python), pythons, python })
+        let read = read(&python);
+        let network = network::find(options, layout, &apart, &python.path, &read)
+            .await
+            .map_err(|error| Reason::new("the network of environments cannot be made ready", error))?;
+        Ok(Self { apart, network, read, pythons, python })
     }
 }

@@ -23,6 +23,7 @@ use std::process::{Command, Stdio};
 pub use self::confining::Confinement;
 pub(super) use self::confining::MOUNTED;
 use self::proving::Proven;
+pub(super) use self::proving::is_passing;
 use super::options::Options;
 use super::settings::Variables;
 
@@ -86,6 +87,10 @@ pub(super) struct Isolation {
     user: Option<u32>,
     /// The launcher, and what it is told.
     launch: Option<(PathBuf, Vec<OsString>)>,
+    /// The process that holds its network, where it has its own. Nothing starts without.
+    holder: Option<i32>,
+    /// The control groups that it joins before it runs anything.
+    groups: Vec<PathBuf>,
 }
 
 impl Apart {
@@ -150,7 +155,8 @@ impl Apart {
     /// The bounds of one environment.
     pub(super) fn of_environment(&self, slot: u32, reach: &Reach) -> Isolation {
         let user = self.user_of(slot);
-        Isolation { user, launch: self.launcher.as_ref().map(|launcher| self.launch(launcher, user, reach)) }
+        let launch = self.launcher.as_ref().map(|launcher| self.launch(launcher, user, reach));
+        Isolation { user, launch, holder: None, groups: Vec::new() }
     }
 
     fn launch(&self, launcher: &Launcher, user: Option<u32>, reach: &Reach) -> (PathBuf, Vec<OsString>) {
@@ -178,12 +184,33 @@ impl Apart {
 
 impl Isolation {
     /// No bounds at all.
-    pub(super) const NONE: Self = Self { user: None, launch: None };
+    pub(super) const NONE: Self = Self { user: None, launch: None, holder: None, groups: Vec::new() };
 
     /// A user of its own and no more.
     #[cfg(test)]
     pub(super) fn of_user(user: u32) -> Self {
-        Self { user: Some(user), launch: None }
+        Self { user: Some(user), launch: None, holder: None, groups: Vec::new() }
+    }
+
+    /// The same in a network of its own, which a process holds and the kernel knows by a number. Which process that is
+    /// is nothing to what runs in it.
+    pub(super) fn in_network(mut self, holder: i32, number: u64) -> Self {
+        if let Some((_, told)) = &mut self.launch {
+            told.extend(["--network".into(), number.to_string().into()]);
+        }
+        self.holder = Some(holder);
+        self
+    }
+
+    /// The same within control groups. Joined from outside, a program could start others before it is.
+    pub(super) fn in_groups(mut self, groups: Vec<PathBuf>) -> Self {
+        self.groups = groups;
+        self
+    }
+
+    /// The process that holds its network, where it has its own.
+    pub(super) fn holder(&self) -> Option<i32> {
+        self.holder
     }
 
     /// What the launcher is told: a process that was started with something else is in other bounds.
@@ -208,7 +235,14 @@ impl Isolation {
             let mut command = Command::new(launcher);
             // The launcher is not confined yet: what an author sets must not take effect on it.
             command.env_clear().envs(told.map(|(name, value)| (format!("{AS_DATA}{name}"), value)));
-            command.args(flags).arg("--").arg(SHELL);
+            command.args(flags);
+            for group in &self.groups {
+                command.arg("--group").arg(group);
+            }
+            if let Some(holder) = self.holder {
+                command.arg("--holder").arg(holder.to_string());
+            }
+            command.arg("--").args([SHELL, "-c", ORDINARY]);
             command
         } else {
             let mut command = Command::new(SHELL);
@@ -217,9 +251,14 @@ impl Isolation {
                 // Without other groups: the standard library drops them with the user.
                 command.gid(user).uid(user);
             }
+            // A user may not: without a launcher it is joined from outside.
+            let groups = self.groups.iter().filter(|_| self.user.is_none());
+            let join = |group: &PathBuf| format!("echo 0 > '{}/cgroup.procs' || exit 1; ", group.display());
+            let joining: String = groups.map(join).collect();
+            command.args(["-c", &format!("{joining}{ORDINARY}")]);
             command
         };
-        command.args(["-c", ORDINARY]).args(arguments);
+        command.args(arguments);
         command
     }
 

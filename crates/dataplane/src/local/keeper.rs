@@ -3,6 +3,7 @@
 mod drain;
 mod history;
 mod liveness;
+mod network;
 mod prepare;
 mod processes;
 mod removal;
@@ -273,8 +274,8 @@ impl Keeper {
             };
             // A database is not left halfway, whatever is wanted meanwhile.
             let prepared = match prepared {
-                Ok(prepared) => match self.make_way(environment, &prepared).await {
-                    true => self.migrate(environment, &prepared).await.map(|()| prepared),
+                Ok(mut prepared) => match self.make_way(environment, &prepared).await {
+                    true => self.migrate(environment, &mut prepared).await.map(|()| prepared),
                     false => return,
                 },
                 Err((what, why)) => {

@@ -33,6 +33,22 @@ pub struct Options {
     pub kept: Vec<PathBuf>,
     /// The ports that tasks may listen on, beside those that the kernel picks.
     pub task_ports: Option<RangeInclusive<u16>>,
+    /// Whose network environments use.
+    pub network: NetworkChoice,
+    /// The ports of this machine's loopback that environments reach although they have networks of their own.
+    pub loopback_ports: Vec<u16>,
+}
+
+/// Whose network environments use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NetworkChoice {
+    /// This machine's.
+    #[default]
+    Shared,
+    /// One of their own each where that was tried and works, else this machine's.
+    Auto,
+    /// One of their own each, or they do not run.
+    Own,
 }
 
 /// Where metadata databases of new environments are made. Those that are there stay where they are.

@@ -83,7 +83,7 @@ impl Plane {
     pub(super) async fn ground(&self) -> Result<&Ground, Reason> {
         let find = || async {
             let found = Ground::find(&self.options, &self.layout).await?;
-            let described = found.apart.describe();
+            let described = found.describe();
             if matches!(found.apart.mode, Mode::Trusted(_)) {
                 tracing::warn!("{described}");
             } else {
@@ -92,6 +92,11 @@ impl Plane {
             Ok(found)
         };
         self.ground.get_or_try_init(find).await
+    }
+
+    /// The same, if it was found by now.
+    pub(super) fn known_ground(&self) -> Option<&Ground> {
+        self.ground.get()
     }
 
     /// A key of an environment.

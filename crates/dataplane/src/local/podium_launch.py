@@ -1,7 +1,8 @@
 """Starts a component of Apache Airflow: `python podium_launch.py COMMAND...`, with the commands of `airflow`.
 
 Web servers get their listening socket from the supervisor, as standard input. It is theirs from the first moment, stays
-open while they restart, and a new one can take over from an old one without a refused connection.
+open while they restart, and a new one can take over from an old one without a refused connection. Where the environment
+has a network of its own they get the socket in there as well, which tasks connect to.
 """
 
 import os
@@ -20,6 +21,14 @@ def _let_supervisor_copy() -> None:
     ctypes.CDLL(None).prctl(set_ptracer, anybody, 0, 0, 0)
 
 
+def _inner_socket() -> list[int]:
+    number = os.environ.pop("PODIUM_INNER_SOCKET", None)
+    if number is None:
+        return []
+    os.set_inheritable(int(number), False)
+    return [int(number)]
+
+
 def _take_socket() -> None:
     _let_supervisor_copy()
     os.dup2(0, SOCKET, inheritable=False)
@@ -30,7 +39,7 @@ def _take_socket() -> None:
 
 def _api_server() -> None:
     _take_socket()
-    listener = socket.socket(fileno=SOCKET)
+    listeners = [socket.socket(fileno=number) for number in [SOCKET, *_inner_socket()]]
 
     import uvicorn
 
@@ -52,7 +61,7 @@ def _api_server() -> None:
     def run(app, **options):
         for name in ("host", "port", "workers", "timeout_worker_healthcheck"):
             options.pop(name, None)
-        Server(uvicorn.Config(app, **options)).run(sockets=[listener])
+        Server(uvicorn.Config(app, **options)).run(sockets=listeners)
 
     uvicorn.run = run
     _airflow()
@@ -93,17 +102,19 @@ async def _build_execution_api(app) -> None:
 
 def _webserver() -> None:
     _take_socket()
+    sockets = [SOCKET, *_inner_socket()]
 
     import subprocess
 
     class Popen(subprocess.Popen):
-        """Hands the socket to gunicorn."""
+        """Hands the sockets to gunicorn."""
 
         def __init__(self, command, *args, **kwargs):
             if isinstance(command, list) and "gunicorn" in command and "--bind" in command:
                 command = list(command)
-                command[command.index("--bind") + 1] = f"fd://{SOCKET}"
-                kwargs["pass_fds"] = (SOCKET,)
+                place = command.index("--bind")
+                command[place : place + 2] = [part for number in sockets for part in ("--bind", f"fd://{number}")]
+                kwargs["pass_fds"] = tuple(sockets)
             super().__init__(command, *args, **kwargs)
 
     subprocess.Popen = Popen

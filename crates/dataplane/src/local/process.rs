@@ -106,6 +106,14 @@ impl Process {
         self.kill().await;
     }
 
+    /// Ends it and its group at once, and does not wait.
+    pub(super) fn kill_now(&self) {
+        if let Some(group) = Pid::from_raw(self.identity.pid).filter(|_| !self.identity.is_taken_by_another())
+        {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
     /// Ends it and its group at once, and waits until they are gone.
     pub(super) async fn kill(&self) {
         let Some(group) = Pid::from_raw(self.identity.pid) else { return };

@@ -144,6 +144,21 @@ pub(super) fn socket_directory(url: &str) -> Option<PathBuf> {
     Some(PathBuf::from(decoded(named))).filter(|path| path.is_absolute())
 }
 
+/// The port of a server that a URL finds on this machine's loopback, where it does; any URL with a host will do.
+pub(super) fn loopback_port(url: &str, usual: u16) -> Option<u16> {
+    let Parts { host, query, .. } = parts(url);
+    let member = |name: &str| query.iter().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    let (named, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, rest)) => (address, rest.strip_prefix(':')),
+        None => host.rsplit_once(':').map_or((host, None), |(name, port)| (name, Some(port))),
+    };
+    let named = member("hostaddr").or(member("host")).unwrap_or(named);
+    let is_here = named.eq_ignore_ascii_case("localhost")
+        || named.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    let port = member("port").or(port).filter(|port| !port.is_empty());
+    is_here.then(|| port.map_or(Some(usual), |port| port.parse().ok())).flatten()
+}
+
 /// A URL as it may stand on a command line, and the password that may not.
 pub(super) fn without_password(url: &str) -> (String, Option<Hidden>) {
     let is_password = |pair: &&str| pair.starts_with("password=");
@@ -191,6 +206,21 @@ mod tests {
 
     fn hidden(text: &str) -> Hidden {
         Hidden::new(text.into())
+    }
+
+    #[test]
+    fn a_server_on_loopback_is_known_by_its_port() {
+        let port = |url: &str| loopback_port(url, 5432);
+        assert_eq!(port("postgres://a:b@127.0.0.1:5433/postgres"), Some(5433));
+        assert_eq!(port("postgres://a@localhost/postgres?sslmode=disable"), Some(5432));
+        assert_eq!(port("postgres://a@[::1]:5434/postgres"), Some(5434));
+        assert_eq!(port("postgres:///postgres?host=127.0.0.1&port=5435"), Some(5435));
+        assert_eq!(port("redis://:pw@127.0.0.1"), Some(5432));
+        for elsewhere in
+            ["postgres://a@db.example.com/p", "postgres:///p?host=/run/postgresql", "redis://10.0.0.1:6379/0"]
+        {
+            assert_eq!(port(elsewhere), None, "{elsewhere}");
+        }
     }
 
     #[test]

@@ -25,6 +25,8 @@ const FEWER_USERS: u32 = 4096;
 const UNUSED_OF_FEWER: u32 = FEWER_USERS / 2;
 /// The slot whose user the plane's own database server runs under; no environment gets it.
 pub(super) const DATABASE_SLOT: u32 = FEWER_USERS - 1;
+/// The slot whose user the helpers run under that make networks of environments; no environment gets it either.
+pub(super) const NETWORK_SLOT: u32 = FEWER_USERS - 2;
 
 const RANGE: &str = "first-user";
 const NEXT: &str = "next-slot";
@@ -78,7 +80,7 @@ pub(super) fn take_slot(root: &Path, users: &Range<u32>, taken: &[u32]) -> io::R
         Err(_) => 1,
     };
     let next = taken.iter().map(|slot| slot + 1).chain([next]).max().unwrap_or(1);
-    let slot = next + u32::from(next == DATABASE_SLOT);
+    let slot = (next..).find(|slot| !is_reserved(*slot)).unwrap_or(next);
     if slot >= slots {
         return Err(io::Error::other(format!(
             "all {slots} users of this installation's environments were used once, and none is used twice: make a backup \
@@ -89,9 +91,13 @@ pub(super) fn take_slot(root: &Path, users: &Range<u32>, taken: &[u32]) -> io::R
     Ok(slot)
 }
 
+fn is_reserved(slot: u32) -> bool {
+    [DATABASE_SLOT, NETWORK_SLOT].contains(&slot)
+}
+
 /// Begins anew with slots, after as many as these: the users are others now.
 pub(super) fn renumber(root: &Path, environments: usize) -> io::Result<Vec<u32>> {
-    let slots: Vec<u32> = (1..).filter(|slot| *slot != DATABASE_SLOT).take(environments).collect();
+    let slots: Vec<u32> = (1..).filter(|slot| !is_reserved(*slot)).take(environments).collect();
     let next = slots.last().map_or(1, |last| last + 1);
     write_whole(&root.join(NEXT), format!("{next}\n").as_bytes(), 0o600)?;
     Ok(slots)
@@ -132,12 +138,14 @@ mod tests {
             "the first is gone, and its user still nobody's"
         );
         assert_eq!(take_slot(root, &users, &[9]).unwrap(), 10);
-        fs::write(root.join(NEXT), DATABASE_SLOT.to_string()).unwrap();
-        assert_eq!(
-            take_slot(root, &users, &[]).unwrap(),
-            DATABASE_SLOT + 1,
-            "that one is the database server's"
-        );
+        for reserved in [NETWORK_SLOT, DATABASE_SLOT] {
+            fs::write(root.join(NEXT), reserved.to_string()).unwrap();
+            assert_eq!(
+                take_slot(root, &users, &[]).unwrap(),
+                DATABASE_SLOT + 1,
+                "those are the database server's, and of those who make networks"
+            );
+        }
         fs::write(root.join(NEXT), (USERS - 1).to_string()).unwrap();
         assert_eq!(take_slot(root, &users, &[]).unwrap(), USERS - 1);
         let end = take_slot(root, &users, &[]).unwrap_err().to_string();

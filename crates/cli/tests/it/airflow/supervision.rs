@@ -31,9 +31,7 @@ pub(super) fn components_are_supervised_after_a_restart(world: &mut World, envir
 pub(super) fn environments_come_back_after_a_reboot(world: &mut World, environment: &Environment) {
     world.say("after a restart of the machine environments come back by themselves");
     world.stop();
-    for pid in world.descendants(environment) {
-        signal("KILL", u64::try_from(pid).expect("a number"));
-    }
+    world.kill_environments();
     world.wait_until("nothing runs", || world.descendants(environment).is_empty());
     let path = format!("{}/state.json", world.place(environment));
     let mut state: Value = serde_json::from_slice(&fs::read(&path).expect("it is remembered")).expect("JSON");

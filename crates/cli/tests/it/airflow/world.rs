@@ -346,6 +346,20 @@ impl World {
         self.state(environment)["processes"].clone()
     }
 
+    /// Whether an environment has a network of its own.
+    pub(super) fn has_networks(&self, environment: &Environment) -> bool {
+        self.processes(environment)["network"].is_object()
+    }
+
+    /// Kills whoever leads out of an environment's network.
+    pub(super) fn kill_uplink(&self, environment: &Environment) {
+        let processes = self.processes(environment);
+        let mut all = processes.as_object().expect("processes").iter();
+        let (_, uplink) = all.find(|(name, _)| name.starts_with("uplink-")).expect("there is a way out");
+        let pid = uplink["identity"]["pid"].to_string();
+        assert!(std::process::Command::new("kill").args(["-9", &pid]).status().expect("kill").success());
+    }
+
     pub(super) fn ports(&self, environment: &Environment) -> Vec<u16> {
         let port = self.state(environment)["webPort"].as_u64();
         port.and_then(|port| u16::try_from(port).ok()).into_iter().collect()
@@ -357,7 +371,7 @@ impl World {
         let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
         let is_theirs = |pid: &i32| {
             let at = |what: &str| fs::read_link(format!("/proc/{pid}/{what}")).unwrap_or_default();
-            at("cwd").starts_with(self.place(environment))
+            at("cwd").starts_with(self.place(environment)) || is_marked(*pid, &environment.id)
         };
         numbers.filter(is_theirs).collect()
     }
@@ -395,6 +409,13 @@ impl World {
     }
 }
 
+/// Whether a process carries the mark of an environment, as those do that make its network.
+fn is_marked(pid: i32, id: &str) -> bool {
+    let mark = format!("PODIUM_ENVIRONMENT={id}");
+    let told = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    told.split(|byte| *byte == 0).any(|pair| pair == mark.as_bytes())
+}
+
 impl Drop for World {
     /// A test that fails leaves no environment behind, either.
     fn drop(&mut self) {
@@ -404,7 +425,7 @@ impl Drop for World {
 }
 
 impl World {
-    fn kill_environments(&self) {
+    pub(super) fn kill_environments(&self) {
         for pid in self.places().iter().flat_map(|id| {
             let place = self.installation.data_dir().join("local/environments").join(id);
             let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -412,6 +433,7 @@ impl World {
             numbers
                 .filter(move |pid| {
                     fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&place))
+                        || is_marked(*pid, id)
                 })
                 .collect::<Vec<_>>()
         }) {

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
@@ -11,7 +12,7 @@ use super::strength;
 use crate::program::Installation;
 
 /// Users that are nobody's, for those that environments run under.
-const USER: u32 = 1_999_990_001;
+pub(super) const USER: u32 = 1_999_990_001;
 const OTHER_USER: u32 = 1_999_990_002;
 
 /// Tries to listen on a port in every way that there is, and says which worked.
@@ -32,39 +33,45 @@ for name, (family, protocol) in ways.items():
 ";
 
 /// A program that the launcher is to start.
-struct Launch(Command);
+pub(super) struct Launch(Command);
 
 impl Launch {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
         command.env_clear().env("PODIUM_SET_PATH", "/usr/bin:/bin:/usr/sbin:/sbin").current_dir("/");
         command.arg("confine");
         Self(command)
     }
 
-    fn told(mut self, flag: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
+    pub(super) fn told(mut self, flag: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
         self.0.arg(flag).arg(value);
         self
     }
 
-    fn with_any_file(mut self) -> Self {
+    pub(super) fn with_any_file(mut self) -> Self {
         self.0.arg("--any-file");
         self
     }
 
     /// What it says; what it says of troubles last.
-    fn run(mut self, program: &[&str]) -> String {
+    pub(super) fn run(mut self, program: &[&str]) -> String {
         let output = self.0.arg("--").args(program).output().expect("the launcher starts");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         text(&output.stdout) + &text(&output.stderr)
     }
 
-    fn shell(self, script: &str) -> String {
+    /// Starts it in a process group of its own, with this as its standard input.
+    pub(super) fn start(mut self, program: &[&str], stdin: Stdio) -> Child {
+        let command = self.0.arg("--").args(program).process_group(0).stdin(stdin).stdout(Stdio::piped());
+        command.spawn().expect("the launcher starts")
+    }
+
+    pub(super) fn shell(self, script: &str) -> String {
         self.run(&["/bin/sh", "-c", script])
     }
 }
 
-fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 

@@ -25,10 +25,13 @@ use rustix::thread::{
 };
 
 use super::{AS_DATA, filter, grants};
-use crate::local::ports;
+use crate::local::{network, ports};
 
 /// The newest rules that this program knows; an older kernel keeps those that it knows.
 const RULES: ABI = ABI::V6;
+
+/// The variable that tells a web server which of its descriptors is the socket in its own network.
+const INNER_SOCKET: &str = "PODIUM_INNER_SOCKET";
 
 /// Directories that everybody may write to, which the program gets of its own where the kernel allows it.
 const EVERYBODYS: &[&str] = &["/tmp", "/var/tmp"];
@@ -72,22 +75,54 @@ pub struct Confinement {
     pub any_file: bool,
     /// The ports that it may listen on, beside those that the kernel picks.
     pub ports: Vec<RangeInclusive<u16>>,
+    /// The network that it enters, by the kernel's number; it is not run where it cannot.
+    pub network: Option<u64>,
+    /// The process that holds this network.
+    pub holder: Option<i32>,
+    /// The control groups that it joins; it is not run where it cannot.
+    pub groups: Vec<PathBuf>,
 }
 
 impl Confinement {
     /// Confines this process and becomes another program, with the variables that were passed as data and no others.
     /// Returns only why it could not. It must be called before this process has other threads.
     pub fn become_program(&self, arguments: &[OsString]) -> String {
-        if let Err(why) = self.confine() {
-            return format!("this process cannot be confined: {why}");
-        }
+        let confined = self
+            .join_groups()
+            .and_then(|()| self.enter_network())
+            .and_then(|inner| self.confine().map(|()| inner));
+        let inner = match confined {
+            Ok(inner) => inner,
+            Err(why) => return format!("this process cannot be confined: {why}"),
+        };
         let Some((program, rest)) = arguments.split_first() else { return "nothing to run".into() };
         let told = std::env::vars_os().filter_map(|(name, value)| {
             let name = name.to_str()?.strip_prefix(AS_DATA)?.to_owned();
             Some((name, value))
         });
-        let error = Command::new(program).args(rest).env_clear().envs(told).exec();
+        let mut command = Command::new(program);
+        command.args(rest).env_clear().envs(told);
+        if let Some(inner) = inner {
+            command.env(INNER_SOCKET, inner.to_string());
+        }
+        let error = command.exec();
         format!("{} cannot be run: {error}", program.display())
+    }
+
+    /// Joins its control groups, before anything can be started outside of them.
+    fn join_groups(&self) -> io::Result<()> {
+        let join = |group: &PathBuf| {
+            fs::write(group.join("cgroup.procs"), "0")
+                .map_err(|error| io::Error::other(format!("its bounds cannot be kept: {error}")))
+        };
+        self.groups.iter().try_for_each(join)
+    }
+
+    /// Enters the network that it is to be in. The answer is the socket in it that a web server serves, too.
+    fn enter_network(&self) -> io::Result<Option<i32>> {
+        let Some(number) = self.network else { return Ok(None) };
+        let entered = network::join(self.holder.unwrap_or_default(), number);
+        entered.map_err(|error| io::Error::other(format!("its network cannot be entered: {error}")))
     }
 
     fn confine(&self) -> io::Result<()> {

@@ -116,7 +116,7 @@ impl Apart {
 }
 
 /// Whether something failed for want of what may be there in a moment.
-fn is_passing(why: &str) -> bool {
+pub(in crate::local) fn is_passing(why: &str) -> bool {
     let most = fs::read_to_string("/proc/sys/user/max_user_namespaces").unwrap_or_default();
     let has_name_spaces = most.trim() != "0";
     let is = |error: Errno| why.contains(&io::Error::from(error).to_string());

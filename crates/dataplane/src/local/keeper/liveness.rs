@@ -12,6 +12,7 @@ use super::{Keeper, Kept};
 use crate::blocking::blocking;
 use crate::local::health::Heard;
 use crate::local::identity::is_stopped;
+use crate::local::network::is_uplink;
 
 /// How old a component's own sign of progress may be: it is given every second or two.
 const PROGRESS: Duration = Duration::from_secs(45);
@@ -31,6 +32,9 @@ impl Keeper {
     ) -> Result<(), Reason> {
         if is_stopped(kept.process.identity.pid) {
             return Err("its process is stopped".into());
+        }
+        if is_uplink(name) {
+            return self.uplink_health();
         }
         let progress = self.progress(signs.get(name).copied(), kept.started_at);
         let is_scheduler = name == "scheduler";

@@ -14,8 +14,10 @@ use crate::local::cgroups::Bounds;
 use crate::local::code;
 use crate::local::components::programs;
 use crate::local::database::{At, Database, Kind, migration, run_within};
-use crate::local::isolation::Reach;
+use crate::local::ground::Ground;
+use crate::local::isolation::{Isolation, Reach};
 use crate::local::metadata::Metadata;
+use crate::local::network::is_network;
 use crate::local::options::Broker;
 use crate::local::ports;
 use crate::local::program::Program;
@@ -54,6 +56,12 @@ impl Keeper {
             .await
             .map_err(|error| ("directories", Reason::of_io("they cannot be made", &error)))?;
         self.open_socket().await.map_err(|error| ("ports", Reason::of_io("none can be had", &error)))?;
+        let bounds = Bounds { processes: self.plane.options.environment_processes, ..bounds(environment) };
+        let (plane, id) = (Arc::clone(&self.plane), self.id);
+        if let Err(error) = blocking(move || plane.cgroups.bound(id, bounds)).await {
+            tracing::warn!(id = %self.id, %error, "processor time, memory and processes are not bounded");
+        }
+        let mut all = self.ensure_network().await.map_err(|why| ("network", why))?;
         let archives = &Roomy {
             archives: &*self.plane.services.archives,
             directory: &self.place.code(),
@@ -65,11 +73,6 @@ impl Keeper {
             code::bring_bundles(archives, self.id, &self.place, &release.bundles).await
         };
         placed.await.map_err(|why| ("code", why))?;
-        let bounds = Bounds { processes: self.plane.options.environment_processes, ..bounds(environment) };
-        let (plane, id) = (Arc::clone(&self.plane), self.id);
-        if let Err(error) = blocking(move || plane.cgroups.bound(id, bounds)).await {
-            tracing::warn!(id = %self.id, %error, "processor time, memory and processes are not bounded");
-        }
         self.choose_database(&runtime).await;
         let database = self.database(&environment.namespace).await.map_err(|why| ("database", why))?;
         let url = database.url();
@@ -100,10 +103,10 @@ impl Keeper {
             web_port: self.state.web_port,
             keys: self.keys(),
         };
-        let programs = programs(&known, &own_broker);
+        all.extend(programs(&known, &own_broker));
         let variables = settings::platform(&known);
         Ok(Prepared {
-            programs,
+            programs: all,
             major: runtime.version.major(),
             is_sequential: tasks.is_sequential,
             note: tasks.note,
@@ -128,6 +131,12 @@ impl Keeper {
     /// Learns what keeps this environment apart from the others.
     pub(super) async fn stand_on_ground(&mut self) -> Result<(), Reason> {
         let ground = self.plane.ground().await?;
+        self.isolation = self.within_network(self.bounds_of(ground).await?, &ground.network);
+        Ok(())
+    }
+
+    /// What keeps it apart from the others, but for its network.
+    pub(super) async fn bounds_of(&self, ground: &Ground) -> Result<Isolation, Reason> {
         let mut read = self.place.read();
         read.extend(ground.read.iter().cloned());
         // Where sockets of servers are, and whom to trust, is nobody's to hide.
@@ -141,8 +150,7 @@ impl Keeper {
             write.extend(directory.map_err(lacking)?);
         }
         let reach = Reach { write, read, temporary: self.place.temporary() };
-        self.isolation = ground.apart.of_environment(self.state.slot, &reach);
-        Ok(())
+        Ok(ground.apart.of_environment(self.state.slot, &reach))
     }
 
     async fn runtime(&self, version: &str) -> Result<Runtime, Trouble> {
@@ -205,9 +213,9 @@ impl Keeper {
     pub(super) async fn migrate(
         &mut self,
         environment: &Environment,
-        prepared: &Prepared,
+        prepared: &mut Prepared,
     ) -> Result<(), Trouble> {
-        let Prepared { runtime, variables, .. } = prepared;
+        let Prepared { runtime, variables, programs, .. } = prepared;
         let version = runtime.version.to_string();
         let Some(before) = self.state.migrated_for.clone().filter(|before| *before != version) else {
             self.state.migrated_for = Some(version);
@@ -221,6 +229,10 @@ impl Keeper {
         let is_newer = before.parse().is_ok_and(|before: Version| before > runtime.version);
         let newer = if is_newer { self.runtime(&before).await? } else { runtime.clone() };
         self.stop_all(self.drain_grace(environment)).await;
+        // Its network went with everything else, and the database may be at the other end of it.
+        let network = self.ensure_network().await.map_err(|why| ("network", why))?;
+        programs.retain(|program| !is_network(&program.name));
+        programs.splice(..0, network);
         let arguments = migration(&newer, runtime);
         let migrated = run_within(&self.isolation, &arguments, variables, &self.place.user_home()).await;
         migrated

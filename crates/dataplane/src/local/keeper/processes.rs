@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::{Keeper, Kept};
 use crate::local::components::{RETIRING, is_web};
 use crate::local::isolation::Isolation;
+use crate::local::network::is_network;
 use crate::local::plane::Plane;
 use crate::local::process::{Process, counted, length_of};
 use crate::local::program::{Manner, Program};
@@ -58,7 +59,9 @@ impl Start {
         // Nothing starts that could not be found again.
         writing.write(&self.state)?;
         let log_start = length_of(&self.program.log);
-        let process = Process::start(&self.counted(), &self.isolation, self.socket)?;
+        let groups = self.plane.cgroups.groups(id).into_iter().filter(|group| group.exists());
+        let isolation = self.isolation.clone().in_groups(groups.collect());
+        let process = Process::start(&self.counted(), &isolation, self.socket)?;
         if let Err(error) = self.plane.cgroups.join(id, process.identity.pid) {
             tracing::warn!(%id, component = name, %error, "a process is not within its bounds");
         }
@@ -148,13 +151,15 @@ impl Keeper {
             Some(socket) if is_web(&program.name) => Some(socket.lend()?),
             _ => None,
         };
-        let key = self.plane.key(self.id, "fingerprint");
+        // What makes networks has to leave its bounds to itself.
+        let isolation =
+            if is_network(&program.name) { Isolation::NONE.clone() } else { self.isolation.clone() };
         let start = Start {
             plane: Arc::clone(&self.plane),
             id: self.id,
-            isolation: self.isolation.clone(),
+            isolation,
             state: self.state.clone(),
-            fingerprint: program.fingerprint(&key, self.isolation.bounds()),
+            fingerprint: self.fingerprint(program),
             program: program.clone(),
             socket,
         };
@@ -186,16 +191,22 @@ impl Keeper {
 
     /// Ends whoever serves.
     pub(super) async fn stop_web_servers(&mut self) {
-        let names: Vec<String> = self.kept.keys().filter(|name| is_web(name)).cloned().collect();
+        self.stop_components(self.kept.keys().filter(|name| is_web(name)).cloned().collect()).await;
+    }
+
+    /// Ends those of these components that run.
+    pub(super) async fn stop_components(&mut self, mut names: Vec<String>) {
+        names.retain(|name| self.kept.contains_key(name));
         if !names.is_empty() {
             self.stop(names, self.pace().short_grace).await;
         }
     }
 
     /// Ends processes side by side: first those that run tasks, then those that tasks need, and those that feed others
-    /// last.
+    /// or make their network last.
     async fn stop(&mut self, names: Vec<String>, grace: Duration) {
-        let (last, rest): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name == "broker");
+        let (last, rest): (Vec<_>, Vec<_>) =
+            names.into_iter().partition(|name| name == "broker" || is_network(name));
         let runs_tasks = |name: &String| {
             matches!(self.kept[name].manner, Manner::Drain | Manner::Finish) || name == "scheduler"
         };

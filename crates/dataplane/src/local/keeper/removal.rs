@@ -31,6 +31,7 @@ impl Keeper {
             return self.still_there(why).await;
         }
         self.forget_bounds().await;
+        self.leave_filter().await;
         let (place, user) = (self.place.clone(), self.isolation.user());
         blocking(move || OwnBroker::forget(&place, user)).await;
         if let Err(why) = self.remove_files().await {

@@ -14,6 +14,7 @@ use crate::Environment;
 use crate::blocking::blocking;
 use crate::local::components::RETIRING;
 use crate::local::identity::is_stopped;
+use crate::local::network::{HOLDER, is_network};
 use crate::local::program::{Manner, Program};
 
 /// How long a web server may finish its requests once another one serves.
@@ -55,16 +56,24 @@ impl Keeper {
         let is_wanted = |name: &String| prepared.programs.iter().any(|program| program.name == *name);
         // Workers of an executor that is given up: nobody else may take their tasks before they have ended.
         let gives_up_workers = outdated.iter().any(|name| is_worker(name) && !is_wanted(name));
+        let replaces_others = outdated.iter().any(|name| !is_network(name));
         for name in outdated {
             let Some(kept) = self.kept.get(&name) else { continue };
             let must_wait = match name.as_str() {
                 // A newer one would send tasks where nobody takes them yet.
                 "scheduler" => gives_up_workers || replaces_broker,
                 BROKER => self.kept.keys().any(|name| is_worker(name)),
+                // Whoever is in it needs it until it ends.
+                name if is_network(name) => replaces_others,
                 _ => false,
             };
             if must_wait && kept.ends_by.is_none() {
-                waits.insert(name, "workers finish their tasks first".into());
+                let first = if is_network(&name) {
+                    "whatever uses it ends first"
+                } else {
+                    "workers finish their tasks first"
+                };
+                waits.insert(name, first.into());
                 continue;
             }
             if let Some(by) = kept.ends_by {
@@ -103,17 +112,16 @@ impl Keeper {
     /// Whether a program must not start yet: no one that needs the broker starts until an outdated broker is replaced.
     /// Otherwise there would always be a worker for the broker to wait for.
     pub(super) fn is_held(&self, name: &str, programs: &[Program]) -> bool {
-        needs_broker(name)
-            && self.kept.contains_key(BROKER)
-            && self.outdated(programs).iter().any(|outdated| outdated == BROKER)
+        // A new network is nobody's until everything else is prepared for it.
+        name == HOLDER
+            || needs_broker(name)
+                && self.kept.contains_key(BROKER)
+                && self.outdated(programs).iter().any(|outdated| outdated == BROKER)
     }
 
     fn outdated(&self, programs: &[Program]) -> Vec<String> {
-        let key = self.plane.key(self.id, "fingerprint");
-        let wanted: BTreeMap<&str, String> = programs
-            .iter()
-            .map(|program| (program.name.as_str(), program.fingerprint(&key, self.isolation.bounds())))
-            .collect();
+        let wanted: BTreeMap<&str, String> =
+            programs.iter().map(|program| (program.name.as_str(), self.fingerprint(program))).collect();
         let kept = self.kept.iter();
         kept.filter(|(name, kept)| wanted.get(name.as_str()) != Some(&kept.fingerprint))
             .map(|(name, _)| name.clone())

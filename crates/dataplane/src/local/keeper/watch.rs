@@ -47,6 +47,9 @@ impl Keeper {
             if self.socket.is_none() && self.web_server().is_none() {
                 return;
             }
+            if self.lost_network() {
+                return;
+            }
             let outdated = self.replace_outdated(environment, prepared).await;
             if !outdated.is_empty() {
                 given_up = Instant::now() + pace.patience;

@@ -1,0 +1,244 @@
+//! A network of an environment's own: what it listens on is reached by nobody else, and of the machine's loopback it
+//! reaches what it is given.
+//!
+//! A process that does nothing holds the name space, with the sockets in it that others serve. A second one, the uplink,
+//! leads out of it: a user-mode network stack (pasta) that opens ordinary connections of this machine for whatever the
+//! environment sends, and a relay to those ports of the machine's loopback that environments may reach. Both outlive the
+//! control plane, and the uplink can be started again at any time.
+
+mod filter;
+mod holding;
+mod joining;
+mod proving;
+mod relay;
+mod uplink;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use podium_api::DeploymentId;
+
+use self::filter::Filter;
+pub use self::holding::Holding;
+pub(super) use self::joining::{join, made};
+pub(super) use self::proving::find;
+pub use self::uplink::Uplink;
+use super::layout::Place;
+use super::options::{AirflowDatabase, Broker, Options};
+use super::program::{Manner, Program};
+use super::server_url;
+use super::settings;
+use super::users::NETWORK_SLOT;
+use crate::Hidden;
+
+/// The component that holds the name space.
+pub(super) const HOLDER: &str = "network";
+/// What the components that lead out of one are called; the number of the name space follows.
+const UPLINK: &str = "uplink-";
+/// What the way out is called inside.
+const INTERFACE: &str = "podium0";
+
+/// Whose network the processes of environments use.
+#[derive(Clone, Debug)]
+pub(super) enum Network {
+    /// The machine's; and why, where nobody asked for it.
+    Shared(Option<String>),
+    /// The machine's, and a filter keeps them from each other on loopback; and why they have none of their own.
+    Filtered(Arc<Filter>, String),
+    /// One of their own each.
+    Own(Own),
+}
+
+/// How networks are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Own {
+    /// This program.
+    launcher: PathBuf,
+    /// The network stack.
+    pasta: PathBuf,
+    /// The user that helpers run under, which is no environment's: it is the master of all their name spaces.
+    user: Option<u32>,
+    /// What environments reach of the machine's loopback.
+    forwards: Vec<Forward>,
+}
+
+/// Something on the machine's loopback that environments reach at the same address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Forward {
+    /// Whether it takes datagrams.
+    pub is_datagram: bool,
+    /// Where it listens, outside and inside.
+    pub address: SocketAddr,
+}
+
+impl fmt::Display for Forward {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", if self.is_datagram { "udp" } else { "tcp" }, self.address)
+    }
+}
+
+/// Why there is no network, or no filter of one, as operators read it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct NoNetwork(String);
+
+impl From<String> for NoNetwork {
+    fn from(why: String) -> Self {
+        Self(why)
+    }
+}
+
+impl From<&str> for NoNetwork {
+    fn from(why: &str) -> Self {
+        Self(why.to_owned())
+    }
+}
+
+impl From<io::Error> for NoNetwork {
+    fn from(error: io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// A text that names no address to forward.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}: neither tcp:ADDRESS:PORT nor udp:ADDRESS:PORT")]
+pub struct NotAForward(String);
+
+impl FromStr for Forward {
+    type Err = NotAForward;
+
+    fn from_str(text: &str) -> Result<Self, NotAForward> {
+        let wrong = || NotAForward(text.to_owned());
+        let (kind, address) = text.split_once(':').ok_or_else(wrong)?;
+        let is_datagram = match kind {
+            "tcp" => false,
+            "udp" => true,
+            _ => return Err(wrong()),
+        };
+        Ok(Self { is_datagram, address: address.parse().map_err(|_| wrong())? })
+    }
+}
+
+impl Own {
+    /// The networks of this machine, where its programs allow any; why not, where they do not.
+    fn new(options: &Options, first_user: u32) -> Result<Self, NoNetwork> {
+        let launcher = options.launcher.clone().ok_or("there is no launcher")?;
+        let pasta = program("pasta").ok_or("pasta is not installed (package passt)")?;
+        let user = rustix::process::geteuid().is_root().then_some(first_user + NETWORK_SLOT);
+        let resolvers = fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+        Ok(Self { launcher, pasta, user, forwards: forwards(options, &resolvers) })
+    }
+
+    /// What holds the network of an environment whose web server listens on this port.
+    pub(super) fn holder(&self, id: DeploymentId, place: &Place, web_port: u16) -> Program {
+        let mut arguments = self.command("hold");
+        arguments.extend([
+            "--listen".into(),
+            SocketAddr::from((Ipv4Addr::LOCALHOST, web_port)).to_string().into(),
+        ]);
+        of_environment(id, HOLDER.into(), arguments, place.component_log(HOLDER))
+    }
+
+    /// What leads out of the network that a process holds.
+    pub(super) fn uplink(&self, id: DeploymentId, place: &Place, holder: i32, number: u64) -> Program {
+        let mut arguments = self.command("uplink");
+        arguments.extend(["--holder".into(), holder.to_string().into(), "--pasta".into()]);
+        arguments.push(self.pasta.clone().into());
+        of_environment(id, format!("{UPLINK}{number}"), arguments, place.component_log("uplink"))
+    }
+
+    fn command(&self, what: &str) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = vec![self.launcher.clone().into(), "network".into(), what.into()];
+        if let Some(user) = self.user {
+            arguments.extend(["--user".into(), user.to_string().into()]);
+        }
+        for forward in &self.forwards {
+            arguments.extend(["--forward".into(), forward.to_string().into()]);
+        }
+        arguments
+    }
+}
+
+fn of_environment(id: DeploymentId, name: String, arguments: Vec<OsString>, log: PathBuf) -> Program {
+    let (mark, value) = settings::mark(id);
+    let told = [(mark, value), ("PATH".into(), "/usr/sbin:/usr/bin:/sbin:/bin".into())];
+    let variables = told.map(|(name, value)| (name, Hidden::new(value))).into();
+    Program { name, arguments, variables, directory: "/".into(), log, manner: Manner::Restart }
+}
+
+/// Whether a component makes the network that others are in.
+pub(super) fn is_network(component: &str) -> bool {
+    component == HOLDER || is_uplink(component)
+}
+
+/// Whether a component leads out of a network.
+pub(super) fn is_uplink(component: &str) -> bool {
+    component.starts_with(UPLINK)
+}
+
+/// The number of the network name space that a process is in.
+pub(super) fn number_of(process: &str) -> Option<u64> {
+    fs::metadata(format!("/proc/{process}/ns/net")).ok().map(|name_space| name_space.ino())
+}
+
+/// Whether there is a way out of the network that a process is in.
+pub(super) fn leads_out(holder: i32) -> bool {
+    let is_way = |line: &str| line.starts_with(INTERFACE);
+    ["route", "ipv6_route"].iter().any(|table| {
+        let routes = fs::read_to_string(format!("/proc/{holder}/net/{table}")).unwrap_or_default();
+        // The interface is the first of the fields, or the last one.
+        routes.lines().any(|line| is_way(line) || line.trim_end().ends_with(INTERFACE))
+    })
+}
+
+/// Finds a program where programs are.
+fn program(name: &str) -> Option<PathBuf> {
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/bin", "/usr/local/bin", "/usr/sbin"].map(PathBuf::from);
+    let mut places = std::env::split_paths(&search).chain(usual).map(|place| place.join(name));
+    places.find(|path| Path::is_file(path))
+}
+
+/// What environments reach of the machine's loopback: whoever resolves names, the database and the broker that are
+/// given, and what the operator allows.
+fn forwards(options: &Options, resolvers: &str) -> Vec<Forward> {
+    let mut all = Vec::new();
+    for address in nameservers(resolvers).into_iter().filter(IpAddr::is_loopback) {
+        let address = SocketAddr::new(address, 53);
+        all.extend([true, false].map(|is_datagram| Forward { is_datagram, address }));
+    }
+    let mut ports = options.loopback_ports.clone();
+    if let AirflowDatabase::Server(url) = &options.database {
+        ports.extend(server_url::loopback_port(url.reveal(), 5432));
+    }
+    if let Broker::Given(url) = &options.broker {
+        ports.extend(server_url::loopback_port(url.reveal(), 6379));
+    }
+    let port = |port| Forward { is_datagram: false, address: (Ipv4Addr::LOCALHOST, port).into() };
+    all.extend(ports.into_iter().map(port));
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Who resolves names, as the system's own resolver understands its file: three of them at the most, and whoever listens
+/// here where none is named.
+fn nameservers(resolvers: &str) -> Vec<IpAddr> {
+    let named = resolvers.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        (words.next()? == "nameserver").then(|| words.next()?.parse().ok())?
+    });
+    let named: Vec<IpAddr> = named.take(3).collect();
+    if named.is_empty() { vec![Ipv4Addr::LOCALHOST.into()] } else { named }
+}
+
+#[cfg(test)]
+mod tests;

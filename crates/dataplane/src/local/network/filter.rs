@@ -1,0 +1,128 @@
+//! Keeps environments that share the machine's network from each other's ports on loopback, by the users that they run
+//! under: a table of the machine's packet filter (nftables) that is this plane's own.
+//!
+//! Web servers and the control plane are known by their ports: whoever has nothing to do with them is refused. Ports that
+//! tasks listen on are anything, so a connection is marked with the user who opened it, and what another environment's
+//! user answers to it is dropped.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use super::NoNetwork;
+
+/// A table of the packet filter.
+#[derive(Debug)]
+pub(in crate::local) struct Filter {
+    program: PathBuf,
+    users: Range<u32>,
+    /// The ports of loopback that no environment has to do with.
+    closed: Vec<u16>,
+    /// The ports of web servers, by the users of their environments.
+    web_ports: Mutex<BTreeMap<u32, u16>>,
+}
+
+impl Filter {
+    /// Puts the table in its place, in the place of an older one. An error says why that is not possible.
+    pub(super) fn new(
+        program: PathBuf,
+        users: Range<u32>,
+        closed: Vec<u16>,
+        web_ports: BTreeMap<u32, u16>,
+    ) -> Result<Self, NoNetwork> {
+        let filter = Self { program, users, closed, web_ports: Mutex::new(web_ports) };
+        filter.change(|_| {})?;
+        Ok(filter)
+    }
+
+    /// Lets an environment's user reach the port of its own web server, and nobody else's.
+    pub(in crate::local) fn admit(&self, user: u32, web_port: u16) -> Result<(), NoNetwork> {
+        self.change(|ports| {
+            ports.insert(user, web_port);
+        })
+    }
+
+    /// Forgets an environment.
+    pub(in crate::local) fn forget(&self, user: u32) -> Result<(), NoNetwork> {
+        self.change(|ports| {
+            ports.remove(&user);
+        })
+    }
+
+    /// Removes the table, once there is nobody left to filter.
+    pub(in crate::local) fn remove_if_unused(&self) {
+        if self.web_ports.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            let table = self.table();
+            let _ = self.apply(&format!("add table {table}\ndelete table {table}\n"));
+        }
+    }
+
+    fn table(&self) -> String {
+        format!("inet podium_{}", self.users.start)
+    }
+
+    /// Changes what is known, and the table with it, at one moment.
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<u32, u16>)) -> Result<(), NoNetwork> {
+        let mut ports = self.web_ports.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut ports);
+        self.apply(&self.rules(&ports))
+    }
+
+    fn rules(&self, ports: &BTreeMap<u32, u16>) -> String {
+        let list = |of: &dyn Fn(u32, u16) -> String| {
+            let all: Vec<String> = ports.iter().map(|(user, port)| of(*user, *port)).collect();
+            if all.is_empty() { String::new() } else { format!("elements = {{ {} }};", all.join(", ")) }
+        };
+        let (table, first, last) = (self.table(), self.users.start, self.users.end - 1);
+        // The one before goes and this one comes in the same moment, whether there was one or not.
+        let mut rules = format!("add table {table}\ndelete table {table}\ntable {table} {{\n");
+        let sets = [
+            ("map marks", "uid : mark", list(&|user, _| format!("{user} : {user}"))),
+            ("set same", "uid . mark", list(&|user, _| format!("{user} . {user}"))),
+            ("set web", "inet_service", list(&|_, port| port.to_string())),
+            ("set own", "uid . inet_service", list(&|user, port| format!("{user} . {port}"))),
+        ];
+        for (name, kind, elements) in sets {
+            let _ = writeln!(rules, "  {name} {{ type {kind}; {elements} }}");
+        }
+        let mut chain = vec![
+            "type filter hook output priority filter; policy accept;".to_owned(),
+            "oifname != \"lo\" accept".to_owned(),
+            format!("meta skuid != {first}-{last} accept"),
+            "ct direction original tcp dport @web meta skuid . tcp dport != @own reject with tcp reset"
+                .to_owned(),
+        ];
+        for port in &self.closed {
+            for address in ["ip daddr 127.0.0.0/8", "ip6 daddr ::1"] {
+                chain.push(format!("ct direction original {address} tcp dport {port} reject with tcp reset"));
+            }
+        }
+        chain.push("ct direction original ct mark 0 ct mark set meta skuid map @marks".to_owned());
+        chain.push(format!("ct direction reply ct mark {first}-{last} meta skuid . ct mark != @same drop"));
+        let _ = write!(rules, "  chain output {{\n    {}\n  }}\n}}\n", chain.join("\n    "));
+        rules
+    }
+
+    fn apply(&self, rules: &str) -> Result<(), NoNetwork> {
+        let fail = |error: std::io::Error| NoNetwork::from(format!("{}: {error}", self.program.display()));
+        let mut command = Command::new(&self.program);
+        command.args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(fail)?;
+        if let Some(mut input) = child.stdin.take() {
+            input.write_all(rules.as_bytes()).map_err(fail)?;
+        }
+        let output = child.wait_with_output().map_err(fail)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(format!("{}: {}", self.program.display(), said.lines().next().unwrap_or("it failed")).into())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Enters a network that another process holds, and finds the sockets in it that are kept for others.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, BorrowedFd, IntoRawFd as _, OwnedFd};
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::sockopt::{socket_acceptconn, socket_type};
+use rustix::net::{SocketType, getsockname};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
+
+use super::{Forward, number_of};
+
+/// The numbers that sockets of a holder may have.
+const HELD_AT: std::ops::Range<i32> = 3..256;
+
+/// Enters the network that a process holds, if it is the one that is meant. A web server, which has its socket of the
+/// outside as standard input, gets the one inside as well: the answer is its number.
+pub(in crate::local) fn join(holder: i32, number: u64) -> io::Result<Option<i32>> {
+    let holder = hold(holder)?;
+    let served = match socket_acceptconn(io::stdin()) {
+        Ok(true) => Some(SocketAddr::try_from(getsockname(io::stdin())?)?),
+        _ => None,
+    };
+    let inner =
+        served.map(|address| held(holder.as_fd(), Forward { is_datagram: false, address })).transpose()?;
+    // Root is the master of all name spaces; anybody else has to enter the one that the network belongs to.
+    let all = if rustix::process::geteuid().is_root() {
+        ThreadNameSpaceType::NETWORK
+    } else {
+        ThreadNameSpaceType::USER | ThreadNameSpaceType::NETWORK
+    };
+    move_into_thread_name_spaces(holder.as_fd(), all)?;
+    // The number of a process may be another's by now.
+    if number_of("self") != Some(number) {
+        return Err(io::Error::new(ErrorKind::NotFound, "its network is gone"));
+    }
+    let Some(inner) = inner else { return Ok(None) };
+    fcntl_setfd(&inner, FdFlags::empty())?;
+    Ok(Some(inner.into_raw_fd()))
+}
+
+/// A descriptor of a process.
+pub(super) fn hold(process: i32) -> io::Result<OwnedFd> {
+    let pid = Pid::from_raw(process).ok_or(ErrorKind::NotFound)?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+/// A copy of the socket of a process that listens at an address.
+pub(super) fn held(holder: BorrowedFd<'_>, wanted: Forward) -> io::Result<OwnedFd> {
+    for number in HELD_AT {
+        let socket = match pidfd_getfd(holder, number, PidfdGetfdFlags::empty()) {
+            Ok(socket) => socket,
+            Err(rustix::io::Errno::BADF) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        if is_it(&socket, wanted).unwrap_or(false) {
+            return Ok(socket);
+        }
+    }
+    Err(io::Error::new(ErrorKind::NotFound, format!("nobody listens at {wanted} in its network")))
+}
+
+fn is_it(socket: &OwnedFd, wanted: Forward) -> io::Result<bool> {
+    let kind = socket_type(socket)?;
+    let is_kind = match wanted.is_datagram {
+        true => kind == SocketType::DGRAM,
+        false => kind == SocketType::STREAM && socket_acceptconn(socket)?,
+    };
+    Ok(is_kind && SocketAddr::try_from(getsockname(socket)?)? == wanted.address)
+}
+
+/// The number of the network that a process holds, once everything in it is there.
+pub(in crate::local) fn made(holder: i32, listen: SocketAddr) -> io::Result<Option<u64>> {
+    let process = hold(holder)?;
+    let is_ready = match held(process.as_fd(), Forward { is_datagram: false, address: listen }) {
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::NotFound => false,
+        Err(error) => return Err(error),
+    };
+    let number = number_of(&holder.to_string()).filter(|number| Some(*number) != number_of("self"));
+    // Only then was it still the same process that was asked.
+    fs::metadata(format!("/proc/{holder}"))?;
+    Ok(number.filter(|_| is_ready))
+}

@@ -1,0 +1,269 @@
+//! Tries out whether environments can have networks of their own before any gets one.
+//!
+//! A network is made as for an environment, and a process in it, with the bounds of an environment, has to reach this
+//! machine by an address that is not loopback, and whatever the machine reaches of the world. Where the world cannot be
+//! reached from the machine itself, that is nothing against it.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use podium_api::{DeploymentId, Id};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
+use tokio::process::Command;
+
+use super::filter::Filter;
+use super::joining::made;
+use super::{Network, NoNetwork, Own, leads_out, program};
+use crate::blocking::{blocking, here};
+use crate::local::isolation::{Apart, Isolation, Mode, Reach, is_passing};
+use crate::local::layout::{Layout, Place};
+use crate::local::options::{NetworkChoice, Options};
+use crate::local::ports;
+use crate::local::process::{Process, last_words};
+use crate::local::program::Program;
+use crate::local::server_url;
+use crate::local::settings::Variables;
+use crate::local::state::State;
+
+/// A host of the world that every runtime comes from unless the operator says otherwise.
+const WORLD: (&str, u16) = ("pypi.org", 443);
+/// So long that only a network that does not work reaches it.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// What a host answers that was reached.
+const WORD: &str = "reached";
+
+/// Says what it hears at two addresses, and whether it can connect to a third by name.
+const SCRIPT: &str = "
+import socket, sys
+
+def heard(host, port, length):
+    try:
+        with socket.create_connection((host, int(port)), timeout=10) as one:
+            return one.recv(length).decode() if length else 'reached'
+    except OSError:
+        return 'nothing'
+
+address, port, local, name, known = sys.argv[1:]
+print('machine', heard(address, port, 7))
+print('loopback', heard('127.0.0.1', local, 7))
+print('world', heard(name, known, 0))
+";
+
+/// What a process heard.
+#[derive(Debug, PartialEq)]
+struct Heard {
+    machine: bool,
+    loopback: bool,
+    world: bool,
+}
+
+/// Whose network environments use here. An error says why that could not be tried, or why they cannot have what was
+/// asked for.
+pub(in crate::local) async fn find(
+    options: &Options,
+    layout: &Layout,
+    apart: &Apart,
+    python: &Path,
+    read: &[PathBuf],
+) -> Result<Network, NoNetwork> {
+    let not_own = |why: NoNetwork| match options.network {
+        NetworkChoice::Own => Err(NoNetwork::from(format!(
+            "environments cannot have networks of their own, which --environment-network asks for: {why}"
+        ))),
+        _ => Ok(match here(|| filtered(options, layout, apart)) {
+            Ok(filter) => Network::Filtered(Arc::new(filter), why.to_string()),
+            Err(neither) => Network::Shared(Some(format!("{why}; and {neither}"))),
+        }),
+    };
+    match options.network {
+        NetworkChoice::Shared => return Ok(Network::Shared(None)),
+        NetworkChoice::Auto if options.task_ports.is_some() => {
+            return not_own("--task-ports is for tasks that others connect to".into());
+        }
+        NetworkChoice::Auto | NetworkChoice::Own => {}
+    }
+    let own = match Own::new(options, layout.first_user()) {
+        Ok(own) => own,
+        Err(why) => return not_own(why),
+    };
+    let directory = options.directory.clone();
+    let directory = blocking(move || fs::canonicalize(directory)).await?;
+    let place = Place { root: directory.join("network-proof") };
+    let proof = Proof { own: &own, apart, python, read, place };
+    let tried = tokio::time::timeout(PATIENCE, proof.try_out()).await;
+    let root = proof.place.root.clone();
+    let _ = blocking(move || fs::remove_dir_all(root)).await;
+    match tried.unwrap_or_else(|_| Err("it took too long to try".into())) {
+        Ok(()) => Ok(Network::Own(own)),
+        Err(why) if is_passing(&why.to_string()) => {
+            let why =
+                format!("it could not be tried whether environments can have networks of their own: {why}");
+            Err(why.into())
+        }
+        Err(why) => not_own(why),
+    }
+}
+
+/// A filter for the environments that there are; why there can be none, where that is so.
+fn filtered(options: &Options, layout: &Layout, apart: &Apart) -> Result<Filter, NoNetwork> {
+    if !matches!(apart.mode, Mode::Users { .. }) {
+        return Err("they have no users of their own to be told apart by".into());
+    }
+    let program = program("nft").ok_or("nft is not installed (package nftables)")?;
+    let known = layout.known()?;
+    let remembered = known.into_iter().filter_map(|id| State::read(&layout.environment(id).state()).ok()?);
+    let has_port = remembered.filter(|state| state.web_port != 0);
+    let ports = has_port.filter_map(|state| Some((apart.user_of(state.slot)?, state.web_port))).collect();
+    let console = server_url::loopback_port(&options.public_url, 80);
+    let closed = console.filter(|port| !options.loopback_ports.contains(port)).into_iter().collect();
+    Filter::new(program, layout.users(), closed, ports)
+}
+
+struct Proof<'a> {
+    own: &'a Own,
+    apart: &'a Apart,
+    python: &'a Path,
+    read: &'a [PathBuf],
+    place: Place,
+}
+
+/// A helper that ends with whoever started it.
+struct Helper(Process);
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        self.0.kill_now();
+    }
+}
+
+impl Proof<'_> {
+    async fn try_out(&self) -> Result<(), NoNetwork> {
+        let address = outward().ok_or("this machine has no network")?;
+        let place = self.place.clone();
+        blocking(move || make(&place)).await?;
+        let id = DeploymentId::from_raw(Id::from_parts(0, 0, 0));
+        let port = ports::candidates(0, 0, None).next().unwrap_or(1024);
+        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let holder = self.own.holder(id, &self.place, port);
+        let held = start(&holder).await?;
+        let pid = held.0.identity.pid;
+        let number = until(&held, &holder, || made(pid, listen).ok().flatten()).await?;
+        let uplink = self.own.uplink(id, &self.place, pid, number);
+        let leading = start(&uplink).await?;
+        until(&leading, &uplink, || leads_out(pid).then_some(())).await?;
+        let (machine, machine_port) = answering(address).await?;
+        let (loopback, loopback_port) = answering(Ipv4Addr::LOCALHOST.into()).await?;
+        let (machine, loopback) = (tokio::spawn(machine), tokio::spawn(loopback));
+        let temporary = self.place.temporary();
+        let reach = Reach { read: self.read.to_vec(), write: vec![temporary.clone()], temporary };
+        let shared = self.apart.of_environment(0, &reach);
+        let inside = shared.clone().in_network(pid, number);
+        let arguments = [
+            self.python.as_os_str().to_owned(),
+            "-c".into(),
+            SCRIPT.into(),
+            address.to_string().into(),
+            machine_port.to_string().into(),
+            loopback_port.to_string().into(),
+            WORLD.0.into(),
+            WORLD.1.to_string().into(),
+        ];
+        let verdict = async {
+            let heard = hear(&inside, &arguments).await?;
+            if !heard.machine {
+                return Err("this machine is not reached from inside of one".into());
+            }
+            if heard.loopback {
+                return Err("what listens on this machine's loopback is reached from inside of one".into());
+            }
+            if !heard.world && hear(&shared, &arguments).await?.world {
+                let why = format!("{} is reached from this machine, and not from inside of one", WORLD.0);
+                return Err(why.into());
+            }
+            Ok(())
+        };
+        let verdict = verdict.await;
+        machine.abort();
+        loopback.abort();
+        verdict
+    }
+}
+
+fn make(place: &Place) -> io::Result<()> {
+    for (directory, mode) in [(place.logs(), 0o700), (place.temporary(), 0o777)] {
+        fs::create_dir_all(&directory)?;
+        fs::set_permissions(&directory, fs::Permissions::from_mode(mode))?;
+    }
+    fs::set_permissions(&place.root, fs::Permissions::from_mode(0o711))
+}
+
+/// The address of this machine that others see.
+fn outward() -> Option<IpAddr> {
+    // Nothing is sent to these, which are in examples only: the kernel says which way it would be.
+    let examples: [(IpAddr, SocketAddr); 2] = [
+        (Ipv4Addr::UNSPECIFIED.into(), ([198, 51, 100, 1], 9).into()),
+        (Ipv6Addr::UNSPECIFIED.into(), (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), 9).into()),
+    ];
+    let of = |(any, example): (IpAddr, SocketAddr)| {
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        socket.connect(example).ok()?;
+        socket.local_addr().ok().map(|address| address.ip())
+    };
+    examples.into_iter().filter_map(of).find(|address| !address.is_loopback() && !address.is_unspecified())
+}
+
+/// Somebody who answers whoever connects, and the port.
+async fn answering(address: IpAddr) -> io::Result<(impl Future<Output = ()> + use<>, u16)> {
+    let listener = TcpListener::bind((address, 0)).await?;
+    let port = listener.local_addr()?.port();
+    let answer = async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.write_all(WORD.as_bytes()).await;
+        }
+    };
+    Ok((answer, port))
+}
+
+async fn start(program: &Program) -> Result<Helper, NoNetwork> {
+    let program = program.clone();
+    Ok(blocking(move || Process::start(&program, &Isolation::NONE, None)).await.map(Helper)?)
+}
+
+/// Waits until something is so, or its helper has ended.
+async fn until<T>(helper: &Helper, program: &Program, what: impl Fn() -> Option<T>) -> Result<T, NoNetwork> {
+    loop {
+        if let Some(found) = what() {
+            return Ok(found);
+        }
+        tokio::select! {
+            () = helper.0.ended() => {
+                let log = program.log.clone();
+                let said = blocking(move || last_words(&log, 0)).await;
+                return Err(said.unwrap_or_else(|| format!("{} has ended", program.name)).into());
+            }
+            () = tokio::time::sleep(LOOK_AGAIN) => {}
+        }
+    }
+}
+
+/// Runs the process that tries.
+async fn hear(isolation: &Isolation, arguments: &[std::ffi::OsString]) -> Result<Heard, NoNetwork> {
+    let variables = Variables::from([("PATH".into(), crate::Hidden::new("/usr/bin:/bin".into()))]);
+    let mut command = Command::from(isolation.command(arguments, &variables));
+    let output = command.current_dir("/").stdin(Stdio::null()).kill_on_drop(true).output().await;
+    let output = output?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).trim().into());
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    let is = |what: &str| said.lines().any(|line| line == format!("{what} {WORD}"));
+    Ok(Heard { machine: is("machine"), loopback: is("loopback"), world: is("world") })
+}
