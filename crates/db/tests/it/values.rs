@@ -57,9 +57,8 @@ async fn fingerprints(bed: Bed) {
         })
         .await
         .unwrap();
-    let read = |sql: &'static Sql| {
-        bed.db.read(None, move |conn| conn.query(sql, params![], |row| row.fingerprint()))
-    };
+    let read =
+        |sql: &'static Sql| bed.db.read(None, move |conn| conn.query(sql, params![], Row::fingerprint));
     static WITHOUT_IDS: Sql = Sql::new("SELECT number, flag, body, note FROM items ORDER BY id");
     let prints = read(&WITHOUT_IDS).await.unwrap();
     assert_eq!(prints, read(&WITHOUT_IDS).await.unwrap(), "the same rows");
