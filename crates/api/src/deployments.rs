@@ -14,7 +14,7 @@ use crate::path::{InOrganization, OfDeployment};
 use crate::reply::{Many, One};
 use crate::subjects::SubjectProfile;
 use crate::union::OneOf;
-use crate::{ClusterId, DeploymentId, NodePoolId, OrganizationId, Timestamp, WorkspaceId};
+use crate::{ClusterId, DeploymentId, NodePoolId, OrganizationId, Shown, Timestamp, WorkspaceId};
 
 pub use parts::{
     DeploymentEnvironmentVariable, DeploymentHibernationOverride, DeploymentHibernationSchedule,
@@ -42,7 +42,7 @@ endpoints! {
     }
     /// Get a deployment
     Get: GET "/organizations/{organizationId}/deployments/{deploymentId}" as "GetDeployment" {
-        path: OfDeployment, reply: One<Deployment>,
+        path: OfDeployment, reply: One<Shown<Deployment>>,
         permission: "deployment.get",
     }
     /// Update a deployment
@@ -102,7 +102,7 @@ pub struct ListDeployments {
 #[serde(rename_all = "camelCase")]
 pub struct DeploymentsPaginated {
     /// The deployments.
-    pub deployments: Vec<Deployment>,
+    pub deployments: Vec<Shown<Deployment>>,
     /// The limit in force.
     pub limit: u32,
     /// How many were skipped.

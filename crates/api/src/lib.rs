@@ -33,6 +33,7 @@ mod patch;
 pub mod path;
 mod reply;
 pub mod roles;
+mod shown;
 pub mod subjects;
 pub mod teams;
 pub mod text;
@@ -49,6 +50,7 @@ pub use id::{Id, NotAnId};
 pub use ids::*;
 pub use patch::Patch;
 pub use reply::{Blank, Events, Lines, Many, One, Reply, ReplyKind};
+pub use shown::Shown;
 pub use time::Timestamp;
 
 registry! {

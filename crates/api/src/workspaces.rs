@@ -9,7 +9,7 @@ use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfWorkspace};
 use crate::reply::{Many, One};
 use crate::subjects::SubjectProfile;
-use crate::{ClusterId, OrganizationId, Patch, Timestamp, WorkspaceId};
+use crate::{ClusterId, OrganizationId, Patch, Shown, Timestamp, WorkspaceId};
 
 endpoints! {
     tag "Workspace";
@@ -26,7 +26,7 @@ endpoints! {
     }
     /// Get a workspace
     Get: GET "/organizations/{organizationId}/workspaces/{workspaceId}" as "GetWorkspace" {
-        path: OfWorkspace, reply: One<Workspace>,
+        path: OfWorkspace, reply: One<Shown<Workspace>>,
         permission: "workspace.get",
     }
     /// Update a workspace
@@ -102,7 +102,7 @@ pub struct Workspace {
 #[serde(rename_all = "camelCase")]
 pub struct WorkspacesPaginated {
     /// The workspaces.
-    pub workspaces: Vec<Workspace>,
+    pub workspaces: Vec<Shown<Workspace>>,
     /// The limit in force.
     pub limit: u32,
     /// How many were skipped.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use podium_api::clusters::Cluster;
 use podium_api::deployments::{self as api, CreateDeploymentRequest, Deployment, DeploymentsPaginated};
 use podium_api::enums::{DeploymentStatus, DeploymentType};
-use podium_api::{DeploymentId, Many, Nothing, One, WorkspaceId};
+use podium_api::{DeploymentId, Many, Nothing, One, Shown, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::place::{self, Place, Surroundings};
 use podium_domain::deployments::{
@@ -18,10 +18,13 @@ use podium_domain::deployments::{
 };
 use podium_domain::{Refusal, Scope, Target, names};
 use podium_store::deployments::{self, DeploymentRow};
-use podium_store::{Paging, Stamp, clusters, environment_objects, grants, organizations, tokens, workspaces};
+use podium_store::{
+    Found, Paging, Stamp, clusters, environment_objects, grants, organizations, tokens, workspaces,
+};
 
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result, Taken};
+use crate::rendered::Made;
 
 use variables::Variables;
 
@@ -50,7 +53,8 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Deploymen
             let (paging, ids, name_keys, workspace_ids) = &*listing;
             let reach = cx.grants().visible_deployments();
             let listed = deployments::Listed { reach: &reach, ids, name_keys, workspace_ids };
-            Ok(deployments::list(conn, cx.scope(), &listed, paging, &cx.app().landmarks, walk_far)?)
+            let show = |found: &Found<'_, DeploymentRow>| show(cx, found);
+            Ok(deployments::list(conn, cx.scope(), &listed, paging, &cx.app().landmarks, walk_far, show)?)
         }
     };
     let near = if limit <= SHORT_PAGE { cx.page(page(false)).await? } else { None };
@@ -58,8 +62,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Deploymen
         Some(found) => Some(found),
         None => cx.scan(page(true)).await?,
     };
-    let (rows, total_count) = found.unwrap_or_default();
-    let deployments = rows.iter().map(|row| shown::deployment(&cx, row)).collect();
+    let (deployments, total_count) = found.unwrap_or_default();
     Ok(Many(DeploymentsPaginated { deployments, limit, offset, total_count }))
 }
 
@@ -112,10 +115,21 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
 }
 
 /// Reads a deployment.
-pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Deployment>> {
+pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Shown<Deployment>>> {
     let id = call.path.deployment_id;
-    let row = cx.read(move |cx, conn| find(conn, cx.scope(), id)).await?;
-    Ok(One { version: row.stamp.version, body: shown::deployment(&cx, &row) })
+    cx.read(move |cx, conn| {
+        let found = deployments::shown(conn, cx.scope(), id, |found| show(cx, found))?;
+        found.ok_or_else(|| Refusal::not_found("deployment").into())
+    })
+    .await
+}
+
+/// A deployment as callers see it. One that hibernates by a schedule looks different at other times.
+fn show(cx: &Cx<Scope>, found: &Found<'_, DeploymentRow>) -> podium_db::Result<Shown<Deployment>> {
+    cx.app().rendered.show(found, |row| {
+        let deployment = shown::deployment(cx, &row);
+        if row.spec.is_development_mode { Made::OfNow(deployment) } else { Made::OfRow(deployment) }
+    })
 }
 
 /// Changes a deployment, and moves it to another workspace where the request names one.

@@ -19,6 +19,7 @@ pub mod maintenance;
 pub mod meters;
 mod passwords;
 mod rate_limits;
+mod rendered;
 pub mod secrets;
 pub mod shares;
 mod signing;
@@ -119,6 +120,7 @@ pub struct Shared {
     pub(crate) running: idempotency::Running,
     pub(crate) refusals: rate_limits::Refusals,
     pub(crate) landmarks: Arc<Landmarks>,
+    pub(crate) rendered: rendered::Rendered,
     pub(crate) passwords: passwords::Passwords,
     pub(crate) sign_in_throttle: throttle::Throttle,
     pub(crate) used_tokens: Mutex<HashMap<TokenId, Timestamp>>,

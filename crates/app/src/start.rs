@@ -93,6 +93,7 @@ impl App {
             running: Default::default(),
             refusals: Default::default(),
             landmarks: Default::default(),
+            rendered: Default::default(),
             passwords: Passwords::new(Arc::clone(&world)),
             sign_in_throttle: Default::default(),
             used_tokens: Mutex::default(),

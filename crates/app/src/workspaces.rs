@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use podium_api::workspaces::{self as api, Workspace, WorkspacesPaginated};
-use podium_api::{Many, Nothing, One, WorkspaceId};
+use podium_api::{Many, Nothing, One, Shown, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, Scope, names};
 use podium_store::{
-    Paging, Stamp, clusters, credentials, deployments, environment_objects, grants, organizations, roles,
-    tokens, workspaces,
+    Found, Paging, Stamp, clusters, credentials, deployments, environment_objects, grants, organizations,
+    roles, tokens, workspaces,
 };
 
 use crate::cx::{Call, Cx};
 use crate::error::{Result, Taken};
+use crate::rendered::Made;
 
 const MAX_NAME: usize = 50;
 const MAX_REGION: usize = 100;
@@ -32,7 +33,8 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Workspace
             let (paging, ids, name_keys) = &*listing;
             let reach = cx.grants().visible_workspaces();
             let listed = workspaces::Listed { reach: &reach, ids, name_keys };
-            Ok(workspaces::list(conn, cx.scope(), &listed, paging, &cx.app().landmarks, walk_far)?)
+            let show = |found: &Found<'_, Workspace>| cx.app().rendered.show(found, Made::OfRow);
+            Ok(workspaces::list(conn, cx.scope(), &listed, paging, &cx.app().landmarks, walk_far, show)?)
         }
     };
     let near = if limit <= SHORT_PAGE { cx.page(page(false)).await? } else { None };
@@ -76,8 +78,14 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Worksp
 }
 
 /// Reads a workspace.
-pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Workspace>> {
-    cx.read(move |cx, conn| find(conn, cx.scope(), call.path.workspace_id)).await
+pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Shown<Workspace>>> {
+    let id = call.path.workspace_id;
+    cx.read(move |cx, conn| {
+        let show = |found: &Found<'_, Workspace>| cx.app().rendered.show(found, Made::OfRow);
+        let found = workspaces::shown(conn, cx.scope(), id, show)?;
+        found.ok_or_else(|| Refusal::not_found("workspace").into())
+    })
+    .await
 }
 
 /// Changes a workspace.

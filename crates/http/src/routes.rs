@@ -85,13 +85,11 @@ routes! {
 }
 
 const _: () = {
-    match left_out(ENDPOINTS, BOUND) {
-        Some(id) => this_endpoint_is_not_bound(id),
-        None => {}
+    if let Some(id) = left_out(ENDPOINTS, BOUND) {
+        this_endpoint_is_not_bound(id);
     }
-    match repeated(BOUND) {
-        Some(id) => this_endpoint_is_bound_twice(id),
-        None => {}
+    if let Some(id) = repeated(BOUND) {
+        this_endpoint_is_bound_twice(id);
     }
 };
 

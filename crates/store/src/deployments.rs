@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use podium_api::clusters::{ClusterDetails, ClusterMetadata};
 use podium_api::enums::DeploymentStatus;
-use podium_api::{ClusterId, DeploymentId, OrganizationId, Timestamp, WorkspaceId};
+use podium_api::{ClusterId, DeploymentId, One, OrganizationId, Timestamp, WorkspaceId};
 use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::deployments::{Running, Spec};
 use podium_domain::{DeploymentReach, Scope, UserText};
 
 use crate::columns::{Columns, document, texts};
 use crate::counters::{self, count_new};
+use crate::found::Found;
 use crate::landmarks::{self, Landmarks};
 use crate::listing::{Filter, Paging, Table};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
@@ -40,6 +41,9 @@ macro_rules! joins {
         )
     };
 }
+
+/// Where the columns of the stamp begin.
+const STAMP: usize = 17;
 
 const ORGANIZATION: &str = "t.organization_id = {}";
 const IDS: &str = "t.id IN ({}[])";
@@ -144,15 +148,17 @@ pub struct Listed<'a> {
     pub workspace_ids: &'a [String],
 }
 
-/// Reads a page of deployments, and how many there are; `None` where that takes a long walk and `walk_far` is false.
-pub fn list(
+/// Shows a page of deployments, and how many there are; `None` where that takes a long walk and `walk_far` is false.
+pub fn list<T>(
     conn: &Conn,
     scope: &Scope,
     listed: &Listed<'_>,
     paging: &Paging,
     landmarks: &Landmarks,
     walk_far: bool,
-) -> Result<Option<(Vec<DeploymentRow>, u64)>> {
+    mut show: impl FnMut(&Found<'_, DeploymentRow>) -> Result<T>,
+) -> Result<Option<(Vec<T>, u64)>> {
+    let read = |row: &Row<'_>| show(&found(row));
     let mut filter = Filter::new(ORGANIZATION, scope.organization());
     let reached = match listed.reach {
         DeploymentReach::All => None,
@@ -184,6 +190,19 @@ pub fn list(
 pub fn free_namespace(conn: &Conn, candidates: &[String]) -> Result<Option<String>> {
     let taken: Vec<String> = conn.query(&NAMESPACES, params![candidates], |row| row.get(0))?;
     Ok(candidates.iter().find(|name| !taken.contains(name)).cloned())
+}
+
+/// Shows a deployment, with its version.
+pub fn shown<T>(
+    conn: &Conn,
+    scope: &Scope,
+    id: DeploymentId,
+    mut show: impl FnMut(&Found<'_, DeploymentRow>) -> Result<T>,
+) -> Result<Option<One<T>>> {
+    conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
+        let found = found(row);
+        Ok(One { version: found.version()?, body: show(&found)? })
+    })
 }
 
 /// Reads a deployment.
@@ -368,6 +387,10 @@ pub fn delete(
     work::enqueue(tx, KIND, id.id(), now, now)
 }
 
+fn found<'r>(row: &'r Row<'r>) -> Found<'r, DeploymentRow> {
+    Found::new(row, STAMP, read)
+}
+
 fn read(row: &Row<'_>) -> Result<DeploymentRow> {
     Ok(DeploymentRow {
         id: row.id(0)?,
@@ -384,7 +407,7 @@ fn read(row: &Row<'_>) -> Result<DeploymentRow> {
         status_reason: UserText::from_stored(row.get(10)?),
         observed: row.document(11)?,
         observed_generation: row.get(12)?,
-        stamp: Stamp::read(row, 17)?,
+        stamp: Stamp::read(row, STAMP)?,
     })
 }
 

@@ -6,6 +6,7 @@
 //! as row types otherwise, which `app` shows. Nothing here decides what is allowed.
 
 mod columns;
+mod found;
 mod listing;
 mod stamp;
 
@@ -40,6 +41,7 @@ pub mod users;
 pub mod work;
 pub mod workspaces;
 
+pub use found::Found;
 pub use listing::Paging;
 pub use stamp::Stamp;
 

@@ -8,6 +8,7 @@ use podium_domain::{Reach, Scope};
 
 use crate::columns::Columns;
 use crate::counters::{self, count_new};
+use crate::found::Found;
 use crate::landmarks::{self, Landmarks};
 use crate::listing::{Filter, Paging, Table, reached};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
@@ -30,6 +31,9 @@ macro_rules! joins {
         concat!(" JOIN organizations o ON o.id = t.organization_id", stamp_joins!())
     };
 }
+
+/// Where the columns of the stamp begin.
+const STAMP: usize = 9;
 
 const ORGANIZATION: &str = "t.organization_id = {}";
 const IDS: &str = "t.id IN ({}[])";
@@ -70,15 +74,17 @@ pub struct Listed<'a> {
     pub name_keys: &'a [String],
 }
 
-/// Reads a page of workspaces, and how many there are; `None` where that takes a long walk and `walk_far` is false.
-pub fn list(
+/// Shows a page of workspaces, and how many there are; `None` where that takes a long walk and `walk_far` is false.
+pub fn list<T>(
     conn: &Conn,
     scope: &Scope,
     listed: &Listed<'_>,
     paging: &Paging,
     landmarks: &Landmarks,
     walk_far: bool,
-) -> Result<Option<(Vec<Workspace>, u64)>> {
+    mut show: impl FnMut(&Found<'_, Workspace>) -> Result<T>,
+) -> Result<Option<(Vec<T>, u64)>> {
+    let read = |row: &Row<'_>| show(&found(row));
     let organization_id = scope.organization_id();
     let reach = reached(listed.reach);
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
@@ -88,10 +94,23 @@ pub fn list(
     landmarks::list(conn, (&TABLE, KIND), organization_id, filter, paging, landmarks, walk_far, read)
 }
 
+/// Shows a workspace, with its version.
+pub fn shown<T>(
+    conn: &Conn,
+    scope: &Scope,
+    id: WorkspaceId,
+    mut show: impl FnMut(&Found<'_, Workspace>) -> Result<T>,
+) -> Result<Option<One<T>>> {
+    conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
+        let found = found(row);
+        Ok(One { version: found.version()?, body: show(&found)? })
+    })
+}
+
 /// Reads a workspace.
 pub fn get(conn: &Conn, scope: &Scope, id: WorkspaceId) -> Result<Option<One<Workspace>>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
-        Ok(One { version: row.get(9)?, body: read(row)? })
+        Ok(One { version: row.get(STAMP)?, body: read(row)? })
     })
 }
 
@@ -168,8 +187,12 @@ pub fn lose_cluster(
     tx.query(&LOSE_CLUSTER, params, |row| Ok((row.id(0)?, row.get(1)?)))
 }
 
+fn found<'r>(row: &'r Row<'r>) -> Found<'r, Workspace> {
+    Found::new(row, STAMP, read)
+}
+
 fn read(row: &Row<'_>) -> Result<Workspace> {
-    let stamp = Stamp::read(row, 9)?;
+    let stamp = Stamp::read(row, STAMP)?;
     Ok(Workspace {
         id: row.id(0)?,
         name: row.get(1)?,

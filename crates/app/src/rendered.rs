@@ -1,0 +1,72 @@
+//! JSON of rows, kept by what it was made from.
+//!
+//! A resource is shown by a pure function of its row: the columns, those of the rows joined to it included, and this
+//! process's settings. So its JSON is kept by its id and a fingerprint of all these columns. Nothing has to be forgotten
+//! when something changes: another row has another fingerprint, and what nobody asks for any more makes room.
+
+use std::sync::Arc;
+
+use podium_api::{Id, Shown};
+use podium_db::{Error, Result};
+use podium_store::Found;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// How many bytes are kept at the most.
+const MEMORY: u64 = 32 * 1024 * 1024;
+/// About how large one is.
+const TYPICAL: u64 = 1024;
+
+type Key = (Id, u128);
+
+#[derive(Clone)]
+struct Bytes;
+
+impl Weighter<Key, Arc<RawValue>> for Bytes {
+    fn weight(&self, _: &Key, json: &Arc<RawValue>) -> u64 {
+        (json.get().len() + 128) as u64
+    }
+}
+
+/// JSON of rows.
+pub(crate) struct Rendered(Cache<Key, Arc<RawValue>, Bytes>);
+
+impl Default for Rendered {
+    fn default() -> Self {
+        Self(Cache::with_weighter((MEMORY / TYPICAL) as usize, MEMORY, Bytes))
+    }
+}
+
+/// What is made of a row.
+pub(crate) enum Made<T> {
+    /// What the row alone says.
+    OfRow(T),
+    /// What is different at another time.
+    OfNow(T),
+}
+
+impl Rendered {
+    /// Shows a row that was found; `make` is called where it has not been shown before.
+    pub(crate) fn show<R, T: Serialize>(
+        &self,
+        found: &Found<'_, R>,
+        make: impl FnOnce(R) -> Made<T>,
+    ) -> Result<Shown<T>> {
+        let key = found.key()?;
+        if let Some(json) = self.0.get(&key) {
+            return Ok(Shown::Json(json));
+        }
+        match make(found.read()?) {
+            Made::OfNow(value) => Ok(value.into()),
+            Made::OfRow(value) => {
+                let json = serde_json::value::to_raw_value(&value)
+                    .map_err(|error| Error::Other(error.to_string()))?;
+                let json: Arc<RawValue> = json.into();
+                self.0.insert(key, Arc::clone(&json));
+                Ok(Shown::Json(json))
+            }
+        }
+    }
+}
