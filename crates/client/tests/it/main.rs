@@ -25,7 +25,7 @@ fn endpoints_are_called_by_their_types() {
         assert!(created.etag.unwrap().starts_with("\"1-"));
         let path = OfWorkspace { organization_id: app.organization_id, workspace_id: created.body.id };
         let read = client.call::<workspaces::Get>(&path, &Nothing, &Nothing).await.unwrap();
-        assert_eq!(read.body.name, "Data & more");
+        assert_eq!(read.body.clone().into_value().unwrap().name, "Data & more");
         let query = serde_json::json!({ "names": ["data & MORE"], "limit": 5, "sorts": ["name:asc"] });
         let query: ListWorkspaces = serde_json::from_value(query).unwrap();
         let page = client.call::<workspaces::List>(&organization, &query, &Nothing).await.unwrap().body;

@@ -30,6 +30,26 @@ on_both_engines! {
         }));
     }
 
+    async fn what_was_shown_before_is_shown_as_it_is_now(app) {
+        let workspace = app.workspace("Analytics").await;
+        let id = made(&app, workspace, json!({ "name": "a" })).await;
+        let shown = async || {
+            let list = app.get(&app.owner, &app.path("/deployments")).await.ok();
+            let one = read(&app, id).await;
+            assert_eq!(list["deployments"][0], one);
+            [&one["workspaceName"], &one["status"], &one["createdBy"]["fullName"]].map(|text| text.clone())
+        };
+        let before = shown().await;
+        assert_eq!(before, shown().await);
+        // Each changes something that another row says, or that no caller has written.
+        app.set_column("workspaces", workspace, "name", "'Science'").await;
+        assert_eq!(shown().await, [json!("Science"), before[1].clone(), before[2].clone()]);
+        app.set_column("deployments", id, "status", "'UNHEALTHY'").await;
+        assert_eq!(shown().await, [json!("Science"), json!("UNHEALTHY"), before[2].clone()]);
+        app.set_column("subjects", app.owner.id, "full_name", "'Somebody Else'").await;
+        assert_eq!(shown().await, [json!("Science"), json!("UNHEALTHY"), json!("Somebody Else")]);
+    }
+
     async fn nothing_is_an_empty_list(app) {
         let list = app.get(&app.owner, &app.path("/deployments")).await.ok();
         assert_eq!(list, json!({ "deployments": [], "limit": 20, "offset": 0, "totalCount": 0 }));
