@@ -1,8 +1,13 @@
 //! One row of an answer, read by position. Columns are never looked up by name: the statement lists them.
 
-use xxhash_rust::xxh3::Xxh3Default;
+use std::cell::RefCell;
+
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::{Error, Result, Value};
+
+/// How many bytes a thread keeps to put a row together in.
+const KEPT: usize = 64 * 1024;
 
 /// A row, alive while its closure runs.
 pub struct Row<'r>(pub(crate) Kind<'r>);
@@ -40,21 +45,34 @@ impl Row<'_> {
     /// It is no secret and no signature. Whoever keeps something by it keeps it by the row's id as well, so that nobody
     /// who can make two rows collide gains more than a stale look at a row of its own.
     pub fn fingerprint(&self) -> Result<u128> {
-        let mut hash = Xxh3Default::new();
-        for index in 0..self.len() {
-            let (kind, number, bytes): (u8, i64, &[u8]) = match self.value(index)? {
-                Value::Null => (0, 0, &[]),
-                Value::Int(number) => (1, number, &[]),
-                Value::Bool(truth) => (2, truth.into(), &[]),
-                Value::Text(text) => (3, text.len() as i64, text.as_bytes()),
-                Value::Blob(bytes) => (4, bytes.len() as i64, bytes),
-                value => return Err(mismatch(index, "a column", value)),
-            };
-            hash.update(&[kind]);
-            hash.update(&number.to_le_bytes());
-            hash.update(bytes);
+        thread_local! {
+            static BYTES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
         }
-        Ok(hash.digest128())
+        BYTES.with_borrow_mut(|bytes| {
+            bytes.clear();
+            for index in 0..self.len() {
+                self.append(index, bytes)?;
+            }
+            let print = xxh3_128(bytes);
+            bytes.shrink_to(KEPT);
+            Ok(print)
+        })
+    }
+
+    /// Appends a column, so that no two rows come to the same bytes.
+    fn append(&self, index: usize, bytes: &mut Vec<u8>) -> Result<()> {
+        let (kind, number, text): (u8, i64, &[u8]) = match self.value(index)? {
+            Value::Null => (0, 0, &[]),
+            Value::Int(number) => (1, number, &[]),
+            Value::Bool(truth) => (2, truth.into(), &[]),
+            Value::Text(text) => (3, text.len() as i64, text.as_bytes()),
+            Value::Blob(blob) => (4, blob.len() as i64, blob),
+            value => return Err(mismatch(index, "a column", value)),
+        };
+        bytes.push(kind);
+        bytes.extend_from_slice(&number.to_le_bytes());
+        bytes.extend_from_slice(text);
+        Ok(())
     }
 
     fn len(&self) -> usize {

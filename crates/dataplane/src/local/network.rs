@@ -129,9 +129,12 @@ impl FromStr for Forward {
 
 impl Own {
     /// The networks of this machine, where its programs allow any; why not, where they do not.
-    fn new(options: &Options, first_user: u32) -> Result<Self, NoNetwork> {
+    fn new(options: &Options, first_user: u32, is_taken: bool) -> Result<Self, NoNetwork> {
         let launcher = options.launcher.clone().ok_or("there is no launcher")?;
         let pasta = program("pasta").ok_or("pasta is not installed (package passt)")?;
+        if is_taken {
+            return Err("an environment of before has the user that makes networks".into());
+        }
         let user = rustix::process::geteuid().is_root().then_some(first_user + NETWORK_SLOT);
         let resolvers = fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
         Ok(Self { launcher, pasta, user, forwards: forwards(options, &resolvers) })
@@ -181,7 +184,7 @@ pub(super) fn is_network(component: &str) -> bool {
 
 /// Whether a component leads out of a network.
 pub(super) fn is_uplink(component: &str) -> bool {
-    component.starts_with(UPLINK)
+    component.starts_with(UPLINK) || component == UPLINK.trim_end_matches('-')
 }
 
 /// The number of the network name space that a process is in.
@@ -215,15 +218,15 @@ fn forwards(options: &Options, resolvers: &str) -> Vec<Forward> {
         let address = SocketAddr::new(address, 53);
         all.extend([true, false].map(|is_datagram| Forward { is_datagram, address }));
     }
-    let mut ports = options.loopback_ports.clone();
+    let mut addresses: Vec<SocketAddr> =
+        options.loopback_ports.iter().map(|port| (Ipv4Addr::LOCALHOST, *port).into()).collect();
     if let AirflowDatabase::Server(url) = &options.database {
-        ports.extend(server_url::loopback_port(url.reveal(), 5432));
+        addresses.extend(server_url::loopback(url.reveal(), 5432));
     }
     if let Broker::Given(url) = &options.broker {
-        ports.extend(server_url::loopback_port(url.reveal(), 6379));
+        addresses.extend(server_url::loopback(url.reveal(), 6379));
     }
-    let port = |port| Forward { is_datagram: false, address: (Ipv4Addr::LOCALHOST, port).into() };
-    all.extend(ports.into_iter().map(port));
+    all.extend(addresses.into_iter().map(|address| Forward { is_datagram: false, address }));
     all.sort_unstable();
     all.dedup();
     all

@@ -1,5 +1,6 @@
 //! URLs of a PostgreSQL server: the administrator's as it is given, and what environments are told after it.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
@@ -146,6 +147,11 @@ pub(super) fn socket_directory(url: &str) -> Option<PathBuf> {
 
 /// The port of a server that a URL finds on this machine's loopback, where it does; any URL with a host will do.
 pub(super) fn loopback_port(url: &str, usual: u16) -> Option<u16> {
+    loopback(url, usual).first().map(SocketAddr::port)
+}
+
+/// The addresses of a server that a URL finds on this machine's loopback. A name is what it is now.
+pub(super) fn loopback(url: &str, usual: u16) -> Vec<SocketAddr> {
     let Parts { host, query, .. } = parts(url);
     let member = |name: &str| query.iter().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
     let (named, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -153,10 +159,17 @@ pub(super) fn loopback_port(url: &str, usual: u16) -> Option<u16> {
         None => host.rsplit_once(':').map_or((host, None), |(name, port)| (name, Some(port))),
     };
     let named = member("hostaddr").or(member("host")).unwrap_or(named);
-    let is_here = named.eq_ignore_ascii_case("localhost")
-        || named.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
     let port = member("port").or(port).filter(|port| !port.is_empty());
-    is_here.then(|| port.map_or(Some(usual), |port| port.parse().ok())).flatten()
+    let Some(port) = port.map_or(Some(usual), |port| port.parse().ok()) else { return Vec::new() };
+    let mut found: Vec<SocketAddr> = match named.parse::<IpAddr>() {
+        Ok(address) => vec![(address, port).into()],
+        Err(_) if named.eq_ignore_ascii_case("localhost") => {
+            vec![(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()]
+        }
+        Err(_) => (named, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default(),
+    };
+    found.retain(|address| address.ip().is_loopback());
+    found
 }
 
 /// A URL as it may stand on a command line, and the password that may not.

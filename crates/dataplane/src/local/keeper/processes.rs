@@ -164,7 +164,11 @@ impl Keeper {
             socket,
         };
         let fingerprint = start.fingerprint.clone();
-        let begun = self.memory.in_turn(move |writing| start.run(writing)).await?;
+        // Whoever cuts this off finds it again by its name: it is begun all the same.
+        self.state.starting = Some(program.name.clone());
+        let begun = self.memory.in_turn(move |writing| start.run(writing)).await;
+        self.state.starting = None;
+        let begun = begun?;
         self.state.processes.insert(program.name.clone(), begun.started);
         let kept = Kept::new(begun.process, fingerprint, program.manner, begun.log_start);
         self.kept.insert(program.name.clone(), Kept { started_at, ..kept });

@@ -173,11 +173,11 @@ impl Keeper {
         let (is_steady, is_expected, log_start) =
             (kept.since.elapsed() > self.pace().steady, kept.ends_by.is_some(), kept.log_start);
         self.forget_process(name).await;
-        let is_wanted = programs.iter().any(|program| program.name == name);
-        if is_expected || !is_wanted {
+        let Some(program) = programs.iter().find(|program| program.name == name) else { return };
+        if is_expected {
             return;
         }
-        let log = self.place.component_log(name);
+        let log = program.log.clone();
         let words = blocking(move || last_words(&log, log_start)).await;
         let why = words
             .map_or_else(|| "it ended".into(), |words| Reason::new("it ended, and its log says why", words));

@@ -56,9 +56,18 @@ impl Filter {
     /// Removes the table, once there is nobody left to filter.
     pub(in crate::local) fn remove_if_unused(&self) {
         if self.web_ports.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
-            let table = self.table();
-            let _ = self.apply(&format!("add table {table}\ndelete table {table}\n"));
+            self.remove();
         }
+    }
+
+    /// Removes the table of these users, if there is one.
+    pub(super) fn forget_table(program: PathBuf, users: Range<u32>) {
+        Self { program, users, closed: Vec::new(), web_ports: Mutex::default() }.remove();
+    }
+
+    fn remove(&self) {
+        let table = self.table();
+        let _ = self.apply(&format!("add table {table}\ndelete table {table}\n"));
     }
 
     fn table(&self) -> String {

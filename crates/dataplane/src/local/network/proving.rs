@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use podium_api::{DeploymentId, Id};
+use rustix::io::Errno;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::process::Command;
@@ -21,7 +22,7 @@ use tokio::process::Command;
 use super::filter::Filter;
 use super::joining::made;
 use super::{Network, NoNetwork, Own, leads_out, program};
-use crate::blocking::{blocking, here};
+use crate::blocking::blocking;
 use crate::local::isolation::{Apart, Isolation, Mode, Reach, is_passing};
 use crate::local::layout::{Layout, Place};
 use crate::local::options::{NetworkChoice, Options};
@@ -31,6 +32,7 @@ use crate::local::program::Program;
 use crate::local::server_url;
 use crate::local::settings::Variables;
 use crate::local::state::State;
+use crate::local::users::NETWORK_SLOT;
 
 /// A host of the world that every runtime comes from unless the operator says otherwise.
 const WORLD: (&str, u16) = ("pypi.org", 443);
@@ -42,19 +44,27 @@ const WORD: &str = "reached";
 
 /// Says what it hears at two addresses, and whether it can connect to a third by name.
 const SCRIPT: &str = "
-import socket, sys
+import os, socket, sys, threading
 
-def heard(host, port, length):
+answers = {}
+
+def ask(what, host, port, length):
     try:
         with socket.create_connection((host, int(port)), timeout=10) as one:
-            return one.recv(length).decode() if length else 'reached'
+            answers[what] = one.recv(length).decode() if length else 'reached'
     except OSError:
-        return 'nothing'
+        pass
 
 address, port, local, name, known = sys.argv[1:]
-print('machine', heard(address, port, 7))
-print('loopback', heard('127.0.0.1', local, 7))
-print('world', heard(name, known, 0))
+asked = {'machine': (address, port, 7), 'loopback': ('127.0.0.1', local, 7), 'world': (name, known, 0)}
+asking = [threading.Thread(target=ask, args=(what, *whom), daemon=True) for what, whom in asked.items()]
+for one in asking:
+    one.start()
+for one in asking:
+    one.join(15)
+for what in asked:
+    print(what, answers.get(what, 'nothing'), flush=True)
+os._exit(0)
 ";
 
 /// What a process heard.
@@ -74,25 +84,33 @@ pub(in crate::local) async fn find(
     python: &Path,
     read: &[PathBuf],
 ) -> Result<Network, NoNetwork> {
-    let not_own = |why: NoNetwork| match options.network {
+    let not_own = async |why: NoNetwork| match options.network {
         NetworkChoice::Own => Err(NoNetwork::from(format!(
             "environments cannot have networks of their own, which --environment-network asks for: {why}"
         ))),
-        _ => Ok(match here(|| filtered(options, layout, apart)) {
-            Ok(filter) => Network::Filtered(Arc::new(filter), why.to_string()),
-            Err(neither) => Network::Shared(Some(format!("{why}; and {neither}"))),
-        }),
+        _ => {
+            let (options, layout, apart) = (options.clone(), layout.clone(), apart.clone());
+            Ok(match blocking(move || filtered(&options, &layout, &apart)).await {
+                Ok(filter) => Network::Filtered(Arc::new(filter), why.to_string()),
+                Err(neither) => Network::Shared(Some(format!("{why}; and {neither}"))),
+            })
+        }
     };
     match options.network {
-        NetworkChoice::Shared => return Ok(Network::Shared(None)),
+        NetworkChoice::Shared => {
+            forget_filter(layout).await;
+            return Ok(Network::Shared(None));
+        }
         NetworkChoice::Auto if options.task_ports.is_some() => {
-            return not_own("--task-ports is for tasks that others connect to".into());
+            return not_own("--task-ports is for tasks that others connect to".into()).await;
         }
         NetworkChoice::Auto | NetworkChoice::Own => {}
     }
-    let own = match Own::new(options, layout.first_user()) {
+    let known = layout.clone();
+    let is_taken = blocking(move || has_slot(&known, NETWORK_SLOT)).await?;
+    let own = match Own::new(options, layout.first_user(), is_taken) {
         Ok(own) => own,
-        Err(why) => return not_own(why),
+        Err(why) => return not_own(why).await,
     };
     let directory = options.directory.clone();
     let directory = blocking(move || fs::canonicalize(directory)).await?;
@@ -101,15 +119,44 @@ pub(in crate::local) async fn find(
     let tried = tokio::time::timeout(PATIENCE, proof.try_out()).await;
     let root = proof.place.root.clone();
     let _ = blocking(move || fs::remove_dir_all(root)).await;
-    match tried.unwrap_or_else(|_| Err("it took too long to try".into())) {
-        Ok(()) => Ok(Network::Own(own)),
-        Err(why) if is_passing(&why.to_string()) => {
-            let why =
-                format!("it could not be tried whether environments can have networks of their own: {why}");
-            Err(why.into())
+    match tried {
+        Ok(Ok(())) => {
+            forget_filter(layout).await;
+            Ok(Network::Own(own))
         }
-        Err(why) => not_own(why),
+        Ok(Err(why)) if may_pass(&why.to_string()) => Err(untried(&why)),
+        // A machine that is busy for a moment must not count as one that cannot: authors can make it busy.
+        Err(_) if options.network == NetworkChoice::Auto => Err(untried(&"it took too long".into())),
+        Ok(Err(why)) => not_own(why).await,
+        Err(_) => not_own("it took too long to try".into()).await,
     }
+}
+
+/// Removes what a server left that filtered, where this one does not.
+async fn forget_filter(layout: &Layout) {
+    let Some(nft) = program("nft").filter(|_| rustix::process::geteuid().is_root()) else { return };
+    let users = layout.users();
+    blocking(move || Filter::forget_table(nft, users)).await;
+}
+
+fn untried(why: &NoNetwork) -> NoNetwork {
+    format!("it could not be tried whether environments can have networks of their own: {why}").into()
+}
+
+/// Whether something failed for want of what may be there in a moment. Where the kernel is told to make no networks, none
+/// ever is.
+fn may_pass(why: &str) -> bool {
+    let most = fs::read_to_string("/proc/sys/user/max_net_namespaces").unwrap_or_default();
+    let is_busy = [Errno::ADDRINUSE, Errno::ADDRNOTAVAIL]
+        .into_iter()
+        .any(|error| why.contains(&io::Error::from(error).to_string()));
+    most.trim() != "0" && (is_busy || is_passing(why))
+}
+
+/// Whether an environment has a slot that none is given any more.
+fn has_slot(layout: &Layout, slot: u32) -> io::Result<bool> {
+    let state = |id| State::read(&layout.environment(id).state()).ok().flatten();
+    Ok(layout.known()?.into_iter().filter_map(state).any(|state| state.slot == slot))
 }
 
 /// A filter for the environments that there are; why there can be none, where that is so.
@@ -177,14 +224,15 @@ impl Proof<'_> {
             WORLD.1.to_string().into(),
         ];
         let verdict = async {
-            let heard = hear(&inside, &arguments).await?;
+            let (heard, outside) = tokio::join!(hear(&inside, &arguments), hear(&shared, &arguments));
+            let heard = heard?;
             if !heard.machine {
                 return Err("this machine is not reached from inside of one".into());
             }
             if heard.loopback {
                 return Err("what listens on this machine's loopback is reached from inside of one".into());
             }
-            if !heard.world && hear(&shared, &arguments).await?.world {
+            if !heard.world && outside?.world {
                 let why = format!("{} is reached from this machine, and not from inside of one", WORLD.0);
                 return Err(why.into());
             }

@@ -23,6 +23,8 @@ const MASK: &str = "30";
 const TOLD: &[&str] = &[
     "--foreground",
     "--quiet",
+    // Tasks may outlive the process that made their network.
+    "--no-netns-quit",
     "--config-net",
     "--ns-ifname",
     INTERFACE,

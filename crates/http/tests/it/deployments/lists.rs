@@ -37,7 +37,7 @@ on_both_engines! {
             let list = app.get(&app.owner, &app.path("/deployments")).await.ok();
             let one = read(&app, id).await;
             assert_eq!(list["deployments"][0], one);
-            [&one["workspaceName"], &one["status"], &one["createdBy"]["fullName"]].map(|text| text.clone())
+            [&one["workspaceName"], &one["status"], &one["createdBy"]["fullName"]].map(Clone::clone)
         };
         let before = shown().await;
         assert_eq!(before, shown().await);
