@@ -42,8 +42,9 @@ Usage: cargo xtask <command>
   airflow                    only that part of the tests: Apache Airflow for real, from nothing to nothing
   airflow --all-runtimes [VERSION…]
                              start every runtime that is offered, or these, run a DAG in it and open it
-  bench [--deployments]      the release program against a bare handler, as ratios; with --deployments only that half,
-        [--million]          with --million also the start on a database of a million rows
+  bench [--fresh]            the release program against a bare handler, as ratios; with --fresh only reads beside commits,
+        [--deployments]      with --deployments only that part, with --million also the start on a database of a million
+        [--million]          rows
   bench --logs [--lines 10000000] [--against PATH FLAGS…]
                              the log store on its own: ingest, size, memory and searches against ripgrep; and against
                              another log database that is started with these flags, DIR and PORT in them filled in
