@@ -51,7 +51,7 @@ pub(crate) struct Table {
 
 /// The conditions of one listing.
 pub(crate) struct Filter<'a> {
-    conditions: Vec<&'static str>,
+    conditions: Vec<Condition>,
     params: Vec<Value<'a>>,
     narrowed: bool,
 }
@@ -59,14 +59,14 @@ pub(crate) struct Filter<'a> {
 impl<'a> Filter<'a> {
     /// Rows for which `condition` holds: one that every listing of the table has.
     pub(crate) fn new(condition: &'static str, param: impl Into<Value<'a>>) -> Self {
-        Self { conditions: vec![condition], params: vec![param.into()], narrowed: false }
+        Self { conditions: vec![(condition, 1)], params: vec![param.into()], narrowed: false }
     }
 
     /// Also a condition of the table's list, where there is a value for it.
     pub(crate) fn and(&mut self, condition: &'static str, param: Option<impl Into<Value<'a>>>) {
         if let Some(param) = param {
             self.narrowed = true;
-            self.conditions.push(condition);
+            self.conditions.push((condition, 1));
             self.params.push(param.into());
         }
     }
@@ -84,7 +84,7 @@ impl<'a> Filter<'a> {
         other: impl Into<Value<'a>>,
     ) {
         self.narrowed = true;
-        self.conditions.push(condition);
+        self.conditions.push((condition, 2));
         self.params.extend([one.into(), other.into()]);
     }
 }
@@ -98,26 +98,31 @@ const KNOWN: usize = 1024;
 /// What a statement about a list asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Shape {
-    Count(Vec<&'static str>),
-    Page(Vec<&'static str>, Vec<Sort>),
+    Count(Vec<Condition>),
+    Page(Vec<Condition>, Vec<Sort>),
 }
 
-/// The conditions as SQL, with a number for each `{}`, and how many there are.
-fn numbered(conditions: &[&str]) -> (String, usize) {
-    let (mut text, mut params) = (String::new(), 0);
-    for condition in conditions {
+/// A condition with a place `{}` for each of its parameters, and how many it has. Where there are more places, the last
+/// parameter stands in all of those that are left.
+pub(crate) type Condition = (&'static str, usize);
+
+/// The conditions as SQL with numbered parameters, and how many there are.
+fn numbered(conditions: &[Condition]) -> (String, usize) {
+    let (mut text, mut before) = (String::new(), 0);
+    for (condition, params) in conditions {
         if !text.is_empty() {
             text.push_str(" AND ");
         }
-        let mut parts = condition.split("{}");
-        text.extend(parts.next());
-        for part in parts {
-            params += 1;
-            // Writing to a string cannot fail.
-            let _ = write!(text, "${params}{part}");
+        for (place, part) in condition.split("{}").enumerate() {
+            if place > 0 {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "${}", before + place.min(*params));
+            }
+            text.push_str(part);
         }
+        before += params;
     }
-    (text, params)
+    (text, before)
 }
 
 /// Where the total comes from when nothing narrows the list.
@@ -169,7 +174,7 @@ impl Table {
     }
 
     /// The statement that reads a page; limit and offset are the last two parameters.
-    pub(crate) fn page_sql(&self, conditions: Vec<&'static str>, sorts: &[Sort]) -> Arc<Sql> {
+    pub(crate) fn page_sql(&self, conditions: Vec<Condition>, sorts: &[Sort]) -> Arc<Sql> {
         self.sql(Shape::Page(conditions, sorts.to_vec()))
     }
 
@@ -188,11 +193,11 @@ impl Table {
         sql
     }
 
-    fn count_text(&self, conditions: &[&str]) -> String {
+    fn count_text(&self, conditions: &[Condition]) -> String {
         format!("SELECT COUNT(*) FROM {} t WHERE {}", self.name, numbered(conditions).0)
     }
 
-    fn page_text(&self, conditions: &[&str], sorts: &[Sort]) -> String {
+    fn page_text(&self, conditions: &[Condition], sorts: &[Sort]) -> String {
         let Self { name, key, on, columns, joins, .. } = self;
         let (conditions, params) = numbered(conditions);
         let order = self.order(sorts);
@@ -247,5 +252,18 @@ pub(crate) fn reached(reach: &Reach) -> Option<Vec<&str>> {
     match reach {
         Reach::All => None,
         Reach::Only(ids) => Some(ids.iter().map(podium_api::WorkspaceId::as_str).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbered;
+
+    #[test]
+    fn parameters_are_numbered_in_order_and_the_last_one_may_stand_in_many_places() {
+        let conditions = [("a = {}", 1), ("(b = {} OR c = {})", 1), ("(d = {} OR e = {} OR f = {})", 2)];
+        let (text, params) = numbered(&conditions);
+        assert_eq!(text, "a = $1 AND (b = $2 OR c = $2) AND (d = $3 OR e = $4 OR f = $4)");
+        assert_eq!(params, 4);
     }
 }
