@@ -5,6 +5,7 @@ use podium_api::{DeployId, DeploymentId};
 use podium_db::{Conn, Result, Tx, params, statements};
 use podium_domain::deploys::Pending;
 
+use crate::System;
 use crate::deploys::DeployRow;
 
 statements! {
@@ -23,7 +24,7 @@ statements! {
 }
 
 /// Adds a block of an archive, or replaces the one with the same id.
-pub fn put(tx: &Tx, deploy: &DeployRow, kind: UploadKind, block: &str, bytes: u64) -> Result<()> {
+pub fn put(tx: &Tx, _: &System, deploy: &DeployRow, kind: UploadKind, block: &str, bytes: u64) -> Result<()> {
     let DeployRow { id, deployment_id, organization_id, .. } = deploy;
     tx.execute(
         &PUT,
@@ -40,22 +41,22 @@ pub fn put(tx: &Tx, deploy: &DeployRow, kind: UploadKind, block: &str, bytes: u6
 }
 
 /// Forgets the blocks of an archive.
-pub fn forget_archive(tx: &Tx, deploy_id: DeployId, kind: UploadKind) -> Result<()> {
+pub fn forget_archive(tx: &Tx, _: &System, deploy_id: DeployId, kind: UploadKind) -> Result<()> {
     tx.execute(&FORGET_ARCHIVE, params![deploy_id.as_str(), kind.as_str()]).map(drop)
 }
 
 /// Forgets the blocks of a deploy.
-pub fn forget_deploy(tx: &Tx, deploy_id: DeployId) -> Result<()> {
+pub(crate) fn forget_deploy(tx: &Tx, deploy_id: DeployId) -> Result<()> {
     tx.execute(&FORGET_DEPLOY, params![deploy_id.as_str()]).map(drop)
 }
 
 /// Forgets the blocks of a deployment.
-pub fn forget_deployment(tx: &Tx, deployment_id: DeploymentId) -> Result<()> {
+pub(crate) fn forget_deployment(tx: &Tx, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&FORGET_DEPLOYMENT, params![deployment_id.as_str()]).map(drop)
 }
 
 /// What was sent and waits to be finalized: of a deploy, its deployment and its organization.
-pub fn pending(conn: &Conn, deploy: &DeployRow) -> Result<Pending> {
+pub fn pending(conn: &Conn, _: &System, deploy: &DeployRow) -> Result<Pending> {
     let mut sums = [0_u64; 4];
     for statement in [&STAGED, &UPLOADED] {
         let found = conn.query_one(

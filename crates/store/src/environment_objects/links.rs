@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use podium_api::{DeploymentId, EntityId, EnvironmentObjectId, WorkspaceId};
 use podium_db::{Conn, Result, Tx, params, statements};
-use podium_domain::Scope;
 
 use super::{Document, KIND, ObjectRow};
+use crate::Scope;
 use crate::columns::{Columns, document};
 use crate::counters;
 
@@ -105,7 +105,7 @@ pub fn delete_of_workspace(tx: &Tx, scope: &Scope, workspace_id: WorkspaceId) ->
 /// meanwhile.
 pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
     delete_of(tx, scope, deployment_id.into())?;
-    leave_workspace(tx, deployment_id)
+    leave_workspace(tx, scope, deployment_id)
 }
 
 fn delete_of(tx: &Tx, scope: &Scope, entity_id: EntityId) -> Result<()> {
@@ -119,7 +119,7 @@ fn delete_of(tx: &Tx, scope: &Scope, entity_id: EntityId) -> Result<()> {
 }
 
 /// Drops what ties a deployment to objects of its workspace: it goes elsewhere, or is gone.
-pub fn leave_workspace(tx: &Tx, deployment_id: DeploymentId) -> Result<()> {
+pub fn leave_workspace(tx: &Tx, _: &Scope, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&DELETE_LINKS_TO, params![deployment_id.as_str()])?;
     tx.execute(&DELETE_EXCLUSIONS_OF, params![deployment_id.as_str()])?;
     Ok(())
