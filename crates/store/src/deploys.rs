@@ -55,7 +55,8 @@ statements! {
     INSERT_UPLOAD = "INSERT INTO uploads (id, deployment_id, deploy_id, kind, bytes, unpacked, entries, sha256, \
         object_key, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     DELETE_UPLOADS = "DELETE FROM uploads WHERE deploy_id = $1";
-    DELETE_UPLOADS_OF_DEPLOYMENT = "DELETE FROM uploads WHERE deployment_id = $1";
+    DELETE_UPLOADS_OF_DEPLOYMENT = "DELETE FROM uploads WHERE deployment_id IN \
+        (SELECT id FROM deployments WHERE id = $1 AND organization_id = $2)";
 }
 
 /// A deploy as it is stored.
@@ -220,8 +221,8 @@ pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId)
         tx.query(&DELETE_OF_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()], |row| {
             Ok((row.id(0)?, row.word::<DeployStatus>(1)?))
         })?;
-    tx.execute(&DELETE_UPLOADS_OF_DEPLOYMENT, params![deployment_id.as_str()])?;
-    staged_blocks::forget_deployment(tx, deployment_id)?;
+    tx.execute(&DELETE_UPLOADS_OF_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])?;
+    staged_blocks::forget_deployment(tx, scope, deployment_id)?;
     let waiting = deleted.iter().filter(|(_, status)| *status != DeployStatus::Deployed);
     waiting.into_iter().try_for_each(|(id, _)| work::cancel(tx, KIND, *id).map(drop))
 }

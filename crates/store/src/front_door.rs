@@ -10,6 +10,13 @@ use podium_domain::UserText;
 use crate::columns::Columns;
 use crate::{Scope, System};
 
+/// A deployment, if it is of the organization.
+macro_rules! deployment {
+    () => {
+        "deployment_id IN (SELECT id FROM deployments WHERE id = $1 AND organization_id = $2)"
+    };
+}
+
 statements! {
     BY_NAMESPACE = "SELECT id, organization_id, namespace FROM deployments WHERE namespace = $1";
     TO_SHOW = "SELECT id, organization_id, namespace, name, status, status_reason FROM deployments WHERE id = $1";
@@ -32,8 +39,9 @@ statements! {
     PORTS = "SELECT port FROM door_ports ORDER BY port";
     TAKE_PORT = "INSERT INTO door_ports (port, deployment_id) VALUES ($1, $2)";
     FREE_PORT = "DELETE FROM door_ports WHERE deployment_id = $1";
-    DROP_CODES_OF = "DELETE FROM door_codes WHERE deployment_id = $1";
-    DROP_PASSES_OF = "DELETE FROM door_passes WHERE deployment_id = $1";
+    DROP_CODES_OF = concat!("DELETE FROM door_codes WHERE ", deployment!());
+    DROP_PASSES_OF = concat!("DELETE FROM door_passes WHERE ", deployment!());
+    DROP_PORT_OF = concat!("DELETE FROM door_ports WHERE ", deployment!());
 }
 
 /// A deployment as its address tells it.
@@ -161,19 +169,16 @@ pub fn take_port(tx: &Tx, _: &System, port: u16, deployment_id: DeploymentId) ->
 
 /// Gives back the port of a deployment.
 pub fn free_port(tx: &Tx, _: &System, deployment_id: DeploymentId) -> Result<()> {
-    release_port(tx, deployment_id)
-}
-
-fn release_port(tx: &Tx, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&FREE_PORT, params![deployment_id.as_str()])?;
     Ok(())
 }
 
 /// Removes what leads to a deployment.
-pub fn delete_of_deployment(tx: &Tx, _: &Scope, deployment_id: DeploymentId) -> Result<()> {
-    tx.execute(&DROP_CODES_OF, params![deployment_id.as_str()])?;
-    tx.execute(&DROP_PASSES_OF, params![deployment_id.as_str()])?;
-    release_port(tx, deployment_id)
+pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
+    for statement in [&DROP_CODES_OF, &DROP_PASSES_OF, &DROP_PORT_OF] {
+        tx.execute(statement, params![deployment_id.as_str(), scope.organization()])?;
+    }
+    Ok(())
 }
 
 fn values<'a>(hash: &'a str, opening: &'a Opening) -> [Value<'a>; 5] {

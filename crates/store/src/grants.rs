@@ -32,13 +32,13 @@ statements! {
     INSERT = "INSERT INTO grants (organization_id, subject_id, subject_type, scope_type, entity_id, deployment_id, workspace_id, \
         role, custom_role_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     DELETE_SUBJECT = "DELETE FROM grants WHERE organization_id = $1 AND subject_id = $2";
-    DELETE_DEPLOYMENT = concat!("DELETE FROM grants g WHERE g.deployment_id = $1 AND ", within!("$2"));
+    DELETE_DEPLOYMENT = concat!("DELETE FROM grants AS g WHERE g.deployment_id = $1 AND ", within!("$2"));
     ON_DAGS = "SELECT DISTINCT deployment_id, workspace_id, scope_type, entity_id FROM grants WHERE organization_id = $1 \
         AND scope_type IN ('DAG', 'DAG_TAG') AND entity_id IN ($2[])";
-    LEAVE_WORKSPACE = "DELETE FROM grants WHERE deployment_id = $1 AND subject_id NOT IN \
-        (SELECT id FROM api_tokens WHERE deployment_id = $1 AND organization_id = $2)";
-    MOVE_DEPLOYMENT = "UPDATE grants SET workspace_id = $2 WHERE deployment_id = $1";
-    DELETE_WORKSPACE = concat!("DELETE FROM grants g WHERE g.workspace_id = $1 AND ", within!("$2"));
+    LEAVE_WORKSPACE = concat!("DELETE FROM grants AS g WHERE g.deployment_id = $1 AND ", within!("$2"), " AND g.subject_id NOT IN \
+        (SELECT id FROM api_tokens WHERE deployment_id = $1 AND organization_id = $2)");
+    MOVE_DEPLOYMENT = concat!("UPDATE grants AS g SET workspace_id = $2 WHERE g.deployment_id = $1 AND ", within!("$3"));
+    DELETE_WORKSPACE = concat!("DELETE FROM grants AS g WHERE g.workspace_id = $1 AND ", within!("$2"));
     HOLDERS = concat!("SELECT DISTINCT g.subject_id, g.subject_type, COALESCE(s.username, s.api_token_name, t.name, g.subject_id) \
         FROM grants g LEFT JOIN subjects s ON s.id = g.subject_id LEFT JOIN teams t ON t.id = g.subject_id \
         WHERE g.custom_role_id = $1 AND ", within!("$2"), " ORDER BY 3 LIMIT 20");
@@ -175,7 +175,10 @@ pub fn leave_workspace(
     workspace_id: WorkspaceId,
 ) -> Result<()> {
     tx.execute(&LEAVE_WORKSPACE, params![deployment_id.as_str(), scope.organization()])?;
-    tx.execute(&MOVE_DEPLOYMENT, params![deployment_id.as_str(), workspace_id.as_str()])?;
+    tx.execute(
+        &MOVE_DEPLOYMENT,
+        params![deployment_id.as_str(), workspace_id.as_str(), scope.organization()],
+    )?;
     Ok(())
 }
 

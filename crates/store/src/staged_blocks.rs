@@ -5,15 +5,15 @@ use podium_api::{DeployId, DeploymentId};
 use podium_db::{Conn, Result, Tx, params, statements};
 use podium_domain::deploys::Pending;
 
-use crate::System;
 use crate::deploys::DeployRow;
+use crate::{Scope, System};
 
 statements! {
     PUT = "INSERT INTO staged_blocks (deploy_id, kind, block, deployment_id, organization_id, bytes) \
         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (deploy_id, kind, block) DO UPDATE SET bytes = excluded.bytes";
     FORGET_ARCHIVE = "DELETE FROM staged_blocks WHERE deploy_id = $1 AND kind = $2";
     FORGET_DEPLOY = "DELETE FROM staged_blocks WHERE deploy_id = $1";
-    FORGET_DEPLOYMENT = "DELETE FROM staged_blocks WHERE deployment_id = $1";
+    FORGET_DEPLOYMENT = "DELETE FROM staged_blocks WHERE deployment_id = $1 AND organization_id = $2";
     STAGED = "SELECT CAST(COALESCE(SUM(CASE WHEN deploy_id = $1 THEN bytes ELSE 0 END), 0) AS BIGINT), \
         CAST(COALESCE(SUM(CASE WHEN deployment_id = $2 THEN bytes ELSE 0 END), 0) AS BIGINT), \
         CAST(COALESCE(SUM(bytes), 0) AS BIGINT), COUNT(*) FROM staged_blocks WHERE organization_id = $3";
@@ -51,8 +51,8 @@ pub(crate) fn forget_deploy(tx: &Tx, deploy_id: DeployId) -> Result<()> {
 }
 
 /// Forgets the blocks of a deployment.
-pub(crate) fn forget_deployment(tx: &Tx, deployment_id: DeploymentId) -> Result<()> {
-    tx.execute(&FORGET_DEPLOYMENT, params![deployment_id.as_str()]).map(drop)
+pub(crate) fn forget_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
+    tx.execute(&FORGET_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()]).map(drop)
 }
 
 /// What was sent and waits to be finalized: of a deploy, its deployment and its organization.

@@ -13,7 +13,7 @@ const ORGANIZATION: &str = "t.organization_id = {}";
 
 // Sorting by a name reads the team's members and their users: a team is small, and the names belong to the users.
 pub(crate) const TABLE: Table = Table {
-    name: "(SELECT m.team_id, m.user_id, m.created_at, k.username_key, k.full_name_key, u.username, u.full_name, \
+    name: "(SELECT m.team_id, m.organization_id, m.user_id, m.created_at, k.username_key, k.full_name_key, u.username, u.full_name, \
         u.avatar_url FROM team_members m JOIN users u ON u.id = m.user_id \
         JOIN memberships k ON k.user_id = m.user_id AND k.organization_id = m.organization_id)",
     key: "user_id",
