@@ -40,8 +40,11 @@ pub(super) fn few_become_the_system(tree: &Tree, report: &mut Report) {
     });
     for file in others {
         let code = Source::read(&file.text).code;
-        for (at, _) in code.match_indices("podium_store::") {
-            let named = code[at..].split(['(', ';']).next().unwrap_or_default();
+        for (at, store) in code.match_indices("podium_store::") {
+            // A list of names, or one path.
+            let rest = &code[at + store.len()..];
+            let end = if rest.starts_with('{') { rest.find(';') } else { rest.find(|c| !is_path(c)) };
+            let named = &rest[..end.unwrap_or(rest.len())];
             if let Some(opener) = words(named).find(|word| OPENERS.contains(word)) {
                 let line = code[..at].matches('\n').count() + 1;
                 let message = format!(
@@ -51,6 +54,10 @@ pub(super) fn few_become_the_system(tree: &Tree, report: &mut Report) {
             }
         }
     }
+}
+
+fn is_path(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == ':'
 }
 
 #[cfg(test)]
@@ -110,7 +117,7 @@ mod tests {
         {
             assert!(violations(few_become_the_system, &[(home, source)]).is_empty(), "{home}");
         }
-        let harmless = "use podium_store::{Scope, front_door};\npodium_store::front_door::code(conn, open);";
+        let harmless = "use podium_store::{Scope, front_door};\npodium_store::front_door::code(conn, open);\nfn system() -> podium_store::System { vault.open() }";
         assert!(violations(few_become_the_system, &[("crates/app/src/teams.rs", harmless)]).is_empty());
     }
 }
