@@ -5,7 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "what it prints is what it is for")]
 
-use podium_db::{Db, Options, Target};
+use podium_db::{Options, Target};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,8 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 async fn print(file: std::path::PathBuf) -> Result<(), Box<dyn std::error::Error>> {
-    let db = Db::open(Options::new(Target::Sqlite(file))).await?;
-    db.migrate(podium_store::MIGRATIONS).await?;
+    let (db, _) = podium_store::open(Options::new(Target::Sqlite(file))).await?;
     let tables = db.schema().await?;
     let columns = || tables.iter().flat_map(|table| &table.columns);
     let width = columns().map(|column| column.name.len()).max().unwrap_or_default();

@@ -7,10 +7,10 @@ use podium_api::enums::{TokenKind, TokenScope};
 use podium_api::tokens::{ApiToken, ApiTokensPaginated};
 use podium_api::{AgentTokenId, Many, Nothing, One, TokenId};
 use podium_domain::tokens::MAX_NAME;
-use podium_domain::{Refusal, Scope, names};
+use podium_domain::{Refusal, names};
 use podium_store::agent_tokens::AgentTokenRow;
 use podium_store::credentials::{Credential, CredentialKind};
-use podium_store::{Paging, Stamp, agent_tokens, credentials};
+use podium_store::{Paging, Scope, Stamp, agent_tokens, credentials};
 
 use crate::cx::{Call, Cx};
 use crate::deployments;
@@ -90,7 +90,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         let found = agent_tokens::get(tx, cx.scope(), path.deployment_id, path.agent_token_id)?;
         let version = found.ok_or_else(|| Refusal::not_found("agent token"))?.stamp.version;
         cx.expect_version(version)?;
-        credentials::delete(tx, path.agent_token_id.into())?;
+        credentials::delete(tx, cx.scope(), path.agent_token_id.into())?;
         agent_tokens::delete(tx, cx.scope(), path.agent_token_id, version)?;
         cx.changed(tx, agent_tokens::KIND, path.agent_token_id.id(), version + 1)?;
         Ok(Nothing)

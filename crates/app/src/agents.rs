@@ -3,13 +3,15 @@
 use std::net::IpAddr;
 
 use podium_api::{AgentTokenId, DeploymentId, OrganizationId, Timestamp};
+use podium_domain::Refusal;
 use podium_domain::allowed_ip_address_ranges::Allowed;
-use podium_domain::{Refusal, Scope};
 use podium_store::{agent_tokens, credentials, deployments};
 
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::sha256_hex;
 use crate::{App, allowed_ip_address_ranges};
+
+crate::system::acts_for_the_system!();
 
 /// An agent that may call the agent endpoints of its deployment.
 pub struct AgentVisit {
@@ -37,9 +39,10 @@ impl App {
     pub async fn agent(&self, token: &str, now: Timestamp) -> Result<Agent> {
         self.verify(token, now).await?;
         let hash = sha256_hex(token.as_bytes());
+        let system = system(self);
         let found = self.db.read(None, move |conn| {
             let revoked = Error::Unauthenticated(Unauthenticated::Revoked);
-            let Some(credential) = credentials::by_hash(conn, &hash)? else { return Err(revoked) };
+            let Some(credential) = credentials::by_hash(conn, &system, &hash)? else { return Err(revoked) };
             let Some(token_id) = credential.agent_token_id() else {
                 let message = "This endpoint is for remote agents: call it with an agent token.";
                 return Err(Refusal::Forbidden(message.into()).into());
@@ -47,18 +50,18 @@ impl App {
             if credential.expires_at.is_some_and(|end| end <= now) {
                 return Err(Error::Unauthenticated(Unauthenticated::Expired));
             }
-            let deployment_id = agent_tokens::deployment_of(conn, token_id)?;
+            let deployment_id = agent_tokens::deployment_of(conn, &system, token_id)?;
             let (Some(organization_id), Some(deployment_id)) = (credential.organization_id, deployment_id)
             else {
                 return Err(revoked);
             };
-            let scope = Scope::for_member(organization_id);
+            let scope = system.scope(organization_id);
             let Some(deployment) = deployments::get(conn, &scope, deployment_id)? else {
                 return Err(revoked);
             };
             let remote = deployment.spec.remote_execution;
             let own = remote.as_ref().map(|remote| remote.allowed_ip_address_ranges.clone());
-            let organizations = allowed_ip_address_ranges::allowed(conn, organization_id)?;
+            let organizations = allowed_ip_address_ranges::allowed(conn, &scope)?;
             Ok(Agent {
                 token_id,
                 organization_id,

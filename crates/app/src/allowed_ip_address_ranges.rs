@@ -4,11 +4,11 @@ use ipnet::IpNet;
 use podium_api::allowed_ip_address_ranges::{
     self as api, AllowedIpAddressRange, AllowedIpAddressRangesList, AllowedIpAddressRangesPaginated,
 };
-use podium_api::{AllowedIpAddressRangeId, Many, Nothing, One, OrganizationId};
+use podium_api::{AllowedIpAddressRangeId, Many, Nothing, One};
 use podium_db::{Conn, Tx};
 use podium_domain::allowed_ip_address_ranges::Allowed;
-use podium_domain::{Fields, Refusal, Scope, allowed_ip_address_ranges as rules};
-use podium_store::{Paging, Stamp, allowed_ip_address_ranges as ranges};
+use podium_domain::{Fields, Refusal, allowed_ip_address_ranges as rules};
+use podium_store::{Paging, Scope, Stamp, System, allowed_ip_address_ranges as ranges};
 
 use crate::App;
 use crate::authority::{rights_change, rights_of};
@@ -86,13 +86,14 @@ pub async fn bulk_delete(cx: Cx<Scope>, call: Call<api::BulkDelete>) -> Result<N
 
 impl App {
     /// Removes every range of every organization: for an operator who is locked out.
-    pub async fn reset_allowed_ip_address_ranges(&self) -> Result<u64> {
+    pub async fn reset_allowed_ip_address_ranges(&self, system: &System) -> Result<u64> {
         let now = self.world.now();
-        let mut removed = 0;
-        for organization_id in self.db.read(None, ranges::organizations).await? {
+        let (system, mut removed) = (*system, 0);
+        for organization_id in self.db.read(None, move |conn| ranges::organizations(conn, &system)).await? {
             let clear = move |tx: &Tx| {
-                rights_change(tx, organization_id, now)?;
-                Ok::<_, Error>(ranges::clear(tx, &Scope::for_server(organization_id))?)
+                let scope = system.scope(organization_id);
+                rights_change(tx, &scope, now)?;
+                Ok::<_, Error>(ranges::clear(tx, &scope)?)
             };
             removed +=
                 self.db.write_holding(None, vec![rights_of(organization_id.id(), true)], clear).await?;
@@ -118,7 +119,7 @@ fn insert(
             updated_at: stamp.updated_at,
             updated_by: Some(stamp.updated_by.clone()),
         };
-        ranges::insert(tx, &body, &rules::sort_key(*range), &stamp)
+        ranges::insert(tx, cx.scope(), &body, &rules::sort_key(*range), &stamp)
             .or_taken(|| format!("The range {range} is listed already."))?;
         cx.changed(tx, ranges::KIND, id.id(), stamp.version)?;
         Ok(body)
@@ -139,15 +140,15 @@ fn remove(cx: &Cx<Scope>, tx: &Tx, ids: &[AllowedIpAddressRangeId]) -> Result<No
 
 /// Nobody locks itself out.
 fn keeps_caller_in(cx: &Cx<Scope>, conn: &Conn) -> Result<()> {
-    let after = allowed(conn, cx.organization_id())?;
+    let after = allowed(conn, cx.scope())?;
     Ok(rules::keeps_caller_in(&after, cx.request().address)?)
 }
 
 /// From where an organization may be called. A range that cannot be read admits nobody, and the operator is told.
-pub(crate) fn allowed(conn: &Conn, organization_id: OrganizationId) -> Result<Allowed> {
-    let allowed = Allowed::read(ranges::all(conn, organization_id)?);
+pub(crate) fn allowed(conn: &Conn, scope: &Scope) -> Result<Allowed> {
+    let allowed = Allowed::read(ranges::all(conn, scope)?);
     if !allowed.unreadable().is_empty() {
-        let ranges = allowed.unreadable();
+        let (organization_id, ranges) = (scope.organization_id(), allowed.unreadable());
         tracing::error!(%organization_id, ?ranges, "stored address ranges cannot be read, and admit nobody");
     }
     Ok(allowed)

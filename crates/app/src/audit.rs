@@ -5,12 +5,15 @@ use std::net::IpAddr;
 use podium_api::subjects::SubjectProfile;
 use podium_api::{AuditLogId, OrganizationId, SubjectId, Timestamp};
 use podium_db::Tx;
+use podium_store::System;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::cx::{Cx, Request};
 use crate::error::Result;
 use crate::secrets::sha256_hex;
+
+crate::system::acts_for_the_system!();
 
 /// The most that is kept of a body.
 const MAX_BODY: usize = 16 * 1024;
@@ -43,14 +46,15 @@ pub fn record<P: Clone + Send + Sync + 'static>(
     status: u16,
 ) -> Result<()> {
     let authority = cx.authority();
-    let organization_id = authority.member.as_ref().map(|member| member.organization_id).or(authority.home);
+    let organization_id = authority.member.as_ref().map(|member| member.organization_id()).or(authority.home);
     let profile = &authority.profile;
-    write(tx, cx.request(), organization_id, profile, id, status)
+    write(tx, &system(cx.app()), cx.request(), organization_id, profile, id, status)
 }
 
 /// Records a call of somebody who proved itself by other means than a token.
 pub fn write(
     tx: &Tx,
+    system: &System,
     request: &Request,
     organization_id: Option<OrganizationId>,
     subject: &SubjectProfile,
@@ -71,7 +75,7 @@ pub fn write(
         status,
         body: request.audited_body.as_ref(),
     };
-    entry.write(tx, organization_id, subject, id)
+    entry.write(tx, system, organization_id, subject, id)
 }
 
 /// What a record says of a request.
@@ -92,6 +96,7 @@ impl Entry<'_> {
     pub(crate) fn write(
         &self,
         tx: &Tx,
+        system: &System,
         organization_id: Option<OrganizationId>,
         subject: &SubjectProfile,
         id: AuditLogId,
@@ -113,7 +118,7 @@ impl Entry<'_> {
         };
         let line =
             serde_json::to_string(&record).map_err(|error| crate::Error::Internal(error.to_string()))?;
-        Ok(podium_store::audit::insert(tx, organization_id, self.now, id, &line)?)
+        Ok(podium_store::audit::insert(tx, system, organization_id, self.now, id, &line)?)
     }
 }
 

@@ -15,7 +15,7 @@ use podium_api::{Many, Nothing, OrganizationId, Reply, Timestamp, UserId};
 use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, names, passwords};
 use podium_store::users::{self, Account};
-use podium_store::{credentials, sessions, subjects};
+use podium_store::{System, credentials, sessions, subjects};
 
 use crate::authority::sessions_change;
 use crate::cx::{Call, Cx, Request};
@@ -25,6 +25,8 @@ use crate::start::Issued;
 use crate::visit::Visit;
 use crate::{App, audit};
 use attempt::Attempt;
+
+crate::system::acts_for_the_system!();
 
 const WRONG_PASSWORD: &str = "is not your password; send \"\" where you have none yet";
 
@@ -62,7 +64,8 @@ pub(crate) async fn prove(app: &App, request: &Arc<Request>, body: SignInRequest
     let SignInRequest { username, password } = body;
     let username_key = names::fold(&username);
     let attempt = Attempt::begin(app, &username_key, request.address, request.now)?;
-    let known = app.db.read(None, move |conn| Known::find(conn, &username_key)).await?;
+    let system = system(app);
+    let known = app.db.read(None, move |conn| Known::find(conn, system, &username_key)).await?;
     let hash = known.as_ref().and_then(|known| known.hash.clone());
     let fits = attempt.fits(password, hash.clone()).await?;
     match (known, hash) {
@@ -82,17 +85,17 @@ pub(crate) async fn enter(
     status: u16,
     gets: impl Fn(&Tx) -> Result<()> + Send + 'static,
 ) -> Result<()> {
-    let audit_id = app.world.id();
+    let (system, audit_id) = (system(app), app.world.id());
     let store = move |tx: &Tx| {
         let Proven { id, known, hash } = &proven;
-        users::lock(tx, *id)?;
+        users::lock(tx, &system, *id)?;
         // A password that was changed meanwhile opens nothing.
-        let current = users::account(tx, *id)?.and_then(|account| account.password_hash);
+        let current = users::account(tx, &system, *id)?.and_then(|account| account.password_hash);
         if current.as_ref() != Some(hash) {
             return Err(Error::Unauthenticated(Unauthenticated::Password));
         }
         gets(tx)?;
-        audit::write(tx, &request, known.home, &known.profile, audit_id, status)
+        audit::write(tx, &system, &request, known.home, &known.profile, audit_id, status)
     };
     app.db.write(None, store).await
 }
@@ -106,9 +109,11 @@ fn note_failure(app: &App, request: &Arc<Request>, known: Option<Known>) {
     if !app.refusals.allow(known.profile.id) {
         return;
     }
-    let (app, request, audit_id) = (app.clone(), Arc::clone(request), app.world.id());
+    let (app, system) = (app.clone(), system(app));
+    let (request, audit_id) = (Arc::clone(request), app.world.id());
     tokio::spawn(async move {
-        let write = move |tx: &Tx| audit::write(tx, &request, Some(home), &known.profile, audit_id, 401);
+        let write =
+            move |tx: &Tx| audit::write(tx, &system, &request, Some(home), &known.profile, audit_id, 401);
         if let Err(error) = app.db.write(None, write).await {
             tracing::warn!(%error, "a sign-in that failed could not be recorded");
         }
@@ -131,7 +136,7 @@ pub async fn renew(cx: Cx<()>, _: Call<api::Renew>) -> Result<Many<Session>> {
     let (issued, session) = new_session(cx.app(), user_id, cx.now());
     cx.change_rights(move |cx, tx| {
         // A change of the password ends the fresh session too, or finds the old one.
-        users::lock(tx, user_id)?;
+        users::lock(tx, &system(cx.app()), user_id)?;
         end_session(cx, tx)?;
         issued.store(tx)?;
         Ok(Many(session.clone()))
@@ -163,13 +168,13 @@ pub async fn change_password(cx: Cx<()>, call: Call<api::ChangePassword>) -> Res
     let payers = [Payer::at(cx.request().address), Payer::of(&account.username)];
     let hash = cx.app().passwords.hash(new_password, &payers).await?;
     cx.change_rights(move |cx, tx| {
-        let before = account.password_hash.as_deref();
-        if !users::set_password(tx, account.id, before, &hash, cx.now())? {
+        let (system, before) = (system(cx.app()), account.password_hash.as_deref());
+        if !users::set_password(tx, &system, account.id, before, &hash, cx.now())? {
             return Err(Refusal::field("currentPassword", "wrong", WRONG_PASSWORD).into());
         }
-        credentials::delete_other_sessions(tx, account.id, cx.authority().credential.token_id)?;
-        sessions::delete_of_subject(tx, account.id.into())?;
-        sessions_change(tx, account.id.into(), cx.now())?;
+        credentials::delete_other_sessions(tx, &system, account.id, cx.authority().credential.token_id)?;
+        sessions::delete_of_subject(tx, &system, account.id.into())?;
+        sessions_change(tx, &system, account.id.into(), cx.now())?;
         Ok(Nothing)
     })
     .await
@@ -181,7 +186,7 @@ async fn own_account(cx: &Cx<()>, user_id: UserId) -> Result<Account> {
     let entered = Arc::clone(&running);
     let read = move |cx: &Cx<()>, conn: &Conn| {
         running.replay(cx, conn, |_| Ok(()))?;
-        Ok(users::account(conn, user_id)?)
+        Ok(users::account(conn, &system(cx.app()), user_id)?)
     };
     let account = cx.read(read).await;
     entered.leave();
@@ -197,10 +202,10 @@ async fn knows_password(cx: &Cx<()>, account: &Account, password: String) -> Res
 }
 
 impl Known {
-    fn find(conn: &Conn, username_key: &str) -> Result<Option<Self>> {
-        let Some(account) = users::account_by_username(conn, username_key)? else { return Ok(None) };
-        let Some(profile) = subjects::get(conn, account.id.into())? else { return Ok(None) };
-        let memberships = users::memberships(conn, account.id)?;
+    fn find(conn: &Conn, system: System, username_key: &str) -> Result<Option<Self>> {
+        let Some(account) = users::account_by_username(conn, &system, username_key)? else { return Ok(None) };
+        let Some(profile) = subjects::get(conn, &system, account.id.into())? else { return Ok(None) };
+        let memberships = users::memberships(conn, &system, account.id)?;
         let is_wanted =
             memberships.iter().any(|(_, status)| matches!(status, UserStatus::Active | UserStatus::Pending));
         let home = memberships.iter().find(|(_, status)| *status == UserStatus::Active).map(|(id, _)| *id);
@@ -218,10 +223,11 @@ fn new_session(app: &App, user_id: UserId, now: Timestamp) -> (Issued, Session) 
 
 /// Revokes the token in use, unless somebody else just did.
 fn end_session(cx: &Cx<()>, tx: &Tx) -> Result<()> {
-    if !credentials::delete(tx, cx.authority().credential.token_id)? {
+    let system = system(cx.app());
+    if !credentials::end(tx, &system, cx.authority().credential.token_id)? {
         return Err(Error::Unauthenticated(Unauthenticated::Revoked));
     }
-    sessions_change(tx, cx.subject_id(), cx.now())
+    sessions_change(tx, &system, cx.subject_id(), cx.now())
 }
 
 fn users_only(cx: &Cx<()>, instead: &str) -> Result<UserId> {

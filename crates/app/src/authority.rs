@@ -19,7 +19,7 @@ use podium_db::{Change, Conn, Guard, Hold, Tx};
 use podium_domain::allowed_ip_address_ranges::Allowed;
 use podium_domain::{Grants, Refusal};
 use podium_store::credentials::{self, Credential, CredentialKind};
-use podium_store::{changes, deployments, grants, organizations, subjects, users};
+use podium_store::{Membership, Scope, System, changes, deployments, grants, organizations, subjects, users};
 use quick_cache::sync::Cache;
 use tokio::sync::watch::Sender;
 
@@ -28,6 +28,8 @@ use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::hex;
 use crate::signing::NotOurs;
 use crate::{App, allowed_ip_address_ranges, secrets};
+
+crate::system::acts_for_the_system!();
 
 /// The kind of a change of rights in the change log.
 pub const AUTHORITY: &str = "authority";
@@ -44,6 +46,7 @@ pub struct Authority {
     /// What the caller is in the organization that it calls; `None` where it is nothing there.
     pub member: Option<Member>,
     key: Key,
+    system: System,
     guard: Arc<Guard>,
     generation: u64,
     used_minute: AtomicI64,
@@ -52,10 +55,8 @@ pub struct Authority {
 /// A member of an organization.
 #[derive(PartialEq)]
 pub struct Member {
-    /// The organization.
-    pub organization_id: OrganizationId,
-    /// What it may do there.
-    pub grants: Grants,
+    /// Proof that it belongs to the organization, and of what it may do there.
+    pub membership: Membership,
     allowed: Allowed,
 }
 
@@ -67,7 +68,7 @@ impl Authority {
 
     /// Reads the caller again; fails as the guard does where anything about it has changed.
     pub fn confirm(&self, conn: &Conn) -> Result<()> {
-        let now = read_authority(conn, self.key, self.generation)?;
+        let now = read_authority(conn, self.system, self.key, self.generation)?;
         let is_same = now.is_some_and(|now| {
             now.credential == self.credential
                 && now.profile == self.profile
@@ -88,7 +89,7 @@ impl Authority {
     /// What a transaction of this caller holds, so that its rights stay as they are until it is committed; `alone`
     /// where it changes rights itself.
     pub(crate) fn holds(&self, alone: bool) -> Vec<Hold> {
-        let organization = self.member.as_ref().map(|member| rights_of(member.organization_id.id(), alone));
+        let organization = self.member.as_ref().map(|member| rights_of(member.organization_id().id(), alone));
         let is_user = self.credential.kind == CredentialKind::Session;
         let alone = alone && organization.is_none();
         let sessions = is_user.then(|| rights_of(self.credential.subject_id.id(), alone));
@@ -107,6 +108,16 @@ impl Authority {
 }
 
 impl Member {
+    /// The organization.
+    pub const fn organization_id(&self) -> OrganizationId {
+        self.membership.organization_id()
+    }
+
+    /// What it may do there.
+    pub const fn grants(&self) -> &Grants {
+        self.membership.grants()
+    }
+
     /// Refuses callers from outside the organization's allowed ranges.
     pub fn admit_address(&self, address: IpAddr) -> Result<()> {
         if self.allowed.admits(address) {
@@ -200,9 +211,9 @@ impl App {
         id: DeploymentId,
     ) -> Result<Option<WorkspaceId>> {
         let Some(member) = &authority.member else { return Ok(None) };
-        let organization_id = member.organization_id;
+        let scope = member.membership.scope();
         let guard = guarded.then(|| authority.guard());
-        self.db.read(guard, move |conn| Ok(deployments::workspace_of(conn, organization_id, id)?)).await
+        self.db.read(guard, move |conn| Ok(deployments::workspace_of(conn, &scope, id)?)).await
     }
 
     /// Forgets a caller whose guard no longer held.
@@ -225,7 +236,8 @@ impl App {
         if let Some(token) = token {
             self.verify(token, now).await?;
         }
-        let authority = self.db.read(None, move |conn| read_authority(conn, key, generation)).await?;
+        let system = system(self);
+        let authority = self.db.read(None, move |conn| read_authority(conn, system, key, generation)).await?;
         authority.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))
     }
 
@@ -258,56 +270,55 @@ impl App {
     }
 }
 
-fn read_authority(conn: &Conn, key: Key, generation: u64) -> Result<Option<Authority>> {
+fn read_authority(conn: &Conn, system: System, key: Key, generation: u64) -> Result<Option<Authority>> {
     let (hash, organization_id) = (hex(&key.0), key.1);
     // The epoch is read before all that it vouches for: what changes in between is noticed by the guard.
     let epoch = match organization_id {
-        Some(id) => organizations::epoch(conn, id)?,
+        Some(id) => organizations::epoch(conn, &system, id)?,
         None => None,
     };
-    let Some(credential) = credentials::by_hash(conn, &hash)? else { return Ok(None) };
+    let Some(credential) = credentials::by_hash(conn, &system, &hash)? else { return Ok(None) };
     if credential.kind == CredentialKind::AgentToken {
         let message =
             "This is an agent token: it opens the agent endpoints of its deployment and nothing else.";
         return Err(Refusal::Forbidden(message.into()).into());
     }
-    let Some(profile) = subjects::get(conn, credential.subject_id)? else { return Ok(None) };
+    let Some(profile) = subjects::get(conn, &system, credential.subject_id)? else { return Ok(None) };
     let (home, belongs) = match (credential.organization_id, credential.user_id()) {
         (Some(own), _) => (Some(own), organization_id == Some(own)),
         (None, None) => (None, false),
         (None, Some(user_id)) => {
             // One who is only invited does not belong yet: neither may it act there, nor is it told there what it does.
-            let mut memberships = users::memberships(conn, user_id)?;
+            let mut memberships = users::memberships(conn, &system, user_id)?;
             memberships.retain(|(_, status)| *status == UserStatus::Active);
             let belongs = memberships.iter().any(|(id, _)| Some(*id) == organization_id);
             (memberships.first().map(|(id, _)| *id), belongs)
         }
     };
     let member = match organization_id.filter(|_| belongs).zip(epoch) {
-        Some((organization_id, epoch)) => read_member(conn, &credential, &hash, (organization_id, epoch))?,
+        Some((organization_id, epoch)) => {
+            read_member(conn, system, &credential, &hash, (organization_id, epoch))?
+        }
         None => None,
     };
     let (member, guard) =
         member.map_or((None, credentials::guard_alive(&hash)), |(member, guard)| (Some(member), guard));
     let (guard, used_minute) = (Arc::new(guard), AtomicI64::new(0));
-    Ok(Some(Authority { credential, profile, home, member, key, guard, generation, used_minute }))
+    Ok(Some(Authority { credential, profile, home, member, key, system, guard, generation, used_minute }))
 }
 
 fn read_member(
     conn: &Conn,
+    system: System,
     credential: &Credential,
     hash: &str,
     (organization_id, epoch): (OrganizationId, i64),
 ) -> Result<Option<(Member, Guard)>> {
-    let grants = grants::effective(conn, organization_id, credential.subject_id)?;
-    let grants = match credential.kind {
-        CredentialKind::ApiToken => Grants::for_token(grants),
-        CredentialKind::Session => Grants::new(grants),
-        CredentialKind::AgentToken => return Ok(None),
-    };
-    let allowed = allowed_ip_address_ranges::allowed(conn, organization_id)?;
+    let membership = grants::membership(conn, &system, organization_id, credential)?;
+    let Some(membership) = membership else { return Ok(None) };
+    let allowed = allowed_ip_address_ranges::allowed(conn, &membership.scope())?;
     let guard = credentials::guard(hash, organization_id, epoch);
-    Ok(Some((Member { organization_id, grants, allowed }, guard)))
+    Ok(Some((Member { membership, allowed }, guard)))
 }
 
 /// The rights in an organization, or the sessions of a user, as something to hold in a transaction. Whoever holds both
@@ -318,19 +329,18 @@ pub fn rights_of(id: Id, alone: bool) -> Hold {
 }
 
 /// Says that rights in an organization change. Goes first in a transaction that changes any.
-pub fn rights_change(tx: &Tx, organization_id: OrganizationId, now: Timestamp) -> Result<()> {
-    organizations::advance_epoch(tx, organization_id)?;
-    announce(tx, organization_id.to_string(), Some(organization_id), now)
+pub fn rights_change(tx: &Tx, scope: &Scope, now: Timestamp) -> Result<()> {
+    organizations::advance_epoch(tx, scope)?;
+    Ok(changes::append(tx, scope, now, change_of(scope.organization_id().id()))?)
 }
 
 /// Says that the sessions of a user change; the transaction holds them alone ([`rights_of`]).
-pub fn sessions_change(tx: &Tx, user_id: SubjectId, now: Timestamp) -> Result<()> {
-    announce(tx, user_id.to_string(), None, now)
+pub fn sessions_change(tx: &Tx, system: &System, user_id: SubjectId, now: Timestamp) -> Result<()> {
+    Ok(changes::append_any(tx, system, now, change_of(user_id.id()))?)
 }
 
-fn announce(tx: &Tx, id: String, organization_id: Option<OrganizationId>, now: Timestamp) -> Result<()> {
-    let organization_id = organization_id.map(|id| id.to_string());
-    let change =
-        Change { kind: AUTHORITY, id, organization_id, workspace_id: None, deployment_id: None, version: 0 };
-    Ok(changes::append(tx, now, change)?)
+/// A change of rights in an organization, or of the sessions of a user.
+fn change_of(id: Id) -> Change {
+    let (organization_id, workspace_id, deployment_id) = (None, None, None);
+    Change { kind: AUTHORITY, id: id.to_string(), organization_id, workspace_id, deployment_id, version: 0 }
 }

@@ -9,8 +9,8 @@ use podium_api::{ClusterId, Many, NodePoolId, Nothing, One, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::clusters::states::{self, Event};
 use podium_domain::clusters::{self as rules, Definition, Facts};
-use podium_domain::{Refusal, Scope, names};
-use podium_store::{Paging, clusters, organizations, workspaces};
+use podium_domain::{Refusal, names};
+use podium_store::{Paging, Scope, clusters, organizations, workspaces};
 
 use crate::cx::{Call, Cx};
 use crate::error::{Result, Taken};
@@ -63,7 +63,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Cluste
             updated_at: cx.now(),
             details,
         };
-        clusters::insert(tx, &cluster, &name.key).or_taken(|| taken(&cluster.name))?;
+        clusters::insert(tx, cx.scope(), &cluster, &name.key).or_taken(|| taken(&cluster.name))?;
         cx.changed(tx, clusters::KIND, id.id(), 1)?;
         Ok(One { version: 1, body: cluster })
     })
@@ -89,7 +89,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Cluste
             cluster_id: id,
             pool_ids: &pool_ids,
             workspaces: &known_workspaces(tx, cx.scope(), body.workspace_ids.as_deref())?,
-            in_use_by: &clusters::in_use_by(tx, id)?,
+            in_use_by: &clusters::in_use_by(tx, cx.scope(), id)?,
             now: cx.now(),
         };
         let Definition { name, details, workspace_ids } = rules::update(&stored, &body, &facts)?;
@@ -103,7 +103,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Cluste
             details,
             ..stored
         };
-        clusters::update(tx, &cluster, &name.key, wants_failed_over, version)
+        clusters::update(tx, cx.scope(), &cluster, &name.key, wants_failed_over, version)
             .or_taken(|| taken(&cluster.name))?;
         if !cluster.workspace_ids.is_empty() {
             leave_defaults(tx, cx, id, &cluster.workspace_ids)?;
@@ -121,7 +121,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         organizations::lock(tx, cx.scope())?;
         let One { version, body: stored } = find_to_change(tx, cx, id)?;
         states::after(stored.status, Event::Delete)?;
-        let left = clusters::count_deployments(tx, id)?;
+        let left = clusters::count_deployments(tx, cx.scope(), id)?;
         if left > 0 {
             let deployments =
                 if left == 1 { "1 deployment runs" } else { &format!("{left} deployments run") };

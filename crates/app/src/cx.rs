@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use podium_api::subjects::SubjectProfile;
 use podium_api::{Description, Endpoint, Id, OrganizationId, Reply, SubjectId, Timestamp, TypedId};
 use podium_db::{Change, Conn, Guard, Tx};
-use podium_domain::{Grants, Refusal, Scope, Target};
-use podium_store::changes;
+use podium_domain::{Grants, Refusal, Target};
+use podium_store::{Scope, changes};
 use serde::de::DeserializeOwned;
 
 use crate::authority::{Authority, Watch};
@@ -121,7 +121,7 @@ impl Cx<Scope> {
 
     /// What the caller may do in the organization.
     pub fn grants(&self) -> &Grants {
-        &self.inner.authority.member.as_ref().expect("a proven caller is a member").grants
+        &self.inner.authority.member.as_ref().expect("a proven caller is a member").grants()
     }
 
     /// Requires a right on a target that the path does not name.
@@ -135,7 +135,7 @@ impl Cx<Scope> {
         let organization_id = Some(self.organization_id().to_string());
         let change =
             Change { kind, id: id.to_string(), organization_id, workspace_id, deployment_id: None, version };
-        Ok(changes::append(tx, self.now(), change)?)
+        Ok(changes::append(tx, self.scope(), self.now(), change)?)
     }
 
     /// Says that rights in the organization change. Goes first in a transaction that changes any, which is one of
@@ -147,7 +147,7 @@ impl Cx<Scope> {
                 self.request().endpoint.id
             )));
         }
-        crate::authority::rights_change(tx, self.organization_id(), self.now())
+        crate::authority::rights_change(tx, self.scope(), self.now())
     }
 }
 

@@ -2,9 +2,9 @@
 
 use podium_api::Many;
 use podium_api::deployment_logs::{self as api, DeploymentLog, DeploymentLogEntry};
-use podium_domain::{Refusal, Scope, deployment_logs as rules};
+use podium_domain::{Refusal, deployment_logs as rules};
 use podium_logs::{Entry, Page, Query, Search};
-use podium_store::deployments;
+use podium_store::{Scope, deployments};
 
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result};

@@ -16,10 +16,10 @@ use podium_domain::deployments::place::{self, Place, Surroundings};
 use podium_domain::deployments::{
     self as rules, Facts, Means, NodePool, Placed, Running, Wanted, namespaces, transfer,
 };
-use podium_domain::{Refusal, Scope, Target, names};
+use podium_domain::{Refusal, Target, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::{
-    Found, Paging, Stamp, clusters, environment_objects, grants, organizations, tokens, workspaces,
+    Found, Paging, Scope, Stamp, clusters, environment_objects, grants, organizations, tokens, workspaces,
 };
 
 use crate::cx::{Call, Cx};
@@ -97,7 +97,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
             cluster_id: cluster.as_ref().map(|cluster| cluster.id),
             cluster: cluster.map(shown::on_cluster),
             name: name.text,
-            namespace: deployments::free_namespace(tx, &candidates)?
+            namespace: deployments::free_namespace(tx, cx.scope(), &candidates)?
                 .ok_or_else(|| Error::Internal("no free name in the data plane was found".into()))?,
             spec,
             generation: 1,
@@ -107,7 +107,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
             observed_generation: 0,
             stamp: Stamp::new(cx.profile(), cx.now()),
         };
-        deployments::insert(tx, &row, &name.key).or_taken(|| taken(&row.name))?;
+        deployments::insert(tx, cx.scope(), &row, &name.key).or_taken(|| taken(&row.name))?;
         cx.changed(tx, deployments::KIND, id.id(), row.stamp.version)?;
         Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
     })
@@ -159,7 +159,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Deploy
         if moves {
             move_to(cx, tx, &mut row, body.workspace_id)?;
         }
-        deployments::update(tx, &row, &name.key).or_taken(|| taken(&row.name))?;
+        deployments::update(tx, cx.scope(), &row, &name.key).or_taken(|| taken(&row.name))?;
         cx.changed(tx, deployments::KIND, id.id(), row.stamp.version)?;
         Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
     };
@@ -255,10 +255,10 @@ fn move_to(cx: &Cx<Scope>, tx: &Tx, row: &mut DeploymentRow, workspace_id: Works
             return Err(Refusal::field("workspaceId", "notAdmitted", message).into());
         }
     }
-    environment_objects::leave_workspace(tx, row.id)?;
+    environment_objects::leave_workspace(tx, cx.scope(), row.id)?;
     grants::leave_workspace(tx, cx.scope(), row.id, workspace_id)?;
     tokens::move_deployment(tx, cx.scope(), row.id, workspace_id)?;
-    deployments::moved(tx, row.id, row.workspace_id, workspace_id)?;
+    deployments::moved(tx, cx.scope(), row.id, row.workspace_id, workspace_id)?;
     row.workspace_id = workspace_id;
     row.workspace_name = Some(workspace.name);
     Ok(())

@@ -1,8 +1,8 @@
 //! Deploys: created, uploaded for, finalized, and gone back to.
 
-mod expiry;
+pub(crate) mod expiry;
 mod shown;
-mod uploads;
+pub(crate) mod uploads;
 
 use podium_api::deploys::{self as api, Deploy, DeployGit, DeploysPaginated};
 use podium_api::enums::{DeployStatus, DeploymentStatus};
@@ -11,10 +11,10 @@ use podium_api::{DeployId, Many, One};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::hibernation;
 use podium_domain::deploys::{self as rules, Asker, Details, Outcome, Waiting};
-use podium_domain::{Permission, Refusal, Scope, UserText, names};
+use podium_domain::{Permission, Refusal, UserText, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::deploys::{self, DeployRow};
-use podium_store::{Paging, Stamp};
+use podium_store::{Paging, Scope, Stamp};
 
 use crate::cx::{Call, Cx};
 use crate::deployments::{changed, find as find_deployment};
@@ -62,7 +62,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
             details: rules::new(&body, &deployment.spec, cx.app().config.runs_images)?,
             stamp: stamp.clone(),
         };
-        deploys::insert(tx, &row)?;
+        deploys::insert(tx, cx.scope(), &row)?;
         cx.changed(tx, deploys::KIND, id.id(), stamp.version)?;
         let urls = uploads::urls(cx.app(), &row);
         let mut deploy = Place::of(cx, &deployment).show(row);
@@ -118,7 +118,7 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
                 DeployStatus::Initialized => {}
             }
             rules::may_deploy(asker(cx, &deployment))?;
-            let uploaded = deploys::uploads(tx, row.id)?;
+            let uploaded = deploys::uploads(tx, cx.scope(), row.id)?;
             let uploaded: Vec<_> = uploaded.iter().map(|upload| (upload.kind, upload.id)).collect();
             let waiting = Waiting {
                 id: row.id,
@@ -173,7 +173,7 @@ pub async fn rollback(cx: Cx<Scope>, call: Call<api::Rollback>) -> Result<One<De
             stamp: stamp.clone(),
             ..target
         };
-        deploys::insert(tx, &row)?;
+        deploys::insert(tx, cx.scope(), &row)?;
         cx.changed(tx, deploys::KIND, id.id(), stamp.version)?;
         Ok(answer(cx, &deployment, row))
     })
@@ -216,7 +216,7 @@ fn want(
         deployment.status_reason = reason;
     }
     rules::apply(&mut deployment.spec, deploy_id, outcome, git);
-    deployments::update(tx, &deployment, &names::fold(&deployment.name))?;
+    deployments::update(tx, cx.scope(), &deployment, &names::fold(&deployment.name))?;
     cx.changed(tx, deployments::KIND, deployment.id.id(), deployment.stamp.version)?;
     Ok(deployment)
 }
@@ -224,7 +224,7 @@ fn want(
 /// Stores a changed deploy.
 fn advance(cx: &Cx<Scope>, tx: &Tx, mut row: DeployRow) -> Result<DeployRow> {
     row.stamp = row.stamp.changed(cx.profile(), cx.now());
-    deploys::update(tx, &row)?;
+    deploys::update(tx, cx.scope(), &row)?;
     cx.changed(tx, deploys::KIND, row.id.id(), row.stamp.version)?;
     Ok(row)
 }

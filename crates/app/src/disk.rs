@@ -11,6 +11,8 @@ use podium_store::work;
 use crate::App;
 use crate::error::{Error, Result};
 
+crate::system::acts_for_the_system!();
+
 /// How often the disk is looked at.
 const EVERY: Duration = Duration::from_secs(5);
 /// A disk that can take fewer files than this is as full as one without room.
@@ -100,8 +102,8 @@ impl App {
             Some(why) => tracing::error!("{why} Nothing is installed or uploaded until there is room again."),
             None => tracing::info!("there is room on the disk again"),
         }
-        let now = self.world.now();
-        self.db.write(None, move |tx| work::enqueue_everything(tx, now)).await?;
+        let (system, now) = (system(self), self.world.now());
+        self.db.write(None, move |tx| work::enqueue_everything(tx, &system, now)).await?;
         Ok(())
     }
 }

@@ -11,9 +11,9 @@ use podium_api::{Blank, DeploymentId, EntityId, EnvironmentObjectId, Nothing, On
 use podium_db::{Conn, Tx};
 use podium_domain::environment_objects::change::affected;
 use podium_domain::environment_objects::{self as rules, Object, Verb, show};
-use podium_domain::{Given, Refusal, Scope, Target, UserText};
+use podium_domain::{Given, Refusal, Target, UserText};
 use podium_store::environment_objects::{self as objects, ObjectRow};
-use podium_store::{Stamp, deployments};
+use podium_store::{Scope, Stamp, deployments};
 
 use crate::cx::{Call, Cx};
 use crate::error::{Result, Taken};

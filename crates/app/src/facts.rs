@@ -2,9 +2,8 @@
 
 use podium_api::{DeploymentId, WorkspaceId};
 use podium_db::Conn;
-use podium_domain::Scope;
 use podium_domain::assignable::{Facts, Mentions};
-use podium_store::{deployments, roles, workspaces};
+use podium_store::{Scope, deployments, roles, workspaces};
 
 use crate::error::Result;
 

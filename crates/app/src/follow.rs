@@ -11,6 +11,8 @@ use crate::App;
 use crate::authority::AUTHORITY;
 use crate::error::Result;
 
+crate::system::acts_for_the_system!();
+
 const POLL: Duration = Duration::from_secs(5);
 const AT_ONCE: u32 = 1000;
 
@@ -33,12 +35,13 @@ pub async fn run(app: App) {
 }
 
 async fn step(app: &App, position: Option<Position>) -> Result<Position> {
+    let system = system(app);
     let Some(mut position) = position else {
         app.authorities.forget();
-        return app.db.scan(None, changes::latest).await.map_err(Into::into);
+        return app.db.scan(None, move |conn| changes::latest(conn, &system)).await.map_err(Into::into);
     };
     loop {
-        let news = app.db.scan(None, move |conn| changes::after(conn, position, AT_ONCE)).await?;
+        let news = app.db.scan(None, move |conn| changes::after(conn, &system, position, AT_ONCE)).await?;
         if news.iter().any(|change| change.kind == AUTHORITY) {
             app.authorities.forget();
         }

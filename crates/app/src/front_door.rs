@@ -19,3 +19,5 @@ pub use origins::{Environments, PublicUrl};
 pub use podium_store::front_door::Addressed;
 pub use ports::{Listeners, ToListenOn};
 pub use record::{OPERATION_ID, Passed};
+
+crate::system::acts_for_the_system!();

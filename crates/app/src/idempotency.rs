@@ -15,6 +15,8 @@ use crate::cx::Cx;
 use crate::error::{Error, Replay, Result};
 use crate::secrets::sha256_hex;
 
+crate::system::acts_for_the_system!();
+
 /// How long an answer is given again.
 pub const KEPT_FOR: Duration = Duration::from_hours(24);
 /// How long a secret in an answer is given again.
@@ -94,7 +96,8 @@ impl Entered {
         may: impl FnOnce(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let Some((key, request_hash)) = &self.keyed else { return Ok(()) };
-        let Some(answer) = kept_answers::get(conn, key)? else { return Ok(()) };
+        let system = system(cx.app());
+        let Some(answer) = kept_answers::get(conn, &system, key)? else { return Ok(()) };
         if answer.created_at + KEPT_FOR <= cx.now() {
             return Ok(());
         }
@@ -126,8 +129,9 @@ impl Entered {
         let body = cx.app().secrets.open(&key.key, &answer.body).map_err(|_| gone())?;
         let value: serde_json::Value = serde_json::from_slice(&body).map_err(|_| gone())?;
         let hash = sha256_hex(value["token"].as_str().unwrap_or_default().as_bytes());
-        let lives =
-            credentials::by_hash(conn, &hash)?.is_some() || invites::by_secret(conn, &hash)?.is_some();
+        let system = system(cx.app());
+        let lives = credentials::by_hash(conn, &system, &hash)?.is_some()
+            || invites::by_secret(conn, &system, &hash)?.is_some();
         if lives { Ok(body.to_vec()) } else { Err(gone()) }
     }
 
@@ -135,7 +139,7 @@ impl Entered {
     pub fn claim<P: Clone + Send + Sync + 'static>(&self, cx: &Cx<P>, tx: &Tx) -> Result<()> {
         let Some((key, request_hash)) = &self.keyed else { return Ok(()) };
         let lapsed_before = Timestamp::from_millis(cx.now().millis() + 1) - KEPT_FOR;
-        match kept_answers::claim(tx, key, request_hash, cx.now(), lapsed_before) {
+        match kept_answers::claim(tx, &system(cx.app()), key, request_hash, cx.now(), lapsed_before) {
             Err(podium_db::Error::Unique(_)) => Err(Error::StillRunning),
             claimed => Ok(claimed?),
         }
@@ -157,7 +161,7 @@ impl Entered {
         if is_sealed {
             body = cx.app().secrets.seal(&cx.app().world, &key.key, &body);
         }
-        kept_answers::keep(tx, key, version, &body, is_sealed)?;
+        kept_answers::keep(tx, &system(cx.app()), key, version, &body, is_sealed)?;
         Ok(reply)
     }
 }

@@ -8,10 +8,10 @@ use podium_api::subjects::SubjectProfile;
 use podium_api::{InviteId, Nothing, One, UserId};
 use podium_db::{Conn, Tx};
 use podium_domain::emails::{self, Email};
-use podium_domain::{Held, On, Refusal, Scope, names, no_escalation};
+use podium_domain::{Held, On, Refusal, names, no_escalation};
 use podium_store::invites::{self, InviteRow};
 use podium_store::users::{self, Account};
-use podium_store::{organizations, subjects};
+use podium_store::{Scope, organizations, subjects};
 
 use crate::cx::{Call, Cx};
 use crate::error::Result;
@@ -46,9 +46,9 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Invite
             match invites::by_user(tx, cx.scope(), account.id)? {
                 Some(InviteRow { id, version, .. }) => {
                     invite = InviteRow { id, version: version + 1, ..invite };
-                    invites::renew(tx, &invite)?;
+                    invites::renew(tx, cx.scope(), &invite)?;
                 }
-                None => invites::insert(tx, &invite, cx.now())?,
+                None => invites::insert(tx, cx.scope(), &invite, cx.now())?,
             }
             if let Some(hash) = &secret_hash {
                 invites::set_secret(tx, cx.scope(), invite.id, hash, invite.expires_at)?;
@@ -130,11 +130,11 @@ fn find_or_make(cx: &Cx<Scope>, tx: &Tx, email: &Email, new_id: UserId) -> Resul
         created_at: cx.now(),
         updated_at: cx.now(),
     };
-    if users::insert(tx, &account, &email.key)? {
-        subjects::put(tx, &profile(&account))?;
+    if users::insert(tx, cx.scope(), &account, &email.key)? {
+        subjects::put(tx, cx.scope(), &profile(&account))?;
         return Ok(account);
     }
-    Ok(users::account_by_username(tx, &email.key)?.ok_or(podium_db::Error::Lost)?)
+    Ok(users::account_to_invite(tx, cx.scope(), &email.key)?.ok_or(podium_db::Error::Lost)?)
 }
 
 /// Makes the invitee a pending member; refuses to invite one who is a member already.

@@ -14,6 +14,8 @@ use crate::App;
 use crate::error::{Error, Result};
 use crate::signing::Keys;
 
+crate::system::acts_for_the_system!();
+
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
 
 /// When the keys were read because of an unknown one, and how often.
@@ -23,7 +25,8 @@ pub(crate) struct KeyReload(Mutex<(Option<Instant>, u64)>);
 impl App {
     /// Reads the signing keys again: another replica may have rotated them.
     pub async fn reload_keys(&self) -> Result<()> {
-        let rows = self.db.read(None, signing_keys::all).await?;
+        let system = system(self);
+        let rows = self.db.read(None, move |conn| signing_keys::all(conn, &system)).await?;
         self.keys.store(Arc::new(
             Keys::load(&rows, &self.secrets).map_err(|error| Error::Internal(error.to_string()))?,
         ));

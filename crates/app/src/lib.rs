@@ -24,6 +24,7 @@ pub mod secrets;
 pub mod shares;
 mod signing;
 pub mod start;
+mod system;
 mod throttle;
 mod turns;
 pub mod visit;
@@ -47,6 +48,7 @@ pub mod invites;
 pub mod nodes;
 pub mod options;
 pub mod organizations;
+mod own;
 mod role_holders;
 pub mod roles;
 pub mod sessions;
@@ -69,6 +71,7 @@ use podium_store::landmarks::Landmarks;
 pub use config::Config;
 pub use cx::{Call, Cx, Request};
 pub use error::{Error, Replay, Result, Taken, Unauthenticated};
+pub use podium_store::{Membership, Scope};
 pub use rate_limits::{RateLimits, Rates};
 pub use signing::{Claims, Keys};
 pub use start::Started;
@@ -111,6 +114,7 @@ pub struct Shared {
     pub meters: meters::Meters,
     /// Who listens on the ports of environments.
     pub listeners: front_door::Listeners,
+    pub(crate) system: system::Vault,
     pub(crate) disk: disk::Disk,
     pub(crate) node: OnceLock<nodes::Node>,
     pub(crate) log_streams: log_events::Streams,

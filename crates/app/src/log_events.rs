@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use podium_api::deployment_logs::{self as api, DeploymentLogEntry};
 use podium_api::{DeploymentId, SubjectId};
-use podium_domain::{Refusal, Scope, deployment_logs as rules};
+use podium_domain::{Refusal, deployment_logs as rules};
 use podium_logs::{Follow, Follower, Query};
-use podium_store::deployments;
+use podium_store::{Scope, deployments};
 use tokio::time::Instant;
 
 use crate::authority::Watch;

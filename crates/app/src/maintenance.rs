@@ -9,6 +9,8 @@ use crate::App;
 use crate::error::Result;
 use crate::idempotency::KEPT_FOR;
 
+crate::system::acts_for_the_system!();
+
 const EVERY: Duration = Duration::from_secs(60);
 const AT_ONCE: u32 = 500;
 const CHANGES_KEPT_FOR: Duration = Duration::from_hours(7 * 24);
@@ -30,16 +32,16 @@ pub async fn run(app: App) {
 /// One round.
 pub async fn once(app: &App) -> Result<()> {
     flush_uses(app).await?;
-    let now = app.world.now();
+    let (system, now) = (system(app), app.world.now());
     let audit_retention = app.config.audit_retention;
-    drop_all(app, move |tx| Ok(kept_answers::prune(tx, now - KEPT_FOR, AT_ONCE)?)).await?;
-    drop_all(app, move |tx| Ok(credentials::prune(tx, now, AT_ONCE)?)).await?;
-    drop_all(app, move |tx| Ok(front_door::prune_codes(tx, now, AT_ONCE)?)).await?;
-    drop_all(app, move |tx| Ok(front_door::prune_passes(tx, now, AT_ONCE)?)).await?;
-    drop_all(app, move |tx| Ok(sessions::prune(tx, now, AT_ONCE)?)).await?;
-    drop_all(app, move |tx| Ok(changes::prune(tx, now - CHANGES_KEPT_FOR, AT_ONCE)?)).await?;
-    drop_all(app, move |tx| Ok(audit::prune(tx, now - audit_retention, AT_ONCE)?)).await?;
-    app.db.write(None, move |tx| signing_keys::drop_unused(tx, now - RETIRED_KEYS_KEPT_FOR)).await?;
+    drop_all(app, move |tx| Ok(kept_answers::prune(tx, &system, now - KEPT_FOR, AT_ONCE)?)).await?;
+    drop_all(app, move |tx| Ok(credentials::prune(tx, &system, now, AT_ONCE)?)).await?;
+    drop_all(app, move |tx| Ok(front_door::prune_codes(tx, &system, now, AT_ONCE)?)).await?;
+    drop_all(app, move |tx| Ok(front_door::prune_passes(tx, &system, now, AT_ONCE)?)).await?;
+    drop_all(app, move |tx| Ok(sessions::prune(tx, &system, now, AT_ONCE)?)).await?;
+    drop_all(app, move |tx| Ok(changes::prune(tx, &system, now - CHANGES_KEPT_FOR, AT_ONCE)?)).await?;
+    drop_all(app, move |tx| Ok(audit::prune(tx, &system, now - audit_retention, AT_ONCE)?)).await?;
+    app.db.write(None, move |tx| signing_keys::drop_unused(tx, &system, now - RETIRED_KEYS_KEPT_FOR)).await?;
     app.reload_keys().await?;
     if let Err(error) = app.logs.expire(now).await {
         tracing::warn!(%error, "old logs could not be dropped; it is tried again in a minute");
@@ -56,8 +58,8 @@ pub async fn flush_uses(app: &App) -> Result<()> {
     if used.is_empty() {
         return Ok(());
     }
-    let written = used.clone();
-    let write = move |tx: &Tx| used.iter().try_for_each(|(id, at)| tokens::used(tx, *id, *at));
+    let (system, written) = (system(app), used.clone());
+    let write = move |tx: &Tx| used.iter().try_for_each(|(id, at)| tokens::used(tx, &system, *id, *at));
     app.db.write(None, write).await?;
     let mut waiting = waiting();
     for (id, at) in written {

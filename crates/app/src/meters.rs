@@ -12,6 +12,8 @@ pub use podium_store::statuses::Status;
 use crate::error::Result;
 use crate::{App, deploys, work};
 
+crate::system::acts_for_the_system!();
+
 /// So many deployments have numbers of their own; more would cost more than they tell.
 const MOST_SHOWN: u32 = 1000;
 
@@ -76,8 +78,11 @@ impl App {
             Audience::Caller(id, _) => Some(*id),
             Audience::Nobody => return Ok(Vec::new()),
         };
-        let mut found: Vec<Status> =
-            self.db.scan(None, move |conn| statuses::some(conn, organization_id, MOST_SHOWN)).await?;
+        let system = system(self);
+        let mut found: Vec<Status> = self
+            .db
+            .scan(None, move |conn| statuses::some(conn, &system, organization_id, MOST_SHOWN))
+            .await?;
         if let Audience::Caller(_, DeploymentReach::Only { workspaces, deployments }) = audience {
             found.retain(|row| workspaces.contains(&row.workspace_id) || deployments.contains(&row.id));
         }

@@ -13,6 +13,8 @@ use podium_store::nodes::{self, NodeRow, Placement};
 use crate::App;
 use crate::error::{Error, Result, Taken as _};
 
+crate::system::acts_for_the_system!();
+
 /// How often a node says that it is there.
 const EVERY: Duration = Duration::from_secs(10);
 /// A node that has not been seen for so long gets no new deployments, and may be forgotten.
@@ -40,6 +42,7 @@ impl App {
     /// Makes this machine known as a node that has these environments already. With a database of its own there is one
     /// node, which looks after everything.
     pub async fn join(&self, node: Node, kept: Vec<DeploymentId>) -> Result<Joined> {
+        let system = system(self);
         let (now, joining) = (self.world.now(), node.clone());
         let taken = format!(
             "another node is called {:?}: give this one a name with --node-name, or, if that node is gone for good, \
@@ -47,18 +50,19 @@ impl App {
             node.name, node.name
         );
         if !self.db.is_shared() {
-            let unit = move |tx: &Tx| nodes::join_alone(tx, joining.id, &joining.name, now);
+            let unit = move |tx: &Tx| nodes::join_alone(tx, &system, joining.id, &joining.name, now);
             self.db.write(None, unit).await?;
             return Ok(Joined::default());
         }
-        let joined = self.db.write(None, move |tx| nodes::join(tx, joining.id, &joining.name, now)).await;
+        let joined =
+            self.db.write(None, move |tx| nodes::join(tx, &system, joining.id, &joining.name, now)).await;
         joined.or_taken(|| taken)?;
         let id = node.id;
         let found = self
             .db
             .write(None, move |tx| {
-                let strangers = nodes::adopt(tx, &kept, id)?;
-                Ok::<_, Error>(Joined { strangers, elsewhere: nodes::elsewhere(tx, &kept, id)? })
+                let strangers = nodes::adopt(tx, &system, &kept, id)?;
+                Ok::<_, Error>(Joined { strangers, elsewhere: nodes::elsewhere(tx, &system, &kept, id)? })
             })
             .await?;
         let _ = self.node.set(node);
@@ -76,8 +80,8 @@ impl App {
         let mut ticks = tokio::time::interval(EVERY);
         loop {
             ticks.tick().await;
-            let (id, now) = (node.id, self.world.now());
-            match self.db.write(None, move |tx| nodes::seen(tx, id, now)).await {
+            let (system, id, now) = (system(self), node.id, self.world.now());
+            match self.db.write(None, move |tx| nodes::seen(tx, &system, id, now)).await {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => tracing::warn!(%error, "this node cannot say that it is there"),
@@ -88,7 +92,8 @@ impl App {
     /// The name of the node that a deployment runs on, where that is not this one.
     pub async fn runs_elsewhere(&self, deployment_id: DeploymentId) -> Result<Option<String>> {
         let Some(node) = self.node() else { return Ok(None) };
-        let placed = self.db.read(None, move |conn| nodes::placement(conn, deployment_id)).await?;
+        let system = system(self);
+        let placed = self.db.read(None, move |conn| nodes::placement(conn, &system, deployment_id)).await?;
         Ok(match placed {
             Placement::On { node_id, name } if node_id != node.id => Some(name),
             _ => None,
@@ -105,6 +110,7 @@ impl App {
 
     /// The node for a deployment that runs nowhere yet: of those seen lately, the one with the fewest, then by name.
     pub async fn choose_node(&self, own: NodeId, now: Timestamp) -> Result<Option<NodeRow>> {
-        self.db.read(None, move |conn| Ok(nodes::choice(conn, now - LATELY, own)?)).await
+        let system = system(self);
+        self.db.read(None, move |conn| Ok(nodes::choice(conn, &system, now - LATELY, own)?)).await
     }
 }

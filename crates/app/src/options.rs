@@ -3,8 +3,9 @@
 use podium_api::Many;
 use podium_api::options::{self as api, ClusterOptions, DeploymentOptions, GetDeploymentOptions};
 use podium_db::Conn;
+use podium_domain::Refusal;
 use podium_domain::options::{self, DeploymentQuestion};
-use podium_domain::{Refusal, Scope};
+use podium_store::Scope;
 use podium_store::deployments::{self, DeploymentRow};
 
 use crate::cx::{Call, Cx};

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use podium_api::enums::UserStatus;
 use podium_api::organizations::{self as api, Organization, OrganizationsPaginated};
 use podium_api::{Many, One, Timestamp};
 use podium_db::Conn;
-use podium_domain::{Fields, Refusal, Scope, emails, names};
+use podium_domain::{Fields, Refusal, emails, names};
 use podium_store::audit::{self, Cursor};
-use podium_store::{Paging, Stamp, organizations, users};
+use podium_store::{Paging, Scope, Stamp, organizations};
 
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result};
+use crate::own;
 
 const EXPORTED_AT_ONCE: u32 = 500;
 
@@ -22,21 +22,11 @@ pub async fn list(cx: Cx<()>, call: Call<api::List>) -> Result<Many<Organization
     let product = call.query.product;
     let has_plan = call.query.product_plan.is_none() && call.query.platform_product.is_none();
     let page = move |cx: &Cx<()>, conn: &Conn| {
-        let credential = &cx.authority().credential;
-        let ids: Vec<String> = match (credential.organization_id, credential.user_id()) {
-            // Nobody is on a plan here, so a plan as filter leaves nothing.
-            _ if !has_plan => Vec::new(),
-            (Some(own), _) => vec![own.to_string()],
-            (None, None) => Vec::new(),
-            (None, Some(user_id)) => {
-                let memberships = users::memberships(conn, user_id)?.into_iter();
-                memberships
-                    .filter(|(_, status)| *status == UserStatus::Active)
-                    .map(|(id, _)| id.to_string())
-                    .collect()
-            }
-        };
-        Ok(organizations::list(conn, &ids, product, &paging)?)
+        // Nobody is on a plan here, so a plan as filter leaves nothing.
+        if !has_plan {
+            return Ok((Vec::new(), 0));
+        }
+        own::organizations(cx, conn, product, &paging)
     };
     let (organizations, total_count) = cx.scan(page).await?;
     Ok(Many(OrganizationsPaginated { organizations, limit, offset, total_count }))
@@ -91,7 +81,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Organi
             updated_by: stamp.updated_by.clone(),
             ..stored
         };
-        organizations::update(tx, &organization, &name.key, &stamp)?;
+        organizations::update(tx, cx.scope(), &organization, &name.key, &stamp)?;
         cx.changed(tx, organizations::KIND, organization.id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: organization })
     })

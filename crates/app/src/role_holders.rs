@@ -9,10 +9,10 @@ use podium_api::teams::Team;
 use podium_api::users::User;
 use podium_db::{Conn, Tx};
 use podium_domain::role_updates::{self, Change, SubjectKind};
-use podium_domain::{Grant, Held, On, Refusal, Scope, last_owner, no_escalation, subject_roles};
+use podium_domain::{Grant, Held, On, Refusal, last_owner, no_escalation, subject_roles};
 use podium_store::teams::TeamRow;
 use podium_store::users::UserRow;
-use podium_store::{deployments, grants};
+use podium_store::{Scope, deployments, grants};
 
 use crate::cx::Cx;
 use crate::error::Result;
@@ -144,7 +144,7 @@ pub(crate) fn narrowed(
     }
     if let Some(text) = &deployment_id {
         let Ok(id) = text.parse() else { return Ok(None) };
-        let found = deployments::workspace_of(conn, cx.organization_id(), id)?;
+        let found = deployments::workspace_of(conn, cx.scope(), id)?;
         if !found.is_some_and(|workspace_id| sees(&On::Deployment { id, workspace_id })) {
             return Ok(None);
         }

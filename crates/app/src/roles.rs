@@ -6,8 +6,8 @@ use podium_api::enums::{CustomRoleScope, DefaultRoleScope, RoleScope};
 use podium_api::roles::{self as api, Role, RoleTemplate, RoleWithPermission, RolesPaginated};
 use podium_api::{Many, Nothing, One, RoleId, WorkspaceId};
 use podium_db::Conn;
-use podium_domain::{Refusal, Scope, custom_roles, no_escalation, roles as built_in};
-use podium_store::{Paging, Stamp, grants, roles, workspaces};
+use podium_domain::{Refusal, custom_roles, no_escalation, roles as built_in};
+use podium_store::{Paging, Scope, Stamp, grants, roles, workspaces};
 
 use crate::cx::{Call, Cx};
 use crate::error::{Result, Taken};
@@ -88,7 +88,10 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<RoleWi
         };
         let definition = custom_roles::update(scope_type, &body, &known)?;
         if let Some(restricted) = &definition.restricted_workspace_ids {
-            custom_roles::stays_where_held(restricted, &grants::workspaces_of_custom_role(tx, id)?)?;
+            custom_roles::stays_where_held(
+                restricted,
+                &grants::workspaces_of_custom_role(tx, cx.scope(), id)?,
+            )?;
         }
         let stamp = stamp_of(&stored, version).changed(cx.profile(), cx.now());
         let role = RoleWithPermission {
@@ -117,7 +120,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         cx.rights_change(tx)?;
         let One { version, .. } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;
-        let holders: Vec<String> = grants::holders(tx, id)?.iter().map(in_words).collect();
+        let holders: Vec<String> = grants::holders(tx, cx.scope(), id)?.iter().map(in_words).collect();
         custom_roles::is_free(&holders)?;
         roles::delete(tx, cx.scope(), id, version)?;
         cx.changed(tx, roles::KIND, id.id(), version + 1)?;

@@ -10,16 +10,18 @@ use std::time::Duration;
 use podium_api::auth::SignInRequest;
 use podium_api::enums::UserStatus;
 use podium_api::subjects::SubjectProfile;
-use podium_api::{AuditLogId, OrganizationId, Timestamp, UserId};
+use podium_api::{AuditLogId, OrganizationId, SubjectId, Timestamp, UserId};
 use podium_db::{Conn, Tx};
 use podium_store::sessions::{self, BrowserSession};
-use podium_store::{credentials, front_door, subjects, users};
+use podium_store::{System, credentials, front_door, subjects, users};
 
 use crate::authority::{rights_of, sessions_change};
 use crate::cx::Request;
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::{hex, sha256_hex, unhex};
 use crate::{App, audit, auth};
+
+crate::system::acts_for_the_system!();
 
 /// What a browser is answered with when it has signed in or out.
 const SEE_OTHER: u16 = 303;
@@ -50,9 +52,10 @@ impl App {
             expires_at: now + self.config.session,
         };
         let (begun, hash) = self.begin(&session, now);
+        let system = system(self);
         let store = move |tx: &Tx| {
             issued.store(tx)?;
-            Ok(sessions::insert(tx, &hash, &session, now)?)
+            Ok(sessions::insert(tx, &system, &hash, &session, now)?)
         };
         auth::enter(self, proven, request, SEE_OTHER, store).await?;
         Ok(begun)
@@ -77,13 +80,14 @@ impl App {
             expires_at: authority.credential.expires_at.map_or(end, |own| own.min(end)),
         };
         let (begun, hash) = self.begin(&session, now);
+        let system = system(self);
         let (guard, holds, audit_id) = (authority.guard(), authority.holds(false), self.world.id());
         let store = move |tx: &Tx| {
             if !tx.holds(&authority.guard())? {
                 return Err(Error::Unauthenticated(Unauthenticated::Revoked));
             }
-            sessions::insert(tx, &hash, &session, now)?;
-            audit::write(tx, &request, authority.home, &authority.profile, audit_id, SEE_OTHER)
+            sessions::insert(tx, &system, &hash, &session, now)?;
+            audit::write(tx, &system, &request, authority.home, &authority.profile, audit_id, SEE_OTHER)
         };
         let stored = self.db.write_holding(Some(guard), holds, store).await;
         stored.map_err(|error| {
@@ -115,7 +119,8 @@ impl App {
     /// The hash of the token that a session stands for.
     pub(crate) async fn credential_of_session(&self, cookie: &str, now: Timestamp) -> Result<[u8; 32]> {
         let hash = sha256_hex(cookie.as_bytes());
-        let found = self.db.read(None, move |conn| sessions::by_hash(conn, &hash)).await?;
+        let system = system(self);
+        let found = self.db.read(None, move |conn| sessions::by_hash(conn, &system, &hash)).await?;
         let session = found.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))?;
         if session.expires_at <= now {
             return Err(Error::Unauthenticated(Unauthenticated::Expired));
@@ -128,12 +133,12 @@ impl App {
     pub async fn sign_out_browser(&self, request: Request, cookie: &str) -> Result<()> {
         let hash = sha256_hex(cookie.as_bytes());
         // Nobody who guesses makes the database write.
-        let looked_up = hash.clone();
-        let found = self.db.read(None, move |conn| sessions::by_hash(conn, &looked_up)).await?;
+        let (system, looked_up) = (system(self), hash.clone());
+        let found = self.db.read(None, move |conn| sessions::by_hash(conn, &system, &looked_up)).await?;
         let Some(session) = found else { return Ok(()) };
         let audit_id = self.world.id();
-        let end = move |tx: &Tx| match end(tx, &hash, request.now)? {
-            Some(who) => who.record(tx, &request, audit_id, OK),
+        let end = move |tx: &Tx| match end(tx, &system, &hash, request.now)? {
+            Some(who) => who.record(tx, &system, &request, audit_id, OK),
             None => Ok(()),
         };
         self.db.write_holding(None, vec![rights_of(session.subject_id.id(), true)], end).await
@@ -142,33 +147,39 @@ impl App {
     /// Signs a browser out from inside an environment: its pass ends, and so does the session that it came from.
     pub async fn leave(&self, request: Request, pass: &str) -> Result<()> {
         let (hash, audit_id) = (sha256_hex(pass.as_bytes()), self.world.id());
-        let looked_up = hash.clone();
+        let (system, looked_up) = (system(self), hash.clone());
         let session = self.db.read(None, move |conn| {
-            let session = front_door::pass(conn, &looked_up)?.and_then(|opening| opening.session_hash);
-            session.map_or(Ok(None), |hash| sessions::by_hash(conn, &hash))
+            let session =
+                front_door::pass(conn, &system, &looked_up)?.and_then(|opening| opening.session_hash);
+            session.map_or(Ok(None), |hash| sessions::by_hash(conn, &system, &hash))
         });
         let holds =
             session.await?.map(|session| rights_of(session.subject_id.id(), true)).into_iter().collect();
         let leave = move |tx: &Tx| {
-            let Some(opening) = front_door::pass(tx, &hash)? else { return Ok(()) };
-            let who = Signed::by_credential(tx, &opening.credential_hash)?;
-            front_door::drop_pass(tx, &hash)?;
+            let Some(opening) = front_door::pass(tx, &system, &hash)? else { return Ok(()) };
+            let who = Signed::by_credential(tx, &system, &opening.credential_hash)?;
+            front_door::drop_pass(tx, &system, &hash)?;
             if let Some(session) = &opening.session_hash {
-                end(tx, session, request.now)?;
+                end(tx, &system, session, request.now)?;
             }
-            who.map_or(Ok(()), |who| who.record(tx, &request, audit_id, OK))
+            who.map_or(Ok(()), |who| who.record(tx, &system, &request, audit_id, OK))
         };
         self.db.write_holding(None, holds, leave).await
     }
 }
 
+/// Ends every session of a subject at the console.
+pub(crate) fn end_all(app: &App, tx: &Tx, subject_id: SubjectId) -> Result<()> {
+    Ok(sessions::delete_of_subject(tx, &system(app), subject_id)?)
+}
+
 /// Ends a session; says whose it was, where that is still known.
-fn end(tx: &Tx, hash: &str, now: Timestamp) -> Result<Option<Signed>> {
-    let Some(session) = sessions::by_hash(tx, hash)? else { return Ok(None) };
-    let who = Signed::by_credential(tx, &session.credential_hash)?;
-    sessions::delete(tx, hash)?;
-    if session.is_own && credentials::delete(tx, session.token_id)? {
-        sessions_change(tx, session.subject_id, now)?;
+fn end(tx: &Tx, system: &System, hash: &str, now: Timestamp) -> Result<Option<Signed>> {
+    let Some(session) = sessions::by_hash(tx, system, hash)? else { return Ok(None) };
+    let who = Signed::by_credential(tx, system, &session.credential_hash)?;
+    sessions::delete(tx, system, hash)?;
+    if session.is_own && credentials::end(tx, system, session.token_id)? {
+        sessions_change(tx, system, session.subject_id, now)?;
     }
     Ok(who)
 }
@@ -180,25 +191,32 @@ struct Signed {
 }
 
 impl Signed {
-    fn by_credential(conn: &Conn, hash: &str) -> Result<Option<Self>> {
-        let Some(credential) = credentials::by_hash(conn, hash)? else { return Ok(None) };
-        let Some(profile) = subjects::get(conn, credential.subject_id)? else { return Ok(None) };
+    fn by_credential(conn: &Conn, system: &System, hash: &str) -> Result<Option<Self>> {
+        let Some(credential) = credentials::by_hash(conn, system, hash)? else { return Ok(None) };
+        let Some(profile) = subjects::get(conn, system, credential.subject_id)? else { return Ok(None) };
         let home = match (credential.organization_id, credential.user_id()) {
             (Some(organization_id), _) => Some(organization_id),
-            (None, Some(user_id)) => home_of(conn, user_id)?,
+            (None, Some(user_id)) => home_of(conn, system, user_id)?,
             (None, None) => None,
         };
         Ok(Some(Self { profile, home }))
     }
 
-    fn record(&self, tx: &Tx, request: &Request, audit_id: AuditLogId, status: u16) -> Result<()> {
-        audit::write(tx, request, self.home, &self.profile, audit_id, status)
+    fn record(
+        &self,
+        tx: &Tx,
+        system: &System,
+        request: &Request,
+        audit_id: AuditLogId,
+        status: u16,
+    ) -> Result<()> {
+        audit::write(tx, system, request, self.home, &self.profile, audit_id, status)
     }
 }
 
 /// The organization that a user's own audit records go to.
-fn home_of(conn: &Conn, user_id: UserId) -> Result<Option<OrganizationId>> {
-    let memberships = users::memberships(conn, user_id)?;
+fn home_of(conn: &Conn, system: &System, user_id: UserId) -> Result<Option<OrganizationId>> {
+    let memberships = users::memberships(conn, system, user_id)?;
     let active = memberships.into_iter().find(|(_, status)| *status == UserStatus::Active);
     Ok(active.map(|(id, _)| id))
 }

@@ -9,12 +9,12 @@ use podium_api::organizations::Organization;
 use podium_api::workspaces::Workspace;
 use podium_api::{OrganizationId, SessionId, Timestamp, UserId, WorkspaceId};
 use podium_db::{Conn, Db, Options, Target, Tx};
-use podium_domain::{Grant, Held, On, Scope, emails, names};
+use podium_domain::{Grant, Held, On, emails, names};
 use podium_logs::LogStore;
 use podium_objects::{Limits, LocalDisk, Uploads};
 use podium_store::credentials::{self, Credential, CredentialKind};
 use podium_store::{
-    MIGRATIONS, Stamp, grants, organizations, settings, signing_keys, subjects, users, workspaces,
+    Stamp, System, grants, organizations, settings, signing_keys, subjects, users, workspaces,
 };
 
 use crate::authority::Authorities;
@@ -26,9 +26,12 @@ use crate::rate_limits::RateLimits;
 use crate::secrets::{Secrets, hex, sha256_hex, unhex};
 use crate::shares::Shares;
 use crate::signing::{Claims, Keys};
+use crate::system::Vault;
 use crate::work::WorkBell;
 use crate::world::World;
 use crate::{App, Shared};
+
+crate::system::acts_for_the_system!();
 
 const KEY_CHECK: &str = "secret_key_check";
 const FIRST_START: &str = "first_start";
@@ -41,6 +44,8 @@ const MOST_EXPANSION: u64 = 4;
 pub struct Started {
     /// The application.
     pub app: App,
+    /// The right to act for the system itself: for loops, maintenance and the operator.
+    pub system: System,
     /// The owner's token, where this was the very first start.
     pub owner_token: Option<String>,
 }
@@ -63,10 +68,9 @@ impl App {
             follower.committed(changes);
             bell.committed(changes);
         });
-        let db = Db::open(options).await?;
-        db.migrate(MIGRATIONS).await?;
-        check_key(&db, &secrets, &world).await?;
-        let keys = make_keys(&db, &secrets, &world).await?;
+        let (db, system) = podium_store::open(options).await?;
+        check_key(&db, system, &secrets, &world).await?;
+        let keys = make_keys(&db, system, &secrets, &world).await?;
         let logs = match &config.logs {
             Some(directory) => LogStore::open(directory, config.log_retention)
                 .map_err(|error| Error::Internal(format!("the log store cannot be opened: {error}")))?,
@@ -75,6 +79,7 @@ impl App {
         let objects = open_objects(&config).await?;
         let app = Self(Arc::new(Shared {
             db,
+            system: Vault::new(system),
             objects,
             uploading: Shares::new(MOST_UPLOADING),
             uploads_refused: Default::default(),
@@ -102,7 +107,7 @@ impl App {
             world,
         }));
         let owner_token = app.first_start().await?;
-        Ok(Started { app, owner_token })
+        Ok(Started { app, system, owner_token })
     }
 
     /// What to do where the keys of an installation are there and its database is not.
@@ -117,19 +122,21 @@ impl App {
     /// Whether the database answers, and there is room on the disk.
     pub async fn ready(&self) -> Result<()> {
         self.must_have_room().await?;
-        self.db.read(None, organizations::first).await?;
+        let system = system(self);
+        self.db.read(None, move |conn| organizations::first(conn, &system)).await?;
         Ok(())
     }
 
     /// Makes a new signing key. Tokens signed by the old ones stay valid until they end.
     pub async fn rotate_signing_key(&self) -> Result<String> {
         let now = self.world.now();
+        let system = system(self);
         let key = Keys::generate(&self.world, &self.secrets, now);
         let id = key.id.clone();
         self.db
             .write(None, move |tx| {
-                signing_keys::insert(tx, &key)?;
-                signing_keys::retire_others(tx, &key.id, now)
+                signing_keys::insert(tx, &system, &key)?;
+                signing_keys::retire_others(tx, &system, &key.id, now)
             })
             .await?;
         self.reload_keys().await?;
@@ -138,8 +145,9 @@ impl App {
 
     /// Makes another token without an end for the oldest owner of the first organization.
     pub async fn new_owner_token(&self) -> Result<Option<String>> {
-        let owner = |conn: &Conn| match organizations::first(conn)? {
-            Some(organization_id) => grants::oldest_owner(conn, &Scope::for_server(organization_id)),
+        let system = system(self);
+        let owner = move |conn: &Conn| match organizations::first(conn, &system)? {
+            Some(organization_id) => grants::oldest_owner(conn, &system.scope(organization_id)),
             None => Ok(None),
         };
         let Some(owner_id) = self.db.read(None, owner).await? else { return Ok(None) };
@@ -179,11 +187,12 @@ impl App {
             nonce: hex(&nonce),
         };
         let value = keys.sign(&claims);
-        Issued { value, signing_key_id: keys.current().to_owned(), credential }
+        Issued { value, signing_key_id: keys.current().to_owned(), credential, system: system(self) }
     }
 
     async fn first_start(&self) -> Result<Option<String>> {
-        let seen = self.db.read(None, |conn| settings::get(conn, FIRST_START)).await?;
+        let system = system(self);
+        let seen = self.db.read(None, move |conn| settings::get(conn, &system, FIRST_START)).await?;
         if seen.is_some() {
             return Ok(None);
         }
@@ -207,18 +216,19 @@ impl App {
         token: &Issued,
         now: Timestamp,
     ) -> Result<bool> {
-        if !settings::add(tx, FIRST_START, &now.to_string())? {
+        let system = system(self);
+        if !settings::add(tx, &system, FIRST_START, &now.to_string())? {
             return Ok(false);
         }
         let FirstIds { organization: organization_id, owner: owner_id, workspace: workspace_id } = ids;
         let email = emails::email("PODIUM_OWNER_EMAIL", &self.config.owner_email)?;
         let name = names::name("PODIUM_ORGANIZATION_NAME", &self.config.organization_name, 50)?;
-        let scope = Scope::for_server(organization_id);
+        let scope = system.scope(organization_id);
         let profile = subjects::user_profile(owner_id, &email.address, "Owner", "");
-        subjects::put(tx, &profile)?;
+        subjects::put(tx, &scope, &profile)?;
         let stamp = Stamp::new(profile.clone(), now);
         let organization = new_organization(organization_id, name.text, &stamp);
-        organizations::insert(tx, &organization, &name.key, &stamp)?;
+        organizations::insert(tx, &system, &organization, &name.key, &stamp)?;
         let owner = users::Account {
             id: owner_id,
             username: email.address,
@@ -229,12 +239,12 @@ impl App {
             created_at: now,
             updated_at: now,
         };
-        users::insert(tx, &owner, &email.key)?;
+        users::insert(tx, &scope, &owner, &email.key)?;
         users::join(tx, &scope, &owner, (&email.key, "owner"), UserStatus::Active, now)?;
         let grant = Grant { on: On::Organization, held: Held::Organization(OrganizationRole::Owner) };
         grants::insert(tx, &scope, grants::Subject::User, owner_id.into(), &grant)?;
         let workspace = new_workspace(workspace_id, organization_id, &stamp);
-        workspaces::insert(tx, &workspace, "default", &stamp)?;
+        workspaces::insert(tx, &scope, &workspace, "default", &stamp)?;
         token.store(tx)?;
         Ok(true)
     }
@@ -256,13 +266,14 @@ pub struct Issued {
     /// What opens the door once it is stored.
     pub credential: Credential,
     signing_key_id: String,
+    system: System,
 }
 
 impl Issued {
     /// Stores the hash of the token: from the commit on it works.
     pub fn store(&self, tx: &Tx) -> Result<()> {
         let hash = sha256_hex(self.value.as_bytes());
-        Ok(credentials::insert(tx, &hash, &self.signing_key_id, &self.credential)?)
+        Ok(credentials::insert(tx, &self.system, &hash, &self.signing_key_id, &self.credential)?)
     }
 
     /// The last six characters.
@@ -288,12 +299,12 @@ async fn open_objects(config: &Config) -> Result<Uploads> {
 }
 
 /// Refuses to start under another key than the one that the secrets here were sealed with.
-async fn check_key(db: &Db, secrets: &Secrets, world: &World) -> Result<()> {
-    let read = || db.read(None, |conn| settings::get(conn, KEY_CHECK));
+async fn check_key(db: &Db, system: System, secrets: &Secrets, world: &World) -> Result<()> {
+    let read = || db.read(None, move |conn| settings::get(conn, &system, KEY_CHECK));
     let mut stored = read().await?;
     if stored.is_none() {
         let sealed = hex(&secrets.seal(world, KEY_CHECK, KEY_CHECK.as_bytes()));
-        db.write(None, move |tx| settings::add(tx, KEY_CHECK, &sealed)).await?;
+        db.write(None, move |tx| settings::add(tx, &system, KEY_CHECK, &sealed)).await?;
         stored = read().await?;
     }
     let opened =
@@ -305,16 +316,16 @@ async fn check_key(db: &Db, secrets: &Secrets, world: &World) -> Result<()> {
     Err(Error::Internal(message.into()))
 }
 
-async fn make_keys(db: &Db, secrets: &Secrets, world: &World) -> Result<Keys> {
-    let mut rows = db.read(None, signing_keys::all).await?;
+async fn make_keys(db: &Db, system: System, secrets: &Secrets, world: &World) -> Result<Keys> {
+    let mut rows = db.read(None, move |conn| signing_keys::all(conn, &system)).await?;
     if rows.is_empty() {
         let key = Keys::generate(world, secrets, world.now());
         let make = move |tx: &Tx| {
             // The setting is the lock: of several replicas that start together, one makes the key.
-            if settings::add(tx, "first_signing_key", &key.id)? {
-                signing_keys::insert(tx, &key)?;
+            if settings::add(tx, &system, "first_signing_key", &key.id)? {
+                signing_keys::insert(tx, &system, &key)?;
             }
-            signing_keys::all(tx)
+            signing_keys::all(tx, &system)
         };
         rows = db.write(None, make).await?;
     }

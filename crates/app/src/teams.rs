@@ -7,9 +7,9 @@ use podium_api::teams::{self as api, Team, TeamMembersPaginated, TeamsPaginated}
 use podium_api::{Many, Nothing, One, TeamId, UserId};
 use podium_db::{Conn, Tx};
 use podium_domain::role_updates::{Change, SubjectKind};
-use podium_domain::{Fields, Grant, Held, On, Refusal, Scope, names, no_escalation, subject_roles};
+use podium_domain::{Fields, Grant, Held, On, Refusal, names, no_escalation, subject_roles};
 use podium_store::teams::TeamRow;
-use podium_store::{Paging, Stamp, grants, organizations, team_members, teams, users};
+use podium_store::{Paging, Scope, Stamp, grants, organizations, team_members, teams, users};
 
 use crate::cx::{Call, Cx};
 use crate::error::{Result, Taken};
@@ -68,7 +68,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Team>>
             is_idp_managed: false,
             stamp: stamp.clone(),
         };
-        teams::insert(tx, &team, &name.key).or_taken(|| taken(&team.name))?;
+        teams::insert(tx, cx.scope(), &team, &name.key).or_taken(|| taken(&team.name))?;
         grants::insert(tx, cx.scope(), grants::Subject::Team, id.into(), &grant)?;
         for user_id in &members {
             team_members::add(tx, cx.scope(), id, *user_id, cx.now())?;
@@ -126,7 +126,7 @@ pub async fn list_members(cx: Cx<Scope>, call: Call<api::ListMembers>) -> Result
     let (limit, offset) = (paging.limit, paging.offset);
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
         let team = find(conn, cx.scope(), call.path.team_id)?;
-        Ok(team_members::list(conn, team.id, &paging)?)
+        Ok(team_members::list(conn, cx.scope(), team.id, &paging)?)
     };
     let (team_members, total_count) = cx.scan(page).await?;
     Ok(Many(TeamMembersPaginated { team_members, limit, offset, total_count }))
@@ -202,7 +202,7 @@ fn find(conn: &Conn, scope: &Scope, id: TeamId) -> Result<TeamRow> {
 /// Writes a team under its next version, after a change of its settings, its members or its roles.
 fn advance(cx: &Cx<Scope>, tx: &Tx, team: TeamRow) -> Result<TeamRow> {
     let team = TeamRow { stamp: team.stamp.changed(cx.profile(), cx.now()), ..team };
-    teams::update(tx, &team, &names::fold(&team.name)).or_taken(|| taken(&team.name))?;
+    teams::update(tx, cx.scope(), &team, &names::fold(&team.name)).or_taken(|| taken(&team.name))?;
     cx.changed(tx, teams::KIND, team.id.id(), team.stamp.version)?;
     Ok(team)
 }

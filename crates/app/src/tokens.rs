@@ -10,11 +10,9 @@ use podium_api::tokens::{self as api, ApiToken, ApiTokenRole, ApiTokensPaginated
 use podium_api::{Many, Nothing, One, SubjectId, TokenId};
 use podium_db::{Conn, Tx};
 use podium_domain::tokens::{self as rules, Verb};
-use podium_domain::{
-    Grant, Permission, Refusal, Scope, Target, names, no_escalation, subject_roles, token_roles,
-};
+use podium_domain::{Grant, Permission, Refusal, Target, names, no_escalation, subject_roles, token_roles};
 use podium_store::tokens::{self, Listed, TokenRow};
-use podium_store::{Paging, Stamp, credentials, grants, subjects};
+use podium_store::{Paging, Scope, Stamp, credentials, grants, subjects};
 
 use crate::cx::{Call, Cx};
 use crate::error::{Result, Taken};
@@ -84,7 +82,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
         };
         tokens::insert(tx, cx.scope(), &token, &new.name.key).or_taken(|| taken(&token.name))?;
         grants::insert(tx, cx.scope(), grants::Subject::Token, id.into(), &new.primary)?;
-        subjects::put(tx, &subjects::token_profile(id, &token.name))?;
+        subjects::put(tx, cx.scope(), &subjects::token_profile(id, &token.name))?;
         issued.store(tx)?;
         cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;
         Ok(with_value(token, roles(cx.scope(), vec![new.primary]), &issued))
@@ -112,7 +110,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<ApiTok
             description.trim().clone_into(&mut token.description);
         }
         tokens::rename(tx, cx.scope(), &token, &name.key).or_taken(|| taken(&token.name))?;
-        subjects::put(tx, &subjects::token_profile(id, &token.name))?;
+        subjects::put(tx, cx.scope(), &subjects::token_profile(id, &token.name))?;
         cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;
         shown(cx, tx, id)
     })
@@ -126,7 +124,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         cx.rights_change(tx)?;
         let version = find(cx, tx, id, Verb::Delete)?.stamp.version;
         cx.expect_version(version)?;
-        credentials::delete(tx, id.into())?;
+        credentials::delete(tx, cx.scope(), id.into())?;
         grants::delete_subject(tx, cx.scope(), id.into())?;
         tokens::delete(tx, cx.scope(), id, version)?;
         cx.changed(tx, tokens::KIND, id.id(), version + 1)?;
@@ -183,7 +181,7 @@ pub async fn rotate(cx: Cx<Scope>, call: Call<api::Rotate>) -> Result<One<ApiTok
             stamp,
             ..row
         };
-        credentials::delete(tx, id.into())?;
+        credentials::delete(tx, cx.scope(), id.into())?;
         issued.store(tx)?;
         tokens::rotate(tx, cx.scope(), &token)?;
         cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;

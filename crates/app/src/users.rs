@@ -12,14 +12,14 @@ use podium_api::users::{
 use podium_api::{Many, One, OrganizationId, UserId};
 use podium_db::{Conn, Tx};
 use podium_domain::role_updates::{Change, SubjectKind};
-use podium_domain::{Grant, Held, On, Refusal, Scope, subject_roles};
+use podium_domain::{Grant, Held, On, Refusal, subject_roles};
 use podium_store::invites::InviteRow;
 use podium_store::users::UserRow;
-use podium_store::{Paging, grants, invites, sessions, team_members, teams, users};
+use podium_store::{Paging, Scope, grants, invites, team_members, teams, users};
 
 use crate::cx::{Call, Cx};
 use crate::error::Result;
-use crate::role_holders;
+use crate::{own, role_holders, sessions};
 
 /// Lists the users of an organization.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<UsersPaginated>> {
@@ -106,20 +106,20 @@ pub async fn list_teams(cx: Cx<Scope>, call: Call<api::ListTeams>) -> Result<Man
 
 /// Reads the caller.
 pub async fn get_self(cx: Cx<()>, _: Call<api::GetSelf>) -> Result<One<SelfUser>> {
-    let Some(user_id) = cx.authority().credential.user_id() else {
+    if cx.authority().credential.user_id().is_none() {
         let message = "An API token is not a user: sign in as a user to read yourself.";
         return Err(Refusal::Forbidden(message.into()).into());
-    };
+    }
     cx.read(move |cx, conn| {
-        let account = users::account(conn, user_id)?.ok_or_else(|| Refusal::not_found("user"))?;
-        let memberships = users::memberships(conn, account.id)?;
+        let account = own::account(cx, conn)?.ok_or_else(|| Refusal::not_found("user"))?;
+        let memberships = own::memberships(cx, conn)?;
         let is_active = |(_, status): &&(OrganizationId, UserStatus)| *status == UserStatus::Active;
         let mut roles = Vec::new();
         for (organization_id, _) in memberships.iter().filter(is_active) {
-            let held = grants::effective(conn, *organization_id, account.id.into())?;
+            let held = own::grants(cx, conn, *organization_id)?;
             roles.extend(self_roles(*organization_id, &held));
         }
-        let invites = invites::of_user(conn, account.id, cx.now())?.iter().map(self_invite).collect();
+        let invites = own::invites(cx, conn)?.iter().map(self_invite).collect();
         let version = account.version;
         let home = memberships.iter().find(is_active).map(|(id, _)| *id);
         let user = SelfUser {
@@ -147,7 +147,7 @@ pub(crate) fn remove(cx: &Cx<Scope>, tx: &Tx, id: UserId, version: i64) -> Resul
     team_members::leave_all(tx, cx.scope(), id)?;
     invites::delete_of_user(tx, cx.scope(), id)?;
     users::leave(tx, cx.scope(), id)?;
-    sessions::delete_of_subject(tx, id.into())?;
+    sessions::end_all(cx.app(), tx, id.into())?;
     cx.changed(tx, users::KIND, id.id(), version + 1)
 }
 

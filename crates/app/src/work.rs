@@ -12,6 +12,8 @@ use crate::App;
 use crate::error::Result;
 use crate::meters::Page;
 
+crate::system::acts_for_the_system!();
+
 /// Wakes the loops of this process.
 #[derive(Clone, Default)]
 pub struct WorkBell(Arc<Notify>);
@@ -37,8 +39,8 @@ impl WorkBell {
 
 /// Writes how much work there is.
 pub(crate) async fn measure(app: &App, page: &mut Page) -> Result<()> {
-    let now = app.world.now();
-    let backlog = app.db.scan(None, move |conn| work::backlog(conn, now)).await?;
+    let (system, now) = (system(app), app.world.now());
+    let backlog = app.db.scan(None, move |conn| work::backlog(conn, &system, now)).await?;
     type Number = fn(&work::Backlog) -> i64;
     let numbers: [(&str, &str, Number); 4] = [
         ("podium_work_pending", "Things that the loops will look at, now or at a set time.", |b| b.pending),

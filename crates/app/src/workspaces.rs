@@ -5,10 +5,10 @@ use std::sync::Arc;
 use podium_api::workspaces::{self as api, Workspace, WorkspacesPaginated};
 use podium_api::{Many, Nothing, One, Shown, WorkspaceId};
 use podium_db::{Conn, Tx};
-use podium_domain::{Fields, Refusal, Scope, names};
+use podium_domain::{Fields, Refusal, names};
 use podium_store::{
-    Found, Paging, Stamp, clusters, credentials, deployments, environment_objects, grants, organizations,
-    roles, tokens, workspaces,
+    Found, Paging, Scope, Stamp, clusters, credentials, deployments, environment_objects, grants,
+    organizations, roles, tokens, workspaces,
 };
 
 use crate::cx::{Call, Cx};
@@ -69,7 +69,8 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Worksp
     check_defaults(&workspace)?;
     cx.mutate(move |cx, tx| {
         check_cluster(tx, cx.scope(), &workspace)?;
-        workspaces::insert(tx, &workspace, &name.key, &stamp).or_taken(|| taken(&workspace.name))?;
+        workspaces::insert(tx, cx.scope(), &workspace, &name.key, &stamp)
+            .or_taken(|| taken(&workspace.name))?;
         cx.changed(tx, workspaces::KIND, workspace.id.id(), stamp.version)?;
         let organization_name = organizations::name(tx, cx.scope())?;
         Ok(One { version: stamp.version, body: Workspace { organization_name, ..workspace.clone() } })
@@ -113,7 +114,8 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Worksp
         };
         check_defaults(&workspace)?;
         check_cluster(tx, cx.scope(), &workspace)?;
-        workspaces::update(tx, &workspace, &name.key, &stamp).or_taken(|| taken(&workspace.name))?;
+        workspaces::update(tx, cx.scope(), &workspace, &name.key, &stamp)
+            .or_taken(|| taken(&workspace.name))?;
         cx.changed(tx, workspaces::KIND, workspace.id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: workspace })
     })
@@ -136,12 +138,12 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
             return Err(Refusal::invalid(message).into());
         }
         for token_id in tokens::delete_of_workspace(tx, cx.scope(), id)? {
-            credentials::delete(tx, token_id.into())?;
+            credentials::delete(tx, cx.scope(), token_id.into())?;
             grants::delete_subject(tx, cx.scope(), token_id.into())?;
         }
-        grants::delete_workspace(tx, id)?;
-        roles::forget_workspace(tx, id)?;
-        clusters::forget_workspace(tx, id)?;
+        grants::delete_workspace(tx, cx.scope(), id)?;
+        roles::forget_workspace(tx, cx.scope(), id)?;
+        clusters::forget_workspace(tx, cx.scope(), id)?;
         workspaces::delete(tx, cx.scope(), id, version)?;
         environment_objects::delete_of_workspace(tx, cx.scope(), id)?;
         cx.changed(tx, workspaces::KIND, id.id(), version + 1)?;

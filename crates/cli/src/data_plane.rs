@@ -9,6 +9,7 @@ use podium_app::App;
 use podium_dataplane::DataPlane;
 use podium_dataplane::simulated::Simulated;
 use podium_reconcile::log_sink;
+use podium_store::System;
 
 use crate::failure::Failure;
 
@@ -119,12 +120,13 @@ impl Choice {
     pub(crate) async fn open(
         &self,
         app: &App,
+        system: System,
         data_dir: &Path,
         kept: Option<PathBuf>,
     ) -> Result<Arc<dyn DataPlane>, Failure> {
         match self.kind {
-            Kind::Local => self.local(app, data_dir, kept).await,
-            Kind::Simulated | Kind::Kubernetes => simulated(app, data_dir, self.simulated_is_bound),
+            Kind::Local => self.local(app, system, data_dir, kept).await,
+            Kind::Simulated | Kind::Kubernetes => simulated(app, system, data_dir, self.simulated_is_bound),
         }
     }
 
@@ -132,13 +134,14 @@ impl Choice {
     async fn local(
         &self,
         app: &App,
+        system: System,
         data_dir: &Path,
         kept: Option<PathBuf>,
     ) -> Result<Arc<dyn DataPlane>, Failure> {
         use podium_dataplane::local::Local;
 
         let options = self.options(app, data_dir, kept)?;
-        Ok(Arc::new(Local::open(options, podium_reconcile::services(app)).await?))
+        Ok(Arc::new(Local::open(options, podium_reconcile::services(app, system)).await?))
     }
 
     /// Where metadata databases of new environments are made.
@@ -205,12 +208,17 @@ pub(crate) fn ports(text: &str) -> Result<RangeInclusive<u16>, Failure> {
     }
 }
 
-fn simulated(app: &App, data_dir: &Path, is_bound: bool) -> Result<Arc<dyn DataPlane>, Failure> {
+fn simulated(
+    app: &App,
+    system: System,
+    data_dir: &Path,
+    is_bound: bool,
+) -> Result<Arc<dyn DataPlane>, Failure> {
     let directory = data_dir.join(crate::data_dir::SIMULATED);
     let clock = Arc::clone(&app.world);
     let plane = Simulated::kept_in(&directory, Arc::new(move || clock.now())).map_err(|error| {
         format!("the simulated data plane in {} cannot be used: {error}", directory.display())
     })?;
-    let plane = plane.logging_to(log_sink(app));
+    let plane = plane.logging_to(log_sink(app, system));
     Ok(Arc::new(if is_bound { plane.bound_to_machine() } else { plane }))
 }

@@ -1,7 +1,7 @@
 //! `podium ip-range`: opens a door that was locked from inside.
 
 use clap::Subcommand;
-use podium_app::Config;
+use podium_app::{Config, Started};
 
 use crate::failure::Failure;
 use crate::settings::Installation;
@@ -26,8 +26,10 @@ pub(crate) struct Reset {
 impl IpRange {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let Self::Reset(reset) = self;
-        let app = reset.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
-        let removed = app.reset_allowed_ip_address_ranges().await.map_err(|error| error.to_string())?;
+        let Started { app, system, .. } =
+            reset.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
+        let removed =
+            app.reset_allowed_ip_address_ranges(&system).await.map_err(|error| error.to_string())?;
         app.db.close().await;
         eprintln!("Removed {removed} allowed address ranges.");
         Ok(())

@@ -7,6 +7,7 @@ use podium_api::Timestamp;
 use podium_app::nodes::LATELY;
 use podium_app::world::World;
 use podium_db::{Db, Error};
+use podium_store::System;
 use podium_store::nodes::{self, NodeRow};
 use serde_json::{Value, json};
 
@@ -72,10 +73,10 @@ impl Node {
 
 impl List {
     async fn run(self) -> Result<(), Failure> {
-        let db = self.installation.view().await?;
-        let found = db.scan(None, nodes::list).await;
+        let (db, system) = self.installation.view().await?;
+        let found = db.scan(None, move |conn| nodes::list(conn, &system)).await;
         let unknown = match db.is_shared() {
-            true => db.scan(None, nodes::unknown).await,
+            true => db.scan(None, move |conn| nodes::unknown(conn, &system)).await,
             false => Ok(Vec::new()),
         };
         db.close().await;
@@ -93,10 +94,10 @@ impl Forget {
         if self.installation.is_embedded() {
             return Err("the embedded database has one node, and nothing to choose from".into());
         }
-        let db = self.installation.view().await?;
+        let (db, system) = self.installation.view().await?;
         let said = match &self.name {
-            Some(name) => forget(&db, name).await,
-            None => forget_unknown(&db).await,
+            Some(name) => forget(&db, system, name).await,
+            None => forget_unknown(&db, system).await,
         };
         db.close().await;
         eprintln!("{}", said?);
@@ -104,10 +105,10 @@ impl Forget {
     }
 }
 
-async fn forget(db: &Db, name: &str) -> Result<String, Failure> {
+async fn forget(db: &Db, system: System, name: &str) -> Result<String, Failure> {
     let now = World::machine().now();
     let (asked, wanted) = (name.to_owned(), name.to_owned());
-    let found = db.read(None, move |conn| nodes::by_name(conn, &asked)).await;
+    let found = db.read(None, move |conn| nodes::by_name(conn, &system, &asked)).await;
     let found = found.map_err(|error: Error| error.to_string())?;
     let node = found.ok_or_else(|| format!("there is no node {wanted:?}: see `podium node list`"))?;
     if is_here(&node, now) {
@@ -118,7 +119,7 @@ async fn forget(db: &Db, name: &str) -> Result<String, Failure> {
         )
         .into());
     }
-    let count = db.write(None, move |tx| nodes::forget(tx, node.id, now)).await;
+    let count = db.write(None, move |tx| nodes::forget(tx, &system, node.id, now)).await;
     let count = count.map_err(|error: Error| error.to_string())?;
     Ok(match count {
         0 => format!("Node {name} is forgotten. No deployment ran there."),
@@ -131,11 +132,11 @@ async fn forget(db: &Db, name: &str) -> Result<String, Failure> {
     })
 }
 
-async fn forget_unknown(db: &Db) -> Result<String, Failure> {
+async fn forget_unknown(db: &Db, system: System) -> Result<String, Failure> {
     let now = World::machine().now();
     let unit = move |tx: &podium_db::Tx| {
-        let ids = nodes::unknown(tx)?;
-        nodes::let_go(tx, &ids, now)?;
+        let ids = nodes::unknown(tx, &system)?;
+        nodes::let_go(tx, &system, &ids, now)?;
         Ok(ids.len())
     };
     let count = db.write(None, unit).await.map_err(|error: Error| error.to_string())?;

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use clap::Args;
-use podium_app::Config;
+use podium_app::{Config, Started};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use crate::failure::Failure;
@@ -33,7 +33,8 @@ pub(crate) struct OwnerPassword {
 impl OwnerPassword {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         // No link is made here, so the URL does not matter.
-        let app = self.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
+        let Started { app, .. } =
+            self.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
         let found = app.account_to_reset(self.email.as_deref()).await.map_err(|error| error.to_string())?;
         let account = found.ok_or_else(|| match &self.email {
             Some(email) => format!("there is no user with the e-mail address {email}"),

@@ -1,7 +1,7 @@
 //! `podium owner-token`: another token for the owner, where the first one is lost.
 
 use clap::Subcommand;
-use podium_app::Config;
+use podium_app::{Config, Started};
 
 use crate::failure::Failure;
 use crate::settings::Installation;
@@ -29,7 +29,8 @@ pub(crate) struct New {
 impl OwnerToken {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let Self::New(new) = self;
-        let app = new.installation.open_existing(Config::new(new.public_url.trim_end_matches('/'))).await?;
+        let Started { app, .. } =
+            new.installation.open_existing(Config::new(new.public_url.trim_end_matches('/'))).await?;
         let token = app.new_owner_token().await.map_err(|error| error.to_string())?;
         app.db.close().await;
         let token = token.ok_or("there is no active owner who holds the role directly")?;

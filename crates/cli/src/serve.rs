@@ -12,7 +12,7 @@ use ipnet::IpNet;
 use podium_app::disk::Reserve;
 use podium_app::front_door::Environments;
 use podium_app::mail::Mailer;
-use podium_app::{App, Config, Rates, disk, follow, maintenance};
+use podium_app::{App, Config, Rates, Started, disk, follow, maintenance};
 use podium_http::{Server, Settings, Tls};
 use podium_reconcile::{Loops, Options};
 use tokio::net::TcpListener;
@@ -177,10 +177,11 @@ impl Serve {
         let settings = self.settings(files);
         podium_http::check(&settings)?;
         self.data_plane.check().await?;
-        let app = self.installation.open(self.config(address)?).await?;
-        let plane = self.data_plane.open(&app, &self.installation.data_dir, self.tls_key.clone()).await?;
+        let Started { app, system, .. } = self.installation.open(self.config(address)?).await?;
+        let plane =
+            self.data_plane.open(&app, system, &self.installation.data_dir, self.tls_key.clone()).await?;
         joining::join(&app, &plane, &self.installation, self.node_name.clone()).await?;
-        let loops = Loops::new(&app, &plane, self.loops()).start();
+        let loops = Loops::new(&app, system, &plane, self.loops()).start();
         let background = [
             tokio::spawn(follow::run(app.clone())),
             tokio::spawn(maintenance::run(app.clone())),

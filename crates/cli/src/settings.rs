@@ -6,8 +6,9 @@ use std::sync::Arc;
 use clap::Args;
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
-use podium_app::{App, Config};
+use podium_app::{App, Config, Started};
 use podium_db::{Db, Target};
+use podium_store::System;
 
 use crate::data_dir::{DATABASE, DataDir, LOGS, OBJECTS};
 use crate::failure::Failure;
@@ -31,12 +32,12 @@ pub(crate) struct Installation {
 
 impl Installation {
     /// Opens the installation to serve it, and makes it where there is none; then it is said where the owner's token is.
-    pub(crate) async fn open(&self, mut config: Config) -> Result<App, Failure> {
+    pub(crate) async fn open(&self, mut config: Config) -> Result<Started, Failure> {
         config.logs = Some(self.data_dir.join(LOGS));
         self.start(config).await
     }
 
-    async fn start(&self, mut config: Config) -> Result<App, Failure> {
+    async fn start(&self, mut config: Config) -> Result<Started, Failure> {
         let world = Arc::new(World::machine());
         let data_dir = DataDir::open(&self.data_dir)?;
         config.files = self.objects_dir();
@@ -72,7 +73,7 @@ impl Installation {
                  that `podium owner-password` sets."
             );
         }
-        Ok(started.app)
+        Ok(started)
     }
 
     /// Keeps another token of the owner in the data directory, and shows it to the person who asked for one.
@@ -92,15 +93,15 @@ impl Installation {
     }
 
     /// Opens an installation for a command that is of no use where there is none. The logs are left to the server.
-    pub(crate) async fn open_existing(&self, config: Config) -> Result<App, Failure> {
+    pub(crate) async fn open_existing(&self, config: Config) -> Result<Started, Failure> {
         self.must_exist()?;
         self.start(config).await
     }
 
     /// Opens the database of an installation to look at it, also while its server runs.
-    pub(crate) async fn view(&self) -> Result<Db, Failure> {
+    pub(crate) async fn view(&self) -> Result<(Db, System), Failure> {
         self.must_exist()?;
-        Ok(Db::view(self.target()).await.map_err(|error| error.to_string())?)
+        Ok(podium_store::view(self.target()).await.map_err(|error| error.to_string())?)
     }
 
     pub(crate) fn must_exist(&self) -> Result<(), Failure> {

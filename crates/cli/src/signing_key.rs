@@ -1,7 +1,7 @@
 //! `podium signing-key`: rotates the key that tokens are signed with.
 
 use clap::Subcommand;
-use podium_app::Config;
+use podium_app::{Config, Started};
 
 use crate::failure::Failure;
 use crate::settings::Installation;
@@ -26,7 +26,8 @@ pub(crate) struct Rotate {
 impl SigningKey {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let Self::Rotate(rotate) = self;
-        let app = rotate.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
+        let Started { app, .. } =
+            rotate.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
         let id = app.rotate_signing_key().await.map_err(|error| error.to_string())?;
         app.db.close().await;
         eprintln!("New tokens are signed with key {id}.");

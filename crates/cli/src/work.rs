@@ -40,9 +40,9 @@ pub(crate) struct Work {
 
 impl Work {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let db = self.installation.view().await?;
+        let (db, system) = self.installation.view().await?;
         let (kind, limit) = (self.kind.clone(), self.limit);
-        let found = db.scan(None, move |conn| work::pending(conn, kind.as_deref(), limit)).await;
+        let found = db.scan(None, move |conn| work::pending(conn, &system, kind.as_deref(), limit)).await;
         db.close().await;
         let found: Vec<Pending> = found.map_err(|error: podium_db::Error| error.to_string())?;
         let now = Arc::new(World::machine()).now();

@@ -4,7 +4,7 @@
 //! the thing really exists is not asked here: the store answers an absent one with the same words. Membership of the
 //! organization is settled before.
 
-use podium_api::{DeploymentId, OrganizationId, WorkspaceId};
+use podium_api::{DeploymentId, WorkspaceId};
 
 use crate::grants::{Grants, On};
 use crate::permissions::Permission;
@@ -22,58 +22,7 @@ pub enum Target {
     Deployment { id: DeploymentId, workspace_id: WorkspaceId },
 }
 
-/// Proof that a permission was checked in an organization; the store reads and writes nothing without one.
-#[derive(Clone, Copy, Debug)]
-pub struct Scope {
-    organization_id: OrganizationId,
-    permission: Option<Permission>,
-    target: Target,
-}
-
-impl Scope {
-    /// A scope that no caller stands behind: for the first start and for background work only.
-    pub const fn for_server(organization_id: OrganizationId) -> Self {
-        Self { organization_id, permission: None, target: Target::Organization }
-    }
-
-    /// A scope of a member who needs no permission: for endpoints that every member may call.
-    pub const fn for_member(organization_id: OrganizationId) -> Self {
-        Self { organization_id, permission: None, target: Target::Organization }
-    }
-
-    /// The organization that everything done with this proof stays in.
-    pub const fn organization_id(&self) -> OrganizationId {
-        self.organization_id
-    }
-
-    /// The same, as text.
-    pub fn organization(&self) -> &str {
-        self.organization_id.as_str()
-    }
-
-    /// What the permission was proven on.
-    pub const fn target(&self) -> Target {
-        self.target
-    }
-
-    /// The permission that was proven; none where the server acts for itself or membership was enough.
-    pub const fn permission(&self) -> Option<Permission> {
-        self.permission
-    }
-}
-
-/// Proves that the subject holds the permission on the target.
-pub fn authorize(
-    organization_id: OrganizationId,
-    grants: &Grants,
-    permission: Permission,
-    target: Target,
-) -> Result<Scope> {
-    require(grants, permission, target)?;
-    Ok(Scope { organization_id, permission: Some(permission), target })
-}
-
-/// Checks a further permission, such as the right on the target behind a gate.
+/// Checks that the subject holds the permission on the target. What proves that this was asked is minted by the store.
 pub fn require(grants: &Grants, permission: Permission, target: Target) -> Result<()> {
     let (seen, held) = match target {
         Target::Organization => (true, grants.on_organization()),
@@ -129,7 +78,7 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cast::{d1, d2, deployment, holder, org, w1, w2};
+    use crate::cast::{d1, d2, deployment, holder, w1, w2};
 
     const SETTINGS: Permission = Permission::known("workspace.settings.update");
 
@@ -166,17 +115,10 @@ mod tests {
             ("DAG_VIEWER", "deployment.logs.get", on_d1, 403),
         ];
         for (role, permission, target, expected) in table {
-            let answer = authorize(org(), &holder(role), Permission::known(permission), target);
-            let status = answer.map_or_else(|refusal| refusal.status(), |_| 200);
+            let answer = require(&holder(role), Permission::known(permission), target);
+            let status = answer.map_or_else(|refusal| refusal.status(), |()| 200);
             assert_eq!(status, expected, "{role} asks for {permission} on {target:?}");
         }
-    }
-
-    #[test]
-    fn a_proof_says_what_was_proven_and_where() {
-        let scope = authorize(org(), &holder("WORKSPACE_OWNER"), SETTINGS, Target::Workspace(w1())).unwrap();
-        assert_eq!((scope.organization_id(), scope.permission()), (org(), Some(SETTINGS)));
-        assert_eq!(Scope::for_server(org()).permission(), None);
     }
 
     #[test]

@@ -38,7 +38,7 @@ mod verbs;
 #[cfg(test)]
 mod cast;
 
-pub use authorize::{Scope, Target, authorize, require};
+pub use authorize::{Target, require};
 pub use grants::{DeploymentReach, Grant, Grants, Held, On, Reach};
 pub use permissions::{Permission, PermissionSet};
 pub use reason::{Given, Reason, UserText};

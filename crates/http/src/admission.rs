@@ -8,9 +8,9 @@ use podium_api::endpoint::{Anyone, Joined, Permitted, SignedIn};
 use podium_api::{Description, Endpoint, EntityId, Id, OrganizationId};
 use podium_app::authority::{Authority, Member};
 use podium_app::visit::Visit;
-use podium_app::{App, Call, Cx, Error};
+use podium_app::{App, Call, Cx, Error, Scope};
 use podium_domain::requirement::{Named, RequiredOn};
-use podium_domain::{Refusal, Requirement, Scope, Target, authorize};
+use podium_domain::{Refusal, Requirement, Target};
 
 use crate::bind::{Bound, Handler, Run, guarded};
 
@@ -95,7 +95,7 @@ impl Guarded for Joined {
     }
 
     async fn admit(caller: Caller<'_>, (): &(), _: &[Id], _: Option<EntityId>) -> Result<Scope, Error> {
-        Ok(Scope::for_member(member(caller.authority)?.organization_id))
+        Ok(member(caller.authority)?.membership.scope())
     }
 
     fn prove(cx: Cx<()>, scope: Scope) -> Cx<Scope> {
@@ -141,7 +141,7 @@ impl Guarded for Permitted {
                 Target::Deployment { id, workspace_id }
             }
         };
-        let proof = |permission| authorize(member.organization_id, &member.grants, permission, target);
+        let proof = |permission| member.membership.authorize(permission, target);
         match (proof(required.permission), required.of_makers) {
             // The scope proves the weaker permission only: the function asks who made the thing.
             (Err(Refusal::Forbidden(message)), Some(weaker)) => {

@@ -7,6 +7,7 @@ use podium_app::App;
 use podium_dataplane::{Cluster, DataPlane, Fault};
 use podium_domain::clusters::plan;
 use podium_domain::clusters::plan::{Observed, Settled, Step};
+use podium_store::System;
 use podium_store::clusters::{self, ClusterState};
 
 use crate::reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};
@@ -14,18 +15,19 @@ use crate::reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping}
 /// Looks after clusters.
 pub(crate) struct Clusters {
     app: App,
+    system: System,
     plane: Arc<dyn DataPlane>,
 }
 
 impl Clusters {
-    pub(crate) fn new(app: &App, plane: &Arc<dyn DataPlane>) -> Self {
-        Self { app: app.clone(), plane: Arc::clone(plane) }
+    pub(crate) fn new(app: &App, system: System, plane: &Arc<dyn DataPlane>) -> Self {
+        Self { app: app.clone(), system, plane: Arc::clone(plane) }
     }
 
     async fn look(&self, id: ClusterId) -> Result<Done, Failure> {
-        let mut is_done = false;
+        let (system, mut is_done) = (self.system, false);
         loop {
-            let state = self.app.db.read(None, move |conn| clusters::state(conn, id)).await?;
+            let state = self.app.db.read(None, move |conn| clusters::state(conn, &system, id)).await?;
             let observed = self.observe(id).await;
             match plan(state.as_ref().map(ClusterState::desired).as_ref(), &observed) {
                 Step::Apply | Step::Remove if is_done => {
@@ -78,9 +80,9 @@ impl Clusters {
     }
 
     fn settle(&self, id: ClusterId, generation: i64, settled: Settled, observed: &Observed) -> Done {
-        let now = self.app.world.now();
+        let (system, now) = (self.system, self.app.world.now());
         let effect: Effect =
-            Box::new(move |tx| clusters::settle(tx, id, generation, &settled, now).map(drop));
+            Box::new(move |tx| clusters::settle(tx, &system, id, generation, &settled, now).map(drop));
         Done { next: afterwards(observed), progressed: true, effect: Some(effect) }
     }
 }

@@ -10,7 +10,7 @@ use podium_domain::Reason;
 use podium_domain::deployments::plan::{Cause, Desired, Sight, Step, Verdict, not_applied, silent};
 use podium_domain::deployments::{hibernation, plan};
 use podium_store::deployments::{self, DeploymentRow, Seen};
-use podium_store::{changes, nodes};
+use podium_store::{System, changes, nodes};
 
 use crate::environment::environment;
 use crate::reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};
@@ -18,21 +18,22 @@ use crate::reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping}
 /// Looks after deployments.
 pub(crate) struct Deployments {
     pub(crate) app: App,
+    pub(crate) system: System,
     plane: Arc<dyn DataPlane>,
 }
 
 impl Deployments {
-    pub(crate) fn new(app: &App, plane: &Arc<dyn DataPlane>) -> Self {
-        Self { app: app.clone(), plane: Arc::clone(plane) }
+    pub(crate) fn new(app: &App, system: System, plane: &Arc<dyn DataPlane>) -> Self {
+        Self { app: app.clone(), system, plane: Arc::clone(plane) }
     }
 
     async fn look(&self, id: DeploymentId) -> Result<Done, Failure> {
         if let Some(done) = self.place(id).await? {
             return Ok(done);
         }
-        let mut is_applied = false;
+        let (system, mut is_applied) = (self.system, false);
         loop {
-            let row = self.app.db.read(None, move |conn| deployments::state(conn, id)).await?;
+            let row = self.app.db.read(None, move |conn| deployments::state(conn, &system, id)).await?;
             let Some(row) = row else { return self.clear_away(id).await };
             let now = self.app.world.now();
             let rest = hibernation::state(&row.spec.hibernation, row.spec.is_development_mode, now);
@@ -54,14 +55,14 @@ impl Deployments {
                     }
                     Some(verdict) => verdict,
                 },
-                Step::Overtake(generation) => return Ok(overtake(id, generation, now)),
+                Step::Overtake(generation) => return Ok(overtake(system, id, generation, now)),
                 Step::Record(verdict) => {
                     let next = match next_event {
                         Some(at) => Next::At { at, reason: "The next hibernation event.".into() },
                         None => Next::Settled,
                     };
                     let verdict = self.in_full(verdict);
-                    return Ok(Done { progressed: true, ..record(&row, verdict, next, now) });
+                    return Ok(Done { progressed: true, ..record(system, &row, verdict, next, now) });
                 }
                 Step::Watch(verdict) => verdict,
                 Step::Remove | Step::Forget => {
@@ -70,7 +71,7 @@ impl Deployments {
             };
             let next = watch(&verdict, &sight, next_event, now);
             let verdict = self.in_full(verdict);
-            return Ok(record(&row, verdict, next, now));
+            return Ok(record(system, &row, verdict, next, now));
         }
     }
 
@@ -94,7 +95,8 @@ impl Deployments {
         }
         self.app.remove_files_of_deployment(id).await.map_err(|error| Failure(error.to_string()))?;
         self.app.logs.remove(id).await.map_err(|error| Failure(format!("the log store: {error}")))?;
-        let unplace: Effect = Box::new(move |tx| nodes::unplace(tx, id));
+        let system = self.system;
+        let unplace: Effect = Box::new(move |tx| nodes::unplace(tx, &system, id));
         Ok(Done { effect: self.app.node().map(|_| unplace), ..Done::settled() })
     }
 
@@ -117,7 +119,7 @@ impl Deployments {
 
     /// Applies a deployment; where that did not work, what to record.
     async fn apply(&self, row: &DeploymentRow, desired: &Desired, cause: Cause) -> Option<Verdict> {
-        let applied = match environment(&self.app, row, desired.is_hibernating).await {
+        let applied = match environment(&self.app, self.system, row, desired.is_hibernating).await {
             Ok(environment) => self.plane.apply(&environment).await,
             Err(why) => Err(Fault::Failed(why)),
         };
@@ -164,7 +166,13 @@ fn look_again_at(sight: &Sight, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// Writes what was seen, where that is news.
-pub(crate) fn record(row: &DeploymentRow, verdict: Verdict, next: Next, now: Timestamp) -> Done {
+pub(crate) fn record(
+    system: System,
+    row: &DeploymentRow,
+    verdict: Verdict,
+    next: Next,
+    now: Timestamp,
+) -> Done {
     let Verdict { status, reason, running } = verdict;
     let running = running.unwrap_or_else(|| row.observed.clone());
     let progressed = status != row.status || running != row.observed;
@@ -175,8 +183,8 @@ pub(crate) fn record(row: &DeploymentRow, verdict: Verdict, next: Next, now: Tim
     let change = deployments::change((id, row.workspace_id, row.organization_id), row.stamp.version);
     let effect: Effect = Box::new(move |tx| {
         let seen = Seen { generation, status, reason: &reason, running: &running };
-        if deployments::record(tx, id, &seen)? {
-            changes::append(tx, now, change.clone())?;
+        if deployments::record(tx, &system, id, &seen)? {
+            changes::append_any(tx, &system, now, change.clone())?;
         }
         Ok(())
     });
@@ -199,9 +207,9 @@ fn log_change(row: &DeploymentRow, status: DeploymentStatus, reason: &Reason) {
     }
 }
 
-fn overtake(id: DeploymentId, generation: i64, now: Timestamp) -> Done {
+fn overtake(system: System, id: DeploymentId, generation: i64, now: Timestamp) -> Done {
     let reason = "The data plane has seen a later generation than the database knows.".to_owned();
     tracing::warn!(%id, generation, "{reason} It is applied anew.");
-    let effect: Effect = Box::new(move |tx| deployments::overtake(tx, id, generation).map(drop));
+    let effect: Effect = Box::new(move |tx| deployments::overtake(tx, &system, id, generation).map(drop));
     Done { next: Next::At { at: now, reason }, progressed: true, effect: Some(effect) }
 }

@@ -50,8 +50,8 @@ impl Running {
             let _ = (&mut self.dispatcher).await;
         }
         let inner = &self.loops.0;
-        let (holder, now) = (inner.holder().to_owned(), inner.app.world.now());
-        let released = inner.app.db.write(None, move |tx| work::release(tx, &holder, now)).await;
+        let (system, holder, now) = (inner.system, inner.holder().to_owned(), inner.app.world.now());
+        let released = inner.app.db.write(None, move |tx| work::release(tx, &system, &holder, now)).await;
         if let Err(error) = released {
             tracing::warn!(%error, "held work cannot be let go; its lease will lapse");
         }
@@ -121,8 +121,8 @@ impl Dispatcher {
 
     /// Lets go of what a process held that was here before: nobody else can hold anything.
     async fn release(&self) -> Result<()> {
-        let now = self.inner().app.world.now();
-        let released = self.inner().app.db.write(None, move |tx| work::release_all(tx, now)).await?;
+        let (system, now) = (self.inner().system, self.inner().app.world.now());
+        let released = self.inner().app.db.write(None, move |tx| work::release_all(tx, &system, now)).await?;
         if released > 0 {
             tracing::info!(released, "took over what was under way when the last process ended");
         }

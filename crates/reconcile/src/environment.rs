@@ -8,6 +8,7 @@ use podium_dataplane::{Environment, Hidden, Identity, Objects, Setting};
 use podium_domain::Reason;
 use podium_domain::environment_objects::environment as airflow;
 use podium_domain::environment_objects::resolve::Resolved;
+use podium_store::System;
 use podium_store::deployments::DeploymentRow;
 use podium_store::environment_objects::ObjectRow;
 use serde_json::Value;
@@ -15,6 +16,7 @@ use serde_json::Value;
 /// The environment of a deployment, or why it cannot be gathered.
 pub(crate) async fn environment(
     app: &App,
+    system: System,
     row: &DeploymentRow,
     is_hibernating: bool,
 ) -> Result<Environment, Reason> {
@@ -37,7 +39,7 @@ pub(crate) async fn environment(
         namespace: row.namespace.clone(),
         generation: row.generation,
     };
-    let objects = objects(app, row).await?;
+    let objects = objects(app, system, row).await?;
     let mut environment = Environment::new(identity, &row.spec, is_hibernating, variables, objects);
     if let Some(cluster) = row.cluster.as_ref().filter(|cluster| cluster.is_failed_over) {
         environment.region = Some(cluster.details.dr_region.clone());
@@ -48,9 +50,9 @@ pub(crate) async fn environment(
 }
 
 /// What environment objects give a deployment.
-async fn objects(app: &App, row: &DeploymentRow) -> Result<Objects, Reason> {
+async fn objects(app: &App, system: System, row: &DeploymentRow) -> Result<Objects, Reason> {
     let (resolver, deployment) = (app.clone(), row.clone());
-    let resolved = app.db.page(None, move |conn| resolved_for(&resolver, conn, &deployment)).await;
+    let resolved = app.db.page(None, move |conn| resolved_for(&resolver, &system, conn, &deployment)).await;
     let resolved = resolved.map_err(|error| Reason::new("its environment objects cannot be read", error))?;
     let settings = |kind: EnvironmentObjectType| {
         let of_kind = resolved.iter().filter(|given| given.object.object_type == kind);

@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use podium_app::App;
 use podium_dataplane::DataPlane;
+use podium_store::System;
 
 pub use dispatcher::Running;
 pub use logging::{NotKept, keep_lines, log_sink};
@@ -37,10 +38,10 @@ pub use reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};
 pub use services::{keys, services};
 
 /// Every reconciler: one line for each kind of work.
-fn all(app: &App, plane: &Arc<dyn DataPlane>) -> Vec<Box<dyn Reconciler>> {
+fn all(app: &App, system: System, plane: &Arc<dyn DataPlane>) -> Vec<Box<dyn Reconciler>> {
     vec![
-        Box::new(clusters::Clusters::new(app, plane)),
-        Box::new(deployments::Deployments::new(app, plane)),
+        Box::new(clusters::Clusters::new(app, system, plane)),
+        Box::new(deployments::Deployments::new(app, system, plane)),
         Box::new(deploys::Deploys::new(app)),
     ]
 }

@@ -8,7 +8,7 @@ use podium_app::App;
 use podium_dataplane::LogLine;
 use podium_dataplane::simulated::LogSink;
 use podium_logs::Line;
-use podium_store::deployments;
+use podium_store::{System, deployments};
 use tokio::sync::mpsc;
 
 /// How many batches can wait for the log store; more are dropped, because the plane does not wait.
@@ -26,13 +26,13 @@ pub enum NotKept {
 }
 
 /// Takes lines to the log store, in the background.
-pub fn log_sink(app: &App) -> LogSink {
+pub fn log_sink(app: &App, system: System) -> LogSink {
     let (sender, mut receiver) = mpsc::channel::<Vec<LogLine>>(WAITING);
     let app = app.clone();
     tokio::spawn(async move {
         let mut batches = Vec::new();
         while receiver.recv_many(&mut batches, WAITING).await > 0 {
-            if let Err(error) = keep_lines(&app, batches.drain(..).flatten().collect()).await {
+            if let Err(error) = keep_lines(&app, system, batches.drain(..).flatten().collect()).await {
                 tracing::warn!(%error, "lines of the simulated data plane are lost");
             }
         }
@@ -48,11 +48,11 @@ pub fn log_sink(app: &App) -> LogSink {
 ///
 /// Whether there is one is asked once its lines are kept: one that is deleted later takes them with it, and after one
 /// that was deleted before nobody else would clean up.
-pub async fn keep_lines(app: &App, said: Vec<LogLine>) -> Result<(), NotKept> {
+pub async fn keep_lines(app: &App, system: System, said: Vec<LogLine>) -> Result<(), NotKept> {
     let speakers: BTreeSet<DeploymentId> = said.iter().map(|line| line.deployment_id).collect();
     app.logs.append(said.into_iter().filter_map(line).collect()).await?;
     let gone: podium_db::Result<Vec<DeploymentId>> =
-        app.db.scan(None, move |conn| deployments::absent(conn, &speakers)).await;
+        app.db.scan(None, move |conn| deployments::absent(conn, &system, &speakers)).await;
     for id in gone? {
         app.logs.remove(id).await?;
     }

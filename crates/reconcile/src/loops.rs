@@ -10,7 +10,7 @@ use podium_app::App;
 use podium_dataplane::{Changed, Changes, DataPlane};
 use podium_db::{Error, Fault, Result, Tx};
 use podium_store::work::{self, Again, Claim};
-use podium_store::{clusters, deployments};
+use podium_store::{System, clusters, deployments};
 
 use crate::backoff::pause;
 use crate::counts::{self, Counts, Outcome};
@@ -28,6 +28,7 @@ pub struct Loops(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) app: App,
+    pub(crate) system: System,
     pub(crate) options: Options,
     pub(crate) reconcilers: Vec<Box<dyn Reconciler>>,
     pub(crate) changes: Mutex<Option<Changes>>,
@@ -56,14 +57,15 @@ impl Fault for Ending {
 
 impl Loops {
     /// The loops of an application, not started yet.
-    pub fn new(app: &App, plane: &Arc<dyn DataPlane>, options: Options) -> Self {
-        let reconcilers = crate::all(app, plane);
-        Self::of(app, plane, options, reconcilers)
+    pub fn new(app: &App, system: System, plane: &Arc<dyn DataPlane>, options: Options) -> Self {
+        let reconcilers = crate::all(app, system, plane);
+        Self::of(app, system, plane, options, reconcilers)
     }
 
     /// Loops with these reconcilers and no others.
     pub fn of(
         app: &App,
+        system: System,
         plane: &Arc<dyn DataPlane>,
         options: Options,
         reconcilers: Vec<Box<dyn Reconciler>>,
@@ -73,6 +75,7 @@ impl Loops {
         app.meters.show(Arc::new(move |page| counts::write(&shown, page)));
         Self(Arc::new(Inner {
             app: app.clone(),
+            system,
             options,
             reconcilers,
             changes: Mutex::new(Some(plane.changes())),
@@ -128,8 +131,8 @@ impl Inner {
     }
 
     async fn next_due_of(&self, index: usize, node: String) -> Result<Option<Timestamp>> {
-        let kind = self.reconcilers[index].kind();
-        self.app.db.read(None, move |conn| work::next_due_of(conn, (kind, &node))).await
+        let (system, kind) = (self.system, self.reconcilers[index].kind());
+        self.app.db.read(None, move |conn| work::next_due_of(conn, &system, (kind, &node))).await
     }
 
     /// Takes some of what is due of a kind; writes nothing where nothing is.
@@ -145,10 +148,10 @@ impl Inner {
     }
 
     async fn claim(&self, index: usize, node: String, limit: usize) -> Result<Vec<Claim>> {
-        let kind = self.reconcilers[index].kind();
+        let (system, kind) = (self.system, self.reconcilers[index].kind());
         let (now, holder) = (self.app.world.now(), self.holder().to_owned());
         let (lease_ends, limit) = (now + self.options.lease, u32::try_from(limit).unwrap_or(u32::MAX));
-        let unit = move |tx: &Tx| work::claim_of(tx, (kind, &node), &holder, lease_ends, now, limit);
+        let unit = move |tx: &Tx| work::claim_of(tx, &system, (kind, &node), &holder, lease_ends, now, limit);
         self.app.db.write(None, unit).await
     }
 
@@ -182,7 +185,7 @@ impl Inner {
 
     /// Writes what came of a step together with the end of its work; says how it ended instead if that did not work.
     async fn finish(&self, kind: &'static str, claim: Claim, done: Done) -> Option<Outcome> {
-        let now = self.app.world.now();
+        let (system, now) = (self.system, self.app.world.now());
         let again = self.again(&claim, &done, now);
         let (holder, mut effect) = (self.holder().to_owned(), done.effect);
         let held = claim.clone();
@@ -192,8 +195,8 @@ impl Inner {
                 effect(tx)?;
             }
             let is_held = match &again {
-                None => work::settle(tx, &holder, &held, now)?,
-                Some(again) => work::again(tx, &holder, &held, again, now)?,
+                None => work::settle(tx, &system, &holder, &held, now)?,
+                Some(again) => work::again(tx, &system, &holder, &held, again, now)?,
             };
             if is_held { Ok(()) } else { Err(Ending::Overtaken) }
         };
@@ -203,7 +206,8 @@ impl Inner {
             Err(Ending::Overtaken) => {
                 // What was done to the data plane may have undone what another did: somebody has to look again.
                 tracing::warn!(kind, %id, "a step took longer than its lease; its thing is looked at again");
-                let asked = self.app.db.write(None, move |tx| work::enqueue(tx, kind, id, now, now)).await;
+                let asked =
+                    self.app.db.write(None, move |tx| work::enqueue(tx, &system, kind, id, now, now)).await;
                 note(kind, asked);
                 Some(Outcome::Overtaken)
             }
@@ -216,7 +220,7 @@ impl Inner {
                 let again = self.again(&claim, &Done::failed(error.to_string()), now);
                 let holder = self.holder().to_owned();
                 let put_back = self.app.db.write(None, move |tx| match &again {
-                    Some(again) => work::again(tx, &holder, &claim, again, now),
+                    Some(again) => work::again(tx, &system, &holder, &claim, again, now),
                     None => Ok(true),
                 });
                 note(kind, put_back.await);
@@ -268,14 +272,16 @@ impl Inner {
                 true
             }
         });
-        let now = self.app.world.now();
+        let (system, now) = (self.system, self.app.world.now());
         self.app
             .db
             .write(None, move |tx| {
                 said.iter().try_for_each(|changed| match changed {
-                    Changed::Environment(id) => work::enqueue(tx, deployments::KIND, id.id(), now, now),
-                    Changed::Cluster(id) => work::enqueue(tx, clusters::KIND, id.id(), now, now),
-                    Changed::Everything => work::enqueue_everything(tx, now).map(drop),
+                    Changed::Environment(id) => {
+                        work::enqueue(tx, &system, deployments::KIND, id.id(), now, now)
+                    }
+                    Changed::Cluster(id) => work::enqueue(tx, &system, clusters::KIND, id.id(), now, now),
+                    Changed::Everything => work::enqueue_everything(tx, &system, now).map(drop),
                 })
             })
             .await

@@ -19,8 +19,12 @@ impl Deployments {
     /// Makes sure that a deployment is this node's; otherwise says what to do instead of looking at it.
     pub(crate) async fn place(&self, id: DeploymentId) -> Result<Option<Done>, Failure> {
         let Some(own) = self.app.node() else { return Ok(None) };
+        let system = self.system;
         let read = self.app.db.read(None, move |conn| {
-            Ok::<_, podium_db::Error>((nodes::placement(conn, id)?, deployments::state(conn, id)?))
+            Ok::<_, podium_db::Error>((
+                nodes::placement(conn, &system, id)?,
+                deployments::state(conn, &system, id)?,
+            ))
         });
         match read.await? {
             (Placement::On { node_id, .. }, _) if node_id == own.id => Ok(None),
@@ -36,10 +40,10 @@ impl Deployments {
 
     /// Chooses a node for a deployment that runs nowhere.
     async fn choose(&self, own: &Node, row: DeploymentRow) -> Result<Option<Done>, Failure> {
-        let (id, now) = (row.id, self.app.world.now());
+        let (system, id, now) = (self.system, row.id, self.app.world.now());
         let chosen = self.app.choose_node(own.id, now).await.map_err(|error| Failure(error.to_string()))?;
         let chosen = chosen.map_or(own.id, |node| node.id);
-        match self.app.db.write(None, move |tx| nodes::place(tx, id, chosen)).await? {
+        match self.app.db.write(None, move |tx| nodes::place(tx, &system, id, chosen)).await? {
             Placement::On { node_id, .. } if node_id == own.id => Ok(None),
             Placement::On { node_id, name } => {
                 tracing::info!(%id, node = name, "a deployment was placed on another node");
@@ -57,13 +61,14 @@ impl Deployments {
         name: &str,
         row: Option<DeploymentRow>,
     ) -> Result<Done, Failure> {
-        self.app.db.write(None, move |tx| nodes::place(tx, id, node_id)).await?;
+        let system = self.system;
+        self.app.db.write(None, move |tx| nodes::place(tx, &system, id, node_id)).await?;
         let now = self.app.world.now();
         let next = Next::At { at: now, reason: format!("It is left to node {name}.") };
         Ok(match row {
             Some(row) if row.status == Creating => {
                 let reason = UserText::filled("Being made on node {}.", &[&Given(name)]).into();
-                record(&row, Verdict { status: row.status, reason, running: None }, next, now)
+                record(self.system, &row, Verdict { status: row.status, reason, running: None }, next, now)
             }
             _ => Done { next, progressed: true, effect: None },
         })
@@ -72,7 +77,7 @@ impl Deployments {
     fn wait_for_its_node(&self, row: &DeploymentRow) -> Done {
         let verdict = Verdict { status: Unknown, reason: NOBODY_HAS_IT.into(), running: None };
         let next = Next::Again { reason: NOBODY_HAS_IT.into(), pace: Pace::Calm, no_later_than: None };
-        record(row, verdict, next, self.app.world.now())
+        record(self.system, row, verdict, next, self.app.world.now())
     }
 
     /// Says which node a deployment is being made on.

@@ -8,6 +8,7 @@ use podium_app::secrets::Secrets;
 use podium_dataplane::local::{Archive, Archives, Keys, Logs, Services};
 use podium_dataplane::{Answer, Hidden, LogLine};
 use podium_domain::Reason;
+use podium_store::System;
 
 use crate::keep_lines;
 
@@ -15,11 +16,11 @@ use crate::keep_lines;
 const PURPOSE: &str = "environment";
 
 /// Everything that the local plane needs.
-pub fn services(app: &App) -> Services {
+pub fn services(app: &App, system: System) -> Services {
     let (secrets, clock) = (app.clone(), Arc::clone(&app.world));
     Services {
-        archives: Arc::new(OfApp(app.clone())),
-        logs: Arc::new(OfApp(app.clone())),
+        archives: Arc::new(OfApp(app.clone(), system)),
+        logs: Arc::new(OfApp(app.clone(), system)),
         keys: Arc::new(move |id, purpose| key(&secrets.secrets, id, purpose)),
         clock: Arc::new(move || clock.now()),
     }
@@ -34,7 +35,7 @@ fn key(secrets: &Secrets, id: DeploymentId, purpose: &str) -> Hidden {
     Hidden::new(secrets.sign(PURPOSE, &format!("{id}\n{purpose}")))
 }
 
-struct OfApp(App);
+struct OfApp(App, System);
 
 impl Archives for OfApp {
     fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> Answer<'a, Option<Archive>> {
@@ -52,7 +53,7 @@ impl Logs for OfApp {
             if let Some(why) = self.0.disk_is_full() {
                 return Err(why.into());
             }
-            let kept = keep_lines(&self.0, batch).await;
+            let kept = keep_lines(&self.0, self.1, batch).await;
             kept.map_err(|error| Reason::new("the log store does not take lines", error).into())
         })
     }

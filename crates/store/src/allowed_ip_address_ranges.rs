@@ -3,12 +3,12 @@
 use podium_api::allowed_ip_address_ranges::AllowedIpAddressRange;
 use podium_api::{AllowedIpAddressRangeId, One, OrganizationId};
 use podium_db::{Conn, Result, Row, Tx, params, statements};
-use podium_domain::Scope;
 
 use crate::columns::Columns;
 use crate::counters;
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+use crate::{Scope, System};
 
 /// The kind of their counter and their changes.
 pub const KIND: &str = "allowed_ip_address_ranges";
@@ -62,22 +62,22 @@ pub fn get_each(
 }
 
 /// Every range of an organization, as text.
-pub fn all(conn: &Conn, organization_id: OrganizationId) -> Result<Vec<String>> {
-    conn.query(&ALL, params![organization_id.as_str()], |row| row.get(0))
+pub fn all(conn: &Conn, scope: &Scope) -> Result<Vec<String>> {
+    conn.query(&ALL, params![scope.organization()], |row| row.get(0))
 }
 
 /// Every organization that lists any.
-pub fn organizations(conn: &Conn) -> Result<Vec<OrganizationId>> {
+pub fn organizations(conn: &Conn, _: &System) -> Result<Vec<OrganizationId>> {
     conn.query(&ORGANIZATIONS, &[], |row| row.id(0))
 }
 
 /// Adds a range.
-pub fn insert(tx: &Tx, range: &AllowedIpAddressRange, key: &str, stamp: &Stamp) -> Result<()> {
+pub fn insert(tx: &Tx, scope: &Scope, range: &AllowedIpAddressRange, key: &str, stamp: &Stamp) -> Result<()> {
     tx.execute(
         &INSERT,
         params![
             range.id.as_str(),
-            range.organization_id.as_str(),
+            scope.organization(),
             &range.ip_address_range,
             key,
             stamp.version,
@@ -87,7 +87,7 @@ pub fn insert(tx: &Tx, range: &AllowedIpAddressRange, key: &str, stamp: &Stamp) 
             stamp.updated_by.id.as_str(),
         ],
     )?;
-    counters::add(tx, range.organization_id, KIND, range.id.id(), 1, 0)
+    counters::add(tx, scope.organization_id(), KIND, range.id.id(), 1, 0)
 }
 
 /// Removes a range.

@@ -2,9 +2,9 @@
 
 use podium_api::{AuditLogId, OrganizationId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
-use podium_domain::Scope;
 
 use crate::columns::Columns;
+use crate::{Scope, System};
 
 statements! {
     INSERT = "INSERT INTO audit_records (organization_id, at, id, record) VALUES ($1, $2, $3, $4)";
@@ -31,6 +31,7 @@ impl Cursor {
 /// Writes a record, a line of JSON.
 pub fn insert(
     tx: &Tx,
+    _: &System,
     organization_id: Option<OrganizationId>,
     at: Timestamp,
     id: AuditLogId,
@@ -65,6 +66,6 @@ pub fn export(
 }
 
 /// Drops some records from before a time; says how many.
-pub fn prune(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }

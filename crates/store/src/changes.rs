@@ -4,6 +4,7 @@ use podium_api::Timestamp;
 use podium_db::{Change, Conn, Result, Tx, params, statements};
 
 use crate::columns::Columns;
+use crate::{Scope, System};
 
 statements! {
     APPEND = "INSERT INTO changes (at, kind, id, organization_id, workspace_id, deployment_id, version) \
@@ -44,8 +45,17 @@ pub struct LoggedChange {
     pub at: Timestamp,
 }
 
-/// Appends a change, and tells those who follow this process.
-pub fn append(tx: &Tx, at: Timestamp, change: Change) -> Result<()> {
+/// Appends a change in the organization, and tells those who follow this process.
+pub fn append(tx: &Tx, scope: &Scope, at: Timestamp, change: Change) -> Result<()> {
+    note(tx, at, Change { organization_id: Some(scope.organization().to_owned()), ..change })
+}
+
+/// Appends a change of no organization or of any.
+pub fn append_any(tx: &Tx, _: &System, at: Timestamp, change: Change) -> Result<()> {
+    note(tx, at, change)
+}
+
+pub(crate) fn note(tx: &Tx, at: Timestamp, change: Change) -> Result<()> {
     let Change { kind, id, organization_id, workspace_id, deployment_id, version } = &change;
     tx.execute(
         &APPEND,
@@ -56,7 +66,7 @@ pub fn append(tx: &Tx, at: Timestamp, change: Change) -> Result<()> {
 }
 
 /// The changes after a position, oldest first; none that could still be overtaken by one before it.
-pub fn after(conn: &Conn, position: Position, limit: u32) -> Result<Vec<LoggedChange>> {
+pub fn after(conn: &Conn, _: &System, position: Position, limit: u32) -> Result<Vec<LoggedChange>> {
     conn.query(&AFTER, params![position.transaction_id, position.sequence, limit], |row| {
         Ok(LoggedChange {
             position: Position { transaction_id: row.get(0)?, sequence: row.get(1)? },
@@ -72,13 +82,13 @@ pub fn after(conn: &Conn, position: Position, limit: u32) -> Result<Vec<LoggedCh
 }
 
 /// The end of the log.
-pub fn latest(conn: &Conn) -> Result<Position> {
+pub fn latest(conn: &Conn, _: &System) -> Result<Position> {
     let latest = conn
         .query_opt(&LATEST, &[], |row| Ok(Position { transaction_id: row.get(0)?, sequence: row.get(1)? }))?;
     Ok(latest.unwrap_or_default())
 }
 
 /// Drops some changes from before a time; says how many.
-pub fn prune(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }

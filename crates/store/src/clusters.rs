@@ -8,10 +8,11 @@ use podium_api::{ClusterId, One, OrganizationId, Timestamp, WorkspaceId};
 use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::clusters::plan::{Desired, Settled};
 use podium_domain::options;
-use podium_domain::{Reach, Scope, UserText};
+use podium_domain::{Reach, UserText};
 
 use crate::columns::{Columns, document};
 use crate::listing::{Filter, Paging, Table, Total, reached};
+use crate::{Scope, System};
 use crate::{changes, counters, deployments, work};
 
 /// The kind of their counter, their changes and their work.
@@ -79,10 +80,11 @@ statements! {
     DELETE = "DELETE FROM clusters WHERE id = $1 AND organization_id = $2 AND version = $3";
     CLEAR_WORKSPACES = "DELETE FROM cluster_workspaces WHERE cluster_id = $1";
     ADD_WORKSPACE = "INSERT INTO cluster_workspaces (cluster_id, workspace_id) VALUES ($1, $2)";
-    LEAVE = "DELETE FROM cluster_workspaces WHERE workspace_id = $1";
-    COUNT_DEPLOYMENTS = "SELECT COUNT(*) FROM deployments WHERE cluster_id = $1";
+    LEAVE = "DELETE FROM cluster_workspaces WHERE workspace_id = $1 \
+        AND cluster_id IN (SELECT id FROM clusters WHERE organization_id = $2)";
+    COUNT_DEPLOYMENTS = "SELECT COUNT(*) FROM deployments WHERE cluster_id = $1 AND organization_id = $2";
     DEPLOYMENTS = "SELECT id FROM deployments WHERE cluster_id = $1 ORDER BY id";
-    IN_USE_BY = "SELECT DISTINCT workspace_id FROM deployments WHERE cluster_id = $1";
+    IN_USE_BY = "SELECT DISTINCT workspace_id FROM deployments WHERE cluster_id = $1 AND organization_id = $2";
 }
 
 /// Which clusters to list.
@@ -156,7 +158,7 @@ pub fn get_visible(conn: &Conn, scope: &Scope, reach: &Reach, id: ClusterId) -> 
 }
 
 /// Reads a cluster for its loop, which looks at all organizations.
-pub fn state(conn: &Conn, id: ClusterId) -> Result<Option<ClusterState>> {
+pub fn state(conn: &Conn, _: &System, id: ClusterId) -> Result<Option<ClusterState>> {
     let mut found = conn.query_opt(&STATE, params![id.as_str()], read)?;
     fill_workspaces(conn, found.iter_mut().map(|state| &mut state.cluster))?;
     Ok(found)
@@ -187,23 +189,23 @@ pub fn lock(tx: &Tx, scope: &Scope, id: ClusterId) -> Result<bool> {
 }
 
 /// How many deployments run on a cluster.
-pub fn count_deployments(conn: &Conn, id: ClusterId) -> Result<i64> {
-    conn.query_one(&COUNT_DEPLOYMENTS, params![id.as_str()], |row| row.get(0))
+pub fn count_deployments(conn: &Conn, scope: &Scope, id: ClusterId) -> Result<i64> {
+    conn.query_one(&COUNT_DEPLOYMENTS, params![id.as_str(), scope.organization()], |row| row.get(0))
 }
 
 /// The workspaces that have deployments on a cluster.
-pub fn in_use_by(conn: &Conn, id: ClusterId) -> Result<BTreeSet<WorkspaceId>> {
-    let ids = conn.query(&IN_USE_BY, params![id.as_str()], |row| row.id(0))?;
+pub fn in_use_by(conn: &Conn, scope: &Scope, id: ClusterId) -> Result<BTreeSet<WorkspaceId>> {
+    let ids = conn.query(&IN_USE_BY, params![id.as_str(), scope.organization()], |row| row.id(0))?;
     Ok(ids.into_iter().collect())
 }
 
 /// Adds a cluster, and asks its loop to look at it.
-pub fn insert(tx: &Tx, cluster: &Cluster, name_key: &str) -> Result<()> {
+pub fn insert(tx: &Tx, scope: &Scope, cluster: &Cluster, name_key: &str) -> Result<()> {
     tx.execute(
         &INSERT,
         params![
             cluster.id.as_str(),
-            cluster.organization_id.as_str(),
+            scope.organization(),
             &cluster.name,
             name_key,
             cluster.r#type.as_str(),
@@ -217,13 +219,14 @@ pub fn insert(tx: &Tx, cluster: &Cluster, name_key: &str) -> Result<()> {
         ],
     )?;
     add_workspaces(tx, cluster)?;
-    counters::add(tx, cluster.organization_id, KIND, cluster.id.id(), 1, 0)?;
-    work::enqueue(tx, KIND, cluster.id.id(), cluster.created_at, cluster.created_at)
+    counters::add(tx, scope.organization_id(), KIND, cluster.id.id(), 1, 0)?;
+    work::ask(tx, KIND, cluster.id.id(), cluster.created_at, cluster.created_at)
 }
 
 /// Replaces a cluster of this version, and asks its loop to look at it.
 pub fn update(
     tx: &Tx,
+    scope: &Scope,
     cluster: &Cluster,
     name_key: &str,
     wants_failed_over: bool,
@@ -233,7 +236,7 @@ pub fn update(
         &UPDATE,
         params![
             cluster.id.as_str(),
-            cluster.organization_id.as_str(),
+            scope.organization(),
             version,
             &cluster.name,
             name_key,
@@ -248,13 +251,20 @@ pub fn update(
     }
     tx.execute(&CLEAR_WORKSPACES, params![cluster.id.as_str()])?;
     add_workspaces(tx, cluster)?;
-    work::enqueue(tx, KIND, cluster.id.id(), cluster.updated_at, cluster.updated_at)
+    work::ask(tx, KIND, cluster.id.id(), cluster.updated_at, cluster.updated_at)
 }
 
 /// Records what its loop saw, unless something else is wanted by now; says whether it did.
 ///
 /// Deployments of a cluster that has just moved to its other region, or back, are rolled out there.
-pub fn settle(tx: &Tx, id: ClusterId, generation: i64, settled: &Settled, now: Timestamp) -> Result<bool> {
+pub fn settle(
+    tx: &Tx,
+    system: &System,
+    id: ClusterId,
+    generation: i64,
+    settled: &Settled,
+    now: Timestamp,
+) -> Result<bool> {
     let before = tx.query_opt(&MOVED, params![id.as_str(), generation], |row| {
         Ok((row.id(0)?, row.get::<i64>(1)?, row.get::<bool>(2)?))
     })?;
@@ -275,7 +285,7 @@ pub fn settle(tx: &Tx, id: ClusterId, generation: i64, settled: &Settled, now: T
     if settled.is_failed_over != was_failed_over {
         let moved = tx.query(&DEPLOYMENTS, params![id.as_str()], |row| row.id(0))?;
         let reason = UserText::new("The cluster has changed its region: the deployment is rolled out there.");
-        deployments::roll_out(tx, &Scope::for_server(organization_id), &moved, &reason, now)?;
+        deployments::roll_out(tx, &system.scope(organization_id), &moved, &reason, now)?;
     }
     let change = Change {
         kind: KIND,
@@ -285,7 +295,7 @@ pub fn settle(tx: &Tx, id: ClusterId, generation: i64, settled: &Settled, now: T
         deployment_id: None,
         version,
     };
-    changes::append(tx, now, change)?;
+    changes::note(tx, now, change)?;
     Ok(true)
 }
 
@@ -297,12 +307,12 @@ pub fn delete(tx: &Tx, scope: &Scope, id: ClusterId, version: i64, now: Timestam
     }
     tx.execute(&CLEAR_WORKSPACES, params![id.as_str()])?;
     counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
-    work::enqueue(tx, KIND, id.id(), now, now)
+    work::ask(tx, KIND, id.id(), now, now)
 }
 
 /// Takes a workspace off every cluster's list.
-pub fn forget_workspace(tx: &Tx, workspace_id: WorkspaceId) -> Result<()> {
-    tx.execute(&LEAVE, params![workspace_id.as_str()])?;
+pub fn forget_workspace(tx: &Tx, scope: &Scope, workspace_id: WorkspaceId) -> Result<()> {
+    tx.execute(&LEAVE, params![workspace_id.as_str(), scope.organization()])?;
     Ok(())
 }
 

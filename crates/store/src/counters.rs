@@ -39,7 +39,7 @@ pub struct Counter {
 }
 
 /// Counts rows of an organization or a workspace that were added (or, below zero, removed); `id` is any of theirs.
-pub fn add(
+pub(crate) fn add(
     tx: &Tx,
     of: impl Into<EntityId>,
     kind: &'static str,
@@ -68,7 +68,7 @@ fn shard(id: Id) -> i64 {
 }
 
 /// Reads a counter.
-pub fn read(conn: &Conn, organization_id: &str, kind: &str) -> Result<Counter> {
+pub(crate) fn read(conn: &Conn, organization_id: &str, kind: &str) -> Result<Counter> {
     let mut sum = Counter::default();
     conn.query(&READ, params![organization_id, kind], |row| {
         sum.total += row.get::<i64>(0)?;

@@ -4,12 +4,14 @@ use podium_api::{AgentTokenId, CredentialId, OrganizationId, SubjectId, Timestam
 use podium_db::{Conn, Guard, Result, Tx, params, statements};
 
 use crate::columns::Columns;
+use crate::{Scope, System};
 
 statements! {
     BY_HASH = "SELECT kind, token_id, subject_id, organization_id, expires_at FROM credentials WHERE hash = $1";
     INSERT = "INSERT INTO credentials (hash, kind, token_id, subject_id, organization_id, signing_key_id, expires_at) \
         VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    DELETE_TOKEN = "DELETE FROM credentials WHERE token_id = $1";
+    DELETE_TOKEN = "DELETE FROM credentials WHERE token_id = $1 AND organization_id = $2";
+    END = "DELETE FROM credentials WHERE token_id = $1";
     DELETE_OTHERS = "DELETE FROM credentials WHERE subject_id = $1 AND kind = 'SESSION' AND token_id <> $2 \
         AND expires_at IS NOT NULL";
     PRUNE = "DELETE FROM credentials WHERE hash IN (SELECT hash FROM credentials WHERE expires_at < $1 LIMIT $2)";
@@ -84,7 +86,7 @@ impl Credential {
 }
 
 /// Finds a token by the hash of its value.
-pub fn by_hash(conn: &Conn, hash: &str) -> Result<Option<Credential>> {
+pub fn by_hash(conn: &Conn, _: &System, hash: &str) -> Result<Option<Credential>> {
     conn.query_opt(&BY_HASH, params![hash], |row| {
         Ok(Credential {
             kind: row.word(0)?,
@@ -97,7 +99,7 @@ pub fn by_hash(conn: &Conn, hash: &str) -> Result<Option<Credential>> {
 }
 
 /// Adds a token.
-pub fn insert(tx: &Tx, hash: &str, signing_key_id: &str, credential: &Credential) -> Result<()> {
+pub fn insert(tx: &Tx, _: &System, hash: &str, signing_key_id: &str, credential: &Credential) -> Result<()> {
     tx.execute(
         &INSERT,
         params![
@@ -113,19 +115,29 @@ pub fn insert(tx: &Tx, hash: &str, signing_key_id: &str, credential: &Credential
     Ok(())
 }
 
-/// Removes the value of a token: it is revoked. Says whether it was alive.
-pub fn delete(tx: &Tx, token_id: CredentialId) -> Result<bool> {
-    Ok(tx.execute(&DELETE_TOKEN, params![token_id.as_str()])? > 0)
+/// Removes the value of an API token or an agent token: it is revoked. Says whether it was alive.
+pub fn delete(tx: &Tx, scope: &Scope, token_id: CredentialId) -> Result<bool> {
+    Ok(tx.execute(&DELETE_TOKEN, params![token_id.as_str(), scope.organization()])? > 0)
+}
+
+/// Removes the value of any token: whoever holds it has signed out. Says whether it was alive.
+pub fn end(tx: &Tx, _: &System, token_id: CredentialId) -> Result<bool> {
+    Ok(tx.execute(&END, params![token_id.as_str()])? > 0)
 }
 
 /// Removes a user's other sessions; a token without an end, such as the one of the first start, stays.
-pub fn delete_other_sessions(tx: &Tx, user_id: UserId, kept_token_id: CredentialId) -> Result<()> {
+pub fn delete_other_sessions(
+    tx: &Tx,
+    _: &System,
+    user_id: UserId,
+    kept_token_id: CredentialId,
+) -> Result<()> {
     tx.execute(&DELETE_OTHERS, params![user_id.as_str(), kept_token_id.as_str()])?;
     Ok(())
 }
 
 /// Drops some tokens that expired before a time; says how many.
-pub fn prune(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }
 

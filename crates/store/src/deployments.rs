@@ -7,7 +7,7 @@ use podium_api::enums::DeploymentStatus;
 use podium_api::{ClusterId, DeploymentId, One, OrganizationId, Timestamp, WorkspaceId};
 use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::deployments::{Running, Spec};
-use podium_domain::{DeploymentReach, Scope, UserText};
+use podium_domain::{DeploymentReach, UserText};
 
 use crate::columns::{Columns, document, texts};
 use crate::counters::{self, count_new};
@@ -15,6 +15,7 @@ use crate::found::Found;
 use crate::landmarks::{self, Landmarks};
 use crate::listing::{Filter, Paging, Table};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+use crate::{Scope, System};
 use crate::{changes, work, workspaces};
 
 /// How many rows may be skipped in passing.
@@ -187,7 +188,7 @@ pub fn list<T>(
 }
 
 /// The first of these names in the data plane that no deployment has.
-pub fn free_namespace(conn: &Conn, candidates: &[String]) -> Result<Option<String>> {
+pub fn free_namespace(conn: &Conn, _: &Scope, candidates: &[String]) -> Result<Option<String>> {
     let taken: Vec<String> = conn.query(&NAMESPACES, params![candidates], |row| row.get(0))?;
     Ok(candidates.iter().find(|name| !taken.contains(name)).cloned())
 }
@@ -211,17 +212,13 @@ pub fn get(conn: &Conn, scope: &Scope, id: DeploymentId) -> Result<Option<Deploy
 }
 
 /// Reads a deployment for the loops, which look at all organizations.
-pub fn state(conn: &Conn, id: DeploymentId) -> Result<Option<DeploymentRow>> {
+pub fn state(conn: &Conn, _: &System, id: DeploymentId) -> Result<Option<DeploymentRow>> {
     conn.query_opt(&STATE, params![id.as_str()], read)
 }
 
 /// The workspace of a deployment.
-pub fn workspace_of(
-    conn: &Conn,
-    organization_id: OrganizationId,
-    id: DeploymentId,
-) -> Result<Option<WorkspaceId>> {
-    conn.query_opt(&WORKSPACE_OF, params![id.as_str(), organization_id.as_str()], |row| row.id(0))
+pub fn workspace_of(conn: &Conn, scope: &Scope, id: DeploymentId) -> Result<Option<WorkspaceId>> {
+    conn.query_opt(&WORKSPACE_OF, params![id.as_str(), scope.organization()], |row| row.id(0))
 }
 
 /// The workspaces of those of these deployments that there are.
@@ -235,7 +232,7 @@ pub fn workspaces(
 }
 
 /// Those of these ids, whatever their organization, that are no deployments or are none any more.
-pub fn absent(conn: &Conn, ids: &BTreeSet<DeploymentId>) -> Result<Vec<DeploymentId>> {
+pub fn absent(conn: &Conn, _: &System, ids: &BTreeSet<DeploymentId>) -> Result<Vec<DeploymentId>> {
     let asked: Vec<&str> = ids.iter().map(DeploymentId::as_str).collect();
     let existing: BTreeSet<DeploymentId> =
         conn.query(&EXISTING, params![&asked], |row| row.id(0))?.into_iter().collect();
@@ -253,13 +250,13 @@ pub fn of_workspace(conn: &Conn, scope: &Scope, workspace_id: WorkspaceId) -> Re
 }
 
 /// Adds a deployment, and asks the loops to look at it.
-pub fn insert(tx: &Tx, row: &DeploymentRow, name_key: &str) -> Result<()> {
+pub fn insert(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Result<()> {
     let stamp = &row.stamp;
     tx.execute(
         &INSERT,
         params![
             row.id.as_str(),
-            row.organization_id.as_str(),
+            scope.organization(),
             row.workspace_id.as_str(),
             row.cluster_id.as_ref().map(ClusterId::as_str),
             &row.name,
@@ -278,19 +275,19 @@ pub fn insert(tx: &Tx, row: &DeploymentRow, name_key: &str) -> Result<()> {
             stamp.updated_by.id.as_str(),
         ],
     )?;
-    counters::added(tx, &COUNT_NEW, row.organization_id, row.id.id(), stamp.created_at)?;
+    counters::added(tx, &COUNT_NEW, scope.organization_id(), row.id.id(), stamp.created_at)?;
     counters::add(tx, row.workspace_id, KIND, row.id.id(), 1, 0)?;
-    work::enqueue(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
+    work::ask(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
 }
 
 /// Replaces a deployment whose version is still the one before its stamp's, and asks the loops to look at it.
-pub fn update(tx: &Tx, row: &DeploymentRow, name_key: &str) -> Result<()> {
+pub fn update(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Result<()> {
     let stamp = &row.stamp;
     let rows = tx.execute(
         &UPDATE,
         params![
             row.id.as_str(),
-            row.organization_id.as_str(),
+            scope.organization(),
             stamp.version - 1,
             row.workspace_id.as_str(),
             &row.name,
@@ -306,7 +303,7 @@ pub fn update(tx: &Tx, row: &DeploymentRow, name_key: &str) -> Result<()> {
     if rows != 1 {
         return Err(Error::Lost);
     }
-    work::enqueue(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
+    work::ask(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
 }
 
 /// Rolls out to deployments what changed around them, such as an environment object.
@@ -321,8 +318,8 @@ pub fn roll_out(
     let changed = |row: &Row<'_>| Ok((row.id(0)?, row.id(1)?, row.get(2)?));
     let rolled = tx.query(&ROLL_OUT, params![&ids, scope.organization(), reason.as_str()], changed)?;
     rolled.into_iter().try_for_each(|(id, workspace_id, version)| {
-        changes::append(tx, now, change((id, workspace_id, scope.organization_id()), version))?;
-        work::enqueue(tx, KIND, id.id(), now, now)
+        changes::note(tx, now, change((id, workspace_id, scope.organization_id()), version))?;
+        work::ask(tx, KIND, id.id(), now, now)
     })
 }
 
@@ -342,7 +339,7 @@ pub fn change(
 }
 
 /// Counts a deployment that was moved to another workspace.
-pub fn moved(tx: &Tx, id: DeploymentId, from: WorkspaceId, to: WorkspaceId) -> Result<()> {
+pub fn moved(tx: &Tx, _: &Scope, id: DeploymentId, from: WorkspaceId, to: WorkspaceId) -> Result<()> {
     counters::add(tx, from, KIND, id.id(), -1, 0)?;
     counters::add(tx, to, KIND, id.id(), 1, 0)
 }
@@ -360,14 +357,14 @@ pub struct Seen<'a> {
 }
 
 /// Records what a loop saw, unless something else is wanted by now; says whether it did.
-pub fn record(tx: &Tx, id: DeploymentId, seen: &Seen<'_>) -> Result<bool> {
+pub fn record(tx: &Tx, _: &System, id: DeploymentId, seen: &Seen<'_>) -> Result<bool> {
     let running = document(seen.running)?;
     let params = params![id.as_str(), seen.generation, seen.status.as_str(), seen.reason.as_str(), &running];
     Ok(tx.execute(&RECORD, params)? == 1)
 }
 
 /// Advances what is wanted beyond a generation that the data plane has seen.
-pub fn overtake(tx: &Tx, id: DeploymentId, generation: i64) -> Result<u64> {
+pub fn overtake(tx: &Tx, _: &System, id: DeploymentId, generation: i64) -> Result<u64> {
     tx.execute(&OVERTAKE, params![id.as_str(), generation])
 }
 
@@ -384,7 +381,7 @@ pub fn delete(
     }
     counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)?;
     counters::add(tx, workspace_id, KIND, id.id(), -1, 0)?;
-    work::enqueue(tx, KIND, id.id(), now, now)
+    work::ask(tx, KIND, id.id(), now, now)
 }
 
 fn found<'r>(row: &'r Row<'r>) -> Found<'r, DeploymentRow> {

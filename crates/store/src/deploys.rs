@@ -3,12 +3,12 @@
 use podium_api::enums::{DeployStatus, DeployType, UploadKind};
 use podium_api::{DeployId, DeploymentId, OrganizationId, Timestamp, UploadId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
-use podium_domain::Scope;
 use podium_domain::deploys::{Details, expires_at};
 
 use crate::columns::{Columns, document};
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+use crate::{Scope, System};
 use crate::{staged_blocks, work};
 
 /// The kind of their changes and their work: to fail where nobody finalizes them.
@@ -47,13 +47,16 @@ statements! {
     LOCK = "UPDATE deploys SET version = version WHERE id = $1";
     LOCK_DEPLOYMENT = "UPDATE deployments SET version = version WHERE id = $1 AND organization_id = $2";
     FAIL = "UPDATE deploys SET status = 'FAILED' WHERE id = $1 AND status = 'INITIALIZED'";
-    DELETE_OF_DEPLOYMENT = "DELETE FROM deploys WHERE deployment_id = $1 RETURNING id, status";
-    UPLOADS = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE deploy_id = $1 ORDER BY id";
+    DELETE_OF_DEPLOYMENT = "DELETE FROM deploys WHERE deployment_id = $1 AND organization_id = $2 \
+        RETURNING id, status";
+    UPLOADS = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE deploy_id IN \
+        (SELECT id FROM deploys WHERE id = $1 AND organization_id = $2) ORDER BY id";
     UPLOAD = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE id = $1 AND deployment_id = $2";
     INSERT_UPLOAD = "INSERT INTO uploads (id, deployment_id, deploy_id, kind, bytes, unpacked, entries, sha256, \
         object_key, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     DELETE_UPLOADS = "DELETE FROM uploads WHERE deploy_id = $1";
-    DELETE_UPLOADS_OF_DEPLOYMENT = "DELETE FROM uploads WHERE deployment_id = $1";
+    DELETE_UPLOADS_OF_DEPLOYMENT = "DELETE FROM uploads WHERE deployment_id IN \
+        (SELECT id FROM deployments WHERE id = $1 AND organization_id = $2)";
 }
 
 /// A deploy as it is stored.
@@ -132,7 +135,7 @@ pub fn get(
 }
 
 /// Reads a deploy for the loops and for uploads, which belong to no caller.
-pub fn state(conn: &Conn, id: DeployId) -> Result<Option<DeployRow>> {
+pub fn state(conn: &Conn, _: &System, id: DeployId) -> Result<Option<DeployRow>> {
     conn.query_opt(&STATE, params![id.as_str()], read)
 }
 
@@ -143,19 +146,19 @@ pub fn hold_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> R
 }
 
 /// Reads a deploy and holds it until the end of the transaction.
-pub fn hold(tx: &Tx, id: DeployId) -> Result<Option<DeployRow>> {
+pub fn hold(tx: &Tx, system: &System, id: DeployId) -> Result<Option<DeployRow>> {
     tx.execute(&LOCK, params![id.as_str()])?;
-    state(tx, id)
+    state(tx, system, id)
 }
 
 /// Adds a deploy; one that waits is looked at again when its time is over.
-pub fn insert(tx: &Tx, row: &DeployRow) -> Result<()> {
+pub fn insert(tx: &Tx, scope: &Scope, row: &DeployRow) -> Result<()> {
     let stamp = &row.stamp;
     tx.execute(
         &INSERT,
         params![
             row.id.as_str(),
-            row.organization_id.as_str(),
+            scope.organization(),
             row.deployment_id.as_str(),
             row.kind.as_str(),
             row.status.as_str(),
@@ -170,20 +173,20 @@ pub fn insert(tx: &Tx, row: &DeployRow) -> Result<()> {
     )?;
     match row.status {
         DeployStatus::Initialized => {
-            work::enqueue(tx, KIND, row.id.id(), expires_at(stamp.created_at), stamp.created_at)
+            work::ask(tx, KIND, row.id.id(), expires_at(stamp.created_at), stamp.created_at)
         }
         DeployStatus::Deployed | DeployStatus::Failed => Ok(()),
     }
 }
 
 /// Replaces a deploy whose version is still the one before its stamp's; one that no longer waits is left alone.
-pub fn update(tx: &Tx, row: &DeployRow) -> Result<()> {
+pub fn update(tx: &Tx, scope: &Scope, row: &DeployRow) -> Result<()> {
     let stamp = &row.stamp;
     let rows = tx.execute(
         &UPDATE,
         params![
             row.id.as_str(),
-            row.organization_id.as_str(),
+            scope.organization(),
             stamp.version - 1,
             row.status.as_str(),
             &document(&row.details)?,
@@ -195,14 +198,14 @@ pub fn update(tx: &Tx, row: &DeployRow) -> Result<()> {
         return Err(Error::Lost);
     }
     if row.status != DeployStatus::Initialized {
-        work::forget(tx, KIND, row.id.id())?;
+        work::cancel(tx, KIND, row.id.id())?;
         staged_blocks::forget_deploy(tx, row.id)?;
     }
     Ok(())
 }
 
 /// Makes a deploy that still waits fail, and forgets what was uploaded for it; says whether it did.
-pub fn fail(tx: &Tx, id: DeployId) -> Result<bool> {
+pub fn fail(tx: &Tx, _: &System, id: DeployId) -> Result<bool> {
     if tx.execute(&FAIL, params![id.as_str()])? != 1 {
         return Ok(false);
     }
@@ -212,29 +215,35 @@ pub fn fail(tx: &Tx, id: DeployId) -> Result<bool> {
 }
 
 /// Removes the deploys of a deployment, with all that was uploaded; the objects are removed afterwards.
-pub fn delete_of_deployment(tx: &Tx, deployment_id: DeploymentId) -> Result<()> {
+pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
     // In this order: whoever adds an upload holds its deploy, and whoever works on a deploy ends its work last.
-    let deleted = tx.query(&DELETE_OF_DEPLOYMENT, params![deployment_id.as_str()], |row| {
-        Ok((row.id(0)?, row.word::<DeployStatus>(1)?))
-    })?;
-    tx.execute(&DELETE_UPLOADS_OF_DEPLOYMENT, params![deployment_id.as_str()])?;
-    staged_blocks::forget_deployment(tx, deployment_id)?;
+    let deleted =
+        tx.query(&DELETE_OF_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()], |row| {
+            Ok((row.id(0)?, row.word::<DeployStatus>(1)?))
+        })?;
+    tx.execute(&DELETE_UPLOADS_OF_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])?;
+    staged_blocks::forget_deployment(tx, scope, deployment_id)?;
     let waiting = deleted.iter().filter(|(_, status)| *status != DeployStatus::Deployed);
-    waiting.into_iter().try_for_each(|(id, _)| work::forget(tx, KIND, *id).map(drop))
+    waiting.into_iter().try_for_each(|(id, _)| work::cancel(tx, KIND, *id).map(drop))
 }
 
 /// What was uploaded for a deploy.
-pub fn uploads(conn: &Conn, deploy_id: DeployId) -> Result<Vec<UploadRow>> {
-    conn.query(&UPLOADS, params![deploy_id.as_str()], read_upload)
+pub fn uploads(conn: &Conn, scope: &Scope, deploy_id: DeployId) -> Result<Vec<UploadRow>> {
+    conn.query(&UPLOADS, params![deploy_id.as_str(), scope.organization()], read_upload)
 }
 
 /// What was uploaded for a deployment as this version.
-pub fn upload(conn: &Conn, deployment_id: DeploymentId, version: &str) -> Result<Option<UploadRow>> {
+pub fn upload(
+    conn: &Conn,
+    _: &System,
+    deployment_id: DeploymentId,
+    version: &str,
+) -> Result<Option<UploadRow>> {
     conn.query_opt(&UPLOAD, params![version, deployment_id.as_str()], read_upload)
 }
 
 /// Adds what was uploaded for a deploy.
-pub fn insert_upload(tx: &Tx, deploy: &DeployRow, upload: &NewUpload) -> Result<()> {
+pub fn insert_upload(tx: &Tx, _: &System, deploy: &DeployRow, upload: &NewUpload) -> Result<()> {
     let [bytes, unpacked, entries] = upload.sizes.map(u64::cast_signed);
     tx.execute(
         &INSERT_UPLOAD,

@@ -11,10 +11,11 @@ use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType};
 use podium_api::{DeploymentId, EntityId, EnvironmentObjectId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::environment_objects::{Hidden, Object, Values};
-use podium_domain::{DeploymentReach, Reach, Scope, Target};
+use podium_domain::{DeploymentReach, Reach, Target};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::Scope;
 use crate::columns::{Columns, document, texts};
 use crate::counters;
 use crate::listing::{Filter, Paging, Table, Total};

@@ -8,6 +8,14 @@ use podium_db::{Conn, Result, Row, Tx, Value, params, statements};
 use podium_domain::UserText;
 
 use crate::columns::Columns;
+use crate::{Scope, System};
+
+/// A deployment, if it is of the organization.
+macro_rules! deployment {
+    () => {
+        "deployment_id IN (SELECT id FROM deployments WHERE id = $1 AND organization_id = $2)"
+    };
+}
 
 statements! {
     BY_NAMESPACE = "SELECT id, organization_id, namespace FROM deployments WHERE namespace = $1";
@@ -31,8 +39,9 @@ statements! {
     PORTS = "SELECT port FROM door_ports ORDER BY port";
     TAKE_PORT = "INSERT INTO door_ports (port, deployment_id) VALUES ($1, $2)";
     FREE_PORT = "DELETE FROM door_ports WHERE deployment_id = $1";
-    DROP_CODES_OF = "DELETE FROM door_codes WHERE deployment_id = $1";
-    DROP_PASSES_OF = "DELETE FROM door_passes WHERE deployment_id = $1";
+    DROP_CODES_OF = concat!("DELETE FROM door_codes WHERE ", deployment!());
+    DROP_PASSES_OF = concat!("DELETE FROM door_passes WHERE ", deployment!());
+    DROP_PORT_OF = concat!("DELETE FROM door_ports WHERE ", deployment!());
 }
 
 /// A deployment as its address tells it.
@@ -60,12 +69,12 @@ pub struct Opening {
 }
 
 /// The deployment of a namespace.
-pub fn by_namespace(conn: &Conn, namespace: &str) -> Result<Option<Addressed>> {
+pub fn by_namespace(conn: &Conn, _: &System, namespace: &str) -> Result<Option<Addressed>> {
     conn.query_opt(&BY_NAMESPACE, params![namespace], addressed)
 }
 
 /// The deployment that a port belongs to.
-pub fn by_port(conn: &Conn, port: u16) -> Result<Option<Addressed>> {
+pub fn by_port(conn: &Conn, _: &System, port: u16) -> Result<Option<Addressed>> {
     conn.query_opt(&BY_PORT, params![i64::from(port)], addressed)
 }
 
@@ -83,7 +92,7 @@ pub struct ToShow {
 }
 
 /// A deployment with what its page shows.
-pub fn to_show(conn: &Conn, id: DeploymentId) -> Result<Option<ToShow>> {
+pub fn to_show(conn: &Conn, _: &System, id: DeploymentId) -> Result<Option<ToShow>> {
     conn.query_opt(&TO_SHOW, params![id.as_str()], |row| {
         Ok(ToShow {
             deployment: addressed(row)?,
@@ -95,80 +104,81 @@ pub fn to_show(conn: &Conn, id: DeploymentId) -> Result<Option<ToShow>> {
 }
 
 /// The workspace of a deployment, and what it is doing.
-pub fn behind(conn: &Conn, id: DeploymentId) -> Result<Option<(WorkspaceId, DeploymentStatus)>> {
+pub fn behind(conn: &Conn, _: &System, id: DeploymentId) -> Result<Option<(WorkspaceId, DeploymentStatus)>> {
     conn.query_opt(&BEHIND, params![id.as_str()], |row| Ok((row.id(0)?, row.word(1)?)))
 }
 
 /// Adds a one-time code.
-pub fn add_code(tx: &Tx, hash: &str, opening: &Opening) -> Result<()> {
+pub fn add_code(tx: &Tx, _: &System, hash: &str, opening: &Opening) -> Result<()> {
     tx.execute(&ADD_CODE, &values(hash, opening))?;
     Ok(())
 }
 
 /// Finds a one-time code, and leaves it.
-pub fn code(conn: &Conn, hash: &str) -> Result<Option<Opening>> {
+pub fn code(conn: &Conn, _: &System, hash: &str) -> Result<Option<Opening>> {
     conn.query_opt(&CODE, params![hash], opening)
 }
 
 /// Uses up a one-time code; of two who try, one finds it.
-pub fn take_code(tx: &Tx, hash: &str) -> Result<Option<Opening>> {
+pub fn take_code(tx: &Tx, _: &System, hash: &str) -> Result<Option<Opening>> {
     Ok(tx.query(&TAKE_CODE, params![hash], opening)?.pop())
 }
 
 /// Adds what a browser holds on the origin of a deployment.
-pub fn add_pass(tx: &Tx, hash: &str, opening: &Opening) -> Result<()> {
+pub fn add_pass(tx: &Tx, _: &System, hash: &str, opening: &Opening) -> Result<()> {
     tx.execute(&ADD_PASS, &values(hash, opening))?;
     Ok(())
 }
 
 /// Finds what a browser holds; a pass that came from a session is nothing without it.
-pub fn pass(conn: &Conn, hash: &str) -> Result<Option<Opening>> {
+pub fn pass(conn: &Conn, _: &System, hash: &str) -> Result<Option<Opening>> {
     conn.query_opt(&PASS, params![hash], opening)
 }
 
 /// Takes away what a browser holds.
-pub fn drop_pass(tx: &Tx, hash: &str) -> Result<()> {
+pub fn drop_pass(tx: &Tx, _: &System, hash: &str) -> Result<()> {
     tx.execute(&DROP_PASS, params![hash])?;
     Ok(())
 }
 
 /// Drops some codes that ended before a time; says how many.
-pub fn prune_codes(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune_codes(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE_CODES, params![before.millis(), limit])
 }
 
 /// Drops some passes that ended before a time; says how many.
-pub fn prune_passes(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune_passes(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE_PASSES, params![before.millis(), limit])
 }
 
 /// The port of a deployment.
-pub fn port_of(conn: &Conn, deployment_id: DeploymentId) -> Result<Option<u16>> {
+pub fn port_of(conn: &Conn, _: &System, deployment_id: DeploymentId) -> Result<Option<u16>> {
     Ok(conn.query_opt(&PORT_OF, params![deployment_id.as_str()], port)?.flatten())
 }
 
 /// Every port that belongs to a deployment, in order.
-pub fn ports(conn: &Conn) -> Result<Vec<u16>> {
+pub fn ports(conn: &Conn, _: &System) -> Result<Vec<u16>> {
     Ok(conn.query(&PORTS, params![], port)?.into_iter().flatten().collect())
 }
 
 /// Gives a port to a deployment; fails as a unique index does where either has another.
-pub fn take_port(tx: &Tx, port: u16, deployment_id: DeploymentId) -> Result<()> {
+pub fn take_port(tx: &Tx, _: &System, port: u16, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&TAKE_PORT, params![i64::from(port), deployment_id.as_str()])?;
     Ok(())
 }
 
 /// Gives back the port of a deployment.
-pub fn free_port(tx: &Tx, deployment_id: DeploymentId) -> Result<()> {
+pub fn free_port(tx: &Tx, _: &System, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&FREE_PORT, params![deployment_id.as_str()])?;
     Ok(())
 }
 
 /// Removes what leads to a deployment.
-pub fn delete_of_deployment(tx: &Tx, deployment_id: DeploymentId) -> Result<()> {
-    tx.execute(&DROP_CODES_OF, params![deployment_id.as_str()])?;
-    tx.execute(&DROP_PASSES_OF, params![deployment_id.as_str()])?;
-    free_port(tx, deployment_id)
+pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
+    for statement in [&DROP_CODES_OF, &DROP_PASSES_OF, &DROP_PORT_OF] {
+        tx.execute(statement, params![deployment_id.as_str(), scope.organization()])?;
+    }
+    Ok(())
 }
 
 fn values<'a>(hash: &'a str, opening: &'a Opening) -> [Value<'a>; 5] {

@@ -3,14 +3,23 @@
 use podium_api::{DeploymentId, OrganizationId, RoleId, SubjectId, UserId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::roles::{DagRoleName, DeploymentRoleName};
-use podium_domain::{Grant, Held, On, Permission, Scope};
+use podium_domain::{Grant, Grants, Held, On, Permission};
 
 use crate::columns::Columns;
+use crate::credentials::{Credential, CredentialKind};
+use crate::{Membership, Scope, System};
 
 macro_rules! columns {
     () => {
         "g.subject_id, g.scope_type, g.entity_id, g.deployment_id, g.workspace_id, g.role, g.custom_role_id, r.name, r.permissions \
          FROM grants g LEFT JOIN custom_roles r ON r.id = g.custom_role_id"
+    };
+}
+
+/// Of an organization, in a form that leaves the choice of the index to the other conditions.
+macro_rules! within {
+    ($organization:literal) => {
+        concat!("g.organization_id || '' = ", $organization)
     };
 }
 
@@ -23,17 +32,17 @@ statements! {
     INSERT = "INSERT INTO grants (organization_id, subject_id, subject_type, scope_type, entity_id, deployment_id, workspace_id, \
         role, custom_role_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     DELETE_SUBJECT = "DELETE FROM grants WHERE organization_id = $1 AND subject_id = $2";
-    DELETE_DEPLOYMENT = "DELETE FROM grants WHERE deployment_id = $1";
+    DELETE_DEPLOYMENT = concat!("DELETE FROM grants AS g WHERE g.deployment_id = $1 AND ", within!("$2"));
     ON_DAGS = "SELECT DISTINCT deployment_id, workspace_id, scope_type, entity_id FROM grants WHERE organization_id = $1 \
         AND scope_type IN ('DAG', 'DAG_TAG') AND entity_id IN ($2[])";
-    LEAVE_WORKSPACE = "DELETE FROM grants WHERE deployment_id = $1 AND subject_id NOT IN \
-        (SELECT id FROM api_tokens WHERE deployment_id = $1 AND organization_id = $2)";
-    MOVE_DEPLOYMENT = "UPDATE grants SET workspace_id = $2 WHERE deployment_id = $1";
-    DELETE_WORKSPACE = "DELETE FROM grants WHERE workspace_id = $1";
-    HOLDERS = "SELECT DISTINCT g.subject_id, g.subject_type, COALESCE(s.username, s.api_token_name, t.name, g.subject_id) \
+    LEAVE_WORKSPACE = concat!("DELETE FROM grants AS g WHERE g.deployment_id = $1 AND ", within!("$2"), " AND g.subject_id NOT IN \
+        (SELECT id FROM api_tokens WHERE deployment_id = $1 AND organization_id = $2)");
+    MOVE_DEPLOYMENT = concat!("UPDATE grants AS g SET workspace_id = $2 WHERE g.deployment_id = $1 AND ", within!("$3"));
+    DELETE_WORKSPACE = concat!("DELETE FROM grants AS g WHERE g.workspace_id = $1 AND ", within!("$2"));
+    HOLDERS = concat!("SELECT DISTINCT g.subject_id, g.subject_type, COALESCE(s.username, s.api_token_name, t.name, g.subject_id) \
         FROM grants g LEFT JOIN subjects s ON s.id = g.subject_id LEFT JOIN teams t ON t.id = g.subject_id \
-        WHERE g.custom_role_id = $1 ORDER BY 3 LIMIT 20";
-    HELD_IN = "SELECT DISTINCT workspace_id FROM grants WHERE custom_role_id = $1";
+        WHERE g.custom_role_id = $1 AND ", within!("$2"), " ORDER BY 3 LIMIT 20");
+    HELD_IN = concat!("SELECT DISTINCT g.workspace_id FROM grants g WHERE g.custom_role_id = $1 AND ", within!("$2"));
     OLDEST_OWNER = "SELECT m.user_id FROM memberships m JOIN grants g ON g.organization_id = m.organization_id \
         AND g.subject_id = m.user_id WHERE m.organization_id = $1 AND m.status = 'ACTIVE' \
         AND g.scope_type = 'ORGANIZATION' AND g.role = 'ORGANIZATION_OWNER' ORDER BY m.created_at, m.user_id LIMIT 1";
@@ -78,8 +87,29 @@ pub fn of_each(conn: &Conn, scope: &Scope, subject_ids: &[SubjectId]) -> Result<
 }
 
 /// What a user or token holds in an organization, by itself and through teams.
-pub fn effective(conn: &Conn, organization_id: OrganizationId, subject_id: SubjectId) -> Result<Vec<Grant>> {
+pub fn effective(
+    conn: &Conn,
+    _: &System,
+    organization_id: OrganizationId,
+    subject_id: SubjectId,
+) -> Result<Vec<Grant>> {
     conn.query(&EFFECTIVE, params![organization_id.as_str(), subject_id.as_str()], read)
+}
+
+/// What the holder of a token may do in an organization that it belongs to; `None` for agents, which are no members.
+pub fn membership(
+    conn: &Conn,
+    system: &System,
+    organization_id: OrganizationId,
+    credential: &Credential,
+) -> Result<Option<Membership>> {
+    let held = effective(conn, system, organization_id, credential.subject_id)?;
+    let grants = match credential.kind {
+        CredentialKind::ApiToken => Grants::for_token(held),
+        CredentialKind::Session => Grants::new(held),
+        CredentialKind::AgentToken => return Ok(None),
+    };
+    Ok(Some(Membership::new(organization_id, grants)))
 }
 
 /// Replaces everything that a subject itself holds in an organization.
@@ -133,8 +163,8 @@ pub fn delete_subject(tx: &Tx, scope: &Scope, subject_id: SubjectId) -> Result<(
 }
 
 /// Removes every role on a deployment and its DAGs; says how many.
-pub fn delete_deployment(tx: &Tx, deployment_id: DeploymentId) -> Result<u64> {
-    tx.execute(&DELETE_DEPLOYMENT, params![deployment_id.as_str()])
+pub fn delete_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<u64> {
+    tx.execute(&DELETE_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])
 }
 
 /// Moves a deployment to another workspace: only its own tokens keep their roles on it.
@@ -145,13 +175,16 @@ pub fn leave_workspace(
     workspace_id: WorkspaceId,
 ) -> Result<()> {
     tx.execute(&LEAVE_WORKSPACE, params![deployment_id.as_str(), scope.organization()])?;
-    tx.execute(&MOVE_DEPLOYMENT, params![deployment_id.as_str(), workspace_id.as_str()])?;
+    tx.execute(
+        &MOVE_DEPLOYMENT,
+        params![deployment_id.as_str(), workspace_id.as_str(), scope.organization()],
+    )?;
     Ok(())
 }
 
 /// Removes every role in a workspace, and on anything in it.
-pub fn delete_workspace(tx: &Tx, workspace_id: WorkspaceId) -> Result<()> {
-    tx.execute(&DELETE_WORKSPACE, params![workspace_id.as_str()])?;
+pub fn delete_workspace(tx: &Tx, scope: &Scope, workspace_id: WorkspaceId) -> Result<()> {
+    tx.execute(&DELETE_WORKSPACE, params![workspace_id.as_str(), scope.organization()])?;
     Ok(())
 }
 
@@ -167,13 +200,15 @@ pub fn on_dags(conn: &Conn, scope: &Scope, names: &[&str]) -> Result<Vec<On>> {
 }
 
 /// Some of those who hold a custom role: the kind of subject, and its name.
-pub fn holders(conn: &Conn, role_id: RoleId) -> Result<Vec<(String, String)>> {
-    conn.query(&HOLDERS, params![role_id.as_str()], |row| Ok((row.get(1)?, row.get(2)?)))
+pub fn holders(conn: &Conn, scope: &Scope, role_id: RoleId) -> Result<Vec<(String, String)>> {
+    conn.query(&HOLDERS, params![role_id.as_str(), scope.organization()], |row| {
+        Ok((row.get(1)?, row.get(2)?))
+    })
 }
 
 /// The workspaces in which a custom role is held.
-pub fn workspaces_of_custom_role(conn: &Conn, role_id: RoleId) -> Result<Vec<WorkspaceId>> {
-    conn.query(&HELD_IN, params![role_id.as_str()], |row| row.id(0))
+pub fn workspaces_of_custom_role(conn: &Conn, scope: &Scope, role_id: RoleId) -> Result<Vec<WorkspaceId>> {
+    conn.query(&HELD_IN, params![role_id.as_str(), scope.organization()], |row| row.id(0))
 }
 
 /// The active user who has owned an organization, not through a team, for the longest time.

@@ -3,9 +3,9 @@
 use podium_api::enums::OrganizationRole;
 use podium_api::{InviteId, OrganizationId, SubjectId, Timestamp, UserId};
 use podium_db::{Conn, Result, Row, Tx, params, statements};
-use podium_domain::Scope;
 
 use crate::columns::Columns;
+use crate::{Scope, System};
 
 /// The kind of their changes.
 pub const KIND: &str = "invites";
@@ -61,22 +61,22 @@ pub fn by_user(conn: &Conn, scope: &Scope, user_id: UserId) -> Result<Option<Inv
 }
 
 /// Finds an invite by the hash of its link's secret.
-pub fn by_secret(conn: &Conn, secret_hash: &str) -> Result<Option<InviteRow>> {
+pub fn by_secret(conn: &Conn, _: &System, secret_hash: &str) -> Result<Option<InviteRow>> {
     conn.query_opt(&BY_SECRET, params![secret_hash], read)
 }
 
 /// The open invites of a user.
-pub fn of_user(conn: &Conn, user_id: UserId, now: Timestamp) -> Result<Vec<InviteRow>> {
+pub fn of_user(conn: &Conn, _: &System, user_id: UserId, now: Timestamp) -> Result<Vec<InviteRow>> {
     conn.query(&OF_USER, params![user_id.as_str(), now.millis()], read)
 }
 
 /// Adds an invite, without a link yet.
-pub fn insert(tx: &Tx, invite: &InviteRow, at: Timestamp) -> Result<()> {
+pub fn insert(tx: &Tx, scope: &Scope, invite: &InviteRow, at: Timestamp) -> Result<()> {
     tx.execute(
         &INSERT,
         params![
             invite.id.as_str(),
-            invite.organization_id.as_str(),
+            scope.organization(),
             invite.user_id.as_str(),
             invite.role.as_str(),
             invite.inviter_id.as_str(),
@@ -89,12 +89,12 @@ pub fn insert(tx: &Tx, invite: &InviteRow, at: Timestamp) -> Result<()> {
 }
 
 /// Renews an invite: another end, another role, and no link.
-pub fn renew(tx: &Tx, invite: &InviteRow) -> Result<()> {
+pub fn renew(tx: &Tx, scope: &Scope, invite: &InviteRow) -> Result<()> {
     tx.execute(
         &RENEW,
         params![
             invite.id.as_str(),
-            invite.organization_id.as_str(),
+            scope.organization(),
             invite.role.as_str(),
             invite.inviter_id.as_str(),
             invite.expires_at.millis(),

@@ -3,6 +3,7 @@
 use podium_api::{SubjectId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 
+use crate::System;
 use crate::columns::Columns;
 
 statements! {
@@ -46,7 +47,7 @@ pub struct KeptAnswer {
 }
 
 /// Finds a kept answer.
-pub fn get(conn: &Conn, key: &AnswerKey) -> Result<Option<KeptAnswer>> {
+pub fn get(conn: &Conn, _: &System, key: &AnswerKey) -> Result<Option<KeptAnswer>> {
     let params = params![key.subject_id.as_str(), key.operation_id, &key.target, &key.key];
     conn.query_opt(&GET, params, |row| {
         Ok(KeptAnswer {
@@ -62,6 +63,7 @@ pub fn get(conn: &Conn, key: &AnswerKey) -> Result<Option<KeptAnswer>> {
 /// Takes a key for an answer that is to come; one that has lapsed makes room. Waits for another that takes the same.
 pub fn claim(
     tx: &Tx,
+    _: &System,
     key: &AnswerKey,
     request_hash: &str,
     now: Timestamp,
@@ -77,7 +79,14 @@ pub fn claim(
 }
 
 /// Keeps the answer under a key that was taken.
-pub fn keep(tx: &Tx, key: &AnswerKey, version: Option<i64>, body: &[u8], is_sealed: bool) -> Result<()> {
+pub fn keep(
+    tx: &Tx,
+    _: &System,
+    key: &AnswerKey,
+    version: Option<i64>,
+    body: &[u8],
+    is_sealed: bool,
+) -> Result<()> {
     let (subject, operation, target, name) =
         (key.subject_id.as_str(), key.operation_id, &key.target, &key.key);
     tx.execute(&KEEP, params![subject, operation, target, name, version, body, is_sealed])?;
@@ -85,6 +94,6 @@ pub fn keep(tx: &Tx, key: &AnswerKey, version: Option<i64>, body: &[u8], is_seal
 }
 
 /// Drops some answers from before a time; says how many.
-pub fn prune(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }

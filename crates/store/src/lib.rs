@@ -1,13 +1,15 @@
 //! Every SQL statement of the product; one file for each resource.
 //!
-//! Functions take a [`Conn`](podium_db::Conn) to read or a [`Tx`](podium_db::Tx) to write, and a
-//! [`Scope`](podium_domain::Scope) that only the policy can mint, so that a statement cannot leave its organization.
+//! Functions take a [`Conn`](podium_db::Conn) to read or a [`Tx`](podium_db::Tx) to write, and
+//! what proves the right to: a [`Scope`] that only the policy can mint, so that a statement cannot leave its
+//! organization, or the [`System`] that whoever opened the database has.
 //! Resources come back as rows: as their wire types with the version beside them where those are exactly the row, and
 //! as row types otherwise, which `app` shows. Nothing here decides what is allowed.
 
 mod columns;
 mod found;
 mod listing;
+mod proof;
 mod stamp;
 
 pub mod agent_tokens;
@@ -43,6 +45,7 @@ pub mod workspaces;
 
 pub use found::Found;
 pub use listing::Paging;
+pub use proof::{Membership, Scope, System, open, view};
 pub use stamp::Stamp;
 
 use podium_db::{Migration, Sql};
@@ -58,7 +61,7 @@ macro_rules! migration {
 }
 
 /// The migrations, oldest first.
-pub const MIGRATIONS: &[Migration] = &[
+const MIGRATIONS: &[Migration] = &[
     migration!("0001_identity"),
     migration!("0002_deployments"),
     migration!("0003_clusters"),

@@ -5,6 +5,7 @@
 use podium_api::{DeploymentId, NodeId, Timestamp};
 use podium_db::{Conn, Result, Row, Tx, params, statements};
 
+use crate::System;
 use crate::columns::Columns;
 use crate::{deployments, work};
 
@@ -69,39 +70,39 @@ pub enum Placement {
 }
 
 /// Makes a node known, or notes that it is there again; a name that another node has is a violated unique index.
-pub fn join(tx: &Tx, id: NodeId, name: &str, now: Timestamp) -> Result<()> {
+pub fn join(tx: &Tx, _: &System, id: NodeId, name: &str, now: Timestamp) -> Result<()> {
     tx.execute(&JOIN, params![id.as_str(), name, now.millis()])?;
     Ok(())
 }
 
 /// Makes the only node known: one that was here before it is no more.
-pub fn join_alone(tx: &Tx, id: NodeId, name: &str, now: Timestamp) -> Result<()> {
+pub fn join_alone(tx: &Tx, system: &System, id: NodeId, name: &str, now: Timestamp) -> Result<()> {
     tx.execute(&KEEP_ONLY, params![id.as_str()])?;
-    join(tx, id, name, now)
+    join(tx, system, id, name, now)
 }
 
 /// Notes that a node is there; says whether it is still known.
-pub fn seen(tx: &Tx, id: NodeId, now: Timestamp) -> Result<bool> {
+pub fn seen(tx: &Tx, _: &System, id: NodeId, now: Timestamp) -> Result<bool> {
     Ok(tx.execute(&SEEN, params![id.as_str(), now.millis()])? == 1)
 }
 
 /// All nodes, by name.
-pub fn list(conn: &Conn) -> Result<Vec<NodeRow>> {
+pub fn list(conn: &Conn, _: &System) -> Result<Vec<NodeRow>> {
     conn.query(&LIST, params![], read)
 }
 
 /// The node of a name.
-pub fn by_name(conn: &Conn, name: &str) -> Result<Option<NodeRow>> {
+pub fn by_name(conn: &Conn, _: &System, name: &str) -> Result<Option<NodeRow>> {
     conn.query_opt(&BY_NAME, params![name], read)
 }
 
 /// The node that a new deployment goes to: of those seen since a time, and the one that asks, the one with the fewest.
-pub fn choice(conn: &Conn, seen_since: Timestamp, own: NodeId) -> Result<Option<NodeRow>> {
+pub fn choice(conn: &Conn, _: &System, seen_since: Timestamp, own: NodeId) -> Result<Option<NodeRow>> {
     conn.query_opt(&CHOICE, params![seen_since.millis(), own.as_str()], read)
 }
 
 /// Where a deployment runs.
-pub fn placement(conn: &Conn, deployment_id: DeploymentId) -> Result<Placement> {
+pub fn placement(conn: &Conn, _: &System, deployment_id: DeploymentId) -> Result<Placement> {
     let found = conn.query_opt(&PLACEMENT, params![deployment_id.as_str()], |row| {
         let name: Option<String> = row.get(1)?;
         Ok(match row.id_opt(0)? {
@@ -113,9 +114,9 @@ pub fn placement(conn: &Conn, deployment_id: DeploymentId) -> Result<Placement> 
 }
 
 /// Places a deployment on a node unless it is placed already, and leaves its work to where it is; says where that is.
-pub fn place(tx: &Tx, deployment_id: DeploymentId, node_id: NodeId) -> Result<Placement> {
+pub fn place(tx: &Tx, system: &System, deployment_id: DeploymentId, node_id: NodeId) -> Result<Placement> {
     tx.execute(&PLACE, params![deployment_id.as_str(), node_id.as_str()])?;
-    let placement = placement(tx, deployment_id)?;
+    let placement = placement(tx, system, deployment_id)?;
     if let Placement::On { node_id, .. } = &placement {
         work::give(tx, deployments::KIND, deployment_id.id(), node_id.as_str())?;
     }
@@ -123,7 +124,7 @@ pub fn place(tx: &Tx, deployment_id: DeploymentId, node_id: NodeId) -> Result<Pl
 }
 
 /// Places on a node those of these deployments that nobody runs; says which are known to nobody.
-pub fn adopt(tx: &Tx, kept: &[DeploymentId], node_id: NodeId) -> Result<Vec<DeploymentId>> {
+pub fn adopt(tx: &Tx, system: &System, kept: &[DeploymentId], node_id: NodeId) -> Result<Vec<DeploymentId>> {
     let mut strangers = Vec::new();
     for id in kept {
         let known = tx.query_opt(&KNOWN, params![id.as_str(), deployments::KIND], |_| Ok(()))?;
@@ -131,43 +132,48 @@ pub fn adopt(tx: &Tx, kept: &[DeploymentId], node_id: NodeId) -> Result<Vec<Depl
             strangers.push(*id);
             continue;
         }
-        place(tx, *id, node_id)?;
+        place(tx, system, *id, node_id)?;
     }
     Ok(strangers)
 }
 
 /// Those of these deployments that run on another node.
-pub fn elsewhere(conn: &Conn, ids: &[DeploymentId], node_id: NodeId) -> Result<Vec<DeploymentId>> {
+pub fn elsewhere(
+    conn: &Conn,
+    _: &System,
+    ids: &[DeploymentId],
+    node_id: NodeId,
+) -> Result<Vec<DeploymentId>> {
     let ids: Vec<&str> = ids.iter().map(DeploymentId::as_str).collect();
     conn.query(&ELSEWHERE, params![&ids, node_id.as_str()], |row| row.id(0))
 }
 
 /// Forgets where a deployment ran that is gone.
-pub fn unplace(tx: &Tx, deployment_id: DeploymentId) -> Result<()> {
+pub fn unplace(tx: &Tx, _: &System, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&UNPLACE, params![deployment_id.as_str()])?;
     Ok(())
 }
 
 /// Forgets a node, and asks the loops to choose another for each of its deployments; says how many that are.
-pub fn forget(tx: &Tx, node_id: NodeId, now: Timestamp) -> Result<usize> {
+pub fn forget(tx: &Tx, _: &System, node_id: NodeId, now: Timestamp) -> Result<usize> {
     let placed: Vec<DeploymentId> = tx.query(&PLACED_ON, params![node_id.as_str()], |row| row.id(0))?;
     tx.execute(&LET_GO, params![node_id.as_str()])?;
     tx.execute(&FORGET, params![node_id.as_str()])?;
     work::give_back(tx, deployments::KIND, node_id.as_str(), now)?;
-    placed.iter().try_for_each(|id| work::enqueue(tx, deployments::KIND, id.id(), now, now))?;
+    placed.iter().try_for_each(|id| work::ask(tx, deployments::KIND, id.id(), now, now))?;
     Ok(placed.len())
 }
 
 /// The deployments of which nobody has said where they run.
-pub fn unknown(conn: &Conn) -> Result<Vec<DeploymentId>> {
+pub fn unknown(conn: &Conn, _: &System) -> Result<Vec<DeploymentId>> {
     conn.query(&UNKNOWN, params![], |row| row.id(0))
 }
 
 /// Asks the loops to choose a node for these deployments, of which nobody has said where they run.
-pub fn let_go(tx: &Tx, ids: &[DeploymentId], now: Timestamp) -> Result<()> {
+pub fn let_go(tx: &Tx, _: &System, ids: &[DeploymentId], now: Timestamp) -> Result<()> {
     ids.iter().try_for_each(|id| {
         tx.execute(&PLACE, params![id.as_str(), ""])?;
-        work::enqueue(tx, deployments::KIND, id.id(), now, now)
+        work::ask(tx, deployments::KIND, id.id(), now, now)
     })
 }
 

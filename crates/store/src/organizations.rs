@@ -4,11 +4,11 @@ use podium_api::enums::{OrganizationStatus, Product};
 use podium_api::organizations::Organization;
 use podium_api::{One, OrganizationId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
-use podium_domain::Scope;
 
 use crate::columns::Columns;
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+use crate::{Scope, System};
 
 /// The kind of their changes.
 pub const KIND: &str = "organizations";
@@ -56,6 +56,7 @@ statements! {
 /// Reads a page of the given organizations, and how many there are.
 pub fn list(
     conn: &Conn,
+    _: &System,
     ids: &[String],
     product: Option<Product>,
     paging: &Paging,
@@ -73,7 +74,7 @@ pub fn get(conn: &Conn, scope: &Scope) -> Result<Option<One<Organization>>> {
 }
 
 /// Adds an organization.
-pub fn insert(tx: &Tx, organization: &Organization, name_key: &str, stamp: &Stamp) -> Result<()> {
+pub fn insert(tx: &Tx, _: &System, organization: &Organization, name_key: &str, stamp: &Stamp) -> Result<()> {
     tx.execute(
         &INSERT,
         params![
@@ -97,11 +98,17 @@ pub fn insert(tx: &Tx, organization: &Organization, name_key: &str, stamp: &Stam
 }
 
 /// Replaces the settings of an organization whose version is still the one before `stamp`'s.
-pub fn update(tx: &Tx, organization: &Organization, name_key: &str, stamp: &Stamp) -> Result<()> {
+pub fn update(
+    tx: &Tx,
+    scope: &Scope,
+    organization: &Organization,
+    name_key: &str,
+    stamp: &Stamp,
+) -> Result<()> {
     let rows = tx.execute(
         &UPDATE,
         params![
-            organization.id.as_str(),
+            scope.organization(),
             stamp.version - 1,
             &organization.name,
             name_key,
@@ -119,8 +126,8 @@ pub fn update(tx: &Tx, organization: &Organization, name_key: &str, stamp: &Stam
 
 /// Says that rights in the organization change. Goes first in a transaction that changes any: it also makes such
 /// transactions of one organization wait for each other.
-pub fn advance_epoch(tx: &Tx, organization_id: OrganizationId) -> Result<()> {
-    tx.execute(&ADVANCE, params![organization_id.as_str()])?;
+pub fn advance_epoch(tx: &Tx, scope: &Scope) -> Result<()> {
+    tx.execute(&ADVANCE, params![scope.organization()])?;
     Ok(())
 }
 
@@ -131,7 +138,7 @@ pub fn lock(tx: &Tx, scope: &Scope) -> Result<()> {
 }
 
 /// The epoch of rights in an organization; `None` where there is no such organization.
-pub fn epoch(conn: &Conn, organization_id: OrganizationId) -> Result<Option<i64>> {
+pub fn epoch(conn: &Conn, _: &System, organization_id: OrganizationId) -> Result<Option<i64>> {
     conn.query_opt(&EPOCH, params![organization_id.as_str()], |row| row.get(0))
 }
 
@@ -141,7 +148,7 @@ pub fn name(conn: &Conn, scope: &Scope) -> Result<Option<String>> {
 }
 
 /// The oldest organization: the one made at first start.
-pub fn first(conn: &Conn) -> Result<Option<OrganizationId>> {
+pub fn first(conn: &Conn, _: &System) -> Result<Option<OrganizationId>> {
     conn.query_opt(&FIRST, &[], |row| row.id(0))
 }
 

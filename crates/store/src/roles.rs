@@ -6,9 +6,10 @@ use podium_api::enums::{CustomRoleScope, RoleScope};
 use podium_api::roles::RoleWithPermission;
 use podium_api::{One, RoleId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_domain::Permission;
 use podium_domain::assignable::CustomRole;
-use podium_domain::{Permission, Scope};
 
+use crate::Scope;
 use crate::columns::Columns;
 use crate::counters;
 use crate::listing::{Filter, Paging, Table, Total};
@@ -54,7 +55,8 @@ statements! {
     CLEAR_WORKSPACES = "DELETE FROM custom_role_workspaces WHERE role_id = $1";
     ADD_WORKSPACE = "INSERT INTO custom_role_workspaces (role_id, workspace_id) VALUES ($1, $2) \
         ON CONFLICT (role_id, workspace_id) DO NOTHING";
-    LEAVE = "DELETE FROM custom_role_workspaces WHERE workspace_id = $1";
+    LEAVE = "DELETE FROM custom_role_workspaces WHERE workspace_id = $1 \
+        AND role_id IN (SELECT id FROM custom_roles WHERE organization_id = $2)";
 }
 
 /// Reads a page of custom roles, and how many there are.
@@ -169,8 +171,8 @@ pub fn delete(tx: &Tx, scope: &Scope, id: RoleId, version: i64) -> Result<()> {
 }
 
 /// Takes a workspace off every role's list.
-pub fn forget_workspace(tx: &Tx, workspace_id: WorkspaceId) -> Result<()> {
-    tx.execute(&LEAVE, params![workspace_id.as_str()])?;
+pub fn forget_workspace(tx: &Tx, scope: &Scope, workspace_id: WorkspaceId) -> Result<()> {
+    tx.execute(&LEAVE, params![workspace_id.as_str(), scope.organization()])?;
     Ok(())
 }
 

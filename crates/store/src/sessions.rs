@@ -5,6 +5,7 @@
 use podium_api::{CredentialId, SubjectId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 
+use crate::System;
 use crate::columns::Columns;
 
 statements! {
@@ -35,7 +36,7 @@ pub struct BrowserSession {
 }
 
 /// Finds a session by the hash of its cookie.
-pub fn by_hash(conn: &Conn, hash: &str) -> Result<Option<BrowserSession>> {
+pub fn by_hash(conn: &Conn, _: &System, hash: &str) -> Result<Option<BrowserSession>> {
     conn.query_opt(&BY_HASH, params![hash], |row| {
         Ok(BrowserSession {
             credential_hash: row.get(0)?,
@@ -48,7 +49,7 @@ pub fn by_hash(conn: &Conn, hash: &str) -> Result<Option<BrowserSession>> {
 }
 
 /// Adds a session.
-pub fn insert(tx: &Tx, hash: &str, session: &BrowserSession, now: Timestamp) -> Result<()> {
+pub fn insert(tx: &Tx, _: &System, hash: &str, session: &BrowserSession, now: Timestamp) -> Result<()> {
     tx.execute(
         &INSERT,
         params![
@@ -65,19 +66,19 @@ pub fn insert(tx: &Tx, hash: &str, session: &BrowserSession, now: Timestamp) -> 
 }
 
 /// Ends a session, with every code and pass that came from it; says whether it was there.
-pub fn delete(tx: &Tx, hash: &str) -> Result<bool> {
+pub fn delete(tx: &Tx, _: &System, hash: &str) -> Result<bool> {
     tx.execute(&DROP_CODES, params![hash])?;
     tx.execute(&DROP_PASSES, params![hash])?;
     Ok(tx.execute(&DELETE, params![hash])? > 0)
 }
 
 /// Ends every session of a subject. What came from them is worth nothing without them.
-pub fn delete_of_subject(tx: &Tx, subject_id: SubjectId) -> Result<()> {
+pub fn delete_of_subject(tx: &Tx, _: &System, subject_id: SubjectId) -> Result<()> {
     tx.execute(&DELETE_OF, params![subject_id.as_str()])?;
     Ok(())
 }
 
 /// Drops some sessions that ended before a time; says how many.
-pub fn prune(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }

@@ -2,17 +2,19 @@
 
 use podium_db::{Conn, Result, Tx, params, statements};
 
+use crate::System;
+
 statements! {
     GET = "SELECT value FROM settings WHERE key = $1";
     ADD = "INSERT INTO settings (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING";
 }
 
 /// Reads a setting.
-pub fn get(conn: &Conn, key: &str) -> Result<Option<String>> {
+pub fn get(conn: &Conn, _: &System, key: &str) -> Result<Option<String>> {
     conn.query_opt(&GET, params![key], |row| row.get(0))
 }
 
 /// Writes a setting unless it is there already; says whether it was written.
-pub fn add(tx: &Tx, key: &str, value: &str) -> Result<bool> {
+pub fn add(tx: &Tx, _: &System, key: &str, value: &str) -> Result<bool> {
     Ok(tx.execute(&ADD, params![key, value])? == 1)
 }

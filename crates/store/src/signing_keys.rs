@@ -3,6 +3,7 @@
 use podium_api::Timestamp;
 use podium_db::{Conn, Result, Tx, params, statements};
 
+use crate::System;
 use crate::columns::Columns;
 
 statements! {
@@ -29,7 +30,7 @@ pub struct SigningKeyRow {
 }
 
 /// Every key whose tokens may still be alive, oldest first.
-pub fn all(conn: &Conn) -> Result<Vec<SigningKeyRow>> {
+pub fn all(conn: &Conn, _: &System) -> Result<Vec<SigningKeyRow>> {
     conn.query(&ALL, &[], |row| {
         Ok(SigningKeyRow {
             id: row.get(0)?,
@@ -42,7 +43,7 @@ pub fn all(conn: &Conn) -> Result<Vec<SigningKeyRow>> {
 }
 
 /// Adds a key.
-pub fn insert(tx: &Tx, key: &SigningKeyRow) -> Result<()> {
+pub fn insert(tx: &Tx, _: &System, key: &SigningKeyRow) -> Result<()> {
     tx.execute(
         &INSERT,
         params![&key.id, &key.public_key, key.sealed_private_key.as_deref(), key.created_at.millis()],
@@ -51,12 +52,12 @@ pub fn insert(tx: &Tx, key: &SigningKeyRow) -> Result<()> {
 }
 
 /// Retires every key but this one.
-pub fn retire_others(tx: &Tx, id: &str, at: Timestamp) -> Result<()> {
+pub fn retire_others(tx: &Tx, _: &System, id: &str, at: Timestamp) -> Result<()> {
     tx.execute(&RETIRE, params![id, at.millis()])?;
     Ok(())
 }
 
 /// Drops keys that were retired before a time and whose last token is gone.
-pub fn drop_unused(tx: &Tx, before: Timestamp) -> Result<u64> {
+pub fn drop_unused(tx: &Tx, _: &System, before: Timestamp) -> Result<u64> {
     tx.execute(&DROP_UNUSED, params![before.millis()])
 }

@@ -6,13 +6,14 @@ use podium_db::{Conn, Result, Tx, params, statements};
 use podium_domain::deploys::Pending;
 
 use crate::deploys::DeployRow;
+use crate::{Scope, System};
 
 statements! {
     PUT = "INSERT INTO staged_blocks (deploy_id, kind, block, deployment_id, organization_id, bytes) \
         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (deploy_id, kind, block) DO UPDATE SET bytes = excluded.bytes";
     FORGET_ARCHIVE = "DELETE FROM staged_blocks WHERE deploy_id = $1 AND kind = $2";
     FORGET_DEPLOY = "DELETE FROM staged_blocks WHERE deploy_id = $1";
-    FORGET_DEPLOYMENT = "DELETE FROM staged_blocks WHERE deployment_id = $1";
+    FORGET_DEPLOYMENT = "DELETE FROM staged_blocks WHERE deployment_id = $1 AND organization_id = $2";
     STAGED = "SELECT CAST(COALESCE(SUM(CASE WHEN deploy_id = $1 THEN bytes ELSE 0 END), 0) AS BIGINT), \
         CAST(COALESCE(SUM(CASE WHEN deployment_id = $2 THEN bytes ELSE 0 END), 0) AS BIGINT), \
         CAST(COALESCE(SUM(bytes), 0) AS BIGINT), COUNT(*) FROM staged_blocks WHERE organization_id = $3";
@@ -23,7 +24,7 @@ statements! {
 }
 
 /// Adds a block of an archive, or replaces the one with the same id.
-pub fn put(tx: &Tx, deploy: &DeployRow, kind: UploadKind, block: &str, bytes: u64) -> Result<()> {
+pub fn put(tx: &Tx, _: &System, deploy: &DeployRow, kind: UploadKind, block: &str, bytes: u64) -> Result<()> {
     let DeployRow { id, deployment_id, organization_id, .. } = deploy;
     tx.execute(
         &PUT,
@@ -40,22 +41,22 @@ pub fn put(tx: &Tx, deploy: &DeployRow, kind: UploadKind, block: &str, bytes: u6
 }
 
 /// Forgets the blocks of an archive.
-pub fn forget_archive(tx: &Tx, deploy_id: DeployId, kind: UploadKind) -> Result<()> {
+pub fn forget_archive(tx: &Tx, _: &System, deploy_id: DeployId, kind: UploadKind) -> Result<()> {
     tx.execute(&FORGET_ARCHIVE, params![deploy_id.as_str(), kind.as_str()]).map(drop)
 }
 
 /// Forgets the blocks of a deploy.
-pub fn forget_deploy(tx: &Tx, deploy_id: DeployId) -> Result<()> {
+pub(crate) fn forget_deploy(tx: &Tx, deploy_id: DeployId) -> Result<()> {
     tx.execute(&FORGET_DEPLOY, params![deploy_id.as_str()]).map(drop)
 }
 
 /// Forgets the blocks of a deployment.
-pub fn forget_deployment(tx: &Tx, deployment_id: DeploymentId) -> Result<()> {
-    tx.execute(&FORGET_DEPLOYMENT, params![deployment_id.as_str()]).map(drop)
+pub(crate) fn forget_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
+    tx.execute(&FORGET_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()]).map(drop)
 }
 
 /// What was sent and waits to be finalized: of a deploy, its deployment and its organization.
-pub fn pending(conn: &Conn, deploy: &DeployRow) -> Result<Pending> {
+pub fn pending(conn: &Conn, _: &System, deploy: &DeployRow) -> Result<Pending> {
     let mut sums = [0_u64; 4];
     for statement in [&STAGED, &UPLOADED] {
         let found = conn.query_one(

@@ -4,6 +4,7 @@ use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, OrganizationId, WorkspaceId};
 use podium_db::{Conn, Result, Row, params, statements};
 
+use crate::System;
 use crate::columns::Columns;
 
 statements! {
@@ -26,7 +27,12 @@ pub struct Status {
 }
 
 /// What some deployments are doing.
-pub fn some(conn: &Conn, organization_id: Option<OrganizationId>, limit: u32) -> Result<Vec<Status>> {
+pub fn some(
+    conn: &Conn,
+    _: &System,
+    organization_id: Option<OrganizationId>,
+    limit: u32,
+) -> Result<Vec<Status>> {
     let read = |row: &Row<'_>| {
         Ok(Status { id: row.id(0)?, workspace_id: row.id(1)?, namespace: row.get(2)?, status: row.word(3)? })
     };

@@ -7,6 +7,7 @@ use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::stamp;
 pub use crate::stamp::{token_profile, user_profile};
+use crate::{Scope, System};
 
 statements! {
     PUT = "INSERT INTO subjects (id, subject_type, username, full_name, avatar_url, api_token_name) \
@@ -16,7 +17,7 @@ statements! {
 }
 
 /// Writes a profile.
-pub fn put(tx: &Tx, profile: &SubjectProfile) -> Result<()> {
+pub fn put(tx: &Tx, _: &Scope, profile: &SubjectProfile) -> Result<()> {
     tx.execute(
         &PUT,
         params![
@@ -32,6 +33,6 @@ pub fn put(tx: &Tx, profile: &SubjectProfile) -> Result<()> {
 }
 
 /// Reads a profile.
-pub fn get(conn: &Conn, id: SubjectId) -> Result<Option<SubjectProfile>> {
+pub fn get(conn: &Conn, _: &System, id: SubjectId) -> Result<Option<SubjectProfile>> {
     conn.query_opt(&GET, params![id.as_str()], |row| stamp::profile(row, 0))
 }

@@ -3,16 +3,17 @@
 use podium_api::teams::TeamMember;
 use podium_api::{TeamId, Timestamp, UserId};
 use podium_db::{Conn, Result, Tx, params, statements};
-use podium_domain::Scope;
 
+use crate::Scope;
 use crate::columns::Columns;
 use crate::listing::{Filter, Paging, Table, Total};
 
 const TEAM: &str = "t.team_id = {}";
+const ORGANIZATION: &str = "t.organization_id = {}";
 
 // Sorting by a name reads the team's members and their users: a team is small, and the names belong to the users.
 pub(crate) const TABLE: Table = Table {
-    name: "(SELECT m.team_id, m.user_id, m.created_at, k.username_key, k.full_name_key, u.username, u.full_name, \
+    name: "(SELECT m.team_id, m.organization_id, m.user_id, m.created_at, k.username_key, k.full_name_key, u.username, u.full_name, \
         u.avatar_url FROM team_members m JOIN users u ON u.id = m.user_id \
         JOIN memberships k ON k.user_id = m.user_id AND k.organization_id = m.organization_id)",
     key: "user_id",
@@ -25,7 +26,7 @@ pub(crate) const TABLE: Table = Table {
         ("username", "username_key"),
         ("fullName", "full_name_key"),
     ],
-    filters: &[TEAM],
+    filters: &[TEAM, ORGANIZATION],
 };
 
 statements! {
@@ -37,8 +38,10 @@ statements! {
 }
 
 /// Reads a page of a team's members, and how many there are.
-pub fn list(conn: &Conn, team_id: TeamId, paging: &Paging) -> Result<(Vec<TeamMember>, u64)> {
-    TABLE.page(conn, Filter::new(TEAM, team_id.as_str()), paging, Total::Count, |row| {
+pub fn list(conn: &Conn, scope: &Scope, team_id: TeamId, paging: &Paging) -> Result<(Vec<TeamMember>, u64)> {
+    let mut filter = Filter::new(TEAM, team_id.as_str());
+    filter.and(ORGANIZATION, Some(scope.organization()));
+    TABLE.page(conn, filter, paging, Total::Count, |row| {
         Ok(TeamMember {
             user_id: row.id(0)?,
             username: row.get(1)?,

@@ -2,8 +2,8 @@
 
 use podium_api::{OrganizationId, TeamId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
-use podium_domain::Scope;
 
+use crate::Scope;
 use crate::columns::Columns;
 use crate::counters;
 use crate::listing::{Filter, Paging, Table, Total};
@@ -97,13 +97,13 @@ pub fn get(conn: &Conn, scope: &Scope, id: TeamId) -> Result<Option<TeamRow>> {
 }
 
 /// Adds a team.
-pub fn insert(tx: &Tx, team: &TeamRow, name_key: &str) -> Result<()> {
+pub fn insert(tx: &Tx, scope: &Scope, team: &TeamRow, name_key: &str) -> Result<()> {
     let stamp = &team.stamp;
     tx.execute(
         &INSERT,
         params![
             team.id.as_str(),
-            team.organization_id.as_str(),
+            scope.organization(),
             &team.name,
             name_key,
             &team.description,
@@ -115,17 +115,17 @@ pub fn insert(tx: &Tx, team: &TeamRow, name_key: &str) -> Result<()> {
             stamp.updated_by.id.as_str(),
         ],
     )?;
-    counters::add(tx, team.organization_id, KIND, team.id.id(), 1, 0)
+    counters::add(tx, scope.organization_id(), KIND, team.id.id(), 1, 0)
 }
 
 /// Replaces the name and description of a team whose version is still the one before.
-pub fn update(tx: &Tx, team: &TeamRow, name_key: &str) -> Result<()> {
+pub fn update(tx: &Tx, scope: &Scope, team: &TeamRow, name_key: &str) -> Result<()> {
     let stamp = &team.stamp;
     let rows = tx.execute(
         &UPDATE,
         params![
             team.id.as_str(),
-            team.organization_id.as_str(),
+            scope.organization(),
             stamp.version - 1,
             &team.name,
             name_key,

@@ -3,12 +3,13 @@
 use podium_api::enums::{TokenKind, TokenScope};
 use podium_api::{DeploymentId, EntityId, Timestamp, TokenId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Sql, Tx, params, statements};
-use podium_domain::{DeploymentReach, Reach, Scope};
+use podium_domain::{DeploymentReach, Reach};
 
 use crate::columns::Columns;
 use crate::counters;
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+use crate::{Scope, System};
 
 /// The kind of their counter and their changes.
 pub const KIND: &str = "tokens";
@@ -283,7 +284,7 @@ fn delete_of(tx: &Tx, scope: &Scope, of: &Sql, entity_id: EntityId) -> Result<Ve
 }
 
 /// Notes when a token was last used.
-pub fn used(tx: &Tx, id: TokenId, at: Timestamp) -> Result<()> {
+pub fn used(tx: &Tx, _: &System, id: TokenId, at: Timestamp) -> Result<()> {
     tx.execute(&USED, params![id.as_str(), at.millis()])?;
     Ok(())
 }

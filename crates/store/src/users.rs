@@ -3,11 +3,11 @@
 use podium_api::enums::{OrganizationRole, UserStatus};
 use podium_api::{OrganizationId, Timestamp, UserId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
-use podium_domain::Scope;
 
 use crate::columns::Columns;
 use crate::counters;
 use crate::listing::{Filter, Paging, Table, Total};
+use crate::{Scope, System};
 
 /// The kind of their counter and their changes.
 pub const KIND: &str = "users";
@@ -166,17 +166,22 @@ pub fn members(conn: &Conn, scope: &Scope, ids: &[UserId]) -> Result<Vec<UserId>
 }
 
 /// Finds an account by its id.
-pub fn account(conn: &Conn, id: UserId) -> Result<Option<Account>> {
+pub fn account(conn: &Conn, _: &System, id: UserId) -> Result<Option<Account>> {
     conn.query_opt(&ACCOUNT, params![id.as_str()], read_account)
 }
 
 /// Finds an account by its folded username.
-pub fn account_by_username(conn: &Conn, username_key: &str) -> Result<Option<Account>> {
+pub fn account_by_username(conn: &Conn, _: &System, username_key: &str) -> Result<Option<Account>> {
+    conn.query_opt(&BY_USERNAME, params![username_key], read_account)
+}
+
+/// The account of somebody who is about to be invited, by its folded e-mail address.
+pub fn account_to_invite(conn: &Conn, _: &Scope, username_key: &str) -> Result<Option<Account>> {
     conn.query_opt(&BY_USERNAME, params![username_key], read_account)
 }
 
 /// Adds an account unless the username is taken; says whether it was added.
-pub fn insert(tx: &Tx, account: &Account, username_key: &str) -> Result<bool> {
+pub fn insert(tx: &Tx, _: &Scope, account: &Account, username_key: &str) -> Result<bool> {
     let params = params![
         account.id.as_str(),
         &account.username,
@@ -189,19 +194,33 @@ pub fn insert(tx: &Tx, account: &Account, username_key: &str) -> Result<bool> {
 }
 
 /// Sets the password of an account whose hash is still `before`; says whether it was.
-pub fn set_password(tx: &Tx, id: UserId, before: Option<&str>, hash: &str, at: Timestamp) -> Result<bool> {
+pub fn set_password(
+    tx: &Tx,
+    _: &System,
+    id: UserId,
+    before: Option<&str>,
+    hash: &str,
+    at: Timestamp,
+) -> Result<bool> {
     let params = params![id.as_str(), before.unwrap_or_default(), hash, at.millis()];
     Ok(tx.execute(&SET_PASSWORD, params)? == 1)
 }
 
 /// Makes transactions that change an account or its sessions wait for each other.
-pub fn lock(tx: &Tx, id: UserId) -> Result<()> {
+pub fn lock(tx: &Tx, _: &System, id: UserId) -> Result<()> {
     tx.execute(&LOCK, params![id.as_str()])?;
     Ok(())
 }
 
 /// Sets the full name of an account.
-pub fn rename(tx: &Tx, id: UserId, full_name: &str, full_name_key: &str, at: Timestamp) -> Result<()> {
+pub fn rename(
+    tx: &Tx,
+    _: &System,
+    id: UserId,
+    full_name: &str,
+    full_name_key: &str,
+    at: Timestamp,
+) -> Result<()> {
     tx.execute(&RENAME, params![id.as_str(), full_name, at.millis()])?;
     tx.execute(&RENAME_MEMBERSHIPS, params![id.as_str(), full_name_key, at.millis()])?;
     Ok(())
@@ -246,7 +265,7 @@ pub fn leave(tx: &Tx, scope: &Scope, id: UserId) -> Result<()> {
 }
 
 /// The organizations of a user, the oldest membership first.
-pub fn memberships(conn: &Conn, id: UserId) -> Result<Vec<(OrganizationId, UserStatus)>> {
+pub fn memberships(conn: &Conn, _: &System, id: UserId) -> Result<Vec<(OrganizationId, UserStatus)>> {
     conn.query(&MEMBERSHIPS, params![id.as_str()], |row| Ok((row.id(0)?, row.word(1)?)))
 }
 

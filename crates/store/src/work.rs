@@ -10,6 +10,7 @@
 use podium_api::{Id, Timestamp};
 use podium_db::{Change, Conn, Result, Row, Tx, params, statements};
 
+use crate::System;
 use crate::columns::Columns;
 
 /// The kind of the announcement that there is work.
@@ -141,15 +142,27 @@ pub struct Backlog {
 }
 
 /// Asks the loops to look at a thing when it is time.
-pub fn enqueue(tx: &Tx, kind: &'static str, id: Id, due_at: Timestamp, now: Timestamp) -> Result<()> {
+pub(crate) fn ask(tx: &Tx, kind: &'static str, id: Id, due_at: Timestamp, now: Timestamp) -> Result<()> {
     let since = due_at.max(now);
     tx.execute(&ENQUEUE, params![kind, id.as_str(), due_at.millis(), since.millis()])?;
     announce(tx, id.to_string());
     Ok(())
 }
 
+/// The same, for the loops themselves.
+pub fn enqueue(
+    tx: &Tx,
+    _: &System,
+    kind: &'static str,
+    id: Id,
+    due_at: Timestamp,
+    now: Timestamp,
+) -> Result<()> {
+    ask(tx, kind, id, due_at, now)
+}
+
 /// Asks the loops to look at every deployment and every cluster; says how many that are.
-pub fn enqueue_everything(tx: &Tx, now: Timestamp) -> Result<u64> {
+pub fn enqueue_everything(tx: &Tx, _: &System, now: Timestamp) -> Result<u64> {
     let clusters = tx.execute(&ENQUEUE_CLUSTERS, params![crate::clusters::KIND, now.millis()])?;
     let deployments = tx.execute(&ENQUEUE_DEPLOYMENTS, params![crate::deployments::KIND, now.millis()])?;
     announce(tx, String::new());
@@ -165,18 +178,20 @@ fn announce(tx: &Tx, id: String) {
 /// Takes some of what is due of a kind and that anybody may do, the longest due first, until the lease ends.
 pub fn claim(
     tx: &Tx,
+    system: &System,
     kind: &str,
     holder: &str,
     lease_ends: Timestamp,
     now: Timestamp,
     limit: u32,
 ) -> Result<Vec<Claim>> {
-    claim_of(tx, (kind, ANYBODY), holder, lease_ends, now, limit)
+    claim_of(tx, system, (kind, ANYBODY), holder, lease_ends, now, limit)
 }
 
 /// Takes some of what is due of a kind on a node, the longest due first, until the lease ends.
 pub fn claim_of(
     tx: &Tx,
+    _: &System,
     (kind, node): (&str, &str),
     holder: &str,
     lease_ends: Timestamp,
@@ -195,7 +210,7 @@ pub fn claim_of(
 }
 
 /// Forgets work that is done, or leaves it due now where it was asked for again; says whether it was still held.
-pub fn settle(tx: &Tx, holder: &str, claim: &Claim, now: Timestamp) -> Result<bool> {
+pub fn settle(tx: &Tx, _: &System, holder: &str, claim: &Claim, now: Timestamp) -> Result<bool> {
     if tx.execute(&SETTLE, params![&claim.kind, claim.id.as_str(), holder, claim.signal])? == 1 {
         return Ok(true);
     }
@@ -203,7 +218,14 @@ pub fn settle(tx: &Tx, holder: &str, claim: &Claim, now: Timestamp) -> Result<bo
 }
 
 /// Puts work back, or leaves it due now where it was asked for again; says whether it was still held.
-pub fn again(tx: &Tx, holder: &str, claim: &Claim, again: &Again, now: Timestamp) -> Result<bool> {
+pub fn again(
+    tx: &Tx,
+    _: &System,
+    holder: &str,
+    claim: &Claim,
+    again: &Again,
+    now: Timestamp,
+) -> Result<bool> {
     let (due_at, since) = (again.due_at.millis(), again.since.millis());
     let id = claim.id.as_str();
     let rows = tx.execute(
@@ -225,29 +247,34 @@ fn leave(tx: &Tx, holder: &str, claim: &Claim, now: Timestamp) -> Result<bool> {
 }
 
 /// Lets go of everything that a holder holds, as if it had never been tried.
-pub fn release(tx: &Tx, holder: &str, now: Timestamp) -> Result<u64> {
+pub fn release(tx: &Tx, _: &System, holder: &str, now: Timestamp) -> Result<u64> {
     let rows = tx.execute(&RELEASE, params![holder, now.millis()])?;
     announce(tx, String::new());
     Ok(rows)
 }
 
 /// Lets go of everything that anybody holds: for the start of the only process.
-pub fn release_all(tx: &Tx, now: Timestamp) -> Result<u64> {
+pub fn release_all(tx: &Tx, _: &System, now: Timestamp) -> Result<u64> {
     tx.execute(&RELEASE_ALL, params![now.millis()])
 }
 
 /// Forgets work, whoever holds it.
-pub fn forget(tx: &Tx, kind: &str, id: Id) -> Result<u64> {
+pub(crate) fn cancel(tx: &Tx, kind: &str, id: Id) -> Result<u64> {
     tx.execute(&FORGET, params![kind, id.as_str()])
 }
 
+/// The same, for whoever looks after the loops.
+pub fn forget(tx: &Tx, _: &System, kind: &str, id: Id) -> Result<u64> {
+    cancel(tx, kind, id)
+}
+
 /// When the next work of a kind that anybody may do is due, or its next lease ends.
-pub fn next_due(conn: &Conn, kind: &str) -> Result<Option<Timestamp>> {
-    next_due_of(conn, (kind, ANYBODY))
+pub fn next_due(conn: &Conn, system: &System, kind: &str) -> Result<Option<Timestamp>> {
+    next_due_of(conn, system, (kind, ANYBODY))
 }
 
 /// When the next work of a kind on a node is due, or its next lease ends.
-pub fn next_due_of(conn: &Conn, (kind, node): (&str, &str)) -> Result<Option<Timestamp>> {
+pub fn next_due_of(conn: &Conn, _: &System, (kind, node): (&str, &str)) -> Result<Option<Timestamp>> {
     conn.query_opt(&NEXT_DUE, params![kind, node], |row| row.time(0))
 }
 
@@ -266,7 +293,7 @@ pub(crate) fn give_back(tx: &Tx, kind: &str, node_id: &str, now: Timestamp) -> R
 }
 
 /// What is pending and why, the most urgent first; of all kinds, or of one.
-pub fn pending(conn: &Conn, kind: Option<&str>, limit: u32) -> Result<Vec<Pending>> {
+pub fn pending(conn: &Conn, _: &System, kind: Option<&str>, limit: u32) -> Result<Vec<Pending>> {
     match kind {
         Some(kind) => conn.query(&PENDING_OF, params![limit, kind], read),
         None => conn.query(&PENDING, params![limit], read),
@@ -274,7 +301,7 @@ pub fn pending(conn: &Conn, kind: Option<&str>, limit: u32) -> Result<Vec<Pendin
 }
 
 /// How much is pending.
-pub fn backlog(conn: &Conn, now: Timestamp) -> Result<Vec<Backlog>> {
+pub fn backlog(conn: &Conn, _: &System, now: Timestamp) -> Result<Vec<Backlog>> {
     conn.query(&COUNT, params![now.millis()], |row| {
         Ok(Backlog {
             kind: row.get(0)?,

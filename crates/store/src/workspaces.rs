@@ -4,8 +4,9 @@ use podium_api::enums::CloudProvider;
 use podium_api::workspaces::Workspace;
 use podium_api::{ClusterId, One, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
-use podium_domain::{Reach, Scope};
+use podium_domain::Reach;
 
+use crate::Scope;
 use crate::columns::Columns;
 use crate::counters::{self, count_new};
 use crate::found::Found;
@@ -121,12 +122,12 @@ pub fn exist(conn: &Conn, scope: &Scope, ids: &[WorkspaceId]) -> Result<Vec<Work
 }
 
 /// Adds a workspace.
-pub fn insert(tx: &Tx, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> Result<()> {
+pub fn insert(tx: &Tx, scope: &Scope, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> Result<()> {
     tx.execute(
         &INSERT,
         params![
             workspace.id.as_str(),
-            workspace.organization_id.as_str(),
+            scope.organization(),
             &workspace.name,
             name_key,
             workspace.description.as_deref().unwrap_or_default(),
@@ -141,16 +142,16 @@ pub fn insert(tx: &Tx, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> 
             stamp.updated_by.id.as_str(),
         ],
     )?;
-    counters::added(tx, &COUNT_NEW, workspace.organization_id, workspace.id.id(), stamp.created_at)
+    counters::added(tx, &COUNT_NEW, scope.organization_id(), workspace.id.id(), stamp.created_at)
 }
 
 /// Replaces a workspace whose version is still the one before `stamp`'s.
-pub fn update(tx: &Tx, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> Result<()> {
+pub fn update(tx: &Tx, scope: &Scope, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> Result<()> {
     let rows = tx.execute(
         &UPDATE,
         params![
             workspace.id.as_str(),
-            workspace.organization_id.as_str(),
+            scope.organization(),
             stamp.version - 1,
             &workspace.name,
             name_key,

@@ -4,9 +4,9 @@ use podium_api::enums::{OrganizationRole, UserStatus};
 use podium_api::organizations::Organization;
 use podium_api::{OrganizationId, RoleId, SubjectId, Timestamp, TokenId, UserId};
 use podium_db::Tx;
-use podium_domain::{Grant, Held, On, Permission, PermissionSet, Scope, names};
+use podium_domain::{Grant, Held, On, Permission, PermissionSet, names};
 use podium_store::users::Account;
-use podium_store::{Stamp, grants, organizations, roles, subjects, users};
+use podium_store::{Scope, Stamp, System, grants, organizations, roles, subjects, users};
 
 use crate::app::TestApp;
 
@@ -64,7 +64,7 @@ impl TestApp {
         for (permissions, on) in held {
             let id = self.world.id();
             let role_name = format!("what {name} holds, {}", grants.len());
-            let (scope, now) = (Scope::for_server(self.organization_id), self.world.now());
+            let (scope, now) = (self.scope(), self.world.now());
             let stored = role_name.clone();
             let done =
                 self.app.db.write(None, move |tx| insert_role(tx, &scope, id, &stored, permissions, now));
@@ -93,10 +93,10 @@ impl TestApp {
 
     /// Makes a user, team or API token hold exactly these grants from now on.
     pub async fn make_hold(&self, kind: grants::Subject, id: impl Into<SubjectId>, held: Vec<Grant>) {
-        let (scope, now, id) = (Scope::for_server(self.organization_id), self.world.now(), id.into());
+        let (scope, now, id) = (self.scope(), self.world.now(), id.into());
         let holds = vec![podium_app::authority::rights_of(self.organization_id.id(), true)];
         let made = self.app.db.write_holding(None, holds, move |tx| {
-            podium_app::authority::rights_change(tx, scope.organization_id(), now)?;
+            podium_app::authority::rights_change(tx, &scope, now)?;
             Ok::<_, podium_app::Error>(grants::replace(tx, &scope, kind, id, &held)?)
         });
         made.await.expect("grants can be stored");
@@ -113,13 +113,13 @@ impl TestApp {
         let token = self.app.issue_session(id, None, now);
         let value = token.value.clone();
         let username = format!("{}@podium.test", name.replace(' ', "-"));
-        let full_name = name.to_owned();
+        let (system, full_name) = (self.system, name.to_owned());
         let minted = self.app.db.write(None, move |tx| {
-            let scope = Scope::for_server(organization_id);
+            let scope = system.scope(organization_id);
             let profile = subjects::user_profile(id, &username, &full_name, "");
-            subjects::put(tx, &profile)?;
+            subjects::put(tx, &scope, &profile)?;
             if let Some(name) = organization {
-                insert_organization(tx, organization_id, name, &Stamp::new(profile, now))?;
+                insert_organization(tx, &system, organization_id, name, &Stamp::new(profile, now))?;
             }
             let account = Account {
                 id,
@@ -132,7 +132,7 @@ impl TestApp {
                 updated_at: now,
             };
             let keys = (names::fold(&username), names::fold(&full_name));
-            users::insert(tx, &account, &keys.0)?;
+            users::insert(tx, &scope, &account, &keys.0)?;
             users::join(tx, &scope, &account, (&keys.0, &keys.1), UserStatus::Active, now)?;
             grants::replace(tx, &scope, grants::Subject::User, id.into(), &held)?;
             token.store(tx)
@@ -167,7 +167,13 @@ fn insert_role(
     Ok(roles::insert(tx, scope, &role, &names::fold(name), &stamp)?)
 }
 
-fn insert_organization(tx: &Tx, id: OrganizationId, name: &str, stamp: &Stamp) -> podium_app::Result<()> {
+fn insert_organization(
+    tx: &Tx,
+    system: &System,
+    id: OrganizationId,
+    name: &str,
+    stamp: &Stamp,
+) -> podium_app::Result<()> {
     let organization = Organization {
         id,
         name: name.to_owned(),
@@ -189,5 +195,5 @@ fn insert_organization(tx: &Tx, id: OrganizationId, name: &str, stamp: &Stamp) -
         updated_at: stamp.updated_at,
         updated_by: stamp.updated_by.clone(),
     };
-    Ok(organizations::insert(tx, &organization, &names::fold(name), stamp)?)
+    Ok(organizations::insert(tx, system, &organization, &names::fold(name), stamp)?)
 }

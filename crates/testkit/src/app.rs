@@ -17,6 +17,7 @@ use podium_dataplane::LogLine;
 use podium_dataplane::simulated::Simulated;
 use podium_http::{Server, Settings};
 use podium_reconcile::{Loops, Options};
+use podium_store::{Scope, System};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -39,6 +40,8 @@ pub struct TestApp {
     pub server: Server,
     /// The application.
     pub app: App,
+    /// The right to act for the system itself.
+    pub system: System,
     /// The clock and the ids.
     pub world: Arc<World>,
     /// The database.
@@ -75,12 +78,12 @@ impl TestApp {
         let started =
             App::start(database.target(), config, secrets, Arc::clone(&world)).await.expect("it starts");
         let token = started.owner_token.expect("the first start makes the owner's token");
-        let app = started.app;
+        let (app, system) = (started.app, started.system);
         let authority = app.authority(&token, None, world.now()).await.expect("the token works");
         let owner = Actor { id: authority.credential.subject_id, token };
         let organization_id = app
             .db
-            .read(None, podium_store::organizations::first)
+            .read(None, move |conn| podium_store::organizations::first(conn, &system))
             .await
             .expect("it reads")
             .expect("there is one");
@@ -92,8 +95,8 @@ impl TestApp {
             ear.lock().unwrap_or_else(PoisonError::into_inner).extend(batch);
         })));
         let server = Server::new(app.clone(), Arc::<Simulated>::clone(&plane), settings);
-        let loops = loops(&app, &plane);
-        Self { server, app, world, database, files, plane, said, loops, organization_id, owner }
+        let loops = loops(&app, system, &plane);
+        Self { server, app, system, world, database, files, plane, said, loops, organization_id, owner }
     }
 
     /// Another replica on the same database; PostgreSQL only.
@@ -108,8 +111,9 @@ impl TestApp {
             Server::new(started.app.clone(), Arc::<Simulated>::clone(&self.plane), Settings::default());
         Self {
             server,
-            loops: loops(&started.app, &self.plane),
+            loops: loops(&started.app, started.system, &self.plane),
             app: started.app,
+            system: started.system,
             world,
             database: Arc::clone(&self.database),
             files: Arc::clone(&self.files),
@@ -126,10 +130,15 @@ impl TestApp {
         self.plane = Arc::new(Simulated::in_memory(Arc::new(move || clock.now())).bound_to_machine());
         self.server =
             Server::new(self.app.clone(), Arc::<Simulated>::clone(&self.plane), Settings::default());
-        self.loops = loops(&self.app, &self.plane);
+        self.loops = loops(&self.app, self.system, &self.plane);
         let node = Node { id: self.world.id(), name: name.to_owned() };
         self.app.join(node, self.plane.kept()).await.expect("it joins");
         self
+    }
+
+    /// A scope in the organization of the first start, which no caller stands behind.
+    pub fn scope(&self) -> Scope {
+        self.system.scope(self.organization_id)
     }
 
     /// Moves the clock.
@@ -172,9 +181,9 @@ impl TestApp {
 }
 
 /// The loops of an application on a plane, not started.
-fn loops(app: &App, plane: &Arc<Simulated>) -> Loops {
+fn loops(app: &App, system: System, plane: &Arc<Simulated>) -> Loops {
     let plane: Arc<dyn DataPlane> = Arc::<Simulated>::clone(plane);
-    Loops::new(app, &plane, Options::default())
+    Loops::new(app, system, &plane, Options::default())
 }
 
 /// Many tests run at once: each takes few connections.

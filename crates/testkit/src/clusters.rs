@@ -14,6 +14,7 @@ use crate::app::TestApp;
 impl TestApp {
     /// A cluster that is there and takes these workspaces only, or all where there are none, as bare rows.
     pub async fn cluster(&self, workspaces: &[WorkspaceId]) -> ClusterId {
+        let (system, scope) = (self.system, self.scope());
         let (id, now) = (self.world.id(), self.world.now());
         let cluster = Cluster {
             id,
@@ -39,8 +40,8 @@ impl TestApp {
             },
         };
         let added = self.app.db.write(None, move |tx| {
-            clusters::insert(tx, &cluster, &cluster.name)?;
-            work::forget(tx, clusters::KIND, id.id())
+            clusters::insert(tx, &scope, &cluster, &cluster.name)?;
+            work::forget(tx, &system, clusters::KIND, id.id())
         });
         added.await.expect("a cluster can be stored");
         id
@@ -61,9 +62,9 @@ impl TestApp {
 
     /// Records, as the cluster's loop does, that the work on it has come to this end.
     pub async fn settle_cluster(&self, id: ClusterId, status: ClusterStatus) {
-        let now = self.world.now();
+        let (system, now) = (self.system, self.world.now());
         let settled = self.app.db.write(None, move |tx| {
-            let state = clusters::state(tx, id)?.expect("there is such a cluster");
+            let state = clusters::state(tx, &system, id)?.expect("there is such a cluster");
             let is_done = status == ClusterStatus::Created;
             let settled = Settled {
                 status,
@@ -76,8 +77,8 @@ impl TestApp {
                 health: if is_done { healthy() } else { unhealthy() },
                 metadata: state.cluster.metadata.clone(),
             };
-            let is_settled = clusters::settle(tx, id, state.generation, &settled, now)?;
-            work::forget(tx, clusters::KIND, id.id())?;
+            let is_settled = clusters::settle(tx, &system, id, state.generation, &settled, now)?;
+            work::forget(tx, &system, clusters::KIND, id.id())?;
             Ok::<_, podium_db::Error>(is_settled)
         });
         assert!(settled.await.expect("a cluster can be settled"), "nobody changed it meanwhile");

@@ -4,7 +4,6 @@ use std::sync::PoisonError;
 
 use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, WorkspaceId};
-use podium_domain::Scope;
 use podium_domain::deployments::Spec;
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::work::{self, Pending};
@@ -18,7 +17,7 @@ impl TestApp {
     pub async fn settle(&self) -> usize {
         let steps = self.loops.step_until_idle().await.expect("the loops come to rest");
         let said = std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner));
-        podium_reconcile::keep_lines(&self.app, said).await.expect("lines can be kept");
+        podium_reconcile::keep_lines(&self.app, self.system, said).await.expect("lines can be kept");
         steps
     }
 
@@ -33,20 +32,22 @@ impl TestApp {
         workspace_id: WorkspaceId,
         change: impl FnOnce(&mut Spec),
     ) -> DeploymentId {
+        let (system, scope) = (self.system, self.scope());
         let (id, now, owner_id) = (self.world.id(), self.world.now(), self.owner.id);
-        let owner = self.app.db.read(None, move |conn| subjects::get(conn, owner_id)).await;
+        let owner = self.app.db.read(None, move |conn| subjects::get(conn, &system, owner_id)).await;
         let owner = owner.expect("it reads").expect("the owner is a subject");
         let mut row = bare(id, self.organization_id, workspace_id, Stamp::new(owner, now));
         row.status = DeploymentStatus::Creating;
         row.observed_generation = 0;
         change(&mut row.spec);
-        let added = self.app.db.write(None, move |tx| deployments::insert(tx, &row, &row.name)).await;
+        let added = self.app.db.write(None, move |tx| deployments::insert(tx, &scope, &row, &row.name)).await;
         added.expect("a deployment can be stored");
         id
     }
 
     /// Changes what is wanted of a deployment.
     pub async fn change_deployment(&self, id: DeploymentId, change: impl FnOnce(&mut Spec)) {
+        let scope = self.scope();
         let mut row = self.stored_deployment(id).await.expect("there is one");
         let by = row.stamp.updated_by.clone();
         row.stamp = row.stamp.changed(by, self.world.now());
@@ -55,14 +56,15 @@ impl TestApp {
             row.status = DeploymentStatus::Deploying;
         }
         change(&mut row.spec);
-        let changed = self.app.db.write(None, move |tx| deployments::update(tx, &row, &row.name)).await;
+        let changed =
+            self.app.db.write(None, move |tx| deployments::update(tx, &scope, &row, &row.name)).await;
         changed.expect("a deployment can be changed");
     }
 
     /// Deletes a deployment.
     pub async fn delete_deployment(&self, id: DeploymentId) {
         let row = self.stored_deployment(id).await.expect("there is one");
-        let (scope, now) = (Scope::for_server(self.organization_id), self.world.now());
+        let (scope, now) = (self.scope(), self.world.now());
         let unit = move |tx: &podium_db::Tx| {
             deployments::delete(tx, &scope, (id, row.workspace_id), row.stamp.version, now)
         };
@@ -71,7 +73,8 @@ impl TestApp {
 
     /// A deployment as it is stored.
     pub async fn stored_deployment(&self, id: DeploymentId) -> Option<DeploymentRow> {
-        self.app.db.read(None, move |conn| deployments::state(conn, id)).await.expect("it reads")
+        let system = self.system;
+        self.app.db.read(None, move |conn| deployments::state(conn, &system, id)).await.expect("it reads")
     }
 
     /// The status of a deployment, and why.
@@ -93,6 +96,7 @@ impl TestApp {
 
     /// What the loops still have to look at.
     pub async fn pending_work(&self) -> Vec<Pending> {
-        self.app.db.scan(None, |conn| work::pending(conn, None, 1000)).await.expect("it reads")
+        let system = self.system;
+        self.app.db.scan(None, move |conn| work::pending(conn, &system, None, 1000)).await.expect("it reads")
     }
 }

@@ -4,7 +4,7 @@ use podium_api::enums::{DeploymentStatus, DeploymentType};
 use podium_api::{DeploymentId, EntityId, OrganizationId, RoleId, SubjectId, TeamId, TypedId, WorkspaceId};
 use podium_db::{Sql, Target};
 use podium_domain::deployments::{Running, Spec};
-use podium_domain::{Grant, Held, On, Scope};
+use podium_domain::{Grant, Held, On};
 use podium_store::Stamp;
 use podium_store::deployments::{self, DeploymentRow};
 use serde_json::json;
@@ -48,15 +48,15 @@ impl TestApp {
     /// A deployment of a workspace, as a bare row.
     pub async fn deployment(&self, workspace_id: WorkspaceId) -> DeploymentId {
         let id = self.world.id();
-        let scope = Scope::for_server(self.organization_id);
+        let (system, scope) = (self.system, self.scope());
         let owner_id = self.owner.id;
         let now = self.world.now();
         let organization_id = self.organization_id;
         let added = self.app.db.write(None, move |tx| {
-            let owner = podium_store::subjects::get(tx, owner_id)?.expect("the owner is a subject");
+            let owner = podium_store::subjects::get(tx, &system, owner_id)?.expect("the owner is a subject");
             let row = bare(id, organization_id, workspace_id, Stamp::new(owner, now));
-            deployments::insert(tx, &row, &row.name)?;
-            podium_store::work::forget(tx, deployments::KIND, id.id())?;
+            deployments::insert(tx, &scope, &row, &row.name)?;
+            podium_store::work::forget(tx, &system, deployments::KIND, id.id())?;
             deployments::workspaces(tx, &scope, &[id])
         });
         added.await.expect("a deployment can be stored");

@@ -9,6 +9,7 @@ mod failures;
 mod files;
 mod migrations;
 mod packages;
+mod proofs;
 mod rules;
 mod signatures;
 mod source;
@@ -58,6 +59,8 @@ const RULES: &[Rule] = &[
     files::names,
     files::module_docs,
     signatures::ids_have_kinds,
+    proofs::statements_take_proof,
+    proofs::few_become_the_system,
     migrations::same_names,
     rules::rules_are_pinned,
     documents::links_resolve,

@@ -24,7 +24,7 @@ pub(super) fn ids_have_kinds(tree: &Tree, report: &mut Report) {
 }
 
 /// The functions of a source: where each begins, its name, and what is between its parentheses.
-fn functions(code: &str) -> impl Iterator<Item = (usize, &str, &str)> {
+pub(super) fn functions(code: &str) -> impl Iterator<Item = (usize, &str, &str)> {
     code.match_indices("fn ").filter_map(move |(at, keyword)| {
         if code[..at].ends_with(is_word) {
             return None;
@@ -56,7 +56,8 @@ fn closing(text: &str, open: char, close: char) -> Option<usize> {
     None
 }
 
-fn words(code: &str) -> impl Iterator<Item = &str> {
+/// The words of a source.
+pub(super) fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|c| !is_word(c))
 }
 

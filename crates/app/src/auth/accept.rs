@@ -8,12 +8,12 @@ use podium_api::subjects::SubjectProfile;
 use podium_api::{Many, OrganizationId};
 use podium_db::{Change, Conn, Tx};
 use podium_domain::names::Name;
-use podium_domain::{Fields, Grant, Held, On, Refusal, Scope, names, passwords};
+use podium_domain::{Fields, Grant, Held, On, Refusal, names, passwords};
 use podium_store::invites::{self, InviteRow};
 use podium_store::users::{self, Account};
-use podium_store::{changes, grants, subjects};
+use podium_store::{Scope, System, changes, grants, subjects};
 
-use super::new_session;
+use super::{new_session, system};
 use crate::authority::{Authority, rights_change, rights_of};
 use crate::cx::{Call, Request};
 use crate::error::{Error, Result, Unauthenticated};
@@ -42,7 +42,7 @@ pub async fn accept_invite(visit: Visit, call: Call<api::AcceptInvite>) -> Resul
     };
     let session = guest.session();
     let (organization_id, user_id) = (invited.invite.organization_id, invited.account.id);
-    let audit_id = app.world.id();
+    let (system, audit_id) = (system(&app), app.world.id());
     let signed_in = caller.as_ref().map(|caller| caller.guard());
     let accept = move |tx: &Tx| {
         if let Some(guard) = &signed_in
@@ -50,13 +50,13 @@ pub async fn accept_invite(visit: Visit, call: Call<api::AcceptInvite>) -> Resul
         {
             return Err(Error::STALE);
         }
-        rights_change(tx, organization_id, request.now)?;
+        rights_change(tx, &system.scope(organization_id), request.now)?;
         // Everything is judged again: another link, or the same one, may have been used meanwhile.
-        let invited = Invited::find(tx, &request, &secret_hash)?;
-        let profile = guest.enter(tx, &request, &invited)?;
-        invited.join(tx, &request)?;
+        let invited = Invited::find(tx, system, &request, &secret_hash)?;
+        let profile = guest.enter(tx, system, &request, &invited)?;
+        invited.join(tx, system, &request)?;
         let status = request.endpoint.reply_kind.status();
-        audit::write(tx, &request, Some(organization_id), &profile, audit_id, status)
+        audit::write(tx, &system, &request, Some(organization_id), &profile, audit_id, status)
     };
     let guard = caller.as_ref().map(|caller| caller.guard());
     let mut holds = vec![rights_of(organization_id.id(), true)];
@@ -70,8 +70,8 @@ pub async fn accept_invite(visit: Visit, call: Call<api::AcceptInvite>) -> Resul
 
 /// Finds the invite of a link; links that are not there slow their address down.
 async fn look_up(app: &App, request: &Arc<Request>, secret_hash: String) -> Result<Invited> {
-    let asked = Arc::clone(request);
-    let found = app.db.read(None, move |conn| Invited::find(conn, &asked, &secret_hash)).await;
+    let (system, asked) = (system(app), Arc::clone(request));
+    let found = app.db.read(None, move |conn| Invited::find(conn, system, &asked, &secret_hash)).await;
     if let Err(Error::Refused(Refusal::NotFound(_))) = found {
         app.sign_in_throttle.failed(None, request.address.into(), request.now);
     }
@@ -89,20 +89,20 @@ struct Invited {
 
 impl Invited {
     /// Finds an invite that can be accepted now and from this address.
-    fn find(conn: &Conn, request: &Request, secret_hash: &str) -> Result<Self> {
+    fn find(conn: &Conn, system: System, request: &Request, secret_hash: &str) -> Result<Self> {
         let unknown = || Error::from(Refusal::not_found("invite"));
-        let invite = invites::by_secret(conn, secret_hash)?;
+        let invite = invites::by_secret(conn, &system, secret_hash)?;
         let invite = invite.filter(|invite| invite.expires_at > request.now).ok_or_else(unknown)?;
         let organization_id = invite.organization_id;
-        let account = users::account(conn, invite.user_id)?.ok_or_else(unknown)?;
-        let member = users::get(conn, &Scope::for_server(organization_id), account.id)?;
+        let account = users::account(conn, &system, invite.user_id)?.ok_or_else(unknown)?;
+        let member = users::get(conn, &system.scope(organization_id), account.id)?;
         let member = member.filter(|member| member.status == UserStatus::Pending).ok_or_else(unknown)?;
-        admit_address(conn, organization_id, request)?;
+        admit_address(conn, &system.scope(organization_id), request)?;
         let belongs_elsewhere = |(id, status): &(OrganizationId, UserStatus)| {
             *id != organization_id && *status != UserStatus::Pending
         };
         let is_claimed = account.password_hash.is_some()
-            || users::memberships(conn, account.id)?.iter().any(belongs_elsewhere);
+            || users::memberships(conn, &system, account.id)?.iter().any(belongs_elsewhere);
         Ok(Self { invite, account, member_version: member.version, is_claimed })
     }
 
@@ -144,9 +144,9 @@ impl Invited {
     }
 
     /// Makes the user a member: the invite is used up. Roles that were set while it waited stay.
-    fn join(&self, tx: &Tx, request: &Request) -> Result<()> {
+    fn join(&self, tx: &Tx, system: System, request: &Request) -> Result<()> {
         let Self { invite, account, member_version, .. } = self;
-        let scope = Scope::for_server(invite.organization_id);
+        let scope = system.scope(invite.organization_id);
         users::set_status(tx, &scope, account.id, UserStatus::Active, request.now)?;
         let has_role =
             grants::of(tx, &scope, account.id.into())?.iter().any(|grant| grant.on == On::Organization);
@@ -160,12 +160,10 @@ impl Invited {
             (invites::KIND, invite.id.id(), invite.version),
         ];
         for (kind, id, version) in changed {
-            let organization_id = Some(invite.organization_id.to_string());
-            let id = id.to_string();
-            let version = version + 1;
-            let change =
-                Change { kind, id, organization_id, workspace_id: None, deployment_id: None, version };
-            changes::append(tx, request.now, change)?;
+            let (organization_id, workspace_id, deployment_id) = (None, None, None);
+            let (id, version) = (id.to_string(), version + 1);
+            let change = Change { kind, id, organization_id, workspace_id, deployment_id, version };
+            changes::append(tx, &scope, request.now, change)?;
         }
         Ok(())
     }
@@ -192,19 +190,19 @@ impl Guest {
     }
 
     /// Sets up the account of a newcomer; says who entered.
-    fn enter(&self, tx: &Tx, request: &Request, invited: &Invited) -> Result<SubjectProfile> {
+    fn enter(&self, tx: &Tx, system: System, request: &Request, invited: &Invited) -> Result<SubjectProfile> {
         let newcomer = match self {
             Self::Known(profile) => return Ok(profile.clone()),
             Self::New(newcomer) => newcomer,
         };
         invited.require_unclaimed()?;
         let (account, name) = (&invited.account, &newcomer.name);
-        if !users::set_password(tx, account.id, None, &newcomer.password_hash, request.now)? {
+        if !users::set_password(tx, &system, account.id, None, &newcomer.password_hash, request.now)? {
             return Err(sign_in_first());
         }
-        users::rename(tx, account.id, &name.text, &name.key, request.now)?;
+        users::rename(tx, &system, account.id, &name.text, &name.key, request.now)?;
         let profile = subjects::user_profile(account.id, &account.username, &name.text, &account.avatar_url);
-        subjects::put(tx, &profile)?;
+        subjects::put(tx, &system.scope(invited.invite.organization_id), &profile)?;
         newcomer.issued.store(tx)?;
         Ok(profile)
     }
@@ -217,8 +215,8 @@ fn sign_in_first() -> Error {
 }
 
 /// Refuses to let anybody in from outside the organization's allowed ranges.
-fn admit_address(conn: &Conn, organization_id: OrganizationId, request: &Request) -> Result<()> {
-    if allowed_ip_address_ranges::allowed(conn, organization_id)?.admits(request.address) {
+fn admit_address(conn: &Conn, scope: &Scope, request: &Request) -> Result<()> {
+    if allowed_ip_address_ranges::allowed(conn, scope)?.admits(request.address) {
         return Ok(());
     }
     let message = format!(

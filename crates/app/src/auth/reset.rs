@@ -1,10 +1,11 @@
 //! A password that the operator sets, on the machine itself: the first one, or another where it is forgotten.
 
 use podium_db::Tx;
-use podium_domain::{Scope, names, passwords};
+use podium_domain::{names, passwords};
 use podium_store::users::{self, Account};
 use podium_store::{credentials, grants, organizations, sessions};
 
+use super::system;
 use crate::App;
 use crate::authority::{rights_of, sessions_change};
 use crate::error::{Error, Result};
@@ -13,15 +14,15 @@ use crate::passwords::Payer;
 impl App {
     /// The account of an e-mail address; of the oldest owner of the first organization where none is given.
     pub async fn account_to_reset(&self, email: Option<&str>) -> Result<Option<Account>> {
-        let key = email.map(names::fold);
+        let (system, key) = (system(self), email.map(names::fold));
         self.db
             .read(None, move |conn| {
                 if let Some(key) = &key {
-                    return users::account_by_username(conn, key);
+                    return users::account_by_username(conn, &system, key);
                 }
-                let Some(organization_id) = organizations::first(conn)? else { return Ok(None) };
-                match grants::oldest_owner(conn, &Scope::for_server(organization_id))? {
-                    Some(owner_id) => users::account(conn, owner_id),
+                let Some(organization_id) = organizations::first(conn, &system)? else { return Ok(None) };
+                match grants::oldest_owner(conn, &system.scope(organization_id))? {
+                    Some(owner_id) => users::account(conn, &system, owner_id),
                     None => Ok(None),
                 }
             })
@@ -39,16 +40,17 @@ impl App {
         passwords::password("password", &password, &account.username)?;
         let hash = self.passwords.hash(password, &[Payer::Operator]).await?;
         let (now, none_kept) = (self.world.now(), self.world.id());
+        let system = system(self);
         let sessions = rights_of(account.id.id(), true);
         let set = move |tx: &Tx| {
-            users::lock(tx, account.id)?;
-            let before = users::account(tx, account.id)?.and_then(|account| account.password_hash);
-            if !users::set_password(tx, account.id, before.as_deref(), &hash, now)? {
+            users::lock(tx, &system, account.id)?;
+            let before = users::account(tx, &system, account.id)?.and_then(|account| account.password_hash);
+            if !users::set_password(tx, &system, account.id, before.as_deref(), &hash, now)? {
                 return Err(podium_db::Error::Lost.into());
             }
-            credentials::delete_other_sessions(tx, account.id, none_kept)?;
-            sessions::delete_of_subject(tx, account.id.into())?;
-            sessions_change(tx, account.id.into(), now)
+            credentials::delete_other_sessions(tx, &system, account.id, none_kept)?;
+            sessions::delete_of_subject(tx, &system, account.id.into())?;
+            sessions_change(tx, &system, account.id.into(), now)
         };
         self.db.write_holding(None, vec![sessions], set).await
     }

@@ -4,7 +4,8 @@ use podium_api::deployments::{self as api, DeploymentHibernationOverride};
 use podium_api::{Nothing, One, Patch, Timestamp};
 use podium_db::Tx;
 use podium_domain::deployments::{HibernationOverride, hibernation};
-use podium_domain::{Refusal, Scope, names};
+use podium_domain::{Refusal, names};
+use podium_store::Scope;
 use podium_store::deployments::{self, DeploymentRow};
 
 use super::{changed, find};
@@ -79,7 +80,7 @@ fn set(
 ) -> Result<DeploymentRow> {
     let mut row = changed(cx, stored);
     row.spec.hibernation.override_ = wanted;
-    deployments::update(tx, &row, &names::fold(&row.name))?;
+    deployments::update(tx, cx.scope(), &row, &names::fold(&row.name))?;
     cx.changed(tx, deployments::KIND, row.id.id(), row.stamp.version)?;
     Ok(row)
 }

@@ -2,8 +2,9 @@
 
 use podium_api::DeploymentId;
 use podium_db::Tx;
-use podium_domain::Scope;
-use podium_store::{agent_tokens, credentials, deploys, environment_objects, front_door, grants, tokens};
+use podium_store::{
+    Scope, agent_tokens, credentials, deploys, environment_objects, front_door, grants, tokens,
+};
 
 use crate::cx::Cx;
 use crate::error::Result;
@@ -12,16 +13,16 @@ use crate::error::Result;
 pub(super) fn remove(cx: &Cx<Scope>, tx: &Tx, id: DeploymentId) -> Result<bool> {
     let token_ids = tokens::delete_of_deployment(tx, cx.scope(), id)?;
     for token_id in &token_ids {
-        credentials::delete(tx, (*token_id).into())?;
+        credentials::delete(tx, cx.scope(), (*token_id).into())?;
         grants::delete_subject(tx, cx.scope(), (*token_id).into())?;
     }
     for token_id in agent_tokens::delete_of_deployment(tx, cx.scope(), id)? {
-        credentials::delete(tx, token_id.into())?;
+        credentials::delete(tx, cx.scope(), token_id.into())?;
     }
-    let roles = grants::delete_deployment(tx, id)?;
+    let roles = grants::delete_deployment(tx, cx.scope(), id)?;
     environment_objects::delete_of_deployment(tx, cx.scope(), id)?;
-    front_door::delete_of_deployment(tx, id)?;
+    front_door::delete_of_deployment(tx, cx.scope(), id)?;
     deploys::hold_deployment(tx, cx.scope(), id)?;
-    deploys::delete_of_deployment(tx, id)?;
+    deploys::delete_of_deployment(tx, cx.scope(), id)?;
     Ok(roles > 0 || !token_ids.is_empty())
 }

@@ -7,11 +7,11 @@ use podium_api::deployments::{
     DeploymentRemoteExecution, DeploymentScalingSpec, DeploymentScalingStatus, WorkerQueue,
 };
 use podium_api::enums::{CloudProvider, DeploymentType};
-use podium_domain::Scope;
 use podium_domain::deployments::queues::DEFAULT;
 use podium_domain::deployments::{EnvironmentVariable, Hibernation, Queue, Spec, hibernation};
 use podium_domain::deploys::image_repository;
 use podium_domain::options::{self, Size};
+use podium_store::Scope;
 use podium_store::deployments::{DeploymentRow, OnCluster};
 
 use crate::cx::Cx;

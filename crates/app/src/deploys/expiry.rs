@@ -5,10 +5,12 @@ use podium_api::{DeployId, DeploymentId, Timestamp};
 use podium_db::{Change, Tx};
 use podium_domain::deploys as rules;
 use podium_objects::{Key, Reader};
-use podium_store::{changes, deploys};
+use podium_store::{System, changes, deploys};
 
 use crate::App;
 use crate::error::{Error, Result};
+
+crate::system::acts_for_the_system!();
 
 /// What became of a deploy that was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,24 +27,24 @@ pub enum Fate {
 }
 
 /// Makes a deploy fail whose time is over.
-pub fn expire(tx: &Tx, id: DeployId, now: Timestamp) -> Result<Fate> {
-    let Some(row) = deploys::hold(tx, id)? else { return Ok(Fate::Settled) };
+pub fn expire(tx: &Tx, system: &System, id: DeployId, now: Timestamp) -> Result<Fate> {
+    let Some(row) = deploys::hold(tx, system, id)? else { return Ok(Fate::Settled) };
     let created_at = row.stamp.created_at;
     match rules::status(row.status, created_at, now) {
         DeployStatus::Initialized => return Ok(Fate::Waits(rules::expires_at(created_at))),
         DeployStatus::Deployed => return Ok(Fate::Settled),
         DeployStatus::Failed => {}
     }
-    if deploys::fail(tx, id)? {
+    if deploys::fail(tx, system, id)? {
         let change = Change {
             kind: deploys::KIND,
             id: id.to_string(),
-            organization_id: Some(row.organization_id.to_string()),
+            organization_id: None,
             workspace_id: None,
             deployment_id: Some(row.deployment_id.to_string()),
             version: row.stamp.version,
         };
-        changes::append(tx, now, change)?;
+        changes::append(tx, &system.scope(row.organization_id), now, change)?;
     }
     Ok(Fate::Failed { deployment_id: row.deployment_id })
 }
@@ -50,7 +52,8 @@ pub fn expire(tx: &Tx, id: DeployId, now: Timestamp) -> Result<Fate> {
 impl App {
     /// Looks at a deploy that may have waited long enough; says when to look again, if ever.
     pub async fn expire_deploy(&self, id: DeployId, now: Timestamp) -> Result<Option<Timestamp>> {
-        let fate = self.db.write(None, move |tx| expire(tx, id, now)).await?;
+        let system = system(self);
+        let fate = self.db.write(None, move |tx| expire(tx, &system, id, now)).await?;
         match fate {
             Fate::Settled => Ok(None),
             Fate::Waits(until) => Ok(Some(until)),
@@ -63,8 +66,9 @@ impl App {
 
     /// Opens what was uploaded for a deployment as this version; nothing where there is no such version.
     pub async fn open_upload(&self, deployment_id: DeploymentId, version: &str) -> Result<Option<Reader>> {
-        let wanted = version.to_owned();
-        let row = self.db.read(None, move |conn| deploys::upload(conn, deployment_id, &wanted)).await?;
+        let (system, wanted) = (system(self), version.to_owned());
+        let row =
+            self.db.read(None, move |conn| deploys::upload(conn, &system, deployment_id, &wanted)).await?;
         let Some(key) = row.and_then(|row| Key::parse(&row.object_key)) else { return Ok(None) };
         self.objects.open(key).await.map_err(|error| Error::Internal(error.to_string()))
     }

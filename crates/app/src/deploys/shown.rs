@@ -3,7 +3,8 @@
 use podium_api::Timestamp;
 use podium_api::deploys::{Bundle, Deploy};
 use podium_domain::deployments::RunningBundle;
-use podium_domain::{Scope, deploys as rules};
+use podium_domain::deploys as rules;
+use podium_store::Scope;
 use podium_store::deployments::DeploymentRow;
 use podium_store::deploys::DeployRow;
 

@@ -13,12 +13,14 @@ use podium_db::Tx;
 use podium_domain::{Refusal, deploys as rules};
 use podium_objects::{BlockId, BlockList, Kept, Key, Refused, Staging, Upload};
 use podium_store::deploys::{self, DeployRow, NewUpload};
-use podium_store::staged_blocks;
+use podium_store::{System, staged_blocks};
 
 use crate::App;
 use crate::error::{Error, Result};
 use crate::meters::Page;
 use crate::shares::Share;
+
+crate::system::acts_for_the_system!();
 
 const PURPOSE: &str = "upload";
 /// The largest list of blocks that is read: more than the most blocks with the longest ids.
@@ -185,9 +187,11 @@ impl Receiving {
                 let staging = staging(&deploy, kind);
                 let assembled = app.objects.assemble(&staging, &list, key, limit).await;
                 if !app.objects.is_staged(&staging).await.map_err(refused)? {
-                    let id = deploy.id;
-                    let forgotten =
-                        app.db.write(None, move |tx| staged_blocks::forget_archive(tx, id, kind)).await;
+                    let (system, id) = (system(&app), deploy.id);
+                    let forgotten = app
+                        .db
+                        .write(None, move |tx| staged_blocks::forget_archive(tx, &system, id, kind))
+                        .await;
                     forgotten.map_err(Error::from)?;
                 }
                 (assembled.map_err(refused)?, version)
@@ -218,17 +222,18 @@ async fn stage(
     kept: Kept,
 ) -> Result<()> {
     let (now, block, bytes) = (app.world.now(), block.word(), kept.contents.bytes);
+    let system = system(app);
     let staged = app.db.write(None, move |tx| {
-        let row = still_waits(deploys::hold(tx, deploy_id)?, 0, now)?;
-        staged_blocks::put(tx, &row, kind, &block, bytes)?;
-        may_wait(tx, &row, limit)
+        let row = still_waits(deploys::hold(tx, &system, deploy_id)?, 0, now)?;
+        staged_blocks::put(tx, &system, &row, kind, &block, bytes)?;
+        may_wait(tx, &system, &row, limit)
     });
     settle(staged.await, kept).await
 }
 
 /// Refuses what would make too much wait to be finalized.
-fn may_wait(tx: &Tx, row: &DeployRow, limit: u64) -> Result<()> {
-    staged_blocks::pending(tx, row)?.too_much(limit).map_or(Ok(()), |why| Err(Error::TooMuch(why)))
+fn may_wait(tx: &Tx, system: &System, row: &DeployRow, limit: u64) -> Result<()> {
+    staged_blocks::pending(tx, system, row)?.too_much(limit).map_or(Ok(()), |why| Err(Error::TooMuch(why)))
 }
 
 /// Keeps an object that is known by now, and removes one that is not.
@@ -259,18 +264,24 @@ async fn record(
         object_key: kept.key.to_string(),
         created_at: now,
     };
+    let system = system(app);
     let recorded = app.db.write(None, move |tx| {
-        let row = deploys::hold(tx, deploy_id)?;
-        let row = still_waits(row, deploys::uploads(tx, deploy_id)?.len(), now)?;
-        deploys::insert_upload(tx, &row, &upload)?;
-        may_wait(tx, &row, limit)
+        let row = deploys::hold(tx, &system, deploy_id)?;
+        let uploads = match &row {
+            Some(row) => deploys::uploads(tx, &system.scope(row.organization_id), deploy_id)?.len(),
+            None => 0,
+        };
+        let row = still_waits(row, uploads, now)?;
+        deploys::insert_upload(tx, &system, &row, &upload)?;
+        may_wait(tx, &system, &row, limit)
     });
     settle(recorded.await, kept).await
 }
 
 /// A deploy that takes uploads now.
 async fn waiting(app: &App, id: DeployId) -> Result<DeployRow> {
-    let found = app.db.read(None, move |conn| deploys::state(conn, id)).await?;
+    let system = system(app);
+    let found = app.db.read(None, move |conn| deploys::state(conn, &system, id)).await?;
     still_waits(found, 0, app.world.now())
 }
 

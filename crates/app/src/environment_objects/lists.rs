@@ -11,10 +11,10 @@ use podium_api::{DeploymentId, Many};
 use podium_db::Conn;
 use podium_domain::environment_objects::resolve::{Candidate, Resolved, resolve};
 use podium_domain::environment_objects::{Secrecy, Verb, may, show};
-use podium_domain::{Permission, Refusal, Scope, Target};
-use podium_store::Paging;
+use podium_domain::{Permission, Refusal, Target};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::environment_objects::{self as objects, Listed, ObjectRow};
+use podium_store::{Paging, Scope, System};
 use serde_json::Value;
 
 use super::{sealing, shown, stamped};
@@ -119,10 +119,11 @@ fn resolved(
 /// Everything that a deployment is given, with secrets opened: for the loop that builds its environment.
 pub fn resolved_for(
     app: &App,
+    system: &System,
     conn: &Conn,
     deployment: &DeploymentRow,
 ) -> Result<Vec<Resolved<Value, ObjectRow>>> {
-    let scope = Scope::for_server(deployment.organization_id);
+    let scope = system.scope(deployment.organization_id);
     let rows = objects::reaching(conn, &scope, deployment.id, deployment.workspace_id)?;
     Ok(resolve(deployment.id, opened(app, rows)?, &variables(deployment)))
 }

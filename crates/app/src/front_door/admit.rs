@@ -9,6 +9,7 @@ use podium_domain::Refusal;
 use podium_domain::airflow::Rights;
 use podium_store::front_door::{self, Addressed};
 
+use super::system;
 use crate::authority::{Authority, Member};
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::{sha256, sha256_hex, unhex};
@@ -47,7 +48,7 @@ impl Visitor {
     /// What it may do on the deployment and its DAGs.
     pub fn rights(&self) -> Rights<'_> {
         let member: &Member = self.authority.member.as_ref().expect("a visitor is a member");
-        Rights { grants: &member.grants, deployment_id: self.deployment.id, workspace_id: self.workspace_id }
+        Rights { grants: member.grants(), deployment_id: self.deployment.id, workspace_id: self.workspace_id }
     }
 
     /// What Airflow calls it: a user by its e-mail address, a token by its id and its name. No address of a user has a
@@ -91,12 +92,13 @@ impl App {
             let nowhere = DeploymentId::from_raw(Id::from_parts(0, 0, 0));
             let id = deployment.as_ref().map_or(nowhere, |deployment| deployment.id);
             let caller = Arc::clone(&authority);
+            let system = system(self);
             let guard = is_first.then(|| authority.guard());
             let behind = self.db.read(guard, move |conn| {
                 if !is_first {
                     caller.confirm(conn)?;
                 }
-                Ok::<_, Error>(front_door::behind(conn, id)?)
+                Ok::<_, Error>(front_door::behind(conn, &system, id)?)
             });
             let behind = match behind.await {
                 Err(error) if error.is_stale() => {
@@ -130,8 +132,10 @@ impl App {
             Shown::Session(cookie) => return self.credential_of_session(cookie, now).await,
             Shown::Pass(pass) => sha256_hex(pass.as_bytes()),
         };
+        let system = system(self);
         let unauthenticated = |why| Err(Error::Unauthenticated(why));
-        let Some(opening) = self.db.read(None, move |conn| front_door::pass(conn, &pass)).await? else {
+        let Some(opening) = self.db.read(None, move |conn| front_door::pass(conn, &system, &pass)).await?
+        else {
             return unauthenticated(Unauthenticated::Revoked);
         };
         if deployment.is_none_or(|deployment| deployment.id != opening.deployment_id) {

@@ -1,13 +1,15 @@
 //! One-time codes, which a browser takes to an environment's origin, and the passes that it gets for them.
 
+use podium_store::Scope;
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use podium_api::front_door::{self as api, OpenedDeployment};
 use podium_api::{Many, Timestamp};
-use podium_domain::{Refusal, Scope};
+use podium_domain::Refusal;
 use podium_store::front_door::{self, Addressed, Opening};
 
+use super::system;
 use crate::App;
 use crate::authority::Authority;
 use crate::cx::{Call, Cx};
@@ -45,7 +47,7 @@ pub async fn open(cx: Cx<Scope>, call: Call<api::Open>) -> Result<Many<OpenedDep
     let code = cx.app().new_code(cx.authority(), &deployment, &to, None, cx.now()).await?;
     cx.mutate(move |cx, tx| {
         cx.expect_version(deployments::find(tx, cx.scope(), id)?.stamp.version)?;
-        front_door::add_code(tx, &code.hash, &code.opening)?;
+        front_door::add_code(tx, &system(cx.app()), &code.hash, &code.opening)?;
         Ok(Many(OpenedDeployment { url: code.url.clone(), expires_at: code.opening.expires_at }))
     })
     .await
@@ -63,8 +65,8 @@ impl App {
     ) -> Result<String> {
         let session = Some(sha256_hex(session.as_bytes()));
         let code = self.new_code(authority, deployment, to, session, now).await?;
-        let url = code.url.clone();
-        self.db.write(None, move |tx| front_door::add_code(tx, &code.hash, &code.opening)).await?;
+        let (system, url) = (system(self), code.url.clone());
+        self.db.write(None, move |tx| front_door::add_code(tx, &system, &code.hash, &code.opening)).await?;
         Ok(url)
     }
 
@@ -95,28 +97,34 @@ impl App {
                 "This link has been used or has ended: open the environment again.".into(),
             ))
         };
-        let pass = self.world.secret();
+        let (system, pass) = (system(self), self.world.secret());
         let (code_hash, pass_hash) = (sha256_hex(code.as_bytes()), sha256_hex(pass.as_bytes()));
         // Nobody who guesses makes the database write.
         let looked_up = code_hash.clone();
-        self.db.read(None, move |conn| front_door::code(conn, &looked_up)).await?.ok_or_else(used_up)?;
+        self.db
+            .read(None, move |conn| front_door::code(conn, &system, &looked_up))
+            .await?
+            .ok_or_else(used_up)?;
         let (deployment_id, session) = (deployment.id, self.config.session);
         let exchange = move |tx: &podium_db::Tx| {
-            let found = front_door::take_code(tx, &code_hash)?;
+            let found = front_door::take_code(tx, &system, &code_hash)?;
             let fits = |found: &Opening| found.deployment_id == deployment_id && found.expires_at > now;
             let Some(found) = found.filter(fits) else { return Ok(None) };
-            let Some(credential) = podium_store::credentials::by_hash(tx, &found.credential_hash)? else {
+            let Some(credential) = podium_store::credentials::by_hash(tx, &system, &found.credential_hash)?
+            else {
                 return Ok(None);
             };
             let mut expires_at = now + session;
             if let Some(hash) = &found.session_hash {
-                let Some(session) = podium_store::sessions::by_hash(tx, hash)? else { return Ok(None) };
+                let Some(session) = podium_store::sessions::by_hash(tx, &system, hash)? else {
+                    return Ok(None);
+                };
                 expires_at = expires_at.min(session.expires_at);
             }
             if let Some(end) = credential.expires_at {
                 expires_at = expires_at.min(end);
             }
-            front_door::add_pass(tx, &pass_hash, &Opening { expires_at, ..found })?;
+            front_door::add_pass(tx, &system, &pass_hash, &Opening { expires_at, ..found })?;
             Ok::<_, Error>(Some(expires_at))
         };
         let expires_at = self.db.write(None, exchange).await?.ok_or_else(used_up)?;

@@ -8,6 +8,7 @@ use podium_api::DeploymentId;
 use podium_store::front_door::{Addressed, ToShow};
 use url::{Position, Url};
 
+use super::system;
 use crate::App;
 use crate::error::{Error, Result};
 
@@ -144,18 +145,22 @@ impl App {
 
     /// The deployment at a host name or a port of its own, or named by its namespace.
     pub async fn deployment_in(&self, namespace: &str) -> Result<Option<Addressed>> {
-        let namespace = namespace.to_owned();
-        self.db.read(None, move |conn| Ok(podium_store::front_door::by_namespace(conn, &namespace)?)).await
+        let (system, namespace) = (system(self), namespace.to_owned());
+        self.db
+            .read(None, move |conn| Ok(podium_store::front_door::by_namespace(conn, &system, &namespace)?))
+            .await
     }
 
     /// A deployment with what its page shows; whoever looks is admitted first.
     pub async fn deployment_to_show(&self, id: DeploymentId) -> Result<Option<ToShow>> {
-        self.db.read(None, move |conn| Ok(podium_store::front_door::to_show(conn, id)?)).await
+        let system = system(self);
+        self.db.read(None, move |conn| Ok(podium_store::front_door::to_show(conn, &system, id)?)).await
     }
 
     /// The deployment that a port belongs to.
     pub async fn deployment_on_port(&self, port: u16) -> Result<Option<Addressed>> {
-        self.db.read(None, move |conn| Ok(podium_store::front_door::by_port(conn, port)?)).await
+        let system = system(self);
+        self.db.read(None, move |conn| Ok(podium_store::front_door::by_port(conn, &system, port)?)).await
     }
 }
 

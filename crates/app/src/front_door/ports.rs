@@ -9,6 +9,7 @@ use podium_domain::Refusal;
 use podium_store::front_door;
 use tokio::sync::{mpsc, oneshot};
 
+use super::system;
 use crate::App;
 use crate::error::{Error, Result};
 use crate::front_door::Environments;
@@ -51,20 +52,26 @@ impl App {
         if let Environments::Domain(_) = self.config.environments {
             return Ok(Vec::new());
         }
-        self.db.scan(None, |conn| Ok(front_door::ports(conn)?)).await
+        let system = system(self);
+        self.db.scan(None, move |conn| Ok(front_door::ports(conn, &system)?)).await
     }
 
     /// The port of a deployment, taken now if it has none, and listened on.
     pub(super) async fn environment_port(&self, deployment_id: DeploymentId) -> Result<u16> {
+        let system = system(self);
         for _ in 0..ATTEMPTS {
-            let port = match self.db.read(None, move |conn| front_door::port_of(conn, deployment_id)).await? {
+            let port = match self
+                .db
+                .read(None, move |conn| front_door::port_of(conn, &system, deployment_id))
+                .await?
+            {
                 Some(port) => port,
                 None => self.take_port(deployment_id).await?,
             };
             let Err(why) = self.listeners.listen(port).await else { return Ok(port) };
             tracing::warn!(port, %why, "a port of an environment cannot be used; another is taken");
             self.listeners.unusable.lock().unwrap_or_else(PoisonError::into_inner).insert(port);
-            self.db.write(None, move |tx| front_door::free_port(tx, deployment_id)).await?;
+            self.db.write(None, move |tx| front_door::free_port(tx, &system, deployment_id)).await?;
         }
         Err(none_free())
     }
@@ -72,15 +79,16 @@ impl App {
     async fn take_port(&self, deployment_id: DeploymentId) -> Result<u16> {
         let Environments::Ports(range) = self.config.environments.clone() else { return Err(none_free()) };
         let unusable = self.listeners.unusable.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let system = system(self);
         let take = move |tx: &podium_db::Tx| {
-            if let Some(port) = front_door::port_of(tx, deployment_id)? {
+            if let Some(port) = front_door::port_of(tx, &system, deployment_id)? {
                 return Ok(port);
             }
-            let taken: BTreeSet<u16> = front_door::ports(tx)?.into_iter().collect();
+            let taken: BTreeSet<u16> = front_door::ports(tx, &system)?.into_iter().collect();
             let is_free = |port: &u16| !taken.contains(port) && !unusable.contains(port);
             let port = range.clone().find(is_free).ok_or_else(none_free)?;
             // Somebody who takes the same port at the same time was faster: look again.
-            front_door::take_port(tx, port, deployment_id).map_err(|error| match error {
+            front_door::take_port(tx, &system, port, deployment_id).map_err(|error| match error {
                 podium_db::Error::Unique(_) => podium_db::Error::Lost,
                 other => other,
             })?;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use podium_api::Timestamp;
 
+use super::system;
 use crate::App;
 use crate::audit::Entry;
 use crate::error::Result;
@@ -40,6 +41,7 @@ impl App {
             return Ok(());
         }
         let (id, organization_id) = (self.world.id(), visitor.deployment.organization_id);
+        let system = system(self);
         let profile = visitor.authority.profile.clone();
         let write = move |tx: &podium_db::Tx| {
             let entry = Entry {
@@ -53,7 +55,7 @@ impl App {
                 status: passed.status,
                 body: None,
             };
-            entry.write(tx, Some(organization_id), &profile, id)
+            entry.write(tx, &system, Some(organization_id), &profile, id)
         };
         self.db.write(None, write).await
     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use podium_api::enums::TokenScope;
 use podium_api::tokens::CreateApiTokenRequest;
 use podium_api::{DeploymentId, OrganizationId, TokenId, WorkspaceId};
-use podium_domain::{Scope, Target};
+use podium_domain::Target;
 use podium_store::credentials::{Credential, CredentialKind};
-use podium_store::deployments;
 use podium_store::tokens::Home;
+use podium_store::{Scope, deployments};
 
 use crate::cx::Cx;
 use crate::error::Result;

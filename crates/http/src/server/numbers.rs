@@ -73,7 +73,7 @@ impl Server {
         let authority = app.authority(bearer, Some(organization_id), incoming.now).await?;
         Ok(match &authority.member {
             Some(member) if member.admit_address(address).is_ok() => {
-                Audience::Caller(organization_id, member.grants.visible_deployments())
+                Audience::Caller(organization_id, member.grants().visible_deployments())
             }
             _ => Audience::Nobody,
         })

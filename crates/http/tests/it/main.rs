@@ -20,6 +20,7 @@ mod pages;
 mod replicas;
 mod revocation;
 mod roles;
+mod scopes;
 mod secrecy;
 mod serving;
 mod storage;

@@ -32,8 +32,13 @@ fn calls(app: &TestApp, id: DeploymentId) -> Vec<Call> {
 
 /// The last change of a deployment in the log, as soon as it can be read there.
 async fn logged(app: &TestApp, id: DeploymentId) -> LoggedChange {
+    let system = app.system;
     loop {
-        let all = app.app.db.scan(None, |conn| changes::after(conn, Position::default(), 10_000)).await;
+        let all = app
+            .app
+            .db
+            .scan(None, move |conn| changes::after(conn, &system, Position::default(), 10_000))
+            .await;
         let all = all.unwrap_or_else(|error: podium_db::Error| panic!("{error}"));
         match all.into_iter().rfind(|change| change.id == id.to_string()) {
             Some(change) => return change,

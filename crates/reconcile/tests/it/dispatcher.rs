@@ -64,15 +64,16 @@ where
 
 fn loops_of(app: &TestApp, options: Options, reconcilers: Vec<Box<dyn Reconciler>>) -> Loops {
     let plane: Arc<dyn DataPlane> = Arc::<podium_dataplane::simulated::Simulated>::clone(&app.plane);
-    Loops::of(&app.app, &plane, options, reconcilers)
+    Loops::of(&app.app, app.system, &plane, options, reconcilers)
 }
 
 async fn ask(app: &TestApp, kind: &'static str, things: usize) {
+    let system = app.system;
     let (ids, now): (Vec<Id>, _) = ((0..things).map(|_| app.world.id()).collect(), app.world.now());
     let asked = app
         .app
         .db
-        .write(None, move |tx| ids.iter().try_for_each(|id| work::enqueue(tx, kind, *id, now, now)));
+        .write(None, move |tx| ids.iter().try_for_each(|id| work::enqueue(tx, &system, kind, *id, now, now)));
     asked.await.expect("it is asked for");
 }
 
@@ -191,6 +192,7 @@ on_both_engines! {
     }
 
     async fn a_step_that_panics_or_never_ends_harms_nobody(app) {
+        let system = app.system;
         let seen: Arc<Mutex<BTreeMap<Id, u32>>> = Arc::default();
         let tries = Arc::clone(&seen);
         let (bad, worse, good) = (app.world.id(), app.world.id(), app.world.id());
@@ -211,7 +213,7 @@ on_both_engines! {
         let loops = loops_of(&app, options, vec![things]);
         let now = app.world.now();
         let asked = app.app.db.write(None, move |tx| {
-            [bad, worse, good].iter().try_for_each(|id| work::enqueue(tx, "things", *id, now, now))
+            [bad, worse, good].iter().try_for_each(|id| work::enqueue(tx, &system, "things", *id, now, now))
         });
         asked.await.expect("it is asked for");
         loops.step_until_idle().await.expect("it comes to rest");

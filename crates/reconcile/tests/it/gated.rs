@@ -36,7 +36,7 @@ impl Gated {
 
     pub(crate) fn loops_with(self: &Arc<Self>, app: &TestApp, options: Options) -> Loops {
         let plane: Arc<dyn DataPlane> = Arc::<Self>::clone(self);
-        Loops::new(&app.app, &plane, options)
+        Loops::new(&app.app, app.system, &plane, options)
     }
 
     /// Stops the next `apply` that is not stopped yet, after it has taken effect.

@@ -22,10 +22,11 @@ async fn settle(nodes: &[TestApp; 2]) {
 }
 
 async fn forget(app: &TestApp, name: &'static str) -> usize {
+    let system = app.system;
     let now = app.world.now();
     let unit = move |tx: &podium_db::Tx| {
-        let node = nodes::by_name(tx, name)?.expect("it is known");
-        nodes::forget(tx, node.id, now)
+        let node = nodes::by_name(tx, &system, name)?.expect("it is known");
+        nodes::forget(tx, &system, node.id, now)
     };
     app.app.db.write(None, unit).await.expect("it is forgotten")
 }
@@ -65,6 +66,7 @@ fn work_on_a_node_that_is_away_waits_for_it_also_where_it_is_a_deletion() {
     block_on(async {
         let nodes = two_nodes().await;
         let [a, b] = &nodes;
+        let system = a.system;
         let workspace = a.workspace("Data").await;
         let (kept, gone) = (a.new_deployment(workspace).await, a.new_deployment(workspace).await);
         a.settle().await;
@@ -82,7 +84,7 @@ fn work_on_a_node_that_is_away_waits_for_it_also_where_it_is_a_deletion() {
         a.settle().await;
         assert_eq!(everything(&nodes), [vec![], vec![gone]]);
         assert_eq!(b.pending_work().await, []);
-        let placed = a.app.db.read(None, move |conn| nodes::placement(conn, kept)).await;
+        let placed = a.app.db.read(None, move |conn| nodes::placement(conn, &system, kept)).await;
         assert_eq!(placed.unwrap(), Placement::Unknown, "nothing is left of it");
     });
 }
@@ -126,6 +128,7 @@ fn a_deployment_of_before_is_taken_by_the_node_that_has_it_and_by_nobody_else() 
     block_on(async {
         let nodes = two_nodes().await;
         let [a, b] = &nodes;
+        let system = a.system;
         let workspace = a.workspace("Data").await;
         let id = a.new_deployment(workspace).await;
         settle(&nodes).await;
@@ -146,8 +149,8 @@ fn a_deployment_of_before_is_taken_by_the_node_that_has_it_and_by_nobody_else() 
         a.forget_placements().await;
         let now = a.world.now();
         let unknown = a.app.db.write(None, move |tx| {
-            let ids = nodes::unknown(tx)?;
-            nodes::let_go(tx, &ids, now)?;
+            let ids = nodes::unknown(tx, &system)?;
+            nodes::let_go(tx, &system, &ids, now)?;
             Ok::<_, podium_db::Error>(ids)
         });
         assert_eq!(unknown.await.unwrap(), [id]);
@@ -173,15 +176,16 @@ fn a_name_is_one_node_s_and_an_environment_that_nobody_knows_is_said() {
 fn with_a_database_of_its_own_there_is_one_node_and_nothing_is_placed() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await.on_node("alpha").await;
+        let system = app.system;
         assert_eq!(app.app.node(), None);
         let id = app.new_deployment(app.workspace("Data").await).await;
         assert_eq!(app.settle().await, 1);
         assert_eq!(app.status(id).await, (Healthy, String::new()));
-        let placed = app.app.db.read(None, move |conn| nodes::placement(conn, id)).await;
+        let placed = app.app.db.read(None, move |conn| nodes::placement(conn, &system, id)).await;
         assert_eq!(placed.unwrap(), Placement::Unknown);
         let renamed = Node { id: app.world.id(), name: "alpha".into() };
         app.app.join(renamed, vec![]).await.expect("whatever became of its file");
-        let names = app.app.db.scan(None, nodes::list).await.unwrap();
+        let names = app.app.db.scan(None, move |conn| nodes::list(conn, &system)).await.unwrap();
         assert_eq!(names.len(), 1);
     });
 }

@@ -24,26 +24,30 @@ async fn write<T: Send + 'static>(app: &TestApp, unit: impl Fn(&Tx) -> Result<T>
 }
 
 async fn ask(app: &TestApp, number: u32, due: i64, now: i64) {
-    write(app, move |tx| work::enqueue(tx, KIND, id(number), at(due), at(now))).await;
+    let system = app.system;
+    write(app, move |tx| work::enqueue(tx, &system, KIND, id(number), at(due), at(now))).await;
 }
 
 async fn claim(app: &TestApp, holder: &'static str, now: i64, limit: u32) -> Vec<Claim> {
+    let system = app.system;
     let mut claims =
-        write(app, move |tx| work::claim(tx, KIND, holder, at(now + LEASE), at(now), limit)).await;
+        write(app, move |tx| work::claim(tx, &system, KIND, holder, at(now + LEASE), at(now), limit)).await;
     claims.sort_by_key(|claim| claim.id);
     claims
 }
 
 async fn settle(app: &TestApp, holder: &'static str, claim: &Claim, now: i64) -> bool {
+    let system = app.system;
     let claim = claim.clone();
-    write(app, move |tx| work::settle(tx, holder, &claim, at(now))).await
+    write(app, move |tx| work::settle(tx, &system, holder, &claim, at(now))).await
 }
 
 async fn again(app: &TestApp, holder: &'static str, claim: &Claim, due: i64, now: i64) -> bool {
+    let system = app.system;
     let claim = claim.clone();
     let back =
         Again { due_at: at(due), since: claim.since, attempts: claim.attempts, reason: "no luck".into() };
-    write(app, move |tx| work::again(tx, holder, &claim, &back, at(now))).await
+    write(app, move |tx| work::again(tx, &system, holder, &claim, &back, at(now))).await
 }
 
 /// `number due since attempts holder reason` of everything that is pending.
@@ -72,6 +76,7 @@ on_both_engines! {
     }
 
     async fn what_is_longest_due_is_claimed_first_and_only_once(app) {
+        let system = app.system;
         for (number, due) in [(1, 300), (2, 100), (3, 200), (4, 5_000)] {
             ask(&app, number, due, 0).await;
         }
@@ -79,7 +84,7 @@ on_both_engines! {
         assert_eq!(numbers(&claim(&app, "a", 1_000, 2).await), [id(2), id(3)]);
         assert_eq!(numbers(&claim(&app, "b", 1_000, 10).await), [id(1)]);
         assert_eq!(numbers(&claim(&app, "b", 1_000, 10).await), []);
-        let claims = write(&app, |tx| work::claim(tx, "other", "a", at(0), at(9_999), 10)).await;
+        let claims = write(&app, move |tx| work::claim(tx, &system, "other", "a", at(0), at(9_999), 10)).await;
         assert_eq!(claims, [], "kinds are apart");
     }
 
@@ -124,21 +129,23 @@ on_both_engines! {
     }
 
     async fn what_is_held_can_be_let_go(app) {
+        let system = app.system;
         for number in 1..=3 {
             ask(&app, number, 0, 0).await;
         }
         claim(&app, "a", 0, 2).await;
         claim(&app, "b", 0, 2).await;
-        assert_eq!(write(&app, |tx| work::release(tx, "a", at(5))).await, 2);
+        assert_eq!(write(&app, move |tx| work::release(tx, &system, "a", at(5))).await, 2);
         let held = |rows: Vec<Pending>| rows.into_iter().filter(|row| !row.holder.is_empty()).count();
         assert_eq!(held(app.pending_work().await), 1);
         assert!(shown(&app).await[..2].iter().all(|row| row.contains("due 5 since 0 tries 0")));
-        assert_eq!(write(&app, |tx| work::release_all(tx, at(6))).await, 1);
+        assert_eq!(write(&app, move |tx| work::release_all(tx, &system, at(6))).await, 1);
         assert_eq!(held(app.pending_work().await), 0);
         assert_eq!(claim(&app, "c", 6, 10).await.len(), 3);
     }
 
     async fn what_is_pending_is_counted_and_shown(app) {
+        let system = app.system;
         for number in 1..=4 {
             ask(&app, number, i64::from(number) * 100, 0).await;
         }
@@ -146,7 +153,7 @@ on_both_engines! {
         again(&app, "a", &held[0], 250, 200).await;
         let held_again = claim(&app, "a", 250, 1).await;
         again(&app, "a", &held_again[0], 300, 250).await;
-        let count = |now: i64| app.app.db.scan(None, move |conn| work::backlog(conn, at(now)));
+        let count = |now: i64| app.app.db.scan(None, move |conn| work::backlog(conn, &system, at(now)));
         let expected = |due, oldest: Option<i64>| Backlog {
             kind: KIND.into(),
             pending: 4,
@@ -158,21 +165,22 @@ on_both_engines! {
         let read = |result: Result<Vec<Backlog>>| result.expect("it reads");
         assert_eq!(read(count(0).await), [expected(0, None)]);
         assert_eq!(read(count(350).await), [expected(2, Some(300))]);
-        let next = |kind: &'static str| app.app.db.read(None, move |conn| work::next_due(conn, kind));
+        let next = |kind: &'static str| app.app.db.read(None, move |conn| work::next_due(conn, &system, kind));
         assert_eq!(next(KIND).await.expect("it reads"), Some(at(300)));
         assert_eq!(next("other").await.expect("it reads"), None);
-        let some = app.app.db.scan(None, |conn| work::pending(conn, Some(KIND), 2)).await;
+        let some = app.app.db.scan(None, move |conn| work::pending(conn, &system, Some(KIND), 2)).await;
         assert_eq!(some.expect("it reads").len(), 2);
-        let none = app.app.db.scan(None, |conn| work::pending(conn, Some("other"), 2)).await;
+        let none = app.app.db.scan(None, move |conn| work::pending(conn, &system, Some("other"), 2)).await;
         assert_eq!(none.expect("it reads"), []);
     }
 
     async fn everything_can_be_asked_for_at_once(app) {
+        let system = app.system;
         let workspace = app.workspace("Data").await;
         let (one, two) = (app.deployment(workspace).await, app.new_deployment(workspace).await);
         app.advance(Duration::from_secs(1));
         let now = app.world.now();
-        assert_eq!(write(&app, move |tx| work::enqueue_everything(tx, now)).await, 2);
+        assert_eq!(write(&app, move |tx| work::enqueue_everything(tx, &system, now)).await, 2);
         let ids: BTreeSet<Id> = app.pending_work().await.iter().map(|row| row.id).collect();
         assert_eq!(ids, BTreeSet::from([one.id(), two.id()]));
     }
@@ -182,9 +190,12 @@ on_both_engines! {
 fn claimers_on_postgres_never_claim_the_same() {
     block_on(async {
         let app = TestApp::start(Engine::Postgres).await;
+        let system = app.system;
         let replica = app.replica().await;
-        write(&app, |tx| (0..400).try_for_each(|number| work::enqueue(tx, KIND, id(number), at(0), at(0))))
-            .await;
+        write(&app, move |tx| {
+            (0..400).try_for_each(|number| work::enqueue(tx, &system, KIND, id(number), at(0), at(0)))
+        })
+        .await;
         let take = async |app: &TestApp, holder: &'static str| {
             let mut taken = Vec::new();
             loop {

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use podium_api::{DeploymentId, EntityId, EnvironmentObjectId, WorkspaceId};
 use podium_db::{Conn, Result, Tx, params, statements};
-use podium_domain::Scope;
 
 use super::{Document, KIND, ObjectRow};
+use crate::Scope;
 use crate::columns::{Columns, document};
 use crate::counters;
 
@@ -21,8 +21,10 @@ statements! {
     INSERT_EXCLUSION = "INSERT INTO environment_object_exclusions (object_id, deployment_id) VALUES ($1, $2)";
     DELETE_LINKS = "DELETE FROM environment_object_links WHERE object_id = $1";
     DELETE_EXCLUSIONS = "DELETE FROM environment_object_exclusions WHERE object_id = $1";
-    DELETE_LINKS_TO = "DELETE FROM environment_object_links WHERE deployment_id = $1";
-    DELETE_EXCLUSIONS_OF = "DELETE FROM environment_object_exclusions WHERE deployment_id = $1";
+    DELETE_LINKS_TO = "DELETE FROM environment_object_links WHERE deployment_id = $1 AND EXISTS \
+        (SELECT 1 FROM environment_objects o WHERE o.id = object_id AND o.organization_id = $2)";
+    DELETE_EXCLUSIONS_OF = "DELETE FROM environment_object_exclusions WHERE deployment_id = $1 AND EXISTS \
+        (SELECT 1 FROM environment_objects o WHERE o.id = object_id AND o.organization_id = $2)";
     DELETE_OF_ENTITY = "DELETE FROM environment_objects WHERE entity_id = $1 AND organization_id = $2 RETURNING id";
     HOLD_WORKSPACE = "UPDATE workspaces SET version = version WHERE id = $1 AND organization_id = $2";
     HOLD_DEPLOYMENTS = "UPDATE deployments SET version = version WHERE id IN ($1[]) AND organization_id = $2 \
@@ -105,7 +107,7 @@ pub fn delete_of_workspace(tx: &Tx, scope: &Scope, workspace_id: WorkspaceId) ->
 /// meanwhile.
 pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
     delete_of(tx, scope, deployment_id.into())?;
-    leave_workspace(tx, deployment_id)
+    leave_workspace(tx, scope, deployment_id)
 }
 
 fn delete_of(tx: &Tx, scope: &Scope, entity_id: EntityId) -> Result<()> {
@@ -119,9 +121,9 @@ fn delete_of(tx: &Tx, scope: &Scope, entity_id: EntityId) -> Result<()> {
 }
 
 /// Drops what ties a deployment to objects of its workspace: it goes elsewhere, or is gone.
-pub fn leave_workspace(tx: &Tx, deployment_id: DeploymentId) -> Result<()> {
-    tx.execute(&DELETE_LINKS_TO, params![deployment_id.as_str()])?;
-    tx.execute(&DELETE_EXCLUSIONS_OF, params![deployment_id.as_str()])?;
+pub fn leave_workspace(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
+    tx.execute(&DELETE_LINKS_TO, params![deployment_id.as_str(), scope.organization()])?;
+    tx.execute(&DELETE_EXCLUSIONS_OF, params![deployment_id.as_str(), scope.organization()])?;
     Ok(())
 }
 

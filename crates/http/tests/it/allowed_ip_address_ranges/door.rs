@@ -65,7 +65,7 @@ on_both_engines! {
             assert_eq!(from(&app, &app.owner, address, &[]).await, 403, "{address}");
         }
         // Only the operator opens the door again.
-        assert_eq!(app.app.reset_allowed_ip_address_ranges().await.unwrap(), 1);
+        assert_eq!(app.app.reset_allowed_ip_address_ranges(&app.system).await.unwrap(), 1);
         assert_eq!(from(&app, &app.owner, "127.0.0.1", &[]).await, 200);
     }
 
@@ -106,7 +106,7 @@ on_both_engines! {
     async fn the_operator_opens_a_locked_door(app) {
         allow(&app, "127.0.0.0/8").await.ok();
         assert_eq!(from(&app, &app.owner, "203.0.113.9", &[]).await, 403);
-        assert_eq!(app.app.reset_allowed_ip_address_ranges().await.unwrap(), 1);
+        assert_eq!(app.app.reset_allowed_ip_address_ranges(&app.system).await.unwrap(), 1);
         assert_eq!(from(&app, &app.owner, "203.0.113.9", &[]).await, 200);
         assert_eq!(listed(&app, "").await, Vec::<String>::new());
     }

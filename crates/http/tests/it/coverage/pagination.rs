@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use podium_api::workspaces::Workspace;
 use podium_api::{Description, ENDPOINTS, OrganizationId, Timestamp, WorkspaceId};
-use podium_domain::{Scope, names};
+use podium_domain::names;
 use podium_store::{Stamp, subjects, workspaces};
 use podium_testkit::{START, TestApp, on_both_engines};
 use proptest::collection::vec;
@@ -135,13 +135,13 @@ on_both_engines! {
 async fn add(app: &TestApp, rows: &mut Vec<(i64, WorkspaceId)>, times: impl IntoIterator<Item = i64>) {
     let added: Vec<(i64, WorkspaceId)> = times.into_iter().map(|at| (at, app.world.id())).collect();
     rows.extend(&added);
-    let scope = Scope::for_server(app.organization_id);
+    let scope = app.scope();
     let profile = subjects::user_profile(app.owner.user_id(), "owner@localhost", "Owner", "");
     let insert = move |tx: &podium_db::Tx| {
         added.iter().try_for_each(|(at, id)| {
             let stamp = Stamp::new(profile.clone(), Timestamp::from_millis(*at));
             let workspace = workspace(*id, scope.organization_id(), &stamp);
-            workspaces::insert(tx, &workspace, &names::fold(&workspace.name), &stamp)
+            workspaces::insert(tx, &scope, &workspace, &names::fold(&workspace.name), &stamp)
         })
     };
     app.app.db.write(None, insert).await.expect("workspaces can be stored");

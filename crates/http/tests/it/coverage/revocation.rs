@@ -4,7 +4,6 @@
 use podium_api::{Access, Description, ENDPOINTS, Method};
 use podium_app::authority::{rights_change, rights_of};
 use podium_db::{Hold, Tx};
-use podium_domain::Scope;
 use podium_store::{credentials, grants};
 use podium_testkit::{Actor, TestApp, on_both_engines};
 
@@ -42,9 +41,10 @@ on_both_engines! {
             let caller = owner(&app).await;
             let before = state(&app).await;
             let (id, organization_id, now) = (caller.id, app.organization_id, app.world.now());
+            let scope = app.scope();
             let demote = move |tx: &Tx| {
-                rights_change(tx, organization_id, now)?;
-                Ok(grants::replace(tx, &Scope::for_server(organization_id), grants::Subject::User, id, &[])?)
+                rights_change(tx, &scope, now)?;
+                Ok(grants::replace(tx, &scope, grants::Subject::User, id, &[])?)
             };
             let holds = vec![rights_of(organization_id.id(), true)];
             let code = call_under(&app, &prepared, &caller, holds, demote).await;
@@ -64,10 +64,11 @@ on_both_engines! {
             let authority = app.app.authority(&caller.token, None, app.world.now()).await.unwrap();
             let (token_id, organization_id) = (authority.credential.token_id, app.organization_id);
             let (subject_id, now) = (caller.id, app.world.now());
+            let (system, scope) = (app.system, app.scope());
             let revoke = move |tx: &Tx| {
-                rights_change(tx, organization_id, now)?;
-                podium_app::authority::sessions_change(tx, subject_id, now)?;
-                Ok(credentials::delete(tx, token_id).map(drop)?)
+                rights_change(tx, &scope, now)?;
+                podium_app::authority::sessions_change(tx, &system, subject_id, now)?;
+                Ok(credentials::end(tx, &system, token_id).map(drop)?)
             };
             let holds = vec![rights_of(organization_id.id(), true), rights_of(subject_id.id(), true)];
             let code = call_under(&app, &prepared, &caller, holds, revoke).await;

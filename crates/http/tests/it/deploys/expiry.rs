@@ -14,7 +14,8 @@ const DAY: Duration = Duration::from_hours(24);
 /// What the loop makes of a deploy.
 async fn fate(app: &TestApp, deploy: &Value) -> Fate {
     let (id, now): (DeployId, _) = (id(deploy).parse().unwrap(), app.world.now());
-    app.app.db.write(None, move |tx| expire(tx, id, now)).await.expect("it can be looked at")
+    let system = app.system;
+    app.app.db.write(None, move |tx| expire(tx, &system, id, now)).await.expect("it can be looked at")
 }
 
 on_both_engines! {

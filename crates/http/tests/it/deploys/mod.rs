@@ -82,20 +82,23 @@ impl<'a> Place<'a> {
     }
 
     async fn state(&self) -> DeploymentRow {
+        let system = self.app.system;
         let id = self.id;
-        let read = self.app.app.db.read(None, move |conn| deployments::state(conn, id));
+        let read = self.app.app.db.read(None, move |conn| deployments::state(conn, &system, id));
         let row: podium_db::Result<Option<DeploymentRow>> = read.await;
         row.expect("it reads").expect("the deployment is there")
     }
 
     /// Changes the deployment behind the application's back.
     async fn change(&self, change: impl Fn(&mut DeploymentRow) + Send + 'static) {
+        let scope = self.app.scope();
+        let system = self.app.system;
         let id = self.id;
         let changed = self.app.app.db.write(None, move |tx| {
-            let mut row = deployments::state(tx, id)?.expect("the deployment is there");
+            let mut row = deployments::state(tx, &system, id)?.expect("the deployment is there");
             change(&mut row);
             row.stamp.version += 1;
-            deployments::update(tx, &row, &names::fold(&row.name))
+            deployments::update(tx, &scope, &row, &names::fold(&row.name))
         });
         changed.await.expect("a deployment can be changed");
     }

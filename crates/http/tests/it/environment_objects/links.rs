@@ -20,7 +20,7 @@ async fn exclude(app: &TestApp, at: &str, deployment: DeploymentId) -> podium_te
 async fn rolled_out(app: &TestApp, deployments: &[DeploymentId]) -> Vec<usize> {
     let mut rolled = Vec::new();
     for (index, id) in deployments.iter().enumerate() {
-        let (scope, id) = (podium_domain::Scope::for_server(app.organization_id), *id);
+        let (scope, id) = (app.scope(), *id);
         let row = app.app.db.read(None, move |conn| podium_store::deployments::get(conn, &scope, id)).await;
         let row = row.expect("it reads").expect("it is there");
         if row.generation > 1 {

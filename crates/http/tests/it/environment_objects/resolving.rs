@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use podium_api::{DeploymentId, Id};
+use podium_domain::On;
 use podium_domain::environment_objects::environment;
-use podium_domain::{On, Scope};
 use podium_testkit::{TestApp, on_both_engines, role};
 use serde_json::{Value, json};
 
@@ -161,10 +161,11 @@ on_both_engines! {
             "objectKey": "limit", "objectType": "AIRFLOW_VARIABLE", "scope": "DEPLOYMENT", "scopeEntityId": one,
             "airflowVariable": { "value": "7", "isSecret": true },
         })).await;
-        let (application, scope) = (app.app.clone(), Scope::for_server(app.organization_id));
+        let system = app.system;
+        let (application, scope) = (app.app.clone(), app.scope());
         let variables = app.app.db.scan(None, move |conn| {
             let deployment = podium_store::deployments::get(conn, &scope, one)?.expect("it is there");
-            let given = podium_app::environment_objects::resolved_for(&application, conn, &deployment)?;
+            let given = podium_app::environment_objects::resolved_for(&application, &system, conn, &deployment)?;
             Ok::<_, podium_app::Error>(environment::variables(&given))
         });
         let variables: Vec<(String, String)> = variables.await.expect("it reads").into_iter().collect();

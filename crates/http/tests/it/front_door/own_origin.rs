@@ -168,16 +168,17 @@ on_both_engines! {
     }
 
     async fn what_has_ended_is_dropped(app) {
+        let system = app.system;
         let behind = Behind::new(&app).await;
         behind.browser(&app, &app.owner).await;
         behind.link(&app, &app.owner).await;
         app.advance(Duration::from_hours(9));
         podium_app::maintenance::once(&app.app).await.unwrap();
-        let left = |conn: &podium_db::Conn| podium_store::front_door::ports(conn);
+        let left = move |conn: &podium_db::Conn| podium_store::front_door::ports(conn, &system);
         assert_eq!(app.app.db.scan(None, left).await.unwrap().len(), 1, "a port stays with its deployment");
         let far = app.world.now() + Duration::from_hours(9);
-        let codes = app.app.db.write(None, move |tx| podium_store::front_door::prune_codes(tx, far, 100)).await;
-        let passes = app.app.db.write(None, move |tx| podium_store::front_door::prune_passes(tx, far, 100)).await;
+        let codes = app.app.db.write(None, move |tx| podium_store::front_door::prune_codes(tx, &system, far, 100)).await;
+        let passes = app.app.db.write(None, move |tx| podium_store::front_door::prune_passes(tx, &system, far, 100)).await;
         assert_eq!((codes.unwrap(), passes.unwrap()), (0, 0), "nothing was left to drop");
     }
 }

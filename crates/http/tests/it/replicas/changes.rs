@@ -14,7 +14,8 @@ const WRITERS: usize = 16;
 const ROUNDS: usize = 20;
 
 async fn after(app: &TestApp, position: Position) -> Vec<LoggedChange> {
-    let read = app.app.db.scan(None, move |conn| changes::after(conn, position, 7));
+    let system = app.system;
+    let read = app.app.db.scan(None, move |conn| changes::after(conn, &system, position, 7));
     read.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"))
 }
 

@@ -9,10 +9,12 @@ use serde_json::json;
 const RECORDS: usize = 1200;
 
 async fn add_records(app: &TestApp) {
+    let system = app.system;
     let ids: Vec<_> = (0..RECORDS).map(|_| app.world.id()).collect();
     let (organization_id, now) = (Some(app.organization_id), app.world.now());
     let added = app.app.db.write(None, move |tx| {
-        ids.iter().try_for_each(|id| podium_store::audit::insert(tx, organization_id, now, *id, "{}"))
+        ids.iter()
+            .try_for_each(|id| podium_store::audit::insert(tx, &system, organization_id, now, *id, "{}"))
     });
     added.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"));
 }

@@ -92,7 +92,7 @@ impl Scenario {
 fn another_process(app: &TestApp) -> Loops {
     let plane: std::sync::Arc<dyn podium_dataplane::DataPlane> =
         std::sync::Arc::<podium_dataplane::simulated::Simulated>::clone(&app.plane);
-    Loops::new(&app.app, &plane, Options::default())
+    Loops::new(&app.app, app.system, &plane, Options::default())
 }
 
 on_both_engines! {
@@ -152,6 +152,7 @@ on_both_engines! {
     }
 
     async fn every_step_may_run_twice(app) {
+        let system = app.system;
         app.plane.script().keep_journal();
         let workspace = app.workspace("Data").await;
         for scenario in ALL {
@@ -162,7 +163,7 @@ on_both_engines! {
             for _ in 0..2 {
                 let now = app.world.now();
                 let asked = app.app.db.write(None, move |tx| {
-                    podium_store::work::enqueue(tx, podium_store::deployments::KIND, id.id(), now, now)
+                    podium_store::work::enqueue(tx, &system, podium_store::deployments::KIND, id.id(), now, now)
                 });
                 asked.await.expect("it is asked for");
                 assert_eq!(app.settle().await, 1);

@@ -1,0 +1,56 @@
+//! What callers may read about themselves, whatever they may do elsewhere: having shown a token is proof enough.
+
+use podium_api::OrganizationId;
+use podium_api::enums::{Product, UserStatus};
+use podium_api::organizations::Organization;
+use podium_db::Conn;
+use podium_domain::Grant;
+use podium_store::invites::{self, InviteRow};
+use podium_store::users::{self, Account};
+use podium_store::{Paging, grants, organizations};
+
+use crate::cx::Cx;
+use crate::error::Result;
+
+crate::system::acts_for_the_system!();
+
+/// The caller's account; none for an API token.
+pub(crate) fn account(cx: &Cx<()>, conn: &Conn) -> Result<Option<Account>> {
+    let Some(user_id) = cx.authority().credential.user_id() else { return Ok(None) };
+    Ok(users::account(conn, &system(cx.app()), user_id)?)
+}
+
+/// The organizations that the caller belongs to as a user, and how; none for an API token.
+pub(crate) fn memberships(cx: &Cx<()>, conn: &Conn) -> Result<Vec<(OrganizationId, UserStatus)>> {
+    let Some(user_id) = cx.authority().credential.user_id() else { return Ok(Vec::new()) };
+    Ok(users::memberships(conn, &system(cx.app()), user_id)?)
+}
+
+/// What the caller holds in an organization, by itself and through teams.
+pub(crate) fn grants(cx: &Cx<()>, conn: &Conn, organization_id: OrganizationId) -> Result<Vec<Grant>> {
+    Ok(grants::effective(conn, &system(cx.app()), organization_id, cx.subject_id())?)
+}
+
+/// The caller's open invites.
+pub(crate) fn invites(cx: &Cx<()>, conn: &Conn) -> Result<Vec<InviteRow>> {
+    let Some(user_id) = cx.authority().credential.user_id() else { return Ok(Vec::new()) };
+    Ok(invites::of_user(conn, &system(cx.app()), user_id, cx.now())?)
+}
+
+/// A page of the organizations that the caller belongs to: as an active member, or as an API token of one.
+pub(crate) fn organizations(
+    cx: &Cx<()>,
+    conn: &Conn,
+    product: Option<Product>,
+    paging: &Paging,
+) -> Result<(Vec<Organization>, u64)> {
+    let ids: Vec<String> = match cx.authority().credential.organization_id {
+        Some(own) => vec![own.to_string()],
+        None => {
+            let memberships = memberships(cx, conn)?.into_iter();
+            let active = memberships.filter(|(_, status)| *status == UserStatus::Active);
+            active.map(|(id, _)| id.to_string()).collect()
+        }
+    };
+    Ok(organizations::list(conn, &system(cx.app()), &ids, product, paging)?)
+}

@@ -1,0 +1,74 @@
+//! The system's own right to the database, and the modules that may use it.
+//!
+//! Functions behind endpoints act for their caller, with the scope that was proven for it. A few modules act for the
+//! server itself: they find out who calls, keep sessions and answers, write audit records, clean up. Those are listed
+//! here and nowhere else. Each has a key that only it can make, so that no other module opens the vault, even though
+//! every module can see it.
+
+use podium_store::System;
+
+/// Keeps the system's right for those who have a key.
+pub(crate) struct Vault(System);
+
+/// A key of the vault. Its list is closed: no other module can implement this.
+pub(crate) trait Key: sealed::Sealed {}
+
+mod sealed {
+    pub(crate) trait Sealed {}
+}
+
+impl Vault {
+    pub(crate) const fn new(system: System) -> Self {
+        Self(system)
+    }
+
+    /// The system's right, for a module that has a key.
+    pub(crate) fn open(&self, _: impl Key) -> System {
+        self.0
+    }
+}
+
+/// Makes the key of a module that is on the list, and `system`, which opens the vault with it. Both are the module's
+/// own: others can name the key, and cannot make one.
+macro_rules! acts_for_the_system {
+    () => {
+        /// Opens the vault for this module and those inside it.
+        pub(crate) struct SystemKey(());
+
+        fn system(app: &$crate::App) -> podium_store::System {
+            app.system.open(SystemKey(()))
+        }
+    };
+}
+
+macro_rules! acting {
+    ($($module:path),+ $(,)?) => {
+        $(
+            impl sealed::Sealed for $module {}
+            impl Key for $module {}
+        )+
+    };
+}
+
+pub(crate) use acts_for_the_system;
+
+acting! {
+    crate::agents::SystemKey,
+    crate::audit::SystemKey,
+    crate::auth::SystemKey,
+    crate::authority::SystemKey,
+    crate::deploys::expiry::SystemKey,
+    crate::deploys::uploads::SystemKey,
+    crate::disk::SystemKey,
+    crate::follow::SystemKey,
+    crate::front_door::SystemKey,
+    crate::idempotency::SystemKey,
+    crate::key_reload::SystemKey,
+    crate::maintenance::SystemKey,
+    crate::meters::SystemKey,
+    crate::nodes::SystemKey,
+    crate::own::SystemKey,
+    crate::sessions::SystemKey,
+    crate::start::SystemKey,
+    crate::work::SystemKey,
+}

@@ -1,0 +1,149 @@
+//! What proves the right to touch rows: every function of this crate takes one of these, and none can be made up.
+//!
+//! [`System`] is handed to whoever opens the database, and to nobody else. A [`Membership`] is read from the database
+//! with it. A [`Scope`] is minted where the policy says yes to a membership, or by the system for itself. The policy is
+//! `podium_domain::require`; nothing is decided here.
+//!
+//! None of them can be made from outside:
+//!
+//! ```compile_fail,E0423
+//! let system = podium_store::System(());
+//! ```
+//!
+//! ```compile_fail,E0599
+//! let system = podium_store::System::default();
+//! ```
+//!
+//! ```compile_fail,E0451
+//! fn forge(organization_id: podium_api::OrganizationId) -> podium_store::Scope {
+//!     podium_store::Scope {
+//!         organization_id,
+//!         permission: None,
+//!         target: podium_domain::Target::Organization,
+//!     }
+//! }
+//! ```
+//!
+//! ```compile_fail,E0624
+//! fn forge(organization_id: podium_api::OrganizationId) -> podium_store::Scope {
+//!     podium_store::Scope::new(organization_id, None, podium_domain::Target::Organization)
+//! }
+//! ```
+//!
+//! ```compile_fail,E0624
+//! fn forge(organization_id: podium_api::OrganizationId) -> podium_store::Membership {
+//!     podium_store::Membership::new(organization_id, podium_domain::Grants::new([]))
+//! }
+//! ```
+//!
+//! ```compile_fail,E0451
+//! fn forge(organization_id: podium_api::OrganizationId) -> podium_store::Membership {
+//!     podium_store::Membership { organization_id, grants: podium_domain::Grants::new([]) }
+//! }
+//! ```
+//!
+//! With a membership that was read, the same compiles:
+//!
+//! ```
+//! fn ask(membership: &podium_store::Membership) -> podium_store::Scope {
+//!     membership.scope()
+//! }
+//! ```
+
+use podium_api::OrganizationId;
+use podium_db::{Db, Options, Result, Target as Database};
+use podium_domain::{Grants, Permission, Refusal, Target, require};
+
+use crate::MIGRATIONS;
+
+/// Proof that the server acts for itself: at its start, in loops and maintenance, to find out who calls, and for the
+/// operator. Whoever opens the database has it.
+#[derive(Clone, Copy, Debug)]
+pub struct System(());
+
+/// Opens a database, and brings its schema up to date.
+pub async fn open(options: Options) -> Result<(Db, System)> {
+    let db = Db::open(options).await?;
+    db.migrate(MIGRATIONS).await?;
+    Ok((db, System(())))
+}
+
+/// Opens the database of an installation to look at it, also while its server runs.
+pub async fn view(database: Database) -> Result<(Db, System)> {
+    Ok((Db::view(database).await?, System(())))
+}
+
+impl System {
+    /// A scope that no caller stands behind.
+    pub const fn scope(&self, organization_id: OrganizationId) -> Scope {
+        Scope::new(organization_id, None, Target::Organization)
+    }
+}
+
+/// Proof that a subject belongs to an organization, and what it may do there: read by [`crate::grants::membership`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    organization_id: OrganizationId,
+    grants: Grants,
+}
+
+impl Membership {
+    pub(crate) const fn new(organization_id: OrganizationId, grants: Grants) -> Self {
+        Self { organization_id, grants }
+    }
+
+    /// The organization.
+    pub const fn organization_id(&self) -> OrganizationId {
+        self.organization_id
+    }
+
+    /// What the member may do there.
+    pub const fn grants(&self) -> &Grants {
+        &self.grants
+    }
+
+    /// The scope of a member who needs no permission: for endpoints that every member may call.
+    pub const fn scope(&self) -> Scope {
+        Scope::new(self.organization_id, None, Target::Organization)
+    }
+
+    /// The scope of a member who holds the permission on the target, if the policy says so.
+    pub fn authorize(&self, permission: Permission, target: Target) -> Result<Scope, Refusal> {
+        require(&self.grants, permission, target)?;
+        Ok(Scope::new(self.organization_id, Some(permission), target))
+    }
+}
+
+/// Proof that a permission was checked in an organization, which everything done with it stays in.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    organization_id: OrganizationId,
+    permission: Option<Permission>,
+    target: Target,
+}
+
+impl Scope {
+    const fn new(organization_id: OrganizationId, permission: Option<Permission>, target: Target) -> Self {
+        Self { organization_id, permission, target }
+    }
+
+    /// The organization that everything done with this proof stays in.
+    pub const fn organization_id(&self) -> OrganizationId {
+        self.organization_id
+    }
+
+    /// The same, as text.
+    pub fn organization(&self) -> &str {
+        self.organization_id.as_str()
+    }
+
+    /// What the permission was proven on.
+    pub const fn target(&self) -> Target {
+        self.target
+    }
+
+    /// The permission that was proven; none where the server acts for itself or membership was enough.
+    pub const fn permission(&self) -> Option<Permission> {
+        self.permission
+    }
+}
