@@ -67,6 +67,11 @@ impl Installation {
         self.variables.push((name, value.to_owned()));
     }
 
+    /// Leaves a variable to its default.
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.variables.retain(|(known, _)| *known != name);
+    }
+
     /// The data directory, which the program makes itself.
     pub(crate) fn data_dir(&self) -> PathBuf {
         self.directory.path().join("data")
