@@ -9,6 +9,7 @@ use podium_store::System;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::authority::Member;
 use crate::cx::{Cx, Request};
 use crate::error::Result;
 use crate::secrets::sha256_hex;
@@ -46,7 +47,7 @@ pub fn record<P: Clone + Send + Sync + 'static>(
     status: u16,
 ) -> Result<()> {
     let authority = cx.authority();
-    let organization_id = authority.member.as_ref().map(|member| member.organization_id()).or(authority.home);
+    let organization_id = authority.member.as_ref().map(Member::organization_id).or(authority.home);
     let profile = &authority.profile;
     write(tx, &system(cx.app()), cx.request(), organization_id, profile, id, status)
 }

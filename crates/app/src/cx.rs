@@ -121,7 +121,7 @@ impl Cx<Scope> {
 
     /// What the caller may do in the organization.
     pub fn grants(&self) -> &Grants {
-        &self.inner.authority.member.as_ref().expect("a proven caller is a member").grants()
+        self.inner.authority.member.as_ref().expect("a proven caller is a member").grants()
     }
 
     /// Requires a right on a target that the path does not name.

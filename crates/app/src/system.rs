@@ -3,7 +3,13 @@
 //! Functions behind endpoints act for their caller, with the scope that was proven for it. A few modules act for the
 //! server itself: they find out who calls, keep sessions and answers, write audit records, clean up. Those are listed
 //! here and nowhere else. Each has a key that only it can make, so that no other module opens the vault, even though
-//! every module can see it.
+//! every module can see it. From outside this crate there is not even a vault:
+//!
+//! ```compile_fail,E0616
+//! fn take(app: &podium_app::App) {
+//!     let _ = &app.system;
+//! }
+//! ```
 
 use podium_store::System;
 
