@@ -1,6 +1,6 @@
 //! URLs of a PostgreSQL server: the administrator's as it is given, and what environments are told after it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
@@ -163,9 +163,8 @@ pub(super) fn loopback(url: &str, usual: u16) -> Vec<SocketAddr> {
     let Some(port) = port.map_or(Some(usual), |port| port.parse().ok()) else { return Vec::new() };
     let mut found: Vec<SocketAddr> = match named.parse::<IpAddr>() {
         Ok(address) => vec![(address, port).into()],
-        Err(_) if named.eq_ignore_ascii_case("localhost") => {
-            vec![(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()]
-        }
+        // Whoever tries the other family first is refused there, and goes on.
+        Err(_) if named.eq_ignore_ascii_case("localhost") => vec![(Ipv4Addr::LOCALHOST, port).into()],
         Err(_) => (named, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default(),
     };
     found.retain(|address| address.ip().is_loopback());

@@ -19,6 +19,12 @@ fn what_is_reached_of_loopback_is_what_environments_need_and_what_the_operator_a
     };
     let all = ["tcp:127.0.0.1:4318", "tcp:127.0.0.1:5433", "tcp:127.0.0.1:6379"];
     assert_eq!(shown(&given, "nameserver 10.0.0.53"), all);
+    let elsewhere = Options {
+        database: AirflowDatabase::Server(Hidden::new("postgres://a@[::1]:5434/postgres".into())),
+        broker: Broker::Given(Hidden::new("redis://127.0.0.2:6380".into())),
+        ..Options::default()
+    };
+    assert_eq!(shown(&elsewhere, "nameserver 10.0.0.53"), ["tcp:127.0.0.2:6380", "tcp:[::1]:5434"]);
     for text in all.into_iter().chain(stub).chain(["tcp:[::1]:53"]) {
         assert_eq!(text.parse::<Forward>().unwrap().to_string(), text);
     }
