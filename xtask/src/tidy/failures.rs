@@ -69,7 +69,8 @@ fn arguments(text: &str) -> Vec<&str> {
                 found.push(text[from..at].trim());
                 from = at + 1;
             }
-            '{' | ';' => return Vec::new(),
+            '{' => return Vec::new(),
+            ';' if depth <= 0 => return Vec::new(),
             _ => {}
         }
     }
