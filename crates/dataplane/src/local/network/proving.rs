@@ -126,7 +126,10 @@ pub(in crate::local) async fn find(
         }
         Ok(Err(why)) if may_pass(&why.to_string()) => Err(untried(&why)),
         // A machine that is busy for a moment must not count as one that cannot: authors can make it busy.
-        Err(_) if options.network == NetworkChoice::Auto => Err(untried(&"it took too long".into())),
+        Err(_) if options.network == NetworkChoice::Auto => {
+            let why = "it took too long. It is tried again; `--environment-network shared` does without";
+            Err(untried(&why.into()))
+        }
         Ok(Err(why)) => not_own(why).await,
         Err(_) => not_own("it took too long to try".into()).await,
     }
