@@ -11,7 +11,7 @@ use podium_domain::{Fields, Refusal, allowed_ip_address_ranges as rules};
 use podium_store::{Paging, Scope, Stamp, System, allowed_ip_address_ranges as ranges};
 
 use crate::App;
-use crate::authority::{rights_change, rights_of};
+use crate::authority::{rights_change, rights_lock};
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result, Taken};
 
@@ -96,7 +96,7 @@ impl App {
                 Ok::<_, Error>(ranges::clear(tx, &scope)?)
             };
             removed +=
-                self.db.write_holding(None, vec![rights_of(organization_id.id(), true)], clear).await?;
+                self.db.write_locked(None, vec![rights_lock(organization_id.id(), true)], clear).await?;
         }
         Ok(removed)
     }

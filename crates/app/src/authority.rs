@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use podium_api::enums::UserStatus;
 use podium_api::subjects::SubjectProfile;
 use podium_api::{DeploymentId, Id, OrganizationId, SubjectId, Timestamp, WorkspaceId};
-use podium_db::{Change, Conn, Guard, Hold, Tx};
+use podium_db::{Change, Conn, Guard, AdvisoryLock, Tx};
 use podium_domain::allowed_ip_address_ranges::Allowed;
 use podium_domain::{Grants, Refusal};
 use podium_store::credentials::{self, Credential, CredentialKind};
@@ -86,13 +86,13 @@ impl Authority {
         Ok(())
     }
 
-    /// What a transaction of this caller holds, so that its rights stay as they are until it is committed; `alone`
+    /// What a transaction of this caller holds, so that its rights stay as they are until it is committed; `exclusive`
     /// where it changes rights itself.
-    pub(crate) fn holds(&self, alone: bool) -> Vec<Hold> {
-        let organization = self.member.as_ref().map(|member| rights_of(member.organization_id().id(), alone));
+    pub(crate) fn locks(&self, exclusive: bool) -> Vec<AdvisoryLock> {
+        let organization = self.member.as_ref().map(|member| rights_lock(member.organization_id().id(), exclusive));
         let is_user = self.credential.kind == CredentialKind::Session;
-        let alone = alone && organization.is_none();
-        let sessions = is_user.then(|| rights_of(self.credential.subject_id.id(), alone));
+        let exclusive = exclusive && organization.is_none();
+        let sessions = is_user.then(|| rights_lock(self.credential.subject_id.id(), exclusive));
         organization.into_iter().chain(sessions).collect()
     }
 
@@ -323,9 +323,9 @@ fn read_member(
 
 /// The rights in an organization, or the sessions of a user, as something to hold in a transaction. Whoever holds both
 /// names the organization first.
-pub fn rights_of(id: Id, alone: bool) -> Hold {
+pub fn rights_lock(id: Id, exclusive: bool) -> AdvisoryLock {
     let hash = secrets::sha256(id.as_str().as_bytes());
-    Hold { key: i64::from_be_bytes(hash.first_chunk().copied().unwrap_or_default()), alone }
+    AdvisoryLock { key: i64::from_be_bytes(hash.first_chunk().copied().unwrap_or_default()), exclusive }
 }
 
 /// Says that rights in an organization change. Goes first in a transaction that changes any.
@@ -334,7 +334,7 @@ pub fn rights_change(tx: &Tx, scope: &Scope, now: Timestamp) -> Result<()> {
     Ok(changes::append(tx, scope, now, change_of(scope.organization_id().id()))?)
 }
 
-/// Says that the sessions of a user change; the transaction holds them alone ([`rights_of`]).
+/// Says that the sessions of a user change; the transaction holds them alone ([`rights_lock`]).
 pub fn sessions_change(tx: &Tx, system: &System, user_id: SubjectId, now: Timestamp) -> Result<()> {
     Ok(changes::append_any(tx, system, now, change_of(user_id.id()))?)
 }

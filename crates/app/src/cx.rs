@@ -52,7 +52,7 @@ pub struct Cx<P> {
     inner: Arc<Inner>,
     proof: P,
     /// Whether this is inside a transaction that nobody else's runs beside, as far as rights are concerned.
-    alone: bool,
+    exclusive: bool,
 }
 
 struct Inner {
@@ -80,13 +80,13 @@ impl Cx<()> {
         Self {
             inner: Arc::new(Inner { app, authority, request, reads_again, confirmed }),
             proof: (),
-            alone: false,
+            exclusive: false,
         }
     }
 
     /// The same call once the policy has admitted it.
     pub fn proven(self, scope: Scope) -> Cx<Scope> {
-        Cx { inner: self.inner, proof: scope, alone: self.alone }
+        Cx { inner: self.inner, proof: scope, exclusive: self.exclusive }
     }
 
     /// Makes sure that what was remembered of the caller is still true, if the database was not asked yet.
@@ -141,7 +141,7 @@ impl Cx<Scope> {
     /// Says that rights in the organization change. Goes first in a transaction that changes any, which is one of
     /// [`Cx::change_rights`].
     pub fn rights_change(&self, tx: &Tx) -> Result<()> {
-        if !self.alone {
+        if !self.exclusive {
             return Err(Error::Internal(format!(
                 "{} changes rights unannounced",
                 self.request().endpoint.id
@@ -269,7 +269,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
 
     async fn write<R: Reply>(
         &self,
-        alone: bool,
+        exclusive: bool,
         mut may: impl FnMut(&Self, &Tx, &[u8]) -> Result<()> + Send + 'static,
         mut effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
     ) -> Result<R> {
@@ -277,7 +277,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         authority.has_not_ended(app.world.now())?;
         let running = app.running.enter(self)?;
         let entered = Arc::clone(&running);
-        let cx = Self { alone, ..self.clone() };
+        let cx = Self { exclusive, ..self.clone() };
         let audit_id = self.new_id();
         let unit = move |tx: &Tx| {
             cx.confirm_for_certain(tx)?;
@@ -287,7 +287,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
             audit::record(tx, &cx, audit_id, R::KIND.status())?;
             running.keep(&cx, tx, reply)
         };
-        let answer = app.db.write_holding(self.guard(), authority.holds(alone), unit).await;
+        let answer = app.db.write_locked(self.guard(), authority.locks(exclusive), unit).await;
         entered.leave();
         self.note_confirmed(answer)
     }

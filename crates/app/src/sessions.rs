@@ -15,7 +15,7 @@ use podium_db::{Conn, Tx};
 use podium_store::sessions::{self, BrowserSession};
 use podium_store::{System, credentials, front_door, subjects, users};
 
-use crate::authority::{rights_of, sessions_change};
+use crate::authority::{rights_lock, sessions_change};
 use crate::cx::Request;
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::{hex, sha256_hex, unhex};
@@ -81,7 +81,7 @@ impl App {
         };
         let (begun, hash) = self.begin(&session, now);
         let system = system(self);
-        let (guard, holds, audit_id) = (authority.guard(), authority.holds(false), self.world.id());
+        let (guard, locks, audit_id) = (authority.guard(), authority.locks(false), self.world.id());
         let store = move |tx: &Tx| {
             if !tx.holds(&authority.guard())? {
                 return Err(Error::Unauthenticated(Unauthenticated::Revoked));
@@ -89,7 +89,7 @@ impl App {
             sessions::insert(tx, &system, &hash, &session, now)?;
             audit::write(tx, &system, &request, authority.home, &authority.profile, audit_id, SEE_OTHER)
         };
-        let stored = self.db.write_holding(Some(guard), holds, store).await;
+        let stored = self.db.write_locked(Some(guard), locks, store).await;
         stored.map_err(|error| {
             // The guard of a caller without an organization says only that its token is alive.
             if error.is_stale() { Error::Unauthenticated(Unauthenticated::Revoked) } else { error }
@@ -141,7 +141,7 @@ impl App {
             Some(who) => who.record(tx, &system, &request, audit_id, OK),
             None => Ok(()),
         };
-        self.db.write_holding(None, vec![rights_of(session.subject_id.id(), true)], end).await
+        self.db.write_locked(None, vec![rights_lock(session.subject_id.id(), true)], end).await
     }
 
     /// Signs a browser out from inside an environment: its pass ends, and so does the session that it came from.
@@ -153,8 +153,8 @@ impl App {
                 front_door::pass(conn, &system, &looked_up)?.and_then(|opening| opening.session_hash);
             session.map_or(Ok(None), |hash| sessions::by_hash(conn, &system, &hash))
         });
-        let holds =
-            session.await?.map(|session| rights_of(session.subject_id.id(), true)).into_iter().collect();
+        let locks =
+            session.await?.map(|session| rights_lock(session.subject_id.id(), true)).into_iter().collect();
         let leave = move |tx: &Tx| {
             let Some(opening) = front_door::pass(tx, &system, &hash)? else { return Ok(()) };
             let who = Signed::by_credential(tx, &system, &opening.credential_hash)?;
@@ -164,7 +164,7 @@ impl App {
             }
             who.map_or(Ok(()), |who| who.record(tx, &system, &request, audit_id, OK))
         };
-        self.db.write_holding(None, holds, leave).await
+        self.db.write_locked(None, locks, leave).await
     }
 }
 

@@ -217,9 +217,9 @@ pub struct Guard {
 ///
 /// SQLite has one writer: every transaction has everything alone there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Hold {
+pub struct AdvisoryLock {
     /// What is held, as a number that others will not use for anything else.
     pub key: i64,
     /// Whether nobody else may hold it meanwhile.
-    pub alone: bool,
+    pub exclusive: bool,
 }

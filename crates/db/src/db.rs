@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::conn::Conn;
-use crate::{Engine, Error, Fault, Guard, Hold, Options, Result, Sql, Target, Tx, postgres, sqlite};
+use crate::{Engine, Error, Fault, Guard, AdvisoryLock, Options, Result, Sql, Target, Tx, postgres, sqlite};
 
 /// A database; clones share it.
 #[derive(Clone)]
@@ -119,15 +119,15 @@ impl Db {
         T: Send + 'static,
         E: Fault,
     {
-        self.write_holding(guard, Vec::new(), unit).await
+        self.write_locked(guard, Vec::new(), unit).await
     }
 
     /// The same, for a transaction that holds something until it ends. What it holds, it takes in the order given:
     /// transactions that hold several things name them in the same order.
-    pub async fn write_holding<T, E>(
+    pub async fn write_locked<T, E>(
         &self,
         guard: Option<Arc<Guard>>,
-        holds: Vec<Hold>,
+        locks: Vec<AdvisoryLock>,
         unit: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
     where
@@ -136,7 +136,7 @@ impl Db {
     {
         match &self.0 {
             Pool::Sqlite(pool) => pool.write(unit).await,
-            Pool::Postgres(pool) => pool.run_holding(postgres::Mode::Write, guard, holds, unit).await,
+            Pool::Postgres(pool) => pool.run_locked(postgres::Mode::Write, guard, locks, unit).await,
         }
     }
 

@@ -63,7 +63,7 @@ impl TestApp {
         let mut grants = Vec::new();
         for (permissions, on) in held {
             let id = self.world.id();
-            let role_name = format!("what {name} holds, {}", grants.len());
+            let role_name = format!("what {name} locks, {}", grants.len());
             let (scope, now) = (self.scope(), self.world.now());
             let stored = role_name.clone();
             let done =
@@ -94,8 +94,8 @@ impl TestApp {
     /// Makes a user, team or API token hold exactly these grants from now on.
     pub async fn make_hold(&self, kind: grants::Subject, id: impl Into<SubjectId>, held: Vec<Grant>) {
         let (scope, now, id) = (self.scope(), self.world.now(), id.into());
-        let holds = vec![podium_app::authority::rights_of(self.organization_id.id(), true)];
-        let made = self.app.db.write_holding(None, holds, move |tx| {
+        let locks = vec![podium_app::authority::rights_lock(self.organization_id.id(), true)];
+        let made = self.app.db.write_locked(None, locks, move |tx| {
             podium_app::authority::rights_change(tx, &scope, now)?;
             Ok::<_, podium_app::Error>(grants::replace(tx, &scope, kind, id, &held)?)
         });

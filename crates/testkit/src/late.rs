@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::BodyExt as _;
-use podium_db::{Engine, Hold, Sql, Tx};
+use podium_db::{Engine, AdvisoryLock, Sql, Tx};
 use tokio::sync::{mpsc as channel, oneshot};
 
 use crate::answer::Answer;
@@ -66,17 +66,17 @@ impl TestApp {
     pub async fn send_under(
         &self,
         call: Call<'_>,
-        holds: Vec<Hold>,
+        locks: Vec<AdvisoryLock>,
         change: impl FnMut(&Tx) -> podium_app::Result<()> + Send + 'static,
     ) -> Answer {
-        self.send_beside(call, holds, change, async {}).await
+        self.send_beside(call, locks, change, async {}).await
     }
 
     /// The same; and something else is done while the call waits.
     pub async fn send_beside(
         &self,
         call: Call<'_>,
-        holds: Vec<Hold>,
+        locks: Vec<AdvisoryLock>,
         mut change: impl FnMut(&Tx) -> podium_app::Result<()> + Send + 'static,
         meanwhile: impl Future<Output = ()>,
     ) -> Answer {
@@ -90,7 +90,7 @@ impl TestApp {
             Ok::<_, podium_app::Error>(())
         };
         let db = self.app.db.clone();
-        let changing = tokio::spawn(async move { db.write_holding(None, holds, unit).await });
+        let changing = tokio::spawn(async move { db.write_locked(None, locks, unit).await });
         has_begun.recv().await.expect("the change begins");
         let mut calling = Box::pin(call.send());
         let mut answer = None;

@@ -14,7 +14,7 @@ use podium_store::users::{self, Account};
 use podium_store::{Scope, System, changes, grants, subjects};
 
 use super::{new_session, system};
-use crate::authority::{Authority, rights_change, rights_of};
+use crate::authority::{Authority, rights_change, rights_lock};
 use crate::cx::{Call, Request};
 use crate::error::{Error, Result, Unauthenticated};
 use crate::passwords::Payer;
@@ -59,9 +59,9 @@ pub async fn accept_invite(visit: Visit, call: Call<api::AcceptInvite>) -> Resul
         audit::write(tx, &system, &request, Some(organization_id), &profile, audit_id, status)
     };
     let guard = caller.as_ref().map(|caller| caller.guard());
-    let mut holds = vec![rights_of(organization_id.id(), true)];
-    holds.extend(caller.iter().flat_map(|caller| caller.holds(false)));
-    app.db.write_holding(guard, holds, accept).await.map_err(|error| {
+    let mut locks = vec![rights_lock(organization_id.id(), true)];
+    locks.extend(caller.iter().flat_map(|caller| caller.locks(false)));
+    app.db.write_locked(guard, locks, accept).await.map_err(|error| {
         // The guard of a caller without an organization says only that its token is alive.
         if error.is_stale() { Error::Unauthenticated(Unauthenticated::Revoked) } else { error }
     })?;

@@ -7,7 +7,7 @@ use podium_store::{credentials, grants, organizations, sessions};
 
 use super::system;
 use crate::App;
-use crate::authority::{rights_of, sessions_change};
+use crate::authority::{rights_lock, sessions_change};
 use crate::error::{Error, Result};
 use crate::passwords::Payer;
 
@@ -41,7 +41,7 @@ impl App {
         let hash = self.passwords.hash(password, &[Payer::Operator]).await?;
         let (now, none_kept) = (self.world.now(), self.world.id());
         let system = system(self);
-        let sessions = rights_of(account.id.id(), true);
+        let sessions = rights_lock(account.id.id(), true);
         let set = move |tx: &Tx| {
             users::lock(tx, &system, account.id)?;
             let before = users::account(tx, &system, account.id)?.and_then(|account| account.password_hash);
@@ -52,7 +52,7 @@ impl App {
             sessions::delete_of_subject(tx, &system, account.id.into())?;
             sessions_change(tx, &system, account.id.into(), now)
         };
-        self.db.write_holding(None, vec![sessions], set).await
+        self.db.write_locked(None, vec![sessions], set).await
     }
 
     /// A password that nobody guesses.

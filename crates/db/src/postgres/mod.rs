@@ -23,7 +23,7 @@ pub(crate) use self::session::Session;
 pub(crate) use self::types::column;
 use self::worker::Job;
 use crate::queue::Queue;
-use crate::{Error, Fault, Guard, Hold, OnCommit, Result, Tx, unit};
+use crate::{Error, Fault, Guard, AdvisoryLock, OnCommit, Result, Tx, unit};
 
 /// How long a unit waits for a connection before the database counts as away.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -77,15 +77,15 @@ impl Pool {
         T: Send + 'static,
         E: Fault,
     {
-        self.run_holding(mode, guard, Vec::new(), work).await
+        self.run_locked(mode, guard, Vec::new(), work).await
     }
 
     /// The same, for a transaction that holds something.
-    pub(crate) async fn run_holding<T, E>(
+    pub(crate) async fn run_locked<T, E>(
         &self,
         mode: Mode,
         guard: Option<Arc<Guard>>,
-        holds: Vec<Hold>,
+        locks: Vec<AdvisoryLock>,
         work: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
     where
@@ -93,7 +93,7 @@ impl Pool {
         E: Fault,
     {
         let (unit, answer) = unit::wrap(work);
-        let job = Job { unit, mode, guard, holds: holds.into(), deadline: Instant::now() + PATIENCE };
+        let job = Job { unit, mode, guard, locks: locks.into(), deadline: Instant::now() + PATIENCE };
         self.jobs.push(job)?;
         unit::answer(answer).await
     }

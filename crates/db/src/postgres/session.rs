@@ -19,14 +19,14 @@ use super::connect::Connector;
 use super::{Mode, lost_connection, translate};
 use crate::conn::Visit;
 use crate::row::Kind;
-use crate::{Error, Guard, Hold, Owned, Result, Row, Sql, Value};
+use crate::{Error, Guard, AdvisoryLock, Owned, Result, Row, Sql, Value};
 
 /// A little longer than the server's own limit: past it, the server is not answering at all.
 const SILENCE: Duration = Duration::from_secs(40);
 
 /// Takes what a transaction shares, or has alone, until it ends.
 static SHARED: Sql = Sql::new("SELECT pg_advisory_xact_lock_shared($1)");
-static ALONE: Sql = Sql::new("SELECT pg_advisory_xact_lock($1)");
+static EXCLUSIVE: Sql = Sql::new("SELECT pg_advisory_xact_lock($1)");
 
 /// A connection, with what is known about the unit that uses it.
 pub(crate) struct Session {
@@ -48,7 +48,7 @@ struct Link {
 #[derive(Default)]
 struct Opening {
     begin: Option<&'static str>,
-    holds: Arc<[Hold]>,
+    locks: Arc<[AdvisoryLock]>,
     guard: Option<Arc<Guard>>,
 }
 
@@ -115,13 +115,13 @@ impl Session {
     }
 
     /// Says what to send before the first statement of the next unit.
-    pub(super) fn open(&self, mode: Mode, guard: Option<Arc<Guard>>, holds: Arc<[Hold]>) {
+    pub(super) fn open(&self, mode: Mode, guard: Option<Arc<Guard>>, locks: Arc<[AdvisoryLock]>) {
         let begin = match mode {
             Mode::Read => None,
             Mode::Scan => Some("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
             Mode::Write => Some("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"),
         };
-        self.opening.replace(Opening { begin, holds, guard });
+        self.opening.replace(Opening { begin, locks, guard });
         self.begun.set(false);
         self.stale.set(false);
     }
@@ -203,7 +203,7 @@ impl Session {
         link: &Link,
         statement: impl Future<Output = Result<T, Driver>>,
     ) -> Result<T, Trouble> {
-        let Opening { begin, holds, guard } = self.opening.take();
+        let Opening { begin, locks, guard } = self.opening.take();
         if begin.is_none() && guard.is_none() {
             return Ok(statement.await?);
         }
@@ -211,10 +211,10 @@ impl Session {
             Some(guard) => Some((guard, link.cache.get(&link.client, guard.sql).await?)),
             None => None,
         };
-        let mut taking = Vec::with_capacity(holds.len());
-        for hold in &*holds {
-            let sql = if hold.alone { &ALONE } else { &SHARED };
-            taking.push((link.cache.get(&link.client, sql).await?, Value::Int(hold.key)));
+        let mut taking = Vec::with_capacity(locks.len());
+        for lock in &*locks {
+            let sql = if lock.exclusive { &EXCLUSIVE } else { &SHARED };
+            taking.push((link.cache.get(&link.client, sql).await?, Value::Int(lock.key)));
         }
         let begin = async {
             let Some(text) = begin else { return Ok(()) };
@@ -223,7 +223,7 @@ impl Session {
         };
         let held =
             try_join_all(taking.iter().map(|(statement, key)| link.client.execute_raw(statement, [*key])));
-        let holds = async {
+        let locks = async {
             let Some((guard, statement)) = &check else { return Ok(true) };
             let params = guard.params.iter().map(Owned::as_value);
             let rows: Vec<_> = link.client.query_raw(statement, params).await?.try_collect().await?;
@@ -231,10 +231,10 @@ impl Session {
             Ok::<_, Driver>(row.try_get::<_, Value<'_>>(0)? == Value::Int(guard.expected))
         };
         // Polled in this order, hence sent in this order.
-        let (begun, held, holds, answer) = join4(begin, held, holds, statement).await;
+        let (begun, held, locks, answer) = join4(begin, held, locks, statement).await;
         begun?;
         held?;
-        if !holds? {
+        if !locks? {
             return Err(Trouble::Stale);
         }
         Ok(answer?)

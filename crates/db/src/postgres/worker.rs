@@ -13,7 +13,7 @@ use super::notifier::Notifier;
 use super::session::{End, Session};
 use crate::conn::{self, Conn};
 use crate::unit::{Outcome, Unit, publish};
-use crate::{Error, Guard, Hold, OnCommit, Result, Tx};
+use crate::{Error, Guard, AdvisoryLock, OnCommit, Result, Tx};
 
 /// How often a unit may run. Whoever loses a race does so to somebody who won it; on several replicas that may happen many
 /// times in a row.
@@ -23,14 +23,14 @@ const MOST_RUNS: u32 = 40;
 const MOST_BREAKS: u32 = 2;
 
 /// From this run on, a unit that keeps losing races writes while nobody else in this process does.
-const ALONE: u32 = 4;
+const EXCLUSIVE: u32 = 4;
 
 /// A unit and what it needs.
 pub(super) struct Job {
     pub(super) unit: Box<dyn Unit>,
     pub(super) mode: Mode,
     pub(super) guard: Option<Arc<Guard>>,
-    pub(super) holds: Arc<[Hold]>,
+    pub(super) locks: Arc<[AdvisoryLock]>,
     pub(super) deadline: Instant,
 }
 
@@ -51,7 +51,7 @@ impl Shared {
     /// Waits for the right to write; reads need none.
     fn turn(&self, mode: Mode, run: u32) -> Turn<'_> {
         match mode {
-            Mode::Write if run >= ALONE => {
+            Mode::Write if run >= EXCLUSIVE => {
                 Turn::Alone { _held: self.turns.write().unwrap_or_else(PoisonError::into_inner) }
             }
             Mode::Write => {
@@ -91,7 +91,7 @@ struct Worker {
 impl Worker {
     /// Runs a unit until it succeeds, or fails for good.
     fn perform(&mut self, job: Job) {
-        let Job { mut unit, mode, guard, holds, deadline } = job;
+        let Job { mut unit, mode, guard, locks, deadline } = job;
         let shared = Arc::clone(&self.shared);
         let mut breaks = 0;
         for run in 1.. {
@@ -99,7 +99,7 @@ impl Worker {
                 return unit.refuse(error);
             }
             let turn = shared.turn(mode, run);
-            self.session().open(mode, guard.clone(), Arc::clone(&holds));
+            self.session().open(mode, guard.clone(), Arc::clone(&locks));
             let outcome = unit.run(&self.tx);
             let changes = self.tx.changes().take();
             let end = self.session().end(outcome == Outcome::Done && mode == Mode::Write);

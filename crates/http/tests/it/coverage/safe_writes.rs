@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use podium_api::{Description, ENDPOINTS};
-use podium_app::authority::rights_of;
+use podium_app::authority::rights_lock;
 use podium_db::{Sql, Tx};
 use podium_testkit::{Actor, Answer, Engine, TestApp, on_both_engines, run};
 use serde_json::{Value, json};
@@ -124,7 +124,7 @@ on_both_engines! {
             let call = app.call("POST", &app.path("/workspaces")).by(&app.owner);
             call.header("idempotency-key", "k").json(&json!({ "name": name }))
         };
-        let holds = vec![rights_of(app.organization_id.id(), true)];
+        let locks = vec![rights_lock(app.organization_id.id(), true)];
         // What a transaction holds is taken with its first statement.
         static ONE: Sql = Sql::new("SELECT 1");
         let touch = |tx: &Tx| Ok(tx.query_one(&ONE, &[], |_| Ok(()))?);
@@ -136,7 +136,7 @@ on_both_engines! {
             );
             assert_eq!(answer.header("retry-after"), "1");
         };
-        let first = app.send_beside(create("a"), holds, touch, second).await;
+        let first = app.send_beside(create("a"), locks, touch, second).await;
         assert_eq!(create("a").send().await.id(), first.id());
     }
 
