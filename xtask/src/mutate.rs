@@ -61,8 +61,8 @@ const MUTATIONS: &[Mutation] = &[
     Mutation {
         what: "an environment that is not there is forgotten",
         file: "crates/domain/src/deployments/plan.rs",
-        from: "Sight::Absent => Step::Apply(Cause::Create),",
-        to: "Sight::Absent => Step::Forget,",
+        from: "Observation::Absent => Step::Apply(Cause::Create),",
+        to: "Observation::Absent => Step::Forget,",
     },
     Mutation {
         what: "a cluster whose creation failed can be changed",

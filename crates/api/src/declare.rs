@@ -11,8 +11,8 @@
 /// | `query`, `body` | the input | [`Nothing`](crate::Nothing) |
 /// | `reply` | what is answered, a [`Reply`](crate::Reply) | [`Nothing`](crate::Nothing), status 204 |
 /// | `permission` | the permission it takes | |
-/// | `open_to` | instead of a permission: `Anyone`, `SignedIn`, `Joined` or `ByAgents` of [`endpoint`](crate::endpoint) | |
-/// | `or_of_its_maker` | a weaker permission that is enough for what the caller made | |
+/// | `open_to` | instead of a permission: `Anyone`, `SignedIn`, `MembersOnly` or `ByAgents` of [`endpoint`](crate::endpoint) | |
+/// | `or_creator_with` | a weaker permission that is enough for what the caller made | |
 /// | `target_in_body` | the field of the body that names the permission's target | the path names it |
 /// | `also` | statuses beyond those that follow from the rest | none |
 /// | `marks` | `secret_reply`, `live`, `not_audited` of [`Description`](crate::Description) | none |
@@ -75,7 +75,7 @@ macro_rules! endpoints {
             $(reply: $reply:ty,)?
             $(permission: $permission:expr,)?
             $(open_to: $admission:ident,)?
-            $(or_of_its_maker: $makers:expr,)?
+            $(or_creator_with: $makers:expr,)?
             $(target_in_body: $target:literal,)?
             $(also: $also:expr,)?
             $(marks: [$($mark:ident),+],)?
@@ -98,7 +98,7 @@ macro_rules! endpoints {
                     $crate::endpoints!(@access $($permission)? $(; $admission)?),
                 )
                 .about($tag, $summary.trim_ascii())
-                $(.or_of_its_maker($makers))?
+                $(.or_creator_with($makers))?
                 $(.target_in_body($target))?
                 $(.also(&$also))?
                 $($(.$mark())+)?;

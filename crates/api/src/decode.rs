@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-pub use compile::NotUnderstood;
+pub use compile::UnsupportedSchema;
 
 use crate::error::counted;
 use crate::{FieldError, Id, Timestamp};

@@ -39,7 +39,7 @@ endpoints! {
     Finalize: POST "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}/finalize"
         as "FinalizeDeploy" {
         path: OfDeploy, body: FinalizeDeployRequest, reply: One<Deploy>,
-        permission: "deployment.deploys.update", or_of_its_maker: "deployment.deploys.create",
+        permission: "deployment.deploys.update", or_creator_with: "deployment.deploys.create",
     }
     /// Roll back to a deploy
     Rollback: POST "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}/rollback"

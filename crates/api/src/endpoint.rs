@@ -102,7 +102,7 @@ open! {
     /// Admits callers with a valid token.
     SignedIn: Token
     /// Admits members of the organization in the path.
-    Joined: Member
+    MembersOnly: Member
     /// Admits remote agents of the deployment in the path.
     ByAgents: Agent
 }
@@ -217,7 +217,7 @@ impl Description {
     }
 
     /// Says which weaker permission admits callers to what they made themselves; the function sees to that.
-    pub const fn or_of_its_maker(mut self, permission: &'static str) -> Self {
+    pub const fn or_creator_with(mut self, permission: &'static str) -> Self {
         self.makers_permission = Some(permission);
         self
     }

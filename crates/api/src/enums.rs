@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 
 /// A word that is no value of an enumeration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownWord {
+pub struct UnknownValue {
     kind: &'static str,
     text: String,
 }
 
-impl fmt::Display for UnknownWord {
+impl fmt::Display for UnknownValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "unknown {}: {}", self.kind, self.text)
     }
 }
 
-impl std::error::Error for UnknownWord {}
+impl std::error::Error for UnknownValue {}
 
 macro_rules! wire_enum {
     ($($(#[$doc:meta])* $name:ident { $($variant:ident = $wire:literal),+ $(,)? })+) => {$(
@@ -39,12 +39,12 @@ macro_rules! wire_enum {
         }
 
         impl FromStr for $name {
-            type Err = UnknownWord;
+            type Err = UnknownValue;
 
-            fn from_str(text: &str) -> Result<Self, UnknownWord> {
+            fn from_str(text: &str) -> Result<Self, UnknownValue> {
                 match text {
                     $($wire => Ok(Self::$variant),)+
-                    _ => Err(UnknownWord { kind: stringify!($name), text: text.to_owned() }),
+                    _ => Err(UnknownValue { kind: stringify!($name), text: text.to_owned() }),
                 }
             }
         }

@@ -15,7 +15,7 @@ endpoints! {
     /// Get what can be chosen for clusters
     ForClusters: GET "/organizations/{organizationId}/cluster-options" as "GetClusterOptions" {
         path: InOrganization, query: GetClusterOptions, reply: Many<Vec<ClusterOptions>>,
-        open_to: Joined,
+        open_to: MembersOnly,
     }
     /// Get what can be chosen for deployments
     ForDeployments: GET "/organizations/{organizationId}/deployment-options" as "GetDeploymentOptions" {

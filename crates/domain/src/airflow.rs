@@ -13,7 +13,7 @@ mod rules;
 mod three;
 mod two;
 
-pub use judge::{Passage, Rights, Tagged, judge};
+pub use judge::{Decision, Rights, Tagged, judge};
 pub use path::AirflowPath;
 pub use roles::AirflowRole;
 pub use rules::{Line, Rule, closed, find};

@@ -78,7 +78,7 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cast::{d1, d2, deployment, holder, w1, w2};
+    use crate::fixtures::{d1, d2, deployment, holder, w1, w2};
 
     const SETTINGS: Permission = Permission::known("workspace.settings.update");
 

@@ -12,7 +12,7 @@ pub mod states;
 mod update;
 
 #[cfg(test)]
-mod cast;
+mod fixtures;
 #[cfg(test)]
 mod tests;
 

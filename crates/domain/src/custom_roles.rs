@@ -145,7 +145,7 @@ pub fn is_free(holders: &[String]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cast::{nothing, told, w1, w2};
+    use crate::fixtures::{nothing, told, w1, w2};
 
     fn request(
         name: &str,

@@ -59,20 +59,20 @@ pub fn last_event(header: Option<&str>) -> Result<Option<u64>> {
 }
 
 /// Those of the components that a deployment of this runtime has.
-pub fn present(asked: &[LogSource], runtime_version: &str) -> Vec<LogSource> {
+pub fn present(requested: &[LogSource], runtime_version: &str) -> Vec<LogSource> {
     let is_airflow_2 = runtime_version.split('.').next() == Some("2");
     let there = |source: &LogSource| match source {
         LogSource::Scheduler | LogSource::Triggerer | LogSource::Worker => true,
         LogSource::Webserver => is_airflow_2,
         LogSource::ApiServer | LogSource::DagProcessor => !is_airflow_2,
     };
-    asked.iter().copied().filter(there).collect()
+    requested.iter().copied().filter(there).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cast::told;
+    use crate::fixtures::told;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1000)

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::deployments::Bundle;
 use crate::refusal::{Refusal, Result};
 
-pub use create::{Asker, may_deploy, new};
+pub use create::{DeployConditions, may_deploy, new};
 pub use finalize::{Waiting, apply, outcome, roll_back_to, was_finalized_with};
 pub use images::{image_repository, image_tag};
 
@@ -166,7 +166,7 @@ impl Pending {
 }
 
 #[cfg(test)]
-pub(crate) mod cast;
+pub(crate) mod fixtures;
 
 #[cfg(test)]
 mod tests {

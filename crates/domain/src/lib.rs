@@ -36,7 +36,7 @@ pub mod urls;
 mod verbs;
 
 #[cfg(test)]
-mod cast;
+mod fixtures;
 
 pub use authorize::{Target, require};
 pub use grants::{DeploymentReach, Grant, Grants, Held, On, Reach};

@@ -56,7 +56,7 @@ pub(crate) fn place(on: &On) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cast::{d1, holder, in_workspace, on_dag, on_deployment, on_tag, owner, w1, w2};
+    use crate::fixtures::{d1, holder, in_workspace, on_dag, on_deployment, on_tag, owner, w1, w2};
     use crate::grants::Grant;
 
     #[test]
@@ -64,7 +64,7 @@ mod tests {
         let table: [(&str, Grant, bool); 16] = [
             ("ORGANIZATION_OWNER", owner(), true),
             ("ORGANIZATION_BILLING_ADMIN", owner(), false),
-            ("ORGANIZATION_BILLING_ADMIN", crate::cast::member(), false),
+            ("ORGANIZATION_BILLING_ADMIN", crate::fixtures::member(), false),
             ("WORKSPACE_OWNER", in_workspace(w1(), "WORKSPACE_OWNER"), true),
             ("WORKSPACE_OWNER", in_workspace(w2(), "WORKSPACE_ACCESSOR"), false),
             ("WORKSPACE_OPERATOR", in_workspace(w1(), "WORKSPACE_OPERATOR"), true),

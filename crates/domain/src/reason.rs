@@ -166,17 +166,17 @@ impl fmt::Display for Given<'_> {
     }
 }
 
-/// Why something failed or has to wait. It shows itself to operators; users see [`Reason::told`] alone.
+/// Why something failed or has to wait. It shows itself to operators; users see [`Reason::user_text`] alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reason {
-    told: UserText,
+    user_text: UserText,
     detail: String,
 }
 
 impl Reason {
     /// What users are told, and what operators find beside it: an error, the last line of a program.
-    pub fn new(told: impl Into<UserText>, detail: impl fmt::Display) -> Self {
-        Self { told: told.into(), detail: detail.to_string() }
+    pub fn new(user_text: impl Into<UserText>, detail: impl fmt::Display) -> Self {
+        Self { user_text: user_text.into(), detail: detail.to_string() }
     }
 
     /// What could not be done because of an error of the system. Users are told its kind, operators all of it.
@@ -185,8 +185,8 @@ impl Reason {
     }
 
     /// What users are told.
-    pub fn told(&self) -> &UserText {
-        &self.told
+    pub fn user_text(&self) -> &UserText {
+        &self.user_text
     }
 
     /// What only operators find; empty where users are told everything.
@@ -196,42 +196,46 @@ impl Reason {
 
     /// Whether there is nothing to say to users.
     pub fn is_empty(&self) -> bool {
-        self.told.is_empty()
+        self.user_text.is_empty()
     }
 
     /// The same as the cause of something: "what: why".
     #[must_use]
     pub fn within(self, what: impl Into<UserText>) -> Self {
-        Self { told: UserText::joined([what.into(), self.told], ": "), detail: self.detail }
+        Self { user_text: UserText::joined([what.into(), self.user_text], ": "), detail: self.detail }
     }
 
     /// The same with a sentence before it.
     #[must_use]
     pub fn after(self, lead: UserText) -> Self {
-        let told = if self.told.is_empty() { lead } else { UserText::joined([lead, self.told], " ") };
-        Self { told, detail: self.detail }
+        let user_text =
+            if self.user_text.is_empty() { lead } else { UserText::joined([lead, self.user_text], " ") };
+        Self { user_text, detail: self.detail }
     }
 
     /// The same with more behind it.
     #[must_use]
     pub fn followed_by(self, more: &UserText) -> Self {
-        Self { told: UserText::filled("{}{}", &[&self.told, more]), detail: self.detail }
+        Self { user_text: UserText::filled("{}{}", &[&self.user_text, more]), detail: self.detail }
     }
 
     /// The same with exactly one full stop at its end.
     #[must_use]
     pub fn sentence(self) -> Self {
-        Self { told: UserText(Cow::Owned(format!("{}.", self.told.unended()))), detail: self.detail }
+        Self {
+            user_text: UserText(Cow::Owned(format!("{}.", self.user_text.unended()))),
+            detail: self.detail,
+        }
     }
 
     /// Several, each of something that has a name; a sentence.
     pub fn of_all<'a>(named: impl IntoIterator<Item = (&'a str, &'a Self)>) -> Option<Self> {
-        let (mut told, mut details) = (Vec::new(), Vec::new());
+        let (mut user_text, mut details) = (Vec::new(), Vec::new());
         for (name, why) in named {
-            told.push(match why.is_empty() {
+            user_text.push(match why.is_empty() {
                 true => UserText::filled("{}", &[&Given(name)]),
                 false => {
-                    let why = UserText(Cow::Owned(why.told.unended().to_owned()));
+                    let why = UserText(Cow::Owned(why.user_text.unended().to_owned()));
                     UserText::filled("{} ({})", &[&Given(name), &why])
                 }
             });
@@ -239,18 +243,18 @@ impl Reason {
                 details.push(format!("{name}: {}", why.detail));
             }
         }
-        let told = (!told.is_empty()).then(|| UserText::joined(told, ", "))?;
-        Some(Self { told, detail: details.join("; ") }.sentence())
+        let user_text = (!user_text.is_empty()).then(|| UserText::joined(user_text, ", "))?;
+        Some(Self { user_text, detail: details.join("; ") }.sentence())
     }
 }
 
 /// For operators: both texts.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.told.is_empty(), self.detail.is_empty()) {
-            (_, true) => f.write_str(self.told.as_str()),
+        match (self.user_text.is_empty(), self.detail.is_empty()) {
+            (_, true) => f.write_str(self.user_text.as_str()),
             (true, false) => f.write_str(&self.detail),
-            (false, false) => write!(f, "{} [{}]", self.told, self.detail),
+            (false, false) => write!(f, "{} [{}]", self.user_text, self.detail),
         }
     }
 }
@@ -258,14 +262,14 @@ impl fmt::Display for Reason {
 impl std::error::Error for Reason {}
 
 impl From<UserText> for Reason {
-    fn from(told: UserText) -> Self {
-        Self { told, detail: String::new() }
+    fn from(user_text: UserText) -> Self {
+        Self { user_text, detail: String::new() }
     }
 }
 
 impl From<&'static str> for Reason {
-    fn from(told: &'static str) -> Self {
-        UserText::new(told).into()
+    fn from(user_text: &'static str) -> Self {
+        UserText::new(user_text).into()
     }
 }
 
@@ -287,13 +291,16 @@ mod tests {
         let why = Reason::new("the database cannot be made", "could not open \"/var/lib/x\"");
         assert_eq!(why.to_string(), "the database cannot be made [could not open \"/var/lib/x\"]");
         let wrapped = why.clone().within("waking up failed").after("On node a.".into()).sentence();
-        assert_eq!(*wrapped.told(), "On node a. waking up failed: the database cannot be made.");
+        assert_eq!(*wrapped.user_text(), "On node a. waking up failed: the database cannot be made.");
         assert_eq!(wrapped.detail(), why.detail());
         let plain = Reason::from("it is starting.");
         assert_eq!(plain.to_string(), "it is starting.");
         let all = Reason::of_all([("database", &why), ("scheduler", &plain), ("web", &Reason::default())]);
         let all = all.unwrap();
-        assert_eq!(*all.told(), "database (the database cannot be made), scheduler (it is starting), web.");
+        assert_eq!(
+            *all.user_text(),
+            "database (the database cannot be made), scheduler (it is starting), web."
+        );
         assert_eq!(all.detail(), "database: could not open \"/var/lib/x\"");
         assert_eq!(Reason::of_all([]), None);
     }

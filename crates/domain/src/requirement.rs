@@ -14,7 +14,7 @@ pub struct Requirement {
     /// The permission.
     pub permission: Permission,
     /// A weaker permission that admits callers to what they made themselves.
-    pub of_makers: Option<Permission>,
+    pub of_creators: Option<Permission>,
     /// What the permission is required on.
     pub on: RequiredOn,
 }
@@ -51,11 +51,11 @@ impl Requirement {
             RoleScope::Deployment => RequiredOn::Deployment(named(endpoint, "deploymentId")),
             RoleScope::Dag => permission_on_a_dag(name),
         };
-        let of_makers = match endpoint.makers_permission {
+        let of_creators = match endpoint.makers_permission {
             Some(name) => Some(known(name)),
             None => None,
         };
-        Some(Self { permission, of_makers, on })
+        Some(Self { permission, of_creators, on })
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
             assert_eq!(of(endpoint), on, "{}", endpoint.id);
         }
         let finalizing = Requirement::of(deploys::Finalize::DESCRIPTION).unwrap();
-        assert_eq!(finalizing.of_makers, Some(Permission::known("deployment.deploys.create")));
+        assert_eq!(finalizing.of_creators, Some(Permission::known("deployment.deploys.create")));
         assert_eq!(finalizing.permission, Permission::known("deployment.deploys.update"));
     }
 
@@ -140,7 +140,7 @@ mod tests {
         /// Say that makers need a permission that does not exist
         Makers: GET "/organizations/{organizationId}" as "Makers" {
             path: path::InOrganization,
-            permission: "organization.get", or_of_its_maker: "organization.make",
+            permission: "organization.get", or_creator_with: "organization.make",
         }
     }
 

@@ -150,10 +150,10 @@ pub fn update(
 }
 
 #[cfg(test)]
-mod asked;
-#[cfg(test)]
 mod entry_tests;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod requested;
 #[cfg(test)]
 mod tests;

@@ -97,7 +97,7 @@ mod tests {
     use podium_api::WorkspaceId;
 
     use super::*;
-    use crate::cast::{d1, d2, holder, in_workspace, member, on_dag, on_deployment, on_tag, w1, w2};
+    use crate::fixtures::{d1, d2, holder, in_workspace, member, on_dag, on_deployment, on_tag, w1, w2};
 
     fn held() -> Vec<Grant> {
         vec![

@@ -12,20 +12,20 @@ const ANNOTATIONS: &[&str] = &["title", "description", "default", "examples", "d
 
 /// A schema says something that cannot be checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotUnderstood {
+pub struct UnsupportedSchema {
     at: String,
     what: String,
 }
 
-impl fmt::Display for NotUnderstood {
+impl fmt::Display for UnsupportedSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the schema of `{}` cannot be checked: {}", self.at, self.what)
     }
 }
 
-impl std::error::Error for NotUnderstood {}
+impl std::error::Error for UnsupportedSchema {}
 
-type Result<T> = std::result::Result<T, NotUnderstood>;
+type Result<T> = std::result::Result<T, UnsupportedSchema>;
 
 impl Check {
     /// Makes a schema ready; `schemas` holds what it refers to.
@@ -52,7 +52,7 @@ struct Part<'a> {
 
 impl<'a> Part<'a> {
     fn wrong<T>(&self, what: impl Into<String>) -> Result<T> {
-        Err(NotUnderstood { at: self.at.to_owned(), what: what.into() })
+        Err(UnsupportedSchema { at: self.at.to_owned(), what: what.into() })
     }
 
     fn check(&self, schema: &'a Value, below: &str) -> Result<Check> {

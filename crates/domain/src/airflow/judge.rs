@@ -28,9 +28,9 @@ pub struct Rights<'a> {
 
 /// How a request passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Passage {
+pub enum Decision {
     /// As it is.
-    Free,
+    Unchanged,
     /// If the DAG turns out to have the right tags.
     IfTagged(Tagged),
     /// With this query instead of its own.
@@ -84,17 +84,19 @@ pub fn judge(
     dag_in_path: Option<&str>,
     query: &[(String, String)],
     rights: &Rights<'_>,
-) -> Result<Passage> {
+) -> Result<Decision> {
     if !rights.grants.sees_deployment(rights.deployment_id, rights.workspace_id) {
         return Err(rights.target().unseen());
     }
     let held = rights.on_deployment();
     let Some(missing) = rule.needs.iter().find(|need| !held.contains(**need)) else {
-        return Ok(Passage::Free);
+        return Ok(Decision::Unchanged);
     };
-    let Err(refusal) = require(rights.grants, *missing, rights.target()) else { return Ok(Passage::Free) };
+    let Err(refusal) = require(rights.grants, *missing, rights.target()) else {
+        return Ok(Decision::Unchanged);
+    };
     if rule.by == By::Shell {
-        return Ok(Passage::Free);
+        return Ok(Decision::Unchanged);
     }
     let Some(needs) = on_one_dag(rule.needs, held) else { return Err(refusal) };
     match rule.by {
@@ -119,21 +121,21 @@ fn on_one_dag(needs: &[Permission], held: PermissionSet) -> Option<PermissionSet
     needs.iter().filter(|need| !held.contains(**need) && **need != WEBSITE).map(twin).collect()
 }
 
-fn on_dag(dag_id: &str, needs: PermissionSet, rights: &Rights<'_>, refusal: Refusal) -> Result<Passage> {
+fn on_dag(dag_id: &str, needs: PermissionSet, rights: &Rights<'_>, refusal: Refusal) -> Result<Decision> {
     if dag_id == ALL_DAGS {
         return Err(refusal);
     }
     let refusal = also(refusal, "So can a role on the DAG.");
     let held = rights.on_dag(dag_id);
     if held.contains_all(needs) {
-        return Ok(Passage::Free);
+        return Ok(Decision::Unchanged);
     }
     let by_tag: Vec<_> = tagged(rights).collect();
     let best = by_tag.iter().fold(held, |held, (_, more)| held.union(*more));
     if !best.contains_all(needs) {
         return Err(refusal);
     }
-    Ok(Passage::IfTagged(Tagged { dag_id: dag_id.to_owned(), needs, held, by_tag, refusal }))
+    Ok(Decision::IfTagged(Tagged { dag_id: dag_id.to_owned(), needs, held, by_tag, refusal }))
 }
 
 /// Narrows a list to the DAGs of the caller, with the filters that the list has.
@@ -144,7 +146,7 @@ fn narrow(
     needs: PermissionSet,
     rights: &Rights<'_>,
     refusal: Refusal,
-) -> Result<Passage> {
+) -> Result<Decision> {
     let own_ids: Vec<String> =
         named(rights).filter(|(_, held)| held.contains_all(needs)).map(|(id, _)| id).collect();
     let own_tags: Vec<String> =
@@ -159,7 +161,7 @@ fn narrow(
             // Of several modes the last would count: only one that stands alone is believed.
             let asks_for_all = values(query, TAGS_MODE) == ["all"];
             if asks_for_all && asked_tags.iter().any(|tag| own_tags.iter().any(|own| own == tag)) {
-                return Ok(Passage::Free);
+                return Ok(Decision::Unchanged);
             }
             Some((TAGS, kept(&asked_tags, own_tags)))
         }
@@ -169,7 +171,7 @@ fn narrow(
         Some((name, kept)) if !kept.is_empty() => {
             let others = query.iter().filter(|(key, _)| key != name && (name != TAGS || key != TAGS_MODE));
             let kept = kept.into_iter().map(|value| (name.to_owned(), value));
-            Ok(Passage::Narrowed(others.cloned().chain(kept).collect()))
+            Ok(Decision::Narrowed(others.cloned().chain(kept).collect()))
         }
         _ => {
             let mut filters: Vec<&str> = ids.into_iter().collect();
@@ -184,8 +186,8 @@ fn narrow(
 }
 
 /// What was asked for and is the caller's; everything that is the caller's where nothing was asked for.
-fn kept(asked: &[&str], own: Vec<String>) -> Vec<String> {
-    own.into_iter().filter(|own| asked.is_empty() || asked.contains(&own.as_str())).collect()
+fn kept(requested: &[&str], own: Vec<String>) -> Vec<String> {
+    own.into_iter().filter(|own| requested.is_empty() || requested.contains(&own.as_str())).collect()
 }
 
 fn named<'a>(rights: &Rights<'a>) -> impl Iterator<Item = (String, PermissionSet)> + use<'a> {

@@ -33,7 +33,7 @@ pub enum Observed {
     /// There is no such cluster.
     Absent,
     /// The data plane does not answer, and why.
-    Silent(Reason),
+    Unreachable(Reason),
     /// It is there.
     Present {
         /// The generation that was last applied.
@@ -93,7 +93,7 @@ pub fn plan(desired: Option<&Desired>, observed: &Observed) -> Step {
     let Some(desired) = desired else {
         return match observed {
             Observed::Absent => Step::Done,
-            Observed::Silent(_) => Step::Wait,
+            Observed::Unreachable(_) => Step::Wait,
             Observed::Present { .. } => Step::Remove,
         };
     };
@@ -111,7 +111,7 @@ fn finish(desired: &Desired, observed: &Observed) -> Step {
     let (outcome, reason, health) = match progress {
         Progress::Working => return Step::Wait,
         Progress::Ready(health) => (Outcome::Done, UserText::EMPTY, health.clone()),
-        Progress::Failed(reason) => (Outcome::Failed, reason.told().clone(), broken(reason)),
+        Progress::Failed(reason) => (Outcome::Failed, reason.user_text().clone(), broken(reason)),
     };
     Step::Settle(Settled {
         status: states::settled(desired.status, outcome).unwrap_or(desired.status),
@@ -131,7 +131,7 @@ fn watch(desired: &Desired, observed: &Observed) -> Step {
         // A cluster that was made and is gone is made again; one that never was is left alone.
         Observed::Absent if desired.status == ClusterStatus::CreateFailed => return Step::Watch,
         Observed::Absent => return Step::Apply,
-        Observed::Silent(reason) => (unknown(reason), &desired.metadata),
+        Observed::Unreachable(reason) => (unknown(reason), &desired.metadata),
         Observed::Present { progress: Progress::Ready(health), metadata, .. } => (health.clone(), metadata),
         Observed::Present { progress: Progress::Failed(reason), metadata, .. } => (broken(reason), metadata),
         Observed::Present { progress: Progress::Working, .. } => return Step::Wait,
@@ -159,7 +159,7 @@ fn unknown(reason: &Reason) -> ClusterHealthStatus {
 fn detailed(value: HealthValue, code: &str, reason: &Reason) -> ClusterHealthStatus {
     let detail = ClusterHealthStatusDetail {
         code: code.into(),
-        description: reason.told().to_string(),
+        description: reason.user_text().to_string(),
         severity: "critical".into(),
         component: None,
     };
@@ -207,7 +207,7 @@ mod tests {
     fn every_state_and_every_thing_that_can_be_seen() {
         let seen = [
             Observed::Absent,
-            Observed::Silent("no answer".into()),
+            Observed::Unreachable("no answer".into()),
             present(1, Progress::Ready(healthy())),
             present(2, Progress::Working),
             present(2, Progress::Ready(healthy())),
@@ -283,7 +283,7 @@ mod tests {
             ..desired(Creating)
         };
         assert_eq!(plan(Some(&after), &failed), Step::Watch, "once is enough");
-        let Step::Settle(later) = plan(Some(&after), &Observed::Silent("away".into())) else { panic!() };
+        let Step::Settle(later) = plan(Some(&after), &Observed::Unreachable("away".into())) else { panic!() };
         assert_eq!(later.reason, settled.reason);
     }
 

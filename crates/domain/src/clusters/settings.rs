@@ -20,10 +20,10 @@ pub(super) fn database(fields: &mut Fields, provider: &Provider, name: &str) -> 
 }
 
 /// Checks tags: each has a key, and no key occurs twice.
-pub(super) fn tags(fields: &mut Fields, asked: &[ClusterK8sTag]) -> Vec<ClusterK8sTag> {
+pub(super) fn tags(fields: &mut Fields, requested: &[ClusterK8sTag]) -> Vec<ClusterK8sTag> {
     let mut keys = BTreeSet::new();
     let mut kept = Vec::new();
-    for (index, tag) in asked.iter().enumerate() {
+    for (index, tag) in requested.iter().enumerate() {
         let field = format!("k8sTags[{index}].key");
         let key = tag.key.as_deref().unwrap_or_default().trim();
         if key.is_empty() {
@@ -40,15 +40,19 @@ pub(super) fn tags(fields: &mut Fields, asked: &[ClusterK8sTag]) -> Vec<ClusterK
 }
 
 /// Checks the workspaces that a cluster takes; repeated ones collapse.
-pub(super) fn workspaces(fields: &mut Fields, asked: &[WorkspaceId], facts: &Facts<'_>) -> Vec<WorkspaceId> {
-    for (index, id) in asked.iter().enumerate().filter(|(_, id)| !facts.workspaces.contains(id)) {
+pub(super) fn workspaces(
+    fields: &mut Fields,
+    requested: &[WorkspaceId],
+    facts: &Facts<'_>,
+) -> Vec<WorkspaceId> {
+    for (index, id) in requested.iter().enumerate().filter(|(_, id)| !facts.workspaces.contains(id)) {
         fields.push(
             format!("workspaceIds[{index}]"),
             "notFound",
             format!("names no workspace of the organization: {id}"),
         );
     }
-    let kept: BTreeSet<WorkspaceId> = asked.iter().copied().collect();
+    let kept: BTreeSet<WorkspaceId> = requested.iter().copied().collect();
     let missing: Vec<&str> = facts.in_use_by.difference(&kept).map(WorkspaceId::as_str).collect();
     if !kept.is_empty() && !missing.is_empty() {
         let message = format!(

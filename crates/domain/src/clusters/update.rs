@@ -42,8 +42,8 @@ pub fn update(stored: &Cluster, body: &UpdateClusterRequest, facts: &Facts<'_>) 
         ClusterType::Hybrid => only_workspaces(&mut fields, body),
         ClusterType::Dedicated => dedicated(&mut fields, stored, body, facts, &mut made),
     }
-    if let Some(asked) = &body.workspace_ids {
-        made.workspace_ids = settings::workspaces(&mut fields, asked, facts);
+    if let Some(requested) = &body.workspace_ids {
+        made.workspace_ids = settings::workspaces(&mut fields, requested, facts);
     }
     if let Event::FailOver(_) = event(stored, body) {
         if !stored.details.is_dr_enabled && stored.r#type == ClusterType::Dedicated {
@@ -71,7 +71,7 @@ fn only_workspaces(fields: &mut Fields, body: &UpdateClusterRequest) {
         ("isPrivateNetworkEgressEnabled", asks(body.is_private_network_egress_enabled)),
         ("nodePools", body.node_pools.as_ref().is_some_and(|pools| !pools.is_empty())),
     ];
-    given_fields.extend(asked(body).fields().map(|(field, text)| (field, text.is_some())));
+    given_fields.extend(requested(body).fields().map(|(field, text)| (field, text.is_some())));
     for (field, _) in given_fields.into_iter().filter(|(_, is_given)| *is_given) {
         fields.push(field, "excluded", "must be left out: HYBRID does not have it");
     }
@@ -100,10 +100,10 @@ fn dedicated(
     if let Some(database) = given(body.db_instance_type.as_ref()) {
         made.details.db_instance_type = settings::database(fields, provider, database);
     }
-    if let Some(asked) = &body.node_pools {
-        let asked: Vec<_> = asked.iter().map(Into::into).collect();
+    if let Some(requested) = &body.node_pools {
+        let requested: Vec<_> = requested.iter().map(Into::into).collect();
         made.details.node_pools =
-            node_pools::node_pools(fields, provider, &asked, &stored.details.node_pools, facts);
+            node_pools::node_pools(fields, provider, &requested, &stored.details.node_pools, facts);
     }
     if let Some(egress) = body.is_private_network_egress_enabled {
         if stored.cloud_provider == CloudProvider::Aws {
@@ -124,13 +124,13 @@ fn standing_by(
     body: &UpdateClusterRequest,
     details: &mut ClusterDetails,
 ) {
-    let asked = asked(body);
+    let requested = requested(body);
     let was_on = stored.details.is_dr_enabled;
     let is_on = body.enable_dr.unwrap_or(was_on);
     if is_on && !was_on {
-        recovery::switch_on(fields, provider, &stored.region, &asked, details);
+        recovery::switch_on(fields, provider, &stored.region, &requested, details);
     } else {
-        let differs = asked.fields().into_iter().zip(recovery::stored(&stored.details));
+        let differs = requested.fields().into_iter().zip(recovery::stored(&stored.details));
         let message = if was_on {
             "must stay as it is: switch disaster recovery off first"
         } else {
@@ -152,12 +152,12 @@ fn standing_by(
         }
         recovery::switch_off(details);
     }
-    if let Some(asked) = body.enable_replication_time_control {
-        if asked && !is_on {
+    if let Some(requested) = body.enable_replication_time_control {
+        if requested && !is_on {
             let message = "must be false unless another region stands by";
             fields.push("enableReplicationTimeControl", "excluded", message);
         }
-        details.enable_replication_time_control = asked && is_on;
+        details.enable_replication_time_control = requested && is_on;
     }
 }
 
@@ -186,8 +186,8 @@ fn changes_nothing_else(fields: &mut Fields, stored: &Cluster, made: &Definition
     }
 }
 
-fn asked(body: &UpdateClusterRequest) -> recovery::Asked<'_> {
-    recovery::Asked {
+fn requested(body: &UpdateClusterRequest) -> recovery::Requested<'_> {
+    recovery::Requested {
         region: given(body.dr_region.as_ref()),
         vpc: given(body.dr_vpc_subnet_range.as_ref()),
         pod: given(body.dr_pod_subnet_range.as_ref()),

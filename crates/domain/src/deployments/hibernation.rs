@@ -131,19 +131,21 @@ fn cron(text: &str) -> Option<Cron> {
 
 /// Checks what is asked for, which is all that there is to be.
 pub(super) fn check(
-    asked: &DeploymentHibernationSpecRequest,
+    requested: &DeploymentHibernationSpecRequest,
     now: Timestamp,
     fields: &mut Fields,
 ) -> Hibernation {
     const PATH: &str = "scalingSpec.hibernationSpec";
     let mut hibernation = Hibernation::default();
-    if let Some(schedules) = &asked.schedules {
+    if let Some(schedules) = &requested.schedules {
         for (index, schedule) in schedules.iter().enumerate() {
             check_schedule(&format!("{PATH}.schedules[{index}]"), schedule, now, fields);
         }
         hibernation.schedules.clone_from(schedules);
     }
-    if let Some(DeploymentHibernationOverrideRequest { is_hibernating, override_until }) = &asked.override_ {
+    if let Some(DeploymentHibernationOverrideRequest { is_hibernating, override_until }) =
+        &requested.override_
+    {
         let path = format!("{PATH}.override.overrideUntil");
         hibernation.override_ = match is_hibernating {
             Some(is_hibernating) => {

@@ -22,7 +22,7 @@ pub enum Place {
 }
 
 /// What decides where a deployment runs when the request does not say.
-pub struct Surroundings<'a> {
+pub struct PlacementContext<'a> {
     /// Its workspace.
     pub workspace: &'a Workspace,
     /// The organization's only cluster, where it takes the workspace.
@@ -36,7 +36,7 @@ pub struct Surroundings<'a> {
 }
 
 /// Decides where a deployment runs.
-pub fn choose(body: &CreateDeploymentRequest, around: &Surroundings<'_>) -> Result<Place> {
+pub fn choose(body: &CreateDeploymentRequest, context: &PlacementContext<'_>) -> Result<Place> {
     let region = body.region.as_deref().filter(|region| !region.is_empty());
     let mut fields = Fields::new();
     let place = match (body.cluster_id, body.cloud_provider, region) {
@@ -57,7 +57,7 @@ pub fn choose(body: &CreateDeploymentRequest, around: &Surroundings<'_>) -> Resu
             fields.push("cloudProvider", "required", "is required where `region` is given");
             Place::Server
         }
-        (None, None, None) => by_default(around)?,
+        (None, None, None) => by_default(context)?,
     };
     if let Place::Region(provider, region) = &place
         && options::region(*provider, region).is_none()
@@ -67,38 +67,39 @@ pub fn choose(body: &CreateDeploymentRequest, around: &Surroundings<'_>) -> Resu
         let message = format!("must be a region of {provider}: {}", names.join(", "));
         fields.push("region", "unknown", message);
     }
-    if let (Some(asked), false) = (body.kind, matches!(place, Place::Cluster(_)))
-        && asked != DeploymentType::Standard
+    if let (Some(requested), false) = (body.kind, matches!(place, Place::Cluster(_)))
+        && requested != DeploymentType::Standard
     {
-        let message =
-            format!("must be left out or STANDARD without a cluster: {asked} deployments need a `clusterId`");
+        let message = format!(
+            "must be left out or STANDARD without a cluster: {requested} deployments need a `clusterId`"
+        );
         fields.push("type", "contradiction", message);
     }
     fields.into_result()?;
-    if around.only_dedicated && !matches!(place, Place::Cluster(_)) {
+    if context.only_dedicated && !matches!(place, Place::Cluster(_)) {
         let message = "This organization runs deployments on dedicated clusters only: give a `clusterId`.";
-        return Err(Refusal::invalid(format!("{message}{}", choices(around.cluster_names))));
+        return Err(Refusal::invalid(format!("{message}{}", choices(context.cluster_names))));
     }
     Ok(place)
 }
 
-fn by_default(around: &Surroundings<'_>) -> Result<Place> {
-    let workspace = around.workspace;
+fn by_default(context: &PlacementContext<'_>) -> Result<Place> {
+    let workspace = context.workspace;
     if let Some(id) = workspace.default_cluster_id {
         return Ok(Place::Cluster(id));
     }
     if let (Some(provider), Some(region)) = (workspace.default_cloud_provider, &workspace.default_region) {
         return Ok(Place::Region(provider, region.clone()));
     }
-    if let Some(id) = around.only_cluster {
+    if let Some(id) = context.only_cluster {
         return Ok(Place::Cluster(id));
     }
-    if around.has_shared_infrastructure {
+    if context.has_shared_infrastructure {
         return Ok(Place::Server);
     }
     let message =
         "Say where the deployment is to run: give a `clusterId`, or a `cloudProvider` and a `region`.";
-    Err(Refusal::invalid(format!("{message}{}", choices(around.cluster_names))))
+    Err(Refusal::invalid(format!("{message}{}", choices(context.cluster_names))))
 }
 
 fn choices(clusters: &[String]) -> String {
@@ -107,7 +108,7 @@ fn choices(clusters: &[String]) -> String {
 
 /// Checks that a cluster takes the deployment, and says of which type that makes it.
 pub fn on_cluster(
-    asked: Option<DeploymentType>,
+    requested: Option<DeploymentType>,
     cluster: Option<(&Cluster, bool)>,
 ) -> Result<DeploymentType> {
     // One answer for both, so that nobody learns of a cluster that it may not see.
@@ -123,7 +124,7 @@ pub fn on_cluster(
         ClusterType::Dedicated => DeploymentType::Dedicated,
         ClusterType::Hybrid => DeploymentType::Hybrid,
     };
-    if asked.is_some_and(|asked| asked != kind) {
+    if requested.is_some_and(|requested| requested != kind) {
         let message = format!("must be {kind}, the type of the cluster, or left out");
         return Err(Refusal::field("type", "contradiction", message));
     }

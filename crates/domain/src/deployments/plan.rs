@@ -22,11 +22,11 @@ pub struct Desired {
 
 /// What the data plane says of an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum Observation {
     /// There is no such environment.
     Absent,
     /// The data plane does not answer, and why.
-    Silent(Reason),
+    Unreachable(Reason),
     /// It is there.
     Present(Observed),
 }
@@ -84,7 +84,7 @@ pub enum Step {
     Apply(Cause),
     /// Advance what is wanted beyond this generation: the data plane has seen more than the database remembers, which
     /// is what a database restored from a backup looks like.
-    Overtake(i64),
+    RaiseGeneration(i64),
     /// Remove the environment.
     Remove,
     /// Nothing is wanted and nothing is left.
@@ -120,14 +120,14 @@ pub struct Verdict {
 }
 
 /// Decides the next step; nothing is wanted of a deployment that was deleted.
-pub fn plan(desired: Option<&Desired>, sight: &Sight) -> Step {
+pub fn plan(desired: Option<&Desired>, observation: &Observation) -> Step {
     let Some(desired) = desired else {
-        return if *sight == Sight::Absent { Step::Forget } else { Step::Remove };
+        return if *observation == Observation::Absent { Step::Forget } else { Step::Remove };
     };
-    match sight {
-        Sight::Absent => Step::Apply(Cause::Create),
-        Sight::Silent(why) => Step::Watch(silent(desired, why)),
-        Sight::Present(observed) => compare(desired, observed),
+    match observation {
+        Observation::Absent => Step::Apply(Cause::Create),
+        Observation::Unreachable(why) => Step::Watch(when_unreachable(desired, why)),
+        Observation::Present(observed) => compare(desired, observed),
     }
 }
 
@@ -150,7 +150,7 @@ pub fn not_applied(desired: &Desired, cause: Cause, why: &Reason) -> Verdict {
 }
 
 /// What is recorded while the data plane does not answer. What never came up is still being made.
-pub fn silent(desired: &Desired, why: &Reason) -> Verdict {
+pub fn when_unreachable(desired: &Desired, why: &Reason) -> Verdict {
     let status = match desired.status {
         DeploymentStatus::Creating => DeploymentStatus::Creating,
         _ => DeploymentStatus::Unknown,
@@ -161,7 +161,7 @@ pub fn silent(desired: &Desired, why: &Reason) -> Verdict {
 
 fn compare(desired: &Desired, observed: &Observed) -> Step {
     if observed.generation > desired.generation {
-        return Step::Overtake(observed.generation);
+        return Step::RaiseGeneration(observed.generation);
     }
     if observed.generation < desired.generation {
         return Step::Apply(Cause::Update);

@@ -17,7 +17,7 @@ const MAX_STORAGE: Memory = Memory::from_thousandths(100_000);
 
 /// The queues after a request; the missing are deleted. `new_id` gives an id to each queue that is created.
 pub(super) fn check(
-    asked: Option<&[WorkerQueueRequest]>,
+    requested: Option<&[WorkerQueueRequest]>,
     spec: &Spec,
     facts: &Facts,
     new_id: &mut dyn FnMut() -> WorkerQueueId,
@@ -26,28 +26,28 @@ pub(super) fn check(
     let stored = spec.worker_queues.as_slice();
     let is_remote = spec.remote_execution.is_some();
     if spec.executor == Executor::Kubernetes {
-        if asked.is_some_and(|asked| !asked.is_empty()) {
+        if requested.is_some_and(|requested| !requested.is_empty()) {
             let message = "must be left out: the KUBERNETES executor has no worker queues";
             fields.push("workerQueues", "excluded", message);
         }
         return Vec::new();
     }
-    let Some(asked) = asked else {
+    let Some(requested) = requested else {
         let is_needed = stored.is_empty() && !is_remote;
         return if is_needed { vec![default_queue(facts, new_id())] } else { stored.to_vec() };
     };
-    if asked.is_empty() && is_remote {
+    if requested.is_empty() && is_remote {
         return Vec::new();
     }
-    if asked.is_empty() {
+    if requested.is_empty() {
         fields.push("workerQueues", "minItems", "must have at least 1 item: the queue `default` always is");
         return stored.to_vec();
     }
-    check_names(asked, fields);
-    let mut queues: Vec<Queue> = Vec::with_capacity(asked.len());
-    for (index, queue) in asked.iter().enumerate() {
+    check_names(requested, fields);
+    let mut queues: Vec<Queue> = Vec::with_capacity(requested.len());
+    for (index, queue) in requested.iter().enumerate() {
         let path = format!("workerQueues[{index}]");
-        let known = find(queue, asked, stored);
+        let known = find(queue, requested, stored);
         match known {
             Some(known) if known.name == DEFAULT && queue.name != DEFAULT => {
                 fields.push(
@@ -83,11 +83,11 @@ pub(super) fn check(
 /// A known id, else a known name that no id lays claim to, means that queue.
 fn find<'a>(
     queue: &WorkerQueueRequest,
-    asked: &[WorkerQueueRequest],
+    requested: &[WorkerQueueRequest],
     stored: &'a [Queue],
 ) -> Option<&'a Queue> {
     let by_id = queue.id.and_then(|id| stored.iter().find(|known| known.id == id));
-    let is_claimed = |known: &&Queue| asked.iter().any(|other| other.id == Some(known.id));
+    let is_claimed = |known: &&Queue| requested.iter().any(|other| other.id == Some(known.id));
     by_id.or_else(|| stored.iter().find(|known| known.name == queue.name).filter(|known| !is_claimed(known)))
 }
 
@@ -106,8 +106,8 @@ fn default_queue(facts: &Facts, id: WorkerQueueId) -> Queue {
     }
 }
 
-fn check_names(asked: &[WorkerQueueRequest], fields: &mut Fields) {
-    for (index, queue) in asked.iter().enumerate() {
+fn check_names(requested: &[WorkerQueueRequest], fields: &mut Fields) {
+    for (index, queue) in requested.iter().enumerate() {
         let path = format!("workerQueues[{index}]");
         let mut letters = queue.name.bytes();
         let begins = letters.next().is_some_and(|byte| byte.is_ascii_lowercase());
@@ -117,7 +117,7 @@ fn check_names(asked: &[WorkerQueueRequest], fields: &mut Fields) {
                 "must begin with a lower-case letter and go on with such letters, digits or `-`, at most {MAX_NAME}"
             );
             fields.push(format!("{path}.name"), "format", message);
-        } else if asked[..index].iter().any(|other| other.name == queue.name) {
+        } else if requested[..index].iter().any(|other| other.name == queue.name) {
             fields.push(format!("{path}.name"), "duplicate", "is the name of another queue in this request");
         }
         if queue.is_default != (queue.name == DEFAULT) {
@@ -129,7 +129,7 @@ fn check_names(asked: &[WorkerQueueRequest], fields: &mut Fields) {
             fields.push(format!("{path}.isDefault"), "default", message);
         }
     }
-    if !asked.iter().any(|queue| queue.name == DEFAULT) {
+    if !requested.iter().any(|queue| queue.name == DEFAULT) {
         fields.push("workerQueues", "default", "must contain a queue named `default` with `isDefault` true");
     }
 }

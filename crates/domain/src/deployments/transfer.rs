@@ -42,7 +42,7 @@ pub fn may_move(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cast::{d1, w1, w2};
+    use crate::fixtures::{d1, w1, w2};
     use crate::grants::{Grant, Held, On};
 
     #[test]

@@ -27,14 +27,14 @@ pub trait Seals {
 
 /// The variables after a request; what is sent again as it is stored is not changed.
 pub(super) fn check(
-    asked: &[DeploymentEnvironmentVariableRequest],
+    requested: &[DeploymentEnvironmentVariableRequest],
     stored: &[EnvironmentVariable],
     now: Timestamp,
     seals: &dyn Seals,
     fields: &mut Fields,
 ) -> Vec<EnvironmentVariable> {
-    let mut variables = Vec::with_capacity(asked.len());
-    for (index, variable) in asked.iter().enumerate() {
+    let mut variables = Vec::with_capacity(requested.len());
+    for (index, variable) in requested.iter().enumerate() {
         let path = format!("environmentVariables[{index}]");
         let key = &variable.key;
         if !is_key(key) {
@@ -42,7 +42,7 @@ pub(super) fn check(
             fields.push(format!("{path}.key"), "format", message);
         } else if let Some(reason) = refused(key) {
             fields.push(format!("{path}.key"), "reserved", reason);
-        } else if asked[..index].iter().any(|other| other.key == *key) {
+        } else if requested[..index].iter().any(|other| other.key == *key) {
             fields.push(format!("{path}.key"), "duplicate", "is the key of another variable in this request");
         }
         let known = stored.iter().find(|known| known.key == *key);
@@ -86,7 +86,7 @@ pub(super) fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deployments::cast::Spelled;
+    use crate::deployments::fixtures::Spelled;
 
     #[test]
     fn keys() {
@@ -100,12 +100,12 @@ mod tests {
 
     #[test]
     fn every_wrong_variable_is_told_by_its_place() {
-        let asked = |key: &str| DeploymentEnvironmentVariableRequest {
+        let requested = |key: &str| DeploymentEnvironmentVariableRequest {
             key: key.into(),
             value: Some("v".into()),
             is_secret: false,
         };
-        let keys = ["ok", "9", "AIRFLOW__CORE__FERNET_KEY", "ok", "OK", "a b"].map(asked);
+        let keys = ["ok", "9", "AIRFLOW__CORE__FERNET_KEY", "ok", "OK", "a b"].map(requested);
         let mut fields = Fields::new();
         check(&keys, &[], Timestamp::from_millis(1), &Spelled, &mut fields);
         let Err(crate::Refusal::Invalid { fields, .. }) = fields.into_result() else { panic!("wrong keys") };
@@ -123,13 +123,13 @@ mod tests {
 
     #[test]
     fn what_is_not_listed_is_gone_and_the_rest_is_in_order() {
-        let asked = |key: &str| DeploymentEnvironmentVariableRequest {
+        let requested = |key: &str| DeploymentEnvironmentVariableRequest {
             key: key.into(),
             value: Some("v".into()),
             is_secret: false,
         };
         let list = |keys: &[&str], stored: &[EnvironmentVariable]| {
-            let keys: Vec<_> = keys.iter().map(|key| asked(key)).collect();
+            let keys: Vec<_> = keys.iter().map(|key| requested(key)).collect();
             check(&keys, stored, Timestamp::from_millis(1), &Spelled, &mut Fields::new())
         };
         let stored = list(&["b", "a"], &[]);
@@ -175,14 +175,14 @@ mod tests {
             (Some(&secret), false, Some("new"), "plain new at 2"),
         ];
         for (stored, is_secret, value, expected) in table {
-            let asked = DeploymentEnvironmentVariableRequest {
+            let requested = DeploymentEnvironmentVariableRequest {
                 key: "K".into(),
                 value: value.map(str::to_owned),
                 is_secret: *is_secret,
             };
             let stored: Vec<_> = stored.iter().map(|v| (*v).clone()).collect();
             let mut fields = Fields::new();
-            let got = check(&[asked], &stored, now, &Spelled, &mut fields);
+            let got = check(&[requested], &stored, now, &Spelled, &mut fields);
             let got = match (fields.into_result(), got.first()) {
                 (Ok(()), Some(EnvironmentVariable { value: Some(value), secret: None, updated_at, .. })) => {
                     format!("plain {value} at {}", updated_at.millis())

@@ -42,7 +42,7 @@ pub(super) fn without(bundles: &[Bundle], mount_path: &str) -> Vec<Bundle> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deploys::cast::bundle;
+    use crate::deploys::fixtures::bundle;
 
     #[test]
     fn mount_paths_are_clean_and_below_the_home() {

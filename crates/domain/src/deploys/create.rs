@@ -10,7 +10,7 @@ use crate::refusal::{Fields, Refusal, Result};
 
 /// Who deploys, and to what.
 #[derive(Clone, Copy, Debug)]
-pub struct Asker {
+pub struct DeployConditions {
     /// Whether it is an API token.
     pub is_api_token: bool,
     /// What the deployment is doing.
@@ -22,13 +22,13 @@ pub struct Asker {
 }
 
 /// Refuses deploys that the deployment does not take from anybody now, or from this caller ever.
-pub fn may_deploy(asker: Asker) -> Result<()> {
-    if asker.is_cicd_enforced && !asker.is_api_token {
+pub fn may_deploy(conditions: DeployConditions) -> Result<()> {
+    if conditions.is_cicd_enforced && !conditions.is_api_token {
         let message = "This deployment takes deploys from API tokens only: deploy from your pipeline, or switch \
             `isCicdEnforced` off.";
         return Err(Refusal::Forbidden(message.into()));
     }
-    if asker.is_hibernating || asker.status == DeploymentStatus::Hibernating {
+    if conditions.is_hibernating || conditions.status == DeploymentStatus::Hibernating {
         let message = "The deployment is hibernating: wake it first, with `{\"isHibernating\": false}` to its \
             `hibernation-override`, and deploy once it is HEALTHY.";
         return Err(Refusal::invalid(message));
@@ -37,31 +37,31 @@ pub fn may_deploy(asker: Asker) -> Result<()> {
 }
 
 /// Checks a new deploy, for a data plane that runs images or one that does not.
-pub fn new(asked: &CreateDeployRequest, spec: &Spec, runs_images: bool) -> Result<Details> {
+pub fn new(requested: &CreateDeployRequest, spec: &Spec, runs_images: bool) -> Result<Details> {
     let mut fields = Fields::new();
     let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    if !spec.is_dag_deploy_enabled && matches!(asked.kind, DeployType::DagOnly | DeployType::ImageOnly) {
+    if !spec.is_dag_deploy_enabled && matches!(requested.kind, DeployType::DagOnly | DeployType::ImageOnly) {
         let message = format!(
             "must be IMAGE_AND_DAG or BUNDLE: DAG deploys are off, so {} would leave image and DAGs apart",
-            asked.kind
+            requested.kind
         );
         fields.push("type", "notAllowed", message);
     }
-    let (bundle_type, bundle_mount_path) = (text(&asked.bundle_type), text(&asked.bundle_mount_path));
-    check_bundle(&mut fields, asked.kind, bundle_type.as_deref(), bundle_mount_path.as_deref(), spec);
-    let asked_runtime = text(&asked.platform_runtime_version);
+    let (bundle_type, bundle_mount_path) = (text(&requested.bundle_type), text(&requested.bundle_mount_path));
+    check_bundle(&mut fields, requested.kind, bundle_type.as_deref(), bundle_mount_path.as_deref(), spec);
+    let asked_runtime = text(&requested.platform_runtime_version);
     if let Some(runtime) = &asked_runtime
-        && let Err((code, message)) = may_move(spec, runtime, asked.kind)
+        && let Err((code, message)) = may_move(spec, runtime, requested.kind)
     {
         fields.push("platformRuntimeVersion", code, message);
     }
-    if !runs_images && has_image(asked.kind) {
-        check_without_images(&mut fields, asked.kind, asked_runtime.as_deref(), spec);
+    if !runs_images && has_image(requested.kind) {
+        check_without_images(&mut fields, requested.kind, asked_runtime.as_deref(), spec);
     }
-    let git = asked.git.as_ref().map(|asked| git::git(&mut fields, asked));
+    let git = requested.git.as_ref().map(|requested| git::git(&mut fields, requested));
     fields.into_result()?;
     Ok(Details {
-        description: asked.description.clone().unwrap_or_default(),
+        description: requested.description.clone().unwrap_or_default(),
         runtime_version: spec.runtime_version.clone(),
         asked_runtime,
         is_dag_deploy_enabled: spec.is_dag_deploy_enabled,
@@ -151,33 +151,33 @@ pub(super) fn may_move(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deploys::cast::{bundle, request, spec, wrong};
+    use crate::deploys::fixtures::{bundle, request, spec, wrong};
 
     #[test]
     fn a_deployment_says_who_deploys_and_when() {
-        let open = Asker {
+        let open = DeployConditions {
             is_api_token: false,
             status: DeploymentStatus::Healthy,
             is_hibernating: false,
             is_cicd_enforced: false,
         };
-        let status = |asker| may_deploy(asker).map_or_else(|refusal| refusal.status(), |()| 200);
+        let status = |conditions| may_deploy(conditions).map_or_else(|refusal| refusal.status(), |()| 200);
         let table = [
             (open, 200),
-            (Asker { status: DeploymentStatus::Deploying, ..open }, 200),
-            (Asker { status: DeploymentStatus::Unhealthy, ..open }, 200),
-            (Asker { status: DeploymentStatus::Unknown, ..open }, 200),
-            (Asker { status: DeploymentStatus::Creating, ..open }, 200),
-            (Asker { status: DeploymentStatus::Hibernating, ..open }, 400),
-            (Asker { is_hibernating: true, ..open }, 400),
-            (Asker { is_cicd_enforced: true, ..open }, 403),
-            (Asker { is_cicd_enforced: true, status: DeploymentStatus::Creating, ..open }, 403),
-            (Asker { is_cicd_enforced: true, is_api_token: true, ..open }, 200),
+            (DeployConditions { status: DeploymentStatus::Deploying, ..open }, 200),
+            (DeployConditions { status: DeploymentStatus::Unhealthy, ..open }, 200),
+            (DeployConditions { status: DeploymentStatus::Unknown, ..open }, 200),
+            (DeployConditions { status: DeploymentStatus::Creating, ..open }, 200),
+            (DeployConditions { status: DeploymentStatus::Hibernating, ..open }, 400),
+            (DeployConditions { is_hibernating: true, ..open }, 400),
+            (DeployConditions { is_cicd_enforced: true, ..open }, 403),
+            (DeployConditions { is_cicd_enforced: true, status: DeploymentStatus::Creating, ..open }, 403),
+            (DeployConditions { is_cicd_enforced: true, is_api_token: true, ..open }, 200),
         ];
-        for (asker, expected) in table {
-            assert_eq!(status(asker), expected, "{asker:?}");
+        for (conditions, expected) in table {
+            assert_eq!(status(conditions), expected, "{conditions:?}");
         }
-        let asleep = may_deploy(Asker { is_hibernating: true, ..open }).unwrap_err();
+        let asleep = may_deploy(DeployConditions { is_hibernating: true, ..open }).unwrap_err();
         assert!(asleep.message().contains("hibernation-override"), "{}", asleep.message());
     }
 
@@ -204,8 +204,8 @@ mod tests {
             (Bundle, some("dbt"), some(" "), &["bundleMountPath: required"]),
         ];
         for (kind, bundle_type, bundle_mount_path, expected) in table {
-            let asked = CreateDeployRequest { bundle_type, bundle_mount_path, ..request(kind) };
-            assert_eq!(wrong(new(&asked, &taken, true)), expected, "{asked:?}");
+            let requested = CreateDeployRequest { bundle_type, bundle_mount_path, ..request(kind) };
+            assert_eq!(wrong(new(&requested, &taken, true)), expected, "{requested:?}");
         }
     }
 
@@ -242,8 +242,8 @@ mod tests {
         ];
         for (kind, runtime, expected) in table {
             let platform_runtime_version = Some(runtime.to_owned());
-            let asked = CreateDeployRequest { platform_runtime_version, ..request(kind) };
-            assert_eq!(wrong(new(&asked, &on, true)), expected, "{kind} {runtime}");
+            let requested = CreateDeployRequest { platform_runtime_version, ..request(kind) };
+            assert_eq!(wrong(new(&requested, &on, true)), expected, "{kind} {runtime}");
         }
         let none = CreateDeployRequest {
             platform_runtime_version: Some(String::new()),
@@ -275,13 +275,13 @@ mod tests {
         ];
         for (spec, kind, runtime, expected) in table {
             let of_bundle = |text: &str| (kind == Bundle).then(|| text.to_owned());
-            let asked = CreateDeployRequest {
+            let requested = CreateDeployRequest {
                 platform_runtime_version: runtime.map(str::to_owned),
                 bundle_type: of_bundle("dbt"),
                 bundle_mount_path: of_bundle("dbt"),
                 ..request(kind)
             };
-            assert_eq!(wrong(new(&asked, spec, false)), expected, "{kind} {runtime:?}");
+            assert_eq!(wrong(new(&requested, spec, false)), expected, "{kind} {runtime:?}");
         }
         let Err(Refusal::Invalid { fields, .. }) = new(&request(ImageOnly), &on, false) else { panic!() };
         assert!(fields[0].message.contains("DAG_ONLY"), "{}", fields[0].message);

@@ -26,8 +26,8 @@ pub struct Waiting<'a> {
 }
 
 /// Whether a deploy that was finalized is asked for the same again; refused if it is asked for something else.
-pub fn was_finalized_with(details: &Details, asked: &FinalizeDeployRequest) -> Result<()> {
-    if details.finalized_with.as_ref() == Some(&versions(asked)) {
+pub fn was_finalized_with(details: &Details, requested: &FinalizeDeployRequest) -> Result<()> {
+    if details.finalized_with.as_ref() == Some(&versions(requested)) {
         return Ok(());
     }
     let message = "The deploy has been finalized already, with other versions: create another deploy.";
@@ -37,19 +37,19 @@ pub fn was_finalized_with(details: &Details, asked: &FinalizeDeployRequest) -> R
 /// What is wanted of the deployment once the deploy is finalized; and what it was finalized with.
 pub fn outcome(
     waiting: Waiting<'_>,
-    asked: &FinalizeDeployRequest,
+    requested: &FinalizeDeployRequest,
     spec: &Spec,
 ) -> Result<(Outcome, Versions)> {
     let mut fields = Fields::new();
     let release = &spec.release;
-    let dag_version = dags(&mut fields, waiting, asked, spec);
+    let dag_version = dags(&mut fields, waiting, requested, spec);
     let bundles = match waiting.kind {
-        DeployType::Bundle => bundle(&mut fields, waiting, asked, &release.bundles),
+        DeployType::Bundle => bundle(&mut fields, waiting, requested, &release.bundles),
         _ => {
             must_be_empty(
                 &mut fields,
                 "bundleTarballVersion",
-                asked.bundle_tarball_version.as_deref(),
+                requested.bundle_tarball_version.as_deref(),
                 "a BUNDLE",
             );
             release.bundles.clone()
@@ -70,17 +70,17 @@ pub fn outcome(
         bundles,
         is_dag_deploy_enabled: spec.is_dag_deploy_enabled,
     };
-    Ok((outcome, versions(asked)))
+    Ok((outcome, versions(requested)))
 }
 
 fn dags(
     fields: &mut Fields,
     waiting: Waiting<'_>,
-    asked: &FinalizeDeployRequest,
+    requested: &FinalizeDeployRequest,
     spec: &Spec,
 ) -> Option<String> {
     const FIELD: &str = "dagTarballVersion";
-    let given = asked.dag_tarball_version.as_deref().filter(|version| !version.is_empty());
+    let given = requested.dag_tarball_version.as_deref().filter(|version| !version.is_empty());
     let current = &spec.release.dag_version;
     match (waiting.kind, spec.is_dag_deploy_enabled) {
         (DeployType::ImageOnly | DeployType::DagOnly, false) => {
@@ -119,16 +119,16 @@ fn dags(
 fn bundle(
     fields: &mut Fields,
     waiting: Waiting<'_>,
-    asked: &FinalizeDeployRequest,
+    requested: &FinalizeDeployRequest,
     current: &[Bundle],
 ) -> Vec<Bundle> {
     const FIELD: &str = "bundleTarballVersion";
     let mount_path = waiting.details.bundle_mount_path.clone().unwrap_or_default();
-    if asked.bundle_tarball_version.as_deref() == Some("") {
+    if requested.bundle_tarball_version.as_deref() == Some("") {
         return bundles::without(current, &mount_path);
     }
     let version =
-        uploaded(fields, FIELD, waiting, UploadKind::Bundle, asked.bundle_tarball_version.as_deref());
+        uploaded(fields, FIELD, waiting, UploadKind::Bundle, requested.bundle_tarball_version.as_deref());
     if let Some(other) = bundles::in_the_way(current, &mount_path) {
         let message = format!(
             "is mounted at `{mount_path}`, which lies inside or around the bundle at `{}`",
@@ -172,9 +172,9 @@ fn must_be_empty(fields: &mut Fields, field: &str, given: Option<&str>, of: &str
     }
 }
 
-fn versions(asked: &FinalizeDeployRequest) -> Versions {
+fn versions(requested: &FinalizeDeployRequest) -> Versions {
     let text = |version: &Option<String>| version.clone().unwrap_or_default();
-    Versions { dags: text(&asked.dag_tarball_version), bundle: text(&asked.bundle_tarball_version) }
+    Versions { dags: text(&requested.dag_tarball_version), bundle: text(&requested.bundle_tarball_version) }
 }
 
 /// What a rollback to a deploy brings back.

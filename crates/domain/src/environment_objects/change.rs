@@ -1,7 +1,7 @@
 //! From a request to the object after it. A new object is an empty one that is changed, so each rule is said once.
 
-mod asked;
 mod links;
+mod requested;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use super::keys::{self, Key};
 use super::metrics;
 use super::values::{Given, Hidden, Secrecy, Values};
 use crate::refusal::{Fields, Refusal, Result};
-use asked::Asked;
+use requested::Requested;
 
 /// An environment object, by itself: its key and what it belongs to are beside it.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +43,7 @@ pub struct Object<S = Value> {
 
 /// The deployments that a request names, for somebody to look up.
 pub fn mentions<'a>(request: impl Into<Request<'a>>) -> Vec<DeploymentId> {
-    Asked::from(request.into()).deployments()
+    Requested::from(request.into()).deployments()
 }
 
 /// A request that makes or changes an object.
@@ -78,19 +78,19 @@ pub fn create(
         object_type: request.object_type,
         scope: request.scope,
         description: String::new(),
-        is_secret: asked::is_secret(request),
+        is_secret: requested::is_secret(request),
         auth_type_id: None,
         values: Values::default(),
         auto_link: false,
         links: BTreeMap::new(),
         exclusions: BTreeSet::new(),
     };
-    let asked = Asked::from(Request::Create(request));
-    if asked.bodies.of(request.object_type).is_none() {
+    let requested = Requested::from(Request::Create(request));
+    if requested.bodies.of(request.object_type).is_none() {
         let message = format!("is required where `objectType` is {}", request.object_type);
         fields.push(body_name(request.object_type), "required", message);
     }
-    let object = empty.changed(&asked, neighbours, &mut fields);
+    let object = empty.changed(&requested, neighbours, &mut fields);
     fields.finish(key.map(|key| (key, object)))
 }
 
@@ -101,19 +101,24 @@ pub fn update(
     neighbours: &BTreeSet<DeploymentId>,
 ) -> Result<Object> {
     let mut fields = Fields::new();
-    let object = stored.changed(&Asked::from(Request::Update(request)), neighbours, &mut fields);
+    let object = stored.changed(&Requested::from(Request::Update(request)), neighbours, &mut fields);
     fields.finish(Some(object))
 }
 
 impl Object {
-    fn changed(mut self, asked: &Asked, neighbours: &BTreeSet<DeploymentId>, fields: &mut Fields) -> Self {
-        if let Some(description) = &asked.description {
+    fn changed(
+        mut self,
+        requested: &Requested,
+        neighbours: &BTreeSet<DeploymentId>,
+        fields: &mut Fields,
+    ) -> Self {
+        if let Some(description) = &requested.description {
             description.trim().clone_into(&mut self.description);
         }
-        if let Some(body) = asked.bodies.the_one_for(self.object_type, "", fields) {
+        if let Some(body) = requested.bodies.the_one_for(self.object_type, "", fields) {
             self.change_values(body, fields);
         }
-        self.change_links(asked, neighbours, fields);
+        self.change_links(requested, neighbours, fields);
         self
     }
 

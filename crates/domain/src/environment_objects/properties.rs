@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Object;
 use super::tests::{changed, made, read};
-use crate::cast::{d1, d1b};
+use crate::fixtures::{d1, d1b};
 
 /// A text that must not be seen again.
 fn planted() -> impl Strategy<Value = String> {

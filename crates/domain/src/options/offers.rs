@@ -14,8 +14,8 @@ use super::sizes::{
 };
 
 /// What can be chosen for a cluster, for each provider that is asked for.
-pub fn cluster_options(asked: Option<CloudProvider>) -> Vec<ClusterOptions> {
-    let is_asked = |provider: &&Provider| asked.is_none_or(|asked| asked == provider.provider);
+pub fn cluster_options(requested: Option<CloudProvider>) -> Vec<ClusterOptions> {
+    let is_asked = |provider: &&Provider| requested.is_none_or(|requested| requested == provider.provider);
     providers().iter().filter(is_asked).map(offer).collect()
 }
 
@@ -57,7 +57,7 @@ pub fn deployment_options(question: DeploymentQuestion) -> DeploymentOptions {
     let DeploymentQuestion { deployment_type, executor, oldest } = question;
     let is_hybrid = deployment_type == Some(DeploymentType::Hybrid);
     let mut known = deployment_type.map_or(Executor::ALL, executors).to_vec();
-    known.retain(|one| executor.is_none_or(|asked| asked == *one));
+    known.retain(|one| executor.is_none_or(|requested| requested == *one));
     let has_queues = known.iter().any(|executor| *executor != Executor::Kubernetes);
     let schedulers = SchedulerSize::ALL.iter().filter(|_| !is_hybrid);
     let workers = machines().iter().filter(|_| !is_hybrid && has_queues);

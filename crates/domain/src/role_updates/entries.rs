@@ -6,7 +6,7 @@ use podium_api::enums::WorkspaceRoleName;
 use podium_api::subjects::{DagRole, DeploymentRole, SubjectRoles, WorkspaceRole};
 use podium_api::{DeploymentId, WorkspaceId};
 
-use crate::assignable::{self, MAX_DAG_ID, MAX_DAG_TAG, Unfit};
+use crate::assignable::{self, MAX_DAG_ID, MAX_DAG_TAG, RoleError};
 use crate::grants::{Grant, Held, On};
 use crate::no_escalation::only_owners;
 
@@ -96,8 +96,9 @@ impl Replacement<'_> {
         });
         let on_deployments = roles.deployment_roles.iter().flatten().map(|entry| entry.deployment_id);
         let on_dags = roles.dag_roles.iter().flatten().map(|entry| entry.deployment_id);
-        let asked = on_deployments.chain(on_dags).filter_map(|id| self.facts.deployments.get(&id).copied());
-        held.chain(asked).collect()
+        let requested =
+            on_deployments.chain(on_dags).filter_map(|id| self.facts.deployments.get(&id).copied());
+        held.chain(requested).collect()
     }
 
     fn workspace_of(&mut self, deployment_id: DeploymentId, path: &str) -> Option<WorkspaceId> {
@@ -126,7 +127,7 @@ impl Replacement<'_> {
         self.fields.take(checked).is_some()
     }
 
-    fn resolved(&mut self, path: &str, on: On, held: Result<Held, Unfit>) -> Option<Grant> {
+    fn resolved(&mut self, path: &str, on: On, held: Result<Held, RoleError>) -> Option<Grant> {
         self.fields.take(held.map_err(|unfit| unfit.at(path))).map(|held| Grant { on, held })
     }
 }

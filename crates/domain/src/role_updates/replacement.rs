@@ -35,11 +35,11 @@ impl<'a> Replacement<'a> {
 
     /// Replaces what the caller manages of one kind of scope; the rest stays, and must not be changed.
     pub(super) fn replace(&mut self, of_kind: fn(&On) -> bool, wanted: &[Grant]) {
-        let asked: BTreeSet<_> = wanted.iter().map(entry).collect();
+        let requested: BTreeSet<_> = wanted.iter().map(entry).collect();
         let held: BTreeSet<_> = self.current.iter().map(entry).collect();
         let stays = |grant: &&Grant| {
             of_kind(&grant.on)
-                && (asked.contains(&entry(grant)) || !self.kind.is_managed_by(self.caller, &grant.on))
+                && (requested.contains(&entry(grant)) || !self.kind.is_managed_by(self.caller, &grant.on))
         };
         self.after.extend(self.current.iter().filter(stays).cloned());
         for grant in wanted {

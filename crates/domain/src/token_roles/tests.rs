@@ -1,7 +1,7 @@
 //! Which roles a token may hold, and who may give them to it.
 
 use super::*;
-use crate::cast::{
+use crate::fixtures::{
     d1, d1b, d2, deployment, facts, in_organization, in_workspace, member_with, nothing, on_dag,
     on_deployment, on_tag, org, owner, told, w1, w2,
 };

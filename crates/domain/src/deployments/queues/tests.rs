@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::cast::*;
+use super::super::fixtures::*;
 use super::*;
 
 fn standard(queues: &[Value]) -> crate::Result<Vec<Queue>> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::cast::*;
+use super::super::fixtures::*;
 use super::*;
 
 fn amounts(spec: &Spec) -> [String; 4] {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
-use super::super::cast::*;
+use super::super::fixtures::*;
 use super::super::spec::Spec;
 use super::*;
 use crate::options::Cpu;

@@ -3,10 +3,10 @@
 use podium_api::enums::{Executor, SchedulerSize};
 use serde_json::{Value, json};
 
-use super::super::cast::*;
+use super::super::fixtures::*;
 use super::super::spec::{Release, RemoteExecution, Spec};
 use super::*;
-use crate::cast::w1;
+use crate::fixtures::w1;
 
 const TYPES: [DeploymentType; 3] = [Standard, Dedicated, Hybrid];
 

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{changed, made, neighbours, read, refused, request, with};
-use crate::cast::told;
 use crate::environment_objects::{create, keys};
+use crate::fixtures::told;
 
 fn postgres(more: Value) -> Value {
     let connection = json!({ "type": "postgres", "host": "db", "password": "p4ss" });

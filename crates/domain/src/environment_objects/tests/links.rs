@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{changed, made, neighbours, read, refused, request, with};
-use crate::cast::{d1, d1b, d2, told};
 use crate::environment_objects::change::affected;
 use crate::environment_objects::create;
+use crate::fixtures::{d1, d1b, d2, told};
 use podium_api::DeploymentId;
 
 fn to(id: DeploymentId) -> Value {

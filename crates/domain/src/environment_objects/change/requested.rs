@@ -15,16 +15,16 @@ use super::Request;
 use crate::refusal::Fields;
 
 /// What a request asks for; what is absent is to be kept.
-pub(super) struct Asked {
+pub(super) struct Requested {
     pub(super) description: Option<String>,
     pub(super) auto_link: Option<bool>,
-    pub(super) links: Option<Vec<AskedLink>>,
+    pub(super) links: Option<Vec<RequestedLink>>,
     pub(super) exclusions: Option<Vec<DeploymentId>>,
     pub(super) bodies: Bodies,
 }
 
 /// A link that is asked for.
-pub(super) struct AskedLink {
+pub(super) struct RequestedLink {
     pub(super) deployment_id: DeploymentId,
     pub(super) bodies: Bodies,
     pub(super) unset: Vec<String>,
@@ -74,7 +74,7 @@ pub(super) fn is_secret(request: &CreateEnvironmentObjectRequest) -> bool {
     body.as_ref().and_then(|body| body.is_secret).unwrap_or_default()
 }
 
-impl Asked {
+impl Requested {
     /// The deployments that are named.
     pub(super) fn deployments(&self) -> Vec<DeploymentId> {
         let links = self.links.iter().flatten().map(|link| link.deployment_id);
@@ -93,20 +93,20 @@ macro_rules! bodies {
     };
 }
 
-impl From<Request<'_>> for Asked {
+impl From<Request<'_>> for Requested {
     fn from(request: Request<'_>) -> Self {
         match request {
             Request::Create(request) => Self {
                 description: request.description.clone(),
                 auto_link: request.auto_link_deployments,
-                links: request.links.as_ref().map(|links| links.iter().map(AskedLink::from).collect()),
+                links: request.links.as_ref().map(|links| links.iter().map(RequestedLink::from).collect()),
                 exclusions: request.exclude_links.as_deref().map(ids),
                 bodies: bodies!(request),
             },
             Request::Update(request) => Self {
                 description: request.description.clone(),
                 auto_link: request.auto_link_deployments,
-                links: request.links.as_ref().map(|links| links.iter().map(AskedLink::from).collect()),
+                links: request.links.as_ref().map(|links| links.iter().map(RequestedLink::from).collect()),
                 exclusions: request.exclude_links.as_deref().map(ids),
                 bodies: bodies!(request),
             },
@@ -122,14 +122,14 @@ fn overrides(request: Option<&OverridesRequest>) -> Bodies {
     request.map(|request| bodies!(request)).unwrap_or_default()
 }
 
-impl From<&CreateEnvironmentObjectLinkRequest> for AskedLink {
+impl From<&CreateEnvironmentObjectLinkRequest> for RequestedLink {
     fn from(link: &CreateEnvironmentObjectLinkRequest) -> Self {
         let bodies = overrides(link.overrides.as_ref());
         Self { deployment_id: link.scope_entity_id, bodies, unset: Vec::new() }
     }
 }
 
-impl From<&UpdateEnvironmentObjectLinkRequest> for AskedLink {
+impl From<&UpdateEnvironmentObjectLinkRequest> for RequestedLink {
     fn from(link: &UpdateEnvironmentObjectLinkRequest) -> Self {
         let bodies = overrides(link.overrides.as_ref().map(|overrides| &overrides.set));
         let unset = link.overrides.as_ref().map(|overrides| overrides.unset_fields.clone());

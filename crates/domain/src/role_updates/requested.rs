@@ -4,7 +4,7 @@ use podium_api::subjects::{DagRole, DeploymentRole, SubjectRoles, WorkspaceRole}
 use podium_api::{DeploymentId, WorkspaceId};
 
 use super::{Change, SubjectKind, update};
-use crate::cast::{facts, told};
+use crate::fixtures::{facts, told};
 use crate::grants::{Grant, Grants};
 
 pub(super) const KEEP: SubjectRoles =

@@ -8,7 +8,7 @@ use podium_api::deployments::{
 use podium_api::enums::{Executor, SchedulerSize};
 
 /// The settings that a request may carry, of a new deployment or of a stored one.
-pub(super) struct Asked<'a> {
+pub(super) struct Requested<'a> {
     pub(super) description: Option<&'a str>,
     pub(super) executor: Option<Executor>,
     pub(super) scheduler_size: Option<SchedulerSize>,
@@ -31,8 +31,8 @@ pub(super) struct Asked<'a> {
 }
 
 /// What a new deployment is asked to be.
-pub(super) fn of_new(body: &CreateDeploymentRequest) -> Asked<'_> {
-    Asked {
+pub(super) fn of_new(body: &CreateDeploymentRequest) -> Requested<'_> {
+    Requested {
         description: body.description.as_deref(),
         executor: body.executor,
         scheduler_size: body.scheduler_size,
@@ -56,8 +56,8 @@ pub(super) fn of_new(body: &CreateDeploymentRequest) -> Asked<'_> {
 }
 
 /// What a stored deployment is asked to become.
-pub(super) fn of_stored(body: &UpdateDeploymentRequest) -> Asked<'_> {
-    Asked {
+pub(super) fn of_stored(body: &UpdateDeploymentRequest) -> Requested<'_> {
+    Requested {
         description: body.description.as_deref(),
         executor: Some(body.executor),
         scheduler_size: body.scheduler_size,

@@ -5,10 +5,10 @@ use podium_api::enums::DeploymentType;
 use podium_api::{Id, NodePoolId, Timestamp, TypedId};
 use serde_json::{Value, json};
 
-use super::settings::{Facts, Means, NodePool, Placed, Wanted, create, misplaced, update};
+use super::settings::{Facts, NodePool, Placed, Services, Wanted, create, misplaced, update};
 use super::spec::{Secret, Spec};
 use super::variables::Seals;
-use crate::cast::w1;
+use crate::fixtures::w1;
 use crate::refusal::{Refusal, Result};
 
 pub(super) use DeploymentType::{Dedicated, Hybrid, Standard};
@@ -87,13 +87,13 @@ fn new_body(changes: Value) -> CreateDeploymentRequest {
 }
 
 /// Runs a rule with the means that it takes; ids count up from 1000 more for each generation of things.
-fn with_means<T>(first: u64, rule: impl FnOnce(&mut Means<'_>) -> T) -> T {
+fn with_means<T>(first: u64, rule: impl FnOnce(&mut Services<'_>) -> T) -> T {
     let mut next = first;
     let mut new_id = || {
         next += 1;
         id(next)
     };
-    rule(&mut Means { now: Timestamp::from_millis(NOW), new_id: &mut new_id, seals: &Spelled })
+    rule(&mut Services { now: Timestamp::from_millis(NOW), new_id: &mut new_id, seals: &Spelled })
 }
 
 /// What comes of creating a deployment of a type.
@@ -104,12 +104,12 @@ pub(super) fn created(kind: DeploymentType, changes: Value) -> Result<Wanted> {
 /// What comes of creating a deployment in these surroundings.
 pub(super) fn created_there(facts: &Facts, changes: Value) -> Result<Wanted> {
     let placed = Placed { cloud_provider: None, region: None, is_cicd_enforced: false };
-    with_means(1000, |means| create(&new_body(changes), placed, facts, means))
+    with_means(1000, |services| create(&new_body(changes), placed, facts, services))
 }
 
 /// What comes of creating a deployment that has no place.
 pub(super) fn created_nowhere(changes: Value, refusal: Refusal) -> Refusal {
-    with_means(1000, |means| misplaced(&new_body(changes), refusal, means))
+    with_means(1000, |services| misplaced(&new_body(changes), refusal, services))
 }
 
 /// A deployment of a type.
@@ -138,7 +138,7 @@ pub(super) fn updated_there(facts: &Facts, stored: &Spec, changes: Value) -> Res
         }),
     };
     let body: UpdateDeploymentRequest = serde_json::from_value(with(with(common, own), changes)).unwrap();
-    with_means(2000, |means| update(&body, stored.clone(), facts, means))
+    with_means(2000, |services| update(&body, stored.clone(), facts, services))
 }
 
 /// `field: code` of each wrong field; the status where it is another refusal than that.

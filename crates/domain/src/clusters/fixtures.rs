@@ -10,7 +10,7 @@ use podium_api::{ClusterId, Id, NodePoolId, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Definition, Facts, create, update};
-use crate::cast::{org, w1, w2};
+use crate::fixtures::{org, w1, w2};
 use crate::refusal::{Refusal, Result};
 
 /// The cluster.
