@@ -88,7 +88,7 @@ statements! {
 }
 
 /// Which clusters to list.
-pub struct Listed<'a> {
+pub struct ListFilter<'a> {
     /// The workspaces that the caller may see: a cluster for others only is not shown.
     pub reach: &'a Reach,
     /// Only those with one of these folded names, where there are any.
@@ -130,7 +130,12 @@ impl ClusterState {
 }
 
 /// Reads a page of clusters, and how many there are.
-pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) -> Result<(Vec<Cluster>, u64)> {
+pub fn list(
+    conn: &Conn,
+    scope: &Scope,
+    listed: &ListFilter<'_>,
+    paging: &Paging,
+) -> Result<(Vec<Cluster>, u64)> {
     let organization_id = scope.organization_id();
     let reach = reached(listed.reach);
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
@@ -220,7 +225,7 @@ pub fn insert(tx: &Tx, scope: &Scope, cluster: &Cluster, name_key: &str) -> Resu
     )?;
     add_workspaces(tx, cluster)?;
     counters::add(tx, scope.organization_id(), KIND, cluster.id.id(), 1, 0)?;
-    work::ask(tx, KIND, cluster.id.id(), cluster.created_at, cluster.created_at)
+    work::add(tx, KIND, cluster.id.id(), cluster.created_at, cluster.created_at)
 }
 
 /// Replaces a cluster of this version, and asks its loop to look at it.
@@ -251,7 +256,7 @@ pub fn update(
     }
     tx.execute(&CLEAR_WORKSPACES, params![cluster.id.as_str()])?;
     add_workspaces(tx, cluster)?;
-    work::ask(tx, KIND, cluster.id.id(), cluster.updated_at, cluster.updated_at)
+    work::add(tx, KIND, cluster.id.id(), cluster.updated_at, cluster.updated_at)
 }
 
 /// Records what its loop saw, unless something else is wanted by now; says whether it did.
@@ -307,7 +312,7 @@ pub fn delete(tx: &Tx, scope: &Scope, id: ClusterId, version: i64, now: Timestam
     }
     tx.execute(&CLEAR_WORKSPACES, params![id.as_str()])?;
     counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
-    work::ask(tx, KIND, id.id(), now, now)
+    work::add(tx, KIND, id.id(), now, now)
 }
 
 /// Takes a workspace off every cluster's list.

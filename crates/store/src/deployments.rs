@@ -11,8 +11,8 @@ use podium_domain::{DeploymentReach, UserText};
 
 use crate::columns::{Columns, document, texts};
 use crate::counters::{self, count_new};
-use crate::found::Found;
 use crate::landmarks::{self, Landmarks};
+use crate::lazy_row::LazyRow;
 use crate::listing::{Filter, Paging, Table};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 use crate::{Scope, System};
@@ -138,7 +138,7 @@ pub struct OnCluster {
 }
 
 /// Which deployments to list.
-pub struct Listed<'a> {
+pub struct ListFilter<'a> {
     /// Those that the caller may see.
     pub reach: &'a DeploymentReach,
     /// Only these, where there are any.
@@ -153,11 +153,11 @@ pub struct Listed<'a> {
 pub fn list<T>(
     conn: &Conn,
     scope: &Scope,
-    listed: &Listed<'_>,
+    listed: &ListFilter<'_>,
     paging: &Paging,
     landmarks: &Landmarks,
     walk_far: bool,
-    mut show: impl FnMut(&Found<'_, DeploymentRow>) -> Result<T>,
+    mut show: impl FnMut(&LazyRow<'_, DeploymentRow>) -> Result<T>,
 ) -> Result<Option<(Vec<T>, u64)>> {
     let read = |row: &Row<'_>| show(&found(row));
     let mut filter = Filter::new(ORGANIZATION, scope.organization());
@@ -198,7 +198,7 @@ pub fn shown<T>(
     conn: &Conn,
     scope: &Scope,
     id: DeploymentId,
-    mut show: impl FnMut(&Found<'_, DeploymentRow>) -> Result<T>,
+    mut show: impl FnMut(&LazyRow<'_, DeploymentRow>) -> Result<T>,
 ) -> Result<Option<One<T>>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
         let found = found(row);
@@ -277,7 +277,7 @@ pub fn insert(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Re
     )?;
     counters::added(tx, &COUNT_NEW, scope.organization_id(), row.id.id(), stamp.created_at)?;
     counters::add(tx, row.workspace_id, KIND, row.id.id(), 1, 0)?;
-    work::ask(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
+    work::add(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
 }
 
 /// Replaces a deployment whose version is still the one before its stamp's, and asks the loops to look at it.
@@ -303,7 +303,7 @@ pub fn update(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Re
     if rows != 1 {
         return Err(Error::Lost);
     }
-    work::ask(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
+    work::add(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
 }
 
 /// Rolls out to deployments what changed around them, such as an environment object.
@@ -319,7 +319,7 @@ pub fn roll_out(
     let rolled = tx.query(&ROLL_OUT, params![&ids, scope.organization(), reason.as_str()], changed)?;
     rolled.into_iter().try_for_each(|(id, workspace_id, version)| {
         changes::note(tx, now, change((id, workspace_id, scope.organization_id()), version))?;
-        work::ask(tx, KIND, id.id(), now, now)
+        work::add(tx, KIND, id.id(), now, now)
     })
 }
 
@@ -339,13 +339,13 @@ pub fn change(
 }
 
 /// Counts a deployment that was moved to another workspace.
-pub fn moved(tx: &Tx, _: &Scope, id: DeploymentId, from: WorkspaceId, to: WorkspaceId) -> Result<()> {
+pub fn count_move(tx: &Tx, _: &Scope, id: DeploymentId, from: WorkspaceId, to: WorkspaceId) -> Result<()> {
     counters::add(tx, from, KIND, id.id(), -1, 0)?;
     counters::add(tx, to, KIND, id.id(), 1, 0)
 }
 
 /// What a loop saw of a deployment.
-pub struct Seen<'a> {
+pub struct ObservedStatus<'a> {
     /// The generation that it looked at.
     pub generation: i64,
     /// What the deployment is doing.
@@ -357,14 +357,14 @@ pub struct Seen<'a> {
 }
 
 /// Records what a loop saw, unless something else is wanted by now; says whether it did.
-pub fn record(tx: &Tx, _: &System, id: DeploymentId, seen: &Seen<'_>) -> Result<bool> {
+pub fn record(tx: &Tx, _: &System, id: DeploymentId, seen: &ObservedStatus<'_>) -> Result<bool> {
     let running = document(seen.running)?;
     let params = params![id.as_str(), seen.generation, seen.status.as_str(), seen.reason.as_str(), &running];
     Ok(tx.execute(&RECORD, params)? == 1)
 }
 
 /// Advances what is wanted beyond a generation that the data plane has seen.
-pub fn overtake(tx: &Tx, _: &System, id: DeploymentId, generation: i64) -> Result<u64> {
+pub fn raise_generation(tx: &Tx, _: &System, id: DeploymentId, generation: i64) -> Result<u64> {
     tx.execute(&OVERTAKE, params![id.as_str(), generation])
 }
 
@@ -381,11 +381,11 @@ pub fn delete(
     }
     counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)?;
     counters::add(tx, workspace_id, KIND, id.id(), -1, 0)?;
-    work::ask(tx, KIND, id.id(), now, now)
+    work::add(tx, KIND, id.id(), now, now)
 }
 
-fn found<'r>(row: &'r Row<'r>) -> Found<'r, DeploymentRow> {
-    Found::new(row, STAMP, read)
+fn found<'r>(row: &'r Row<'r>) -> LazyRow<'r, DeploymentRow> {
+    LazyRow::new(row, STAMP, read)
 }
 
 fn read(row: &Row<'_>) -> Result<DeploymentRow> {

@@ -140,13 +140,13 @@ pub fn state(conn: &Conn, _: &System, id: DeployId) -> Result<Option<DeployRow>>
 }
 
 /// Holds a deployment until the end of the transaction, so that it is not deleted meanwhile.
-pub fn hold_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
+pub fn lock_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&LOCK_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])?;
     Ok(())
 }
 
 /// Reads a deploy and holds it until the end of the transaction.
-pub fn hold(tx: &Tx, system: &System, id: DeployId) -> Result<Option<DeployRow>> {
+pub fn lock(tx: &Tx, system: &System, id: DeployId) -> Result<Option<DeployRow>> {
     tx.execute(&LOCK, params![id.as_str()])?;
     state(tx, system, id)
 }
@@ -173,7 +173,7 @@ pub fn insert(tx: &Tx, scope: &Scope, row: &DeployRow) -> Result<()> {
     )?;
     match row.status {
         DeployStatus::Initialized => {
-            work::ask(tx, KIND, row.id.id(), expires_at(stamp.created_at), stamp.created_at)
+            work::add(tx, KIND, row.id.id(), expires_at(stamp.created_at), stamp.created_at)
         }
         DeployStatus::Deployed | DeployStatus::Failed => Ok(()),
     }

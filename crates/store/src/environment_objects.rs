@@ -23,7 +23,7 @@ use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 
 pub(crate) use links::STATEMENTS as LINK_STATEMENTS;
 pub use links::{
-    delete_of_deployment, delete_of_workspace, hold_deployments, hold_workspace, leave_workspace,
+    delete_of_deployment, delete_of_workspace, leave_workspace, lock_deployments, lock_workspace,
 };
 
 /// The kind of their counter and their changes.
@@ -148,7 +148,7 @@ impl Document {
 }
 
 /// Which objects to list.
-pub struct Listed<'a> {
+pub struct ListFilter<'a> {
     /// Workspaces whose objects the caller may read.
     pub workspaces: &'a Reach,
     /// Deployments whose objects the caller may read.
@@ -167,7 +167,7 @@ pub struct Listed<'a> {
 pub fn list(
     conn: &Conn,
     scope: &Scope,
-    listed: &Listed<'_>,
+    listed: &ListFilter<'_>,
     paging: &Paging,
 ) -> Result<(Vec<ObjectRow>, u64)> {
     let mut filter = Filter::new(ORGANIZATION, scope.organization());

@@ -7,7 +7,7 @@
 //! as row types otherwise, which `app` shows. Nothing here decides what is allowed.
 
 mod columns;
-mod found;
+mod lazy_row;
 mod listing;
 mod proof;
 mod stamp;
@@ -24,8 +24,8 @@ pub mod deploys;
 pub mod environment_objects;
 pub mod front_door;
 pub mod grants;
+pub mod idempotency;
 pub mod invites;
-pub mod kept_answers;
 pub mod landmarks;
 pub mod nodes;
 pub mod organizations;
@@ -43,7 +43,7 @@ pub mod users;
 pub mod work;
 pub mod workspaces;
 
-pub use found::Found;
+pub use lazy_row::LazyRow;
 pub use listing::Paging;
 pub use proof::{Membership, Scope, System, open, view};
 pub use stamp::Stamp;
@@ -91,7 +91,7 @@ pub fn statements() -> Vec<&'static Sql> {
         deploys::STATEMENTS,
         grants::STATEMENTS,
         invites::STATEMENTS,
-        kept_answers::STATEMENTS,
+        idempotency::STATEMENTS,
         landmarks::STATEMENTS,
         nodes::STATEMENTS,
         organizations::STATEMENTS,

@@ -69,7 +69,7 @@ pub struct TeamRow {
 
 /// Which teams to list.
 #[derive(Default)]
-pub struct Listed<'a> {
+pub struct ListFilter<'a> {
     /// Only those with one of these folded names, where there are any.
     pub name_keys: &'a [String],
     /// Only those with a role in this workspace.
@@ -81,7 +81,12 @@ pub struct Listed<'a> {
 }
 
 /// Reads a page of teams, and how many there are.
-pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) -> Result<(Vec<TeamRow>, u64)> {
+pub fn list(
+    conn: &Conn,
+    scope: &Scope,
+    listed: &ListFilter<'_>,
+    paging: &Paging,
+) -> Result<(Vec<TeamRow>, u64)> {
     let organization_id = scope.organization_id();
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
     filter.and(NAMES, Some(listed.name_keys).filter(|keys| !keys.is_empty()));

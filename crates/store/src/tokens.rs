@@ -75,7 +75,7 @@ statements! {
 
 /// Where a token belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Home {
+pub struct TokenOwner {
     /// The organization, workspace or deployment.
     pub entity_id: EntityId,
     /// The workspace, of a workspace's or deployment's token.
@@ -96,7 +96,7 @@ pub struct TokenRow {
     /// What it belongs to.
     pub scope: TokenScope,
     /// Where it belongs.
-    pub home: Home,
+    pub home: TokenOwner,
     /// How it is meant to be used.
     pub kind: TokenKind,
     /// The last six characters of its value.
@@ -116,7 +116,7 @@ pub struct TokenRow {
 }
 
 /// Which tokens to list.
-pub struct Listed<'a> {
+pub struct ListFilter<'a> {
     /// Workspaces whose tokens the caller could manage.
     pub workspaces: &'a Reach,
     /// Deployments whose tokens the caller could manage.
@@ -141,7 +141,7 @@ pub struct Listed<'a> {
 pub fn list(
     conn: &Conn,
     scope: &Scope,
-    listed: &Listed<'_>,
+    listed: &ListFilter<'_>,
     paging: &Paging,
 ) -> Result<(Vec<TokenRow>, u64)> {
     let organization_id = scope.organization_id();
@@ -158,7 +158,7 @@ pub fn list(
     TABLE.page(conn, filter, paging, total, read)
 }
 
-fn reached(listed: &Listed<'_>) -> Vec<String> {
+fn reached(listed: &ListFilter<'_>) -> Vec<String> {
     let mut keys = Vec::new();
     if let Reach::Only(ids) = listed.workspaces {
         keys.extend(ids.iter().map(|id| format!("WORKSPACE:{id}")));
@@ -301,7 +301,7 @@ fn read(row: &Row<'_>) -> Result<TokenRow> {
         name: row.get(1)?,
         description: row.get(2)?,
         scope,
-        home: Home { entity_id, workspace_id: row.id_opt(12)?, deployment_id },
+        home: TokenOwner { entity_id, workspace_id: row.id_opt(12)?, deployment_id },
         kind: row.word(4)?,
         short_token: row.get(5)?,
         start_at: row.time(6)?,

@@ -88,7 +88,7 @@ statements! {
 
 /// Which users to list.
 #[derive(Default)]
-pub struct Listed<'a> {
+pub struct ListFilter<'a> {
     /// Only those with a role in this workspace.
     pub workspace_id: Option<&'a str>,
     /// Only those with a role on this deployment.
@@ -144,7 +144,12 @@ pub struct Account {
 }
 
 /// Reads a page of users, and how many there are.
-pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) -> Result<(Vec<UserRow>, u64)> {
+pub fn list(
+    conn: &Conn,
+    scope: &Scope,
+    listed: &ListFilter<'_>,
+    paging: &Paging,
+) -> Result<(Vec<UserRow>, u64)> {
     let organization_id = scope.organization_id();
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
     filter.and(IN_WORKSPACE, listed.workspace_id);

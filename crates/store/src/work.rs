@@ -16,7 +16,7 @@ use crate::columns::Columns;
 /// The kind of the announcement that there is work.
 pub const KIND: &str = "work";
 /// The node of work that anybody may do.
-pub const ANYBODY: &str = "";
+pub const ANY_NODE: &str = "";
 
 /// What asking again does to a row: it is due no later than before, and counts as new unless somebody works on it.
 macro_rules! asked_again {
@@ -59,17 +59,17 @@ statements! {
         WHERE work.kind = picked.kind AND work.id = picked.id \
         RETURNING work.kind, work.id, work.signal, work.attempts, work.since";
     SETTLE = "DELETE FROM work WHERE kind = $1 AND id = $2 AND holder = $3 AND signal = $4";
-    LEAVE = "UPDATE work SET holder = '', due_at = $4, since = $4, attempts = 0, reason = '' \
+    REOPEN = "UPDATE work SET holder = '', due_at = $4, since = $4, attempts = 0, reason = '' \
         WHERE kind = $1 AND id = $2 AND holder = $3";
-    RETURN = "UPDATE work SET holder = '', due_at = $5, since = $6, attempts = $7, reason = $8 \
+    RESCHEDULE = "UPDATE work SET holder = '', due_at = $5, since = $6, attempts = $7, reason = $8 \
         WHERE kind = $1 AND id = $2 AND holder = $3 AND signal = $4";
     RELEASE = "UPDATE work SET holder = '', due_at = $2, attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END \
         WHERE holder = $1";
     RELEASE_ALL = "UPDATE work SET holder = '', due_at = $1 WHERE holder <> ''";
     FORGET = "DELETE FROM work WHERE kind = $1 AND id = $2";
     NEXT_DUE = "SELECT due_at FROM work WHERE kind = $1 AND node_id = $2 ORDER BY due_at LIMIT 1";
-    GIVE = "UPDATE work SET node_id = $3 WHERE kind = $1 AND id = $2";
-    GIVE_BACK = "UPDATE work SET node_id = '', holder = '', due_at = $3 WHERE kind = $1 AND node_id = $2";
+    ASSIGN = "UPDATE work SET node_id = $3 WHERE kind = $1 AND id = $2";
+    UNASSIGN = "UPDATE work SET node_id = '', holder = '', due_at = $3 WHERE kind = $1 AND node_id = $2";
     PENDING = concat!(pending_columns!(), " ORDER BY due_at, kind, id LIMIT $1");
     PENDING_OF = concat!(pending_columns!(), " WHERE kind = $2 ORDER BY due_at, id LIMIT $1");
     COUNT = "SELECT kind, COUNT(*), SUM(CASE WHEN due_at <= $1 THEN 1 ELSE 0 END), \
@@ -94,7 +94,7 @@ pub struct Claim {
 
 /// How held work is put back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Again {
+pub struct Reschedule {
     /// When it is due.
     pub due_at: Timestamp,
     /// Since when it has been asked for.
@@ -142,7 +142,7 @@ pub struct Backlog {
 }
 
 /// Asks the loops to look at a thing when it is time.
-pub(crate) fn ask(tx: &Tx, kind: &'static str, id: Id, due_at: Timestamp, now: Timestamp) -> Result<()> {
+pub(crate) fn add(tx: &Tx, kind: &'static str, id: Id, due_at: Timestamp, now: Timestamp) -> Result<()> {
     let since = due_at.max(now);
     tx.execute(&ENQUEUE, params![kind, id.as_str(), due_at.millis(), since.millis()])?;
     announce(tx, id.to_string());
@@ -158,7 +158,7 @@ pub fn enqueue(
     due_at: Timestamp,
     now: Timestamp,
 ) -> Result<()> {
-    ask(tx, kind, id, due_at, now)
+    add(tx, kind, id, due_at, now)
 }
 
 /// Asks the loops to look at every deployment and every cluster; says how many that are.
@@ -185,7 +185,7 @@ pub fn claim(
     now: Timestamp,
     limit: u32,
 ) -> Result<Vec<Claim>> {
-    claim_of(tx, system, (kind, ANYBODY), holder, lease_ends, now, limit)
+    claim_of(tx, system, (kind, ANY_NODE), holder, lease_ends, now, limit)
 }
 
 /// Takes some of what is due of a kind on a node, the longest due first, until the lease ends.
@@ -214,34 +214,34 @@ pub fn settle(tx: &Tx, _: &System, holder: &str, claim: &Claim, now: Timestamp) 
     if tx.execute(&SETTLE, params![&claim.kind, claim.id.as_str(), holder, claim.signal])? == 1 {
         return Ok(true);
     }
-    leave(tx, holder, claim, now)
+    reopen(tx, holder, claim, now)
 }
 
 /// Puts work back, or leaves it due now where it was asked for again; says whether it was still held.
-pub fn again(
+pub fn reschedule(
     tx: &Tx,
     _: &System,
     holder: &str,
     claim: &Claim,
-    again: &Again,
+    again: &Reschedule,
     now: Timestamp,
 ) -> Result<bool> {
     let (due_at, since) = (again.due_at.millis(), again.since.millis());
     let id = claim.id.as_str();
     let rows = tx.execute(
-        &RETURN,
+        &RESCHEDULE,
         params![&claim.kind, id, holder, claim.signal, due_at, since, again.attempts, &again.reason],
     )?;
     if rows == 0 {
-        return leave(tx, holder, claim, now);
+        return reopen(tx, holder, claim, now);
     }
     announce(tx, claim.id.to_string());
     Ok(true)
 }
 
 /// Leaves work that was asked for again while it was held: it is new, and due now.
-fn leave(tx: &Tx, holder: &str, claim: &Claim, now: Timestamp) -> Result<bool> {
-    let rows = tx.execute(&LEAVE, params![&claim.kind, claim.id.as_str(), holder, now.millis()])?;
+fn reopen(tx: &Tx, holder: &str, claim: &Claim, now: Timestamp) -> Result<bool> {
+    let rows = tx.execute(&REOPEN, params![&claim.kind, claim.id.as_str(), holder, now.millis()])?;
     announce(tx, claim.id.to_string());
     Ok(rows == 1)
 }
@@ -270,7 +270,7 @@ pub fn forget(tx: &Tx, _: &System, kind: &str, id: Id) -> Result<u64> {
 
 /// When the next work of a kind that anybody may do is due, or its next lease ends.
 pub fn next_due(conn: &Conn, system: &System, kind: &str) -> Result<Option<Timestamp>> {
-    next_due_of(conn, system, (kind, ANYBODY))
+    next_due_of(conn, system, (kind, ANY_NODE))
 }
 
 /// When the next work of a kind on a node is due, or its next lease ends.
@@ -279,15 +279,15 @@ pub fn next_due_of(conn: &Conn, _: &System, (kind, node): (&str, &str)) -> Resul
 }
 
 /// Leaves work on a thing to a node from now on.
-pub(crate) fn give(tx: &Tx, kind: &str, id: Id, node_id: &str) -> Result<()> {
-    tx.execute(&GIVE, params![kind, id.as_str(), node_id])?;
+pub(crate) fn assign(tx: &Tx, kind: &str, id: Id, node_id: &str) -> Result<()> {
+    tx.execute(&ASSIGN, params![kind, id.as_str(), node_id])?;
     announce(tx, id.to_string());
     Ok(())
 }
 
 /// Leaves everything that was a node's to anybody, due now.
-pub(crate) fn give_back(tx: &Tx, kind: &str, node_id: &str, now: Timestamp) -> Result<u64> {
-    let rows = tx.execute(&GIVE_BACK, params![kind, node_id, now.millis()])?;
+pub(crate) fn unassign(tx: &Tx, kind: &str, node_id: &str, now: Timestamp) -> Result<u64> {
+    let rows = tx.execute(&UNASSIGN, params![kind, node_id, now.millis()])?;
     announce(tx, String::new());
     Ok(rows)
 }

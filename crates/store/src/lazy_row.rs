@@ -6,13 +6,13 @@ use podium_db::{Result, Row};
 use crate::columns::Columns;
 
 /// A row of a resource; its first column is its id.
-pub struct Found<'r, T> {
+pub struct LazyRow<'r, T> {
     row: &'r Row<'r>,
     version: usize,
     read: fn(&Row<'_>) -> Result<T>,
 }
 
-impl<'r, T> Found<'r, T> {
+impl<'r, T> LazyRow<'r, T> {
     /// A row whose version is in this column.
     pub(crate) fn new(row: &'r Row<'r>, version: usize, read: fn(&Row<'_>) -> Result<T>) -> Self {
         Self { row, version, read }

@@ -20,7 +20,7 @@ statements! {
 
 /// What an answer is kept under.
 #[derive(Clone, Debug)]
-pub struct AnswerKey {
+pub struct IdempotencyKey {
     /// Who asked.
     pub subject_id: SubjectId,
     /// For what.
@@ -33,7 +33,7 @@ pub struct AnswerKey {
 
 /// A kept answer.
 #[derive(Clone, Debug)]
-pub struct KeptAnswer {
+pub struct StoredResponse {
     /// A hash of the request that it answers.
     pub request_hash: String,
     /// The version of the resource, for the `ETag`.
@@ -47,10 +47,10 @@ pub struct KeptAnswer {
 }
 
 /// Finds a kept answer.
-pub fn get(conn: &Conn, _: &System, key: &AnswerKey) -> Result<Option<KeptAnswer>> {
+pub fn get(conn: &Conn, _: &System, key: &IdempotencyKey) -> Result<Option<StoredResponse>> {
     let params = params![key.subject_id.as_str(), key.operation_id, &key.target, &key.key];
     conn.query_opt(&GET, params, |row| {
-        Ok(KeptAnswer {
+        Ok(StoredResponse {
             request_hash: row.get(0)?,
             version: row.get(1)?,
             body: row.get(2)?,
@@ -64,7 +64,7 @@ pub fn get(conn: &Conn, _: &System, key: &AnswerKey) -> Result<Option<KeptAnswer
 pub fn claim(
     tx: &Tx,
     _: &System,
-    key: &AnswerKey,
+    key: &IdempotencyKey,
     request_hash: &str,
     now: Timestamp,
     lapsed_before: Timestamp,
@@ -82,7 +82,7 @@ pub fn claim(
 pub fn keep(
     tx: &Tx,
     _: &System,
-    key: &AnswerKey,
+    key: &IdempotencyKey,
     version: Option<i64>,
     body: &[u8],
     is_sealed: bool,
