@@ -4,10 +4,10 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use podium_api::endpoint::{Anyone, Joined, Permitted, SignedIn};
+use podium_api::endpoint::{Anyone, MembersOnly, Permitted, SignedIn};
 use podium_api::{Description, Endpoint, EntityId, Id, OrganizationId};
 use podium_app::authority::{Authority, Member};
-use podium_app::visit::Visit;
+use podium_app::public_cx::PublicCx;
 use podium_app::{App, Call, Cx, Error, Scope};
 use podium_domain::requirement::{Named, RequiredOn};
 use podium_domain::{Refusal, Requirement, Target};
@@ -80,7 +80,7 @@ impl Guarded for SignedIn {
     }
 }
 
-impl Guarded for Joined {
+impl Guarded for MembersOnly {
     type Proof = Scope;
     type Required = ();
 
@@ -142,7 +142,7 @@ impl Guarded for Permitted {
             }
         };
         let proof = |permission| member.membership.authorize(permission, target);
-        match (proof(required.permission), required.of_makers) {
+        match (proof(required.permission), required.of_creators) {
             // The scope proves the weaker permission only: the function asks who made the thing.
             (Err(Refusal::Forbidden(message)), Some(weaker)) => {
                 Ok(proof(weaker).map_err(|_| Refusal::Forbidden(message))?)
@@ -170,12 +170,12 @@ fn member(authority: &Authority) -> Result<&Member, Error> {
 }
 
 impl Admission for Anyone {
-    type Context = Visit;
+    type Context = PublicCx;
 
     fn before<E, F>(bound: Bound, function: F) -> Handler
     where
         E: Endpoint<Admission = Self>,
-        F: Run<Visit, E>,
+        F: Run<PublicCx, E>,
     {
         let bound = Arc::new(bound);
         Box::new(move |mut incoming| {
@@ -184,9 +184,9 @@ impl Admission for Anyone {
                 let decoded = incoming.decode::<E>(&bound.checks, &bound.env.settings).await;
                 let request = incoming.request(bound.endpoint, decoded.audited_body)?;
                 let (query, body) = decoded.input?;
-                let visit = Visit { app: incoming.app.clone(), request, bearer: incoming.optional_bearer() };
+                let cx = PublicCx { app: incoming.app.clone(), request, bearer: incoming.optional_bearer() };
                 let call = Call { path: incoming.path::<E>(), query, body };
-                Ok(function.run(visit, call).await?.into_response(None))
+                Ok(function.run(cx, call).await?.into_response(None))
             })
         })
     }

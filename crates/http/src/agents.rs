@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use podium_api::endpoint::ByAgents;
 use podium_api::{DeploymentId, Endpoint, OrganizationId};
-use podium_app::agents::AgentVisit;
+use podium_app::agents::AgentCx;
 use podium_app::{Call, Error};
 use podium_domain::Refusal;
 
@@ -13,12 +13,12 @@ use crate::admission::Admission;
 use crate::bind::{Bound, Handler, Run};
 
 impl Admission for ByAgents {
-    type Context = AgentVisit;
+    type Context = AgentCx;
 
     fn before<E, F>(bound: Bound, function: F) -> Handler
     where
         E: Endpoint<Admission = Self>,
-        F: Run<AgentVisit, E>,
+        F: Run<AgentCx, E>,
     {
         let bound = Arc::new(bound);
         Box::new(move |mut incoming| {
@@ -40,8 +40,8 @@ impl Admission for ByAgents {
                 agent.admit(organization_id, deployment_id, incoming.address)?;
                 let (query, body) = decoded.input?;
                 let call = Call { path: incoming.path::<E>(), query, body };
-                let visit = AgentVisit { app, deployment_id, now };
-                Ok(function.run(visit, call).await?.into_response(None))
+                let cx = AgentCx { app, deployment_id, now };
+                Ok(function.run(cx, call).await?.into_response(None))
             })
         })
     }

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::body::{Body, whole};
 use crate::compress::{Accepted, Coding, VARIES};
 use crate::pages;
-use crate::respond::{Kept, names};
+use crate::respond::{StaticBody, names};
 
 /// What never changes while the server runs.
 pub(crate) struct Assets {
@@ -99,7 +99,7 @@ impl Asset {
         } else if let Some(coding) = coding {
             response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
         }
-        response.extensions_mut().insert(Kept);
+        response.extensions_mut().insert(StaticBody);
         response
     }
 

@@ -13,24 +13,25 @@ use podium_app::{Call, Cx, Error};
 use tokio::sync::watch;
 
 use crate::admission::{Admission, Caller, Guarded};
-use crate::answers::Answers;
 use crate::body::Body;
 use crate::errors::Failure;
 use crate::incoming::{Checks, Incoming};
-use crate::respond::{Answered, Sent, Written};
+use crate::respond::{ReplyOutput, WriteReply, WrittenReply};
+use crate::response_cache::ResponseCache;
 use crate::settings::Settings;
 
 /// How often a request is judged again because its caller's rights changed while it ran.
 const ATTEMPTS: usize = 4;
 
-pub(crate) type Answer = Result<Response<Body>, Failure>;
+pub(crate) type HttpResult = Result<Response<Body>, Failure>;
 /// Answers the requests of one endpoint.
-pub(crate) type Handler = Box<dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
+pub(crate) type Handler =
+    Box<dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = HttpResult> + Send>> + Send + Sync>;
 
 /// What every bound endpoint shares.
 pub(crate) struct Env {
     pub(crate) settings: Settings,
-    pub(crate) answers: Answers,
+    pub(crate) response_cache: ResponseCache,
     /// Says that the server stops: answers without an end come to theirs.
     pub(crate) stopping: watch::Sender<bool>,
 }
@@ -45,20 +46,20 @@ pub(crate) struct Bound {
 /// What the function behind an endpoint is given of its caller.
 type Context<E> = <<E as Endpoint>::Admission as Admission>::Context;
 /// What the function behind an endpoint answers with.
-type Value<E> = <<E as Endpoint>::Reply as Answered>::Value;
+type Value<E> = <<E as Endpoint>::Reply as WriteReply>::Value;
 
 /// The function behind an endpoint, and the writing of what it answers.
 pub(crate) trait Run<C, E: Endpoint>: Clone + Send + Sync + 'static {
-    fn run(&self, context: C, call: Call<E>) -> impl Future<Output = Result<Sent, Failure>> + Send;
+    fn run(&self, context: C, call: Call<E>) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send;
 }
 
 impl<C, E, F, Fut> Run<C, E> for F
 where
     E: Endpoint,
     F: Fn(C, Call<E>) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<Sent, Failure>> + Send,
+    Fut: Future<Output = Result<ReplyOutput, Failure>> + Send,
 {
-    fn run(&self, context: C, call: Call<E>) -> impl Future<Output = Result<Sent, Failure>> + Send {
+    fn run(&self, context: C, call: Call<E>) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send {
         self(context, call)
     }
 }
@@ -66,7 +67,7 @@ where
 /// Binds a function to an endpoint.
 pub(crate) fn bind<E, F, Fut>(checks: Checks, env: Arc<Env>, function: F) -> Handler
 where
-    E: Endpoint<Admission: Admission, Reply: Answered>,
+    E: Endpoint<Admission: Admission, Reply: WriteReply>,
     F: Fn(Context<E>, Call<E>) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Result<Value<E>, Error>> + Send + 'static,
 {
@@ -76,7 +77,9 @@ where
         async move {
             match running.await {
                 Ok(value) => E::Reply::write(value, &env).await,
-                Err(Error::Replay(replay)) => Ok(Sent::Written(Written::again(E::Reply::KIND, *replay))),
+                Err(Error::Replay(replay)) => {
+                    Ok(ReplyOutput::WrittenReply(WrittenReply::again(E::Reply::KIND, *replay)))
+                }
                 Err(error) => Err(error.into()),
             }
         }
@@ -119,7 +122,7 @@ async fn judge<E, F>(
     function: &F,
     incoming: &mut Incoming,
     (authority, is_first): (Arc<Authority>, bool),
-) -> Answer
+) -> HttpResult
 where
     E: Endpoint<Admission: Guarded>,
     F: Run<Cx<<E::Admission as Guarded>::Proof>, E>,
@@ -142,7 +145,7 @@ where
     let generation = incoming.app.db.generation().filter(|_| may_remember);
     let token_id = authority.credential.token_id;
     if let Some(generation) = generation
-        && let Some(answer) = env.answers.find(incoming.question(token_id), generation, incoming.now)
+        && let Some(answer) = env.response_cache.find(incoming.key_ref(token_id), generation, incoming.now)
     {
         return Ok(answer.into_response(known.as_ref()));
     }
@@ -183,8 +186,8 @@ where
         Err(failure) if failure.is_refusal && endpoint.audited => {
             cx.record_refusal(failure.status.as_u16()).await?;
         }
-        Ok(Sent::Written(written)) if let Some(generation) = generation => {
-            env.answers.remember(incoming.question(token_id), generation, incoming.now, written);
+        Ok(ReplyOutput::WrittenReply(written)) if let Some(generation) = generation => {
+            env.response_cache.remember(incoming.key_ref(token_id), generation, incoming.now, written);
         }
         _ => {}
     }

@@ -16,8 +16,8 @@ use http_body_util::BodyExt as _;
 use hyper::body::Frame;
 use tokio::sync::Semaphore;
 
-use crate::body::{Body, Broken, Unread};
-use crate::respond::{Kept, PassedOn};
+use crate::body::{Body, BodyError, RequestBody};
+use crate::respond::{Passthrough, StaticBody};
 
 /// What is smaller is not worth it.
 const SMALLEST: usize = 128;
@@ -147,8 +147,8 @@ fn is_compressible(response: &Response<Body>) -> bool {
         Body::Streamed(_) => true,
     };
     is_large
-        && extensions.get::<PassedOn>().is_none()
-        && extensions.get::<Kept>().is_none()
+        && extensions.get::<Passthrough>().is_none()
+        && extensions.get::<StaticBody>().is_none()
         && !headers.contains_key(CONTENT_ENCODING)
         && !headers.contains_key(CONTENT_RANGE)
         && !media.starts_with("image/")
@@ -165,28 +165,31 @@ async fn encoded(bytes: Bytes, coding: Coding, turns: &Semaphore) -> Option<Byte
 
 /// A body that is compressed as it is read.
 struct Gzipped {
-    stream: Unread,
+    stream: RequestBody,
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
 
 impl Gzipped {
-    fn new(stream: Unread) -> Self {
+    fn new(stream: RequestBody) -> Self {
         Self { stream, encoder: Some(GzEncoder::new(Vec::new(), Compression::fast())) }
     }
 }
 
 impl hyper::body::Body for Gzipped {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         loop {
             let Some(encoder) = &mut this.encoder else { return Poll::Ready(None) };
             match ready!(Pin::new(&mut this.stream).poll_frame(cx)) {
                 Some(Ok(frame)) => {
                     let Ok(bytes) = frame.into_data() else { continue };
-                    encoder.write_all(&bytes).map_err(Broken::new)?;
+                    encoder.write_all(&bytes).map_err(BodyError::new)?;
                     let ready = std::mem::take(encoder.get_mut());
                     if !ready.is_empty() {
                         return Poll::Ready(Some(Ok(Frame::data(ready.into()))));
@@ -194,7 +197,8 @@ impl hyper::body::Body for Gzipped {
                 }
                 Some(Err(broken)) => return Poll::Ready(Some(Err(broken))),
                 None => {
-                    let last = this.encoder.take().map(GzEncoder::finish).transpose().map_err(Broken::new)?;
+                    let last =
+                        this.encoder.take().map(GzEncoder::finish).transpose().map_err(BodyError::new)?;
                     return Poll::Ready(last.map(|last| Ok(Frame::data(last.into()))));
                 }
             }

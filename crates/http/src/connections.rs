@@ -18,9 +18,9 @@ use std::time::Instant;
 use ipnet::IpNet;
 use tokio::sync::Notify;
 
-pub(crate) use stalled::{Begun, Overstay, Stalled};
-pub(crate) use waiting::{Held, Too, holding};
-pub(crate) use watched::Watched;
+pub(crate) use stalled::{CloseReason, PendingRequest, ResponseWatch};
+pub(crate) use waiting::{ByteReservation, LimitExceeded, with_guard};
+pub(crate) use watched::WatchedStream;
 
 use crate::settings::{Settings, Waiting};
 
@@ -239,7 +239,7 @@ impl Connection {
     }
 
     /// Resolves once it has to go for another one.
-    pub(crate) async fn told_to_go(&self) {
+    pub(crate) async fn close_requested(&self) {
         loop {
             self.go.notified().await;
             // A request may have come in the meantime.
@@ -314,7 +314,7 @@ mod tests {
     }
 
     fn is_told_to_go(admitted: &Admitted) -> bool {
-        admitted.0.told_to_go().now_or_never().is_some()
+        admitted.0.close_requested().now_or_never().is_some()
     }
 
     #[test]

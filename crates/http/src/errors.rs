@@ -100,9 +100,9 @@ impl From<Error> for Failure {
             Error::TooMuch(why) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, why),
             Error::DiskFull(why) => {
                 tracing::warn!(%why, "a request was refused");
-                Self::later(StatusCode::SERVICE_UNAVAILABLE, why.told().to_string(), 60)
+                Self::later(StatusCode::SERVICE_UNAVAILABLE, why.user_text().to_string(), 60)
             }
-            Error::Elsewhere(node) => {
+            Error::OtherNode(node) => {
                 let message = format!("The deployment runs on node {node}: send the request to that node.");
                 Self::later(StatusCode::SERVICE_UNAVAILABLE, message, 10)
             }

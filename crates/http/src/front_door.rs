@@ -8,11 +8,11 @@
 
 pub(crate) mod console;
 mod cookies;
+mod forward;
 mod headers;
 mod isolation;
 mod notice;
 mod own_origin;
-mod passage;
 pub(crate) mod sign_in;
 pub(crate) mod sign_out;
 mod tags;
@@ -26,11 +26,11 @@ use http::header::{ACCEPT, LOCATION, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use podium_api::{Description, Timestamp};
-use podium_app::front_door::Shown;
+use podium_app::front_door::PresentedCredential;
 use podium_app::{App, Error, Request, Unauthenticated};
 use podium_dataplane::DataPlane;
 
-use crate::body::{Body, Unread, whole};
+use crate::body::{Body, RequestBody, whole};
 use crate::errors::Failure;
 use crate::incoming::bearer;
 use crate::peer::Peer;
@@ -49,7 +49,7 @@ pub(crate) struct FrontDoor {
 
 /// Which listener a request came in by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entrance {
+pub(crate) enum ListenerKind {
     /// The control plane's.
     Main,
     /// An environment's own port.
@@ -57,7 +57,7 @@ pub(crate) enum Entrance {
 }
 
 /// A request before the door; its body comes after it.
-pub(crate) struct Knock {
+pub(crate) struct InboundRequest {
     pub(crate) parts: Parts,
     pub(crate) address: IpAddr,
     pub(crate) peer: Arc<Peer>,
@@ -77,9 +77,9 @@ enum Place {
     },
 }
 
-type Answer = Result<Response<Body>, Failure>;
+type HttpResult = Result<Response<Body>, Failure>;
 
-impl Knock {
+impl InboundRequest {
     fn path(&self) -> &str {
         self.parts.uri.path()
     }
@@ -138,24 +138,32 @@ impl FrontDoor {
     }
 
     /// Answers a request below `/airflow/` at the control plane's own URL.
-    pub(crate) async fn in_place(&self, knock: Knock, body: Unread) -> Response<Body> {
-        let (request_id, wants_page) = (knock.request_id.clone(), knock.wants_page());
-        let answer = self.at_the_console(knock, body).await;
+    pub(crate) async fn in_place(&self, inbound: InboundRequest, body: RequestBody) -> Response<Body> {
+        let (request_id, wants_page) = (inbound.request_id.clone(), inbound.wants_page());
+        let answer = self.at_the_console(inbound, body).await;
         answer.unwrap_or_else(|failure| notice::refusal(failure, wants_page, &request_id))
     }
 
-    async fn at_the_console(&self, knock: Knock, body: Unread) -> Answer {
-        let (namespace, rest) = split(knock.path()).unwrap_or_default();
+    async fn at_the_console(&self, inbound: InboundRequest, body: RequestBody) -> HttpResult {
+        let (namespace, rest) = split(inbound.path()).unwrap_or_default();
         let (namespace, rest) = (namespace.to_owned(), rest.to_owned());
-        if let Some(token) = bearer(&knock.parts.headers) {
+        if let Some(token) = bearer(&inbound.parts.headers) {
             let token = token?.to_owned();
             let deployment = self.app.deployment_in(&namespace).await?;
-            return self.pass((knock, body), Place::Console, Shown::Token(&token), deployment, &rest).await;
+            return self
+                .forward(
+                    (inbound, body),
+                    Place::Console,
+                    PresentedCredential::Token(&token),
+                    deployment,
+                    &rest,
+                )
+                .await;
         }
-        if !knock.wants_page() || !isolation::is_navigation(&knock.parts.headers) {
+        if !inbound.wants_page() || !isolation::is_navigation(&inbound.parts.headers) {
             return Err(Error::Unauthenticated(Unauthenticated::Missing).into());
         }
-        self.lead_to_own_origin(&knock, &namespace).await
+        self.redirect_to_own_origin(&inbound, &namespace).await
     }
 }
 
@@ -166,13 +174,13 @@ fn split(path: &str) -> Option<(&str, &str)> {
 }
 
 /// Somewhere else; nobody keeps the way.
-fn redirect(to: &str) -> Answer {
+fn redirect(to: &str) -> HttpResult {
     let mut response = Response::new(whole(""));
     *response.status_mut() = StatusCode::SEE_OTHER;
     let to = HeaderValue::from_str(to)
         .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The path cannot be written in a header."))?;
     response.headers_mut().insert(LOCATION, to);
-    headers::never_keep(response.headers_mut());
+    headers::set_no_store(response.headers_mut());
     Ok(response)
 }
 

@@ -17,9 +17,9 @@ use podium_app::secrets::sha256_hex;
 use podium_app::{App, Error, Request, Unauthenticated, audit};
 use serde_json::Value;
 
-use crate::answers::Question;
-use crate::body::{Broken, Unread};
+use crate::body::{BodyError, RequestBody};
 use crate::errors::Failure;
+use crate::response_cache::KeyRef;
 use crate::settings::Settings;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -34,7 +34,7 @@ pub(crate) struct Incoming {
     pub(crate) address: IpAddr,
     pub(crate) request_id: String,
     pub(crate) now: Timestamp,
-    body: Option<Unread>,
+    body: Option<RequestBody>,
     bytes: Bytes,
 }
 
@@ -61,7 +61,7 @@ impl Incoming {
         ids: Vec<Id>,
         address: IpAddr,
         request_id: String,
-        body: Unread,
+        body: RequestBody,
     ) -> Self {
         let now = app.world.now();
         Self { app, parts, ids, address, request_id, now, body: Some(body), bytes: Bytes::new() }
@@ -73,9 +73,9 @@ impl Incoming {
     }
 
     /// What is asked with a token.
-    pub(crate) fn question(&self, token_id: CredentialId) -> Question<'_> {
+    pub(crate) fn key_ref(&self, token_id: CredentialId) -> KeyRef<'_> {
         let uri = self.parts.uri.path_and_query().map_or("", |uri| uri.as_str());
-        Question { token_id, uri }
+        KeyRef { token_id, uri }
     }
 
     /// The token in the `Authorization` header.
@@ -188,15 +188,15 @@ impl Incoming {
 }
 
 /// Reads a body that is held as a whole, of so many bytes at the most and within a time.
-pub(crate) async fn read_whole(body: Unread, limit: usize, within: Duration) -> Result<Bytes, Failure> {
+pub(crate) async fn read_whole(body: RequestBody, limit: usize, within: Duration) -> Result<Bytes, Failure> {
     match tokio::time::timeout(within, Limited::new(body, limit).collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             let message = format!("The body is too large: at most {limit} bytes are read.");
             Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message))
         }
-        Ok(Err(error)) => match error.downcast_ref::<Broken>() {
-            Some(broken) if broken.is_late() => Err(late(within)),
+        Ok(Err(error)) => match error.downcast_ref::<BodyError>() {
+            Some(broken) if broken.is_timeout() => Err(late(within)),
             Some(broken) if broken.is_too_much() => Err(no_room()),
             _ => Err(Failure::new(StatusCode::BAD_REQUEST, "The body broke off.")),
         },

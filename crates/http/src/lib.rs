@@ -5,7 +5,6 @@
 
 mod admission;
 mod agents;
-mod answers;
 mod assets;
 mod bind;
 mod body;
@@ -24,6 +23,7 @@ mod pages;
 mod peer;
 mod ports;
 mod respond;
+mod response_cache;
 mod routes;
 mod serve;
 mod server;
@@ -32,7 +32,7 @@ mod tls;
 mod uploads;
 
 pub use body::Body;
-pub use serve::{Serving, Unservable, check, serve};
+pub use serve::{ServeError, Serving, check, serve};
 pub use server::Server;
 pub use settings::{Settings, Tls, Waiting};
 pub use tls::TlsError;

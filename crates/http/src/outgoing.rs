@@ -9,10 +9,12 @@ use bytes::Bytes;
 use http::{HeaderName, Response, StatusCode};
 use hyper::body::{Body as _, Frame, SizeHint};
 
-use crate::body::{Body, Broken};
-use crate::connections::{Begun, Connection, Held, Stalled, Too, holding};
+use crate::body::{Body, BodyError};
+use crate::connections::{
+    ByteReservation, Connection, LimitExceeded, PendingRequest, ResponseWatch, with_guard,
+};
 use crate::errors::Failure;
-use crate::respond::Kept;
+use crate::respond::StaticBody;
 
 /// The most that is handed over at once: what the HTTP library has in its hands is beyond our control.
 const PIECE: usize = 8 * 1024;
@@ -24,15 +26,15 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) struct Outgoing {
     body: Body,
     watched: Watch,
-    begun: Begun,
+    begun: PendingRequest,
 }
 
 /// What is held while any byte of a streamed answer is in memory.
-type Watch = Option<Arc<(Option<Held>, Option<Stalled>)>>;
+type Watch = Option<Arc<(Option<ByteReservation>, Option<ResponseWatch>)>>;
 
 /// What is known of a request when its answer goes out.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct RequestInfo {
     /// Whether nothing happened but that somebody read: such an answer can be taken back.
     pub(crate) is_read: bool,
     /// Whether answers share the connection.
@@ -42,21 +44,21 @@ pub(crate) struct Asked {
 /// Sends an answer on its way; one for which too much waits already is replaced by a refusal.
 pub(crate) fn send(
     connection: &Arc<Connection>,
-    mut begun: Begun,
+    mut begun: PendingRequest,
     response: Response<Body>,
-    asked: Asked,
+    asked: RequestInfo,
 ) -> Response<Outgoing> {
     let (parts, body) = response.into_parts();
-    let is_kept = parts.extensions.get::<Kept>().is_some();
+    let is_kept = parts.extensions.get::<StaticBody>().is_some();
     let held = match &body {
         Body::Whole(_) if is_kept => Ok(None),
         Body::Whole(bytes) if bytes.len() <= UNCOUNTED && !asked.is_multiplexed => Ok(None),
-        Body::Whole(bytes) => connection.hold(bytes.len(), !asked.is_read).map(Some),
-        Body::Streamed(_) => connection.hold_stream(!asked.is_read).map(Some),
+        Body::Whole(bytes) => connection.reserve(bytes.len(), !asked.is_read).map(Some),
+        Body::Streamed(_) => connection.reserve_stream(!asked.is_read).map(Some),
     };
     let held = match held {
         Ok(held) => held,
-        Err(Too) => {
+        Err(LimitExceeded) => {
             let id = parts.headers.get(REQUEST_ID).cloned();
             let refused = refusal(id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default());
             let (mut parts, body) = refused.into_parts();
@@ -69,7 +71,7 @@ pub(crate) fn send(
     let watched = is_watched.then(|| Arc::new((held, stalled)));
     let body = match (body, &watched) {
         (Body::Whole(bytes), Some(watched)) if !bytes.is_empty() => {
-            Body::Whole(holding(bytes, Arc::clone(watched)))
+            Body::Whole(with_guard(bytes, Arc::clone(watched)))
         }
         (body, _) => body,
     };
@@ -86,9 +88,12 @@ fn refusal(request_id: &str) -> Response<Body> {
 
 impl hyper::body::Body for Outgoing {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         let stalled = this.watched.as_ref().and_then(|watched| watched.1.as_ref());
         stalled.inspect(|stalled| stalled.moves());
@@ -97,7 +102,7 @@ impl hyper::body::Body for Outgoing {
             Body::Whole(bytes) => Frame::data(bytes.split_to(bytes.len().min(PIECE))),
             Body::Streamed(stream) => match (ready!(Pin::new(stream).poll_frame(cx)), &this.watched) {
                 (Some(Ok(frame)), Some(watched)) => {
-                    frame.map_data(|bytes| holding(bytes, Arc::clone(watched)))
+                    frame.map_data(|bytes| with_guard(bytes, Arc::clone(watched)))
                 }
                 (Some(Ok(frame)), None) => frame,
                 (end, _) => {

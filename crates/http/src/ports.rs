@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use podium_app::App;
-use podium_app::front_door::ToListenOn;
+use podium_app::front_door::ListenRequest;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -61,7 +61,7 @@ impl Drop for Listening {
 }
 
 impl Open {
-    async fn run(mut self, mut asked: mpsc::Receiver<ToListenOn>) {
+    async fn run(mut self, mut asked: mpsc::Receiver<ListenRequest>) {
         let mut looks = tokio::time::interval(LOOK);
         loop {
             tokio::select! {

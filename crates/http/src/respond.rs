@@ -16,11 +16,11 @@ use crate::errors::Failure;
 
 /// Marks an answer that is passed on as it comes: whoever made it has compressed it, or streams it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PassedOn;
+pub(crate) struct Passthrough;
 
 /// Marks an answer whose bytes are kept for everybody: they are compressed already, and cost nothing while they wait.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept;
+pub(crate) struct StaticBody;
 
 /// The head of an answer, for whoever asked for no more.
 pub(crate) fn head_of(response: Response<Body>) -> Response<Body> {
@@ -31,28 +31,28 @@ pub(crate) fn head_of(response: Response<Body>) -> Response<Body> {
         parts.headers.insert(CONTENT_LENGTH, length.into());
     }
     // There is nothing left to compress.
-    parts.extensions.insert(PassedOn);
+    parts.extensions.insert(Passthrough);
     Response::from_parts(parts, whole(""))
 }
 
 /// A kind of reply, and how what a function answers with becomes one.
-pub(crate) trait Answered: Reply {
+pub(crate) trait WriteReply: Reply {
     /// What the function answers with.
     type Value: Send + 'static;
     /// Writes it.
-    fn write(value: Self::Value, env: &Env) -> impl Future<Output = Result<Sent, Failure>> + Send;
+    fn write(value: Self::Value, env: &Env) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send;
 }
 
 macro_rules! written_whole {
     ($([$($type:ident)?] $reply:ty)+) => {$(
-        impl<$($type)?> Answered for $reply
+        impl<$($type)?> WriteReply for $reply
         where
             Self: Reply,
         {
             type Value = Self;
 
-            fn write(value: Self, _: &Env) -> impl Future<Output = Result<Sent, Failure>> + Send {
-                ready(Written::new(&value).map(Sent::Written))
+            fn write(value: Self, _: &Env) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send {
+                ready(WrittenReply::new(&value).map(ReplyOutput::WrittenReply))
             }
         }
     )+};
@@ -61,18 +61,18 @@ macro_rules! written_whole {
 written_whole! { [T] One<T> [T] Many<T> [] Nothing [] Blank }
 
 /// What an endpoint answers with.
-pub(crate) enum Sent {
+pub(crate) enum ReplyOutput {
     /// A whole answer.
-    Written(Written),
+    WrittenReply(WrittenReply),
     /// An answer that is sent as it is read.
     Streamed(Response<Body>),
 }
 
-impl Sent {
+impl ReplyOutput {
     /// The response; `known` is the `If-None-Match` of a read.
     pub(crate) fn into_response(self, known: Option<&HeaderValue>) -> Response<Body> {
         match self {
-            Self::Written(written) => written.into_response(known),
+            Self::WrittenReply(written) => written.into_response(known),
             Self::Streamed(response) => response,
         }
     }
@@ -80,13 +80,13 @@ impl Sent {
 
 /// A whole answer.
 #[derive(Clone)]
-pub(crate) struct Written {
+pub(crate) struct WrittenReply {
     kind: ReplyKind,
     tag: Option<HeaderValue>,
     bytes: Bytes,
 }
 
-impl Written {
+impl WrittenReply {
     /// Writes the reply of an endpoint.
     pub(crate) fn new<R: Reply>(reply: &R) -> Result<Self, Failure> {
         let (version, body) = reply.parts();

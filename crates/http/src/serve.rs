@@ -22,9 +22,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 
 use crate::compress::{Accepted, compress};
-use crate::connections::{Begun, Connection, Connections, Overstay, Watched};
-use crate::front_door::Entrance;
-use crate::outgoing::{Asked, Outgoing, send};
+use crate::connections::{CloseReason, Connection, Connections, PendingRequest, WatchedStream};
+use crate::front_door::ListenerKind;
+use crate::outgoing::{Outgoing, RequestInfo, send};
 use crate::peer::Peer;
 use crate::ports::{Arrived, Ports};
 use crate::server::Server;
@@ -59,7 +59,7 @@ pub enum Serving {
 
 /// Why nothing can be served.
 #[derive(Debug, thiserror::Error)]
-pub enum Unservable {
+pub enum ServeError {
     /// The certificate.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -69,7 +69,7 @@ pub enum Unservable {
 }
 
 /// Whether the settings can be served with: a certificate and a key that cannot be read are found here.
-pub fn check(settings: &Settings) -> Result<(), Unservable> {
+pub fn check(settings: &Settings) -> Result<(), ServeError> {
     Ok(settings.tls.as_ref().map_or(Ok(()), |tls| Certificate::load(tls).map(drop))?)
 }
 
@@ -85,7 +85,7 @@ pub async fn serve(
     server: Server,
     listener: TcpListener,
     stop: impl Future<Output = ()>,
-) -> Result<Serving, Unservable> {
+) -> Result<Serving, ServeError> {
     let certificate = match server.settings().tls.clone() {
         Some(files) => Some(blocking(move || Certificate::load(&files)).await?),
         None => None,
@@ -106,7 +106,7 @@ pub async fn serve(
             () = &mut stop => break,
             accepted = accept(&listener, &mut arrived) => accepted,
         };
-        let (entrance, stream, peer) = match accepted {
+        let (listener, stream, peer) = match accepted {
             Ok(connection) => connection,
             Err(error) => {
                 // Out of file descriptors, most likely: idle connections give some back.
@@ -129,8 +129,8 @@ pub async fn serve(
         tokio::spawn(async move {
             let connection = Arc::clone(admitted.connection());
             tokio::select! {
-                () = talk((&server, entrance), tls, stream, peer, &connection) => {}
-                () = connection.told_to_go() => {}
+                () = talk((&server, listener), tls, stream, peer, &connection) => {}
+                () = connection.close_requested() => {}
             }
             drop((admitted, permit));
         });
@@ -147,10 +147,10 @@ pub async fn serve(
 async fn accept(
     listener: &TcpListener,
     arrived: &mut mpsc::Receiver<Arrived>,
-) -> std::io::Result<(Entrance, TcpStream, SocketAddr)> {
+) -> std::io::Result<(ListenerKind, TcpStream, SocketAddr)> {
     tokio::select! {
-        accepted = listener.accept() => accepted.map(|(stream, peer)| (Entrance::Main, stream, peer)),
-        Some(Arrived { port, stream, peer }) = arrived.recv() => Ok((Entrance::Port(port), stream, peer)),
+        accepted = listener.accept() => accepted.map(|(stream, peer)| (ListenerKind::Main, stream, peer)),
+        Some(Arrived { port, stream, peer }) = arrived.recv() => Ok((ListenerKind::Port(port), stream, peer)),
     }
 }
 
@@ -175,7 +175,7 @@ impl Drop for AbortOnDrop {
 }
 
 async fn talk(
-    server: (&Server, Entrance),
+    server: (&Server, ListenerKind),
     tls: Option<TlsAcceptor>,
     stream: TcpStream,
     peer: SocketAddr,
@@ -184,7 +184,7 @@ async fn talk(
     // Without it every small answer may wait for the client's acknowledgement.
     let _ = stream.set_nodelay(true);
     let peer = Arc::new(Peer::new(peer, stream.local_addr().ok(), Some(Arc::clone(connection))));
-    let stream = Watched::new(stream, Arc::clone(connection), server.0.settings().write_timeout);
+    let stream = WatchedStream::new(stream, Arc::clone(connection), server.0.settings().write_timeout);
     let address = peer.address;
     let ended = match tls {
         None => http_1(server, stream, peer, connection).await,
@@ -204,31 +204,31 @@ async fn talk(
 /// Answers a request; compressed for clients that can take it, and for others nothing is put in the way.
 async fn answer(
     server: Server,
-    entrance: Entrance,
+    listener: ListenerKind,
     peer: Arc<Peer>,
     connection: Arc<Connection>,
-    (request, begun): (Request<Incoming>, Begun),
+    (request, begun): (Request<Incoming>, PendingRequest),
     is_multiplexed: bool,
 ) -> Result<Response<Outgoing>, Infallible> {
     let accepted = Accepted::of(request.headers());
     let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
-    let mut response = server.answer(entrance, request, peer).await;
+    let mut response = server.answer(listener, request, peer).await;
     if let Some(accepted) = accepted {
         response = compress(response, accepted, server.compressing()).await;
     }
-    Ok(send(&connection, begun, response, Asked { is_read, is_multiplexed }))
+    Ok(send(&connection, begun, response, RequestInfo { is_read, is_multiplexed }))
 }
 
 macro_rules! service {
     ($server:expr, $peer:expr, $connection:expr, $is_multiplexed:expr) => {{
-        let ((server, entrance), peer, connection) = ($server, $peer, Arc::clone($connection));
+        let ((server, listener), peer, connection) = ($server, $peer, Arc::clone($connection));
         let server = server.clone();
         service_fn(move |request: Request<Incoming>| {
             // At once: whoever looks for idle connections must not find this one before it is answered.
-            let begun = Begun::new(connection.begin());
+            let begun = PendingRequest::new(connection.begin());
             answer(
                 server.clone(),
-                entrance,
+                listener,
                 Arc::clone(&peer),
                 Arc::clone(&connection),
                 (request, begun),
@@ -239,7 +239,7 @@ macro_rules! service {
 }
 
 async fn http_1<S>(
-    server: (&Server, Entrance),
+    server: (&Server, ListenerKind),
     stream: S,
     peer: Arc<Peer>,
     connection: &Arc<Connection>,
@@ -256,7 +256,7 @@ where
 }
 
 async fn http_2<S>(
-    server: (&Server, Entrance),
+    server: (&Server, ListenerKind),
     stream: S,
     peer: Arc<Peer>,
     connection: &Arc<Connection>,
@@ -278,12 +278,16 @@ where
         .max_pending_accept_reset_streams(RESETS_UNSEEN)
         .max_local_error_reset_streams(RESETS_BY_ERRORS)
         .serve_connection(TokioIo::new(stream), service!(server, peer, connection, true));
-    drive(served, server.0, connection.overstays(settings.write_timeout, settings.header_timeout)).await
+    drive(served, server.0, connection.close_reason(settings.write_timeout, settings.header_timeout)).await
 }
 
 /// Serves a connection until it ends, the server stops or it has overstayed; then requests that run may finish, except
 /// where nobody reads their answers.
-async fn drive<C>(served: C, server: &Server, overstays: impl Future<Output = Overstay>) -> hyper::Result<()>
+async fn drive<C>(
+    served: C,
+    server: &Server,
+    close_reason: impl Future<Output = CloseReason>,
+) -> hyper::Result<()>
 where
     C: GracefulConnection<Error = hyper::Error>,
 {
@@ -291,9 +295,9 @@ where
     let patience = tokio::select! {
         ended = &mut served => return ended,
         _ = stopping.wait_for(|stops| *stops) => Duration::MAX,
-        why = overstays => match why {
-            Overstay::Unread | Overstay::Abandons => return Ok(()),
-            Overstay::Idle => FAREWELL,
+        why = close_reason => match why {
+            CloseReason::RequestBody | CloseReason::Abandoned => return Ok(()),
+            CloseReason::Idle => FAREWELL,
         },
     };
     served.as_mut().graceful_shutdown();

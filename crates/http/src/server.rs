@@ -1,8 +1,8 @@
 //! From a request to its answer, whatever the request is.
 
-mod numbers;
+mod built_in_pages;
+mod metrics_page;
 mod panics;
-mod people;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-use crate::answers::Answers;
 use crate::assets::Assets;
 use crate::bind::Env;
-use crate::body::{self, Body, Unread};
+use crate::body::{self, Body, RequestBody};
 use crate::connections::Connections;
 use crate::cors;
 use crate::errors::Failure;
-use crate::front_door::{Entrance, FrontDoor, Knock, console, sign_in, sign_out};
+use crate::front_door::{FrontDoor, InboundRequest, ListenerKind, console, sign_in, sign_out};
 use crate::incoming::Incoming;
 use crate::metrics::Meter;
 use crate::pace::Pace;
 use crate::pages::{self, Page};
 use crate::peer::Peer;
 use crate::respond;
+use crate::response_cache::ResponseCache;
 use crate::routes::{self, Route};
 use crate::settings::Settings;
 use crate::uploads;
@@ -66,7 +66,7 @@ struct Shared {
     requests: AtomicU64,
     uploads: Meter,
     front_door: FrontDoor,
-    passages: Meter,
+    forwarded: Meter,
     panics: Panics,
     seed: u64,
 }
@@ -88,8 +88,11 @@ impl Server {
         // One core is left for requests, where there are several.
         let compressing = std::thread::available_parallelism().map_or(1, |all| (all.get() - 1).max(1));
         let pace = Pace { bytes: settings.upload_floor, within: settings.upload_idle_timeout };
-        let env =
-            Arc::new(Env { settings, answers: Answers::default(), stopping: watch::Sender::new(false) });
+        let env = Arc::new(Env {
+            settings,
+            response_cache: ResponseCache::default(),
+            stopping: watch::Sender::new(false),
+        });
         let document = Document::collect();
         let routes = routes::all(&document, &env);
         let mut targets: Vec<(&'static str, Vec<usize>)> = Vec::new();
@@ -130,7 +133,7 @@ impl Server {
             requests: AtomicU64::new(0),
             uploads: Meter::default(),
             front_door,
-            passages: Meter::default(),
+            forwarded: Meter::default(),
             panics: Panics::default(),
             seed,
         }))
@@ -171,7 +174,7 @@ impl Server {
         B: hyper::body::Body<Data = Bytes> + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        self.answer(Entrance::Main, request, Arc::new(Peer::new(peer, None, None))).await
+        self.answer(ListenerKind::Main, request, Arc::new(Peer::new(peer, None, None))).await
     }
 
     /// Answers a request that came from `peer` to an environment's own port.
@@ -180,12 +183,12 @@ impl Server {
         B: hyper::body::Body<Data = Bytes> + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        self.answer(Entrance::Port(port), request, Arc::new(Peer::new(peer, None, None))).await
+        self.answer(ListenerKind::Port(port), request, Arc::new(Peer::new(peer, None, None))).await
     }
 
     pub(crate) async fn answer<B>(
         &self,
-        entrance: Entrance,
+        listener: ListenerKind,
         request: Request<B>,
         peer: Arc<Peer>,
     ) -> Response<Body>
@@ -196,11 +199,14 @@ impl Server {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
         let is_read = parts.method == Method::GET || parts.method == Method::HEAD;
-        let body =
-            if is_read { body::nothing() } else { body::unread(body, self.0.pace, peer.connection.clone()) };
+        let body = if is_read {
+            body::empty()
+        } else {
+            body::request_body(body, self.0.pace, peer.connection.clone())
+        };
         let request_id = self.request_id(&parts);
         let address = self.client_address(&parts, peer.address.ip());
-        let own = self.0.front_door.own_origin(entrance, &parts);
+        let own = self.0.front_door.own_origin(listener, &parts);
         let allowed = || cors::allowed(&self.0.env.settings.cors_origins, &parts.headers);
         let origin = if own.is_some() { None } else { allowed() };
         let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
@@ -209,11 +215,11 @@ impl Server {
             match (preflight, own) {
                 (Some(response), _) => ("", response),
                 (None, Some(own)) => {
-                    let knock = self.knock(parts, (address, peer), &request_id);
-                    let passing = self.0.front_door.at_own_origin(knock, body, own);
+                    let inbound = self.inbound(parts, (address, peer), &request_id);
+                    let passing = self.0.front_door.at_own_origin(inbound, body, own);
                     (
                         front_door::OPERATION_ID,
-                        self.counted(&self.0.passages, passing, &request_id, started).await,
+                        self.counted(&self.0.forwarded, passing, &request_id, started).await,
                     )
                 }
                 (None, None) => self.dispatch(parts, body, (address, peer), &request_id, started).await,
@@ -246,14 +252,25 @@ impl Server {
         response
     }
 
-    fn knock(&self, parts: Parts, (address, peer): (IpAddr, Arc<Peer>), request_id: &str) -> Knock {
-        Knock { parts, address, peer, request_id: request_id.to_owned(), now: self.0.app.world.now() }
+    fn inbound(
+        &self,
+        parts: Parts,
+        (address, peer): (IpAddr, Arc<Peer>),
+        request_id: &str,
+    ) -> InboundRequest {
+        InboundRequest {
+            parts,
+            address,
+            peer,
+            request_id: request_id.to_owned(),
+            now: self.0.app.world.now(),
+        }
     }
 
     async fn dispatch(
         &self,
         mut parts: Parts,
-        body: Unread,
+        body: RequestBody,
         from: (IpAddr, Arc<Peer>),
         request_id: &str,
         started: Instant,
@@ -266,21 +283,21 @@ impl Server {
             return fail(Failure::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
         }
         if parts.uri.path().starts_with(ENVIRONMENTS) {
-            let passing = shared.front_door.in_place(self.knock(parts, from, request_id), body);
+            let passing = shared.front_door.in_place(self.inbound(parts, from, request_id), body);
             return (
                 front_door::OPERATION_ID,
-                self.counted(&shared.passages, passing, request_id, started).await,
+                self.counted(&shared.forwarded, passing, request_id, started).await,
             );
         }
         match parts.uri.path() {
             sign_in::PATH => {
-                return ("", shared.front_door.sign_in(self.knock(parts, from, request_id), body).await);
+                return ("", shared.front_door.sign_in(self.inbound(parts, from, request_id), body).await);
             }
             sign_out::PATH => {
-                return ("", shared.front_door.sign_out(self.knock(parts, from, request_id)).await);
+                return ("", shared.front_door.sign_out(self.inbound(parts, from, request_id)).await);
             }
             path if path.starts_with(console::DEPLOYMENTS) => {
-                return ("", shared.front_door.deployment_page(self.knock(parts, from, request_id)).await);
+                return ("", shared.front_door.deployment_page(self.inbound(parts, from, request_id)).await);
             }
             _ => {}
         }
@@ -327,7 +344,13 @@ impl Server {
         (route.endpoint.id, response)
     }
 
-    async fn upload(&self, parts: &Parts, deploy_id: &str, body: Unread, request_id: &str) -> Response<Body> {
+    async fn upload(
+        &self,
+        parts: &Parts,
+        deploy_id: &str,
+        body: RequestBody,
+        request_id: &str,
+    ) -> Response<Body> {
         if parts.method != Method::PUT {
             return method_not_allowed("PUT", request_id);
         }

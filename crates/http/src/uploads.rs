@@ -13,7 +13,7 @@ use podium_api::uploads::VERSION_HEADER;
 use podium_app::App;
 use podium_app::deploys::{Part, Receiving, Ticket};
 
-use crate::body::{Body, Unread, whole};
+use crate::body::{Body, RequestBody, whole};
 use crate::errors::Failure;
 use crate::incoming::{no_room, query_pairs};
 use crate::settings::Settings;
@@ -24,7 +24,7 @@ pub(crate) async fn receive(
     settings: &Settings,
     parts: &Parts,
     deploy_id: &str,
-    body: Unread,
+    body: RequestBody,
 ) -> Result<Response<Body>, Failure> {
     let (ticket, part) = read(parts.uri.query().unwrap_or_default(), deploy_id)?;
     let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
@@ -39,11 +39,15 @@ pub(crate) async fn receive(
     Ok(response)
 }
 
-async fn pass_on(receiving: &mut Receiving, mut body: Unread, settings: &Settings) -> Result<(), Failure> {
+async fn pass_on(
+    receiving: &mut Receiving,
+    mut body: RequestBody,
+    settings: &Settings,
+) -> Result<(), Failure> {
     let (floor, within) = (settings.upload_floor, settings.upload_idle_timeout.as_secs());
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|broken| {
-            if broken.is_late() {
+            if broken.is_timeout() {
                 let message = format!("The body came too slowly: less than {floor} bytes in {within} s.");
                 return Failure::new(StatusCode::REQUEST_TIMEOUT, message);
             }

@@ -15,17 +15,17 @@ const LONGER_ALONE: u64 = 10;
 
 /// Why a connection has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Overstay {
+pub(crate) enum CloseReason {
     /// An answer is not read.
-    Unread,
+    RequestBody,
     /// It asks, and takes back what it asked, again and again.
-    Abandons,
+    Abandoned,
     /// Nothing was asked for long enough.
     Idle,
 }
 
 /// An answer that may wait for its reader, until this is dropped.
-pub(crate) struct Stalled {
+pub(crate) struct ResponseWatch {
     connection: Arc<Connection>,
     id: u64,
     /// Since when it does, in milliseconds since the start and from one; none where it is not its reader's turn.
@@ -34,16 +34,16 @@ pub(crate) struct Stalled {
 
 impl Connection {
     /// Watches an answer.
-    pub(crate) fn watch(self: &Arc<Self>) -> Stalled {
+    pub(crate) fn watch(self: &Arc<Self>) -> ResponseWatch {
         let (id, since) = (self.all.next.fetch_add(1, Ordering::Relaxed), Arc::default());
         let mut stalled = self.stalled.lock().unwrap_or_else(PoisonError::into_inner);
         stalled.insert(id, Arc::clone(&since));
-        Stalled { connection: Arc::clone(self), id, since }
+        ResponseWatch { connection: Arc::clone(self), id, since }
     }
 
     /// Resolves when the connection has to end: answers wait and none of them was read for `unread`, one was not for
     /// much longer although others were, or nothing was asked for `idle`.
-    pub(crate) async fn overstays(&self, unread: Duration, idle: Duration) -> Overstay {
+    pub(crate) async fn close_reason(&self, unread: Duration, idle: Duration) -> CloseReason {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let look = (unread.min(idle) / 4).max(Duration::from_millis(5));
         let counts = &self.all.counts;
@@ -52,7 +52,7 @@ impl Connection {
                 () = tokio::time::sleep(look) => {}
                 () = self.gives_up.notified() => {
                     counts.unread.fetch_add(1, Ordering::Relaxed);
-                    return Overstay::Abandons;
+                    return CloseReason::Abandoned;
                 }
             }
             let now = self.all.now();
@@ -63,12 +63,12 @@ impl Connection {
             };
             if self.stalled_since().is_some_and(is_unread) {
                 counts.unread.fetch_add(1, Ordering::Relaxed);
-                return Overstay::Unread;
+                return CloseReason::RequestBody;
             }
             let idle_since = self.idle_since.load(Ordering::Relaxed);
             if self.is_idle() && now.saturating_sub(idle_since) >= millis(idle) {
                 counts.idle.fetch_add(1, Ordering::Relaxed);
-                return Overstay::Idle;
+                return CloseReason::Idle;
             }
         }
     }
@@ -90,7 +90,7 @@ impl Connection {
     }
 }
 
-impl Stalled {
+impl ResponseWatch {
     /// It is its reader's turn.
     pub(crate) fn waits(&self) {
         self.connection.moved.store(self.connection.all.now(), Ordering::Relaxed);
@@ -103,7 +103,7 @@ impl Stalled {
     }
 }
 
-impl Drop for Stalled {
+impl Drop for ResponseWatch {
     fn drop(&mut self) {
         self.connection.moved.store(self.connection.all.now(), Ordering::Relaxed);
         self.connection.stalled.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
@@ -111,12 +111,12 @@ impl Drop for Stalled {
 }
 
 /// A request that was begun: taken back, unless all of its answer was handed over.
-pub(crate) struct Begun {
+pub(crate) struct PendingRequest {
     running: Running,
     is_answered: bool,
 }
 
-impl Begun {
+impl PendingRequest {
     pub(crate) fn new(running: Running) -> Self {
         Self { running, is_answered: false }
     }
@@ -130,7 +130,7 @@ impl Begun {
     }
 }
 
-impl Drop for Begun {
+impl Drop for PendingRequest {
     fn drop(&mut self) {
         if !self.is_answered {
             self.running.0.ended(false);

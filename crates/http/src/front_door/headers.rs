@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use podium_dataplane::Door;
 use url::{Position, Url};
 
-use super::{Knock, Place, cookies};
+use super::{InboundRequest, Place, cookies};
 
 /// Headers that are about one connection only.
 const HOP_BY_HOP: [HeaderName; 10] = [
@@ -38,8 +38,8 @@ const NOT_THE_ENVIRONMENTS: [HeaderName; 6] = [
 ];
 
 /// What is sent along to the environment: what the client sent, but for what is ours, and what we vouch for.
-pub(super) fn for_environment(knock: &Knock, authority: &str, scheme: &str) -> HeaderMap {
-    let sent = &knock.parts.headers;
+pub(super) fn for_environment(inbound: &InboundRequest, authority: &str, scheme: &str) -> HeaderMap {
+    let sent = &inbound.parts.headers;
     let named = named_by_connection(sent);
     let mut headers = HeaderMap::with_capacity(sent.len() + 6);
     for (name, value) in sent {
@@ -47,19 +47,19 @@ pub(super) fn for_environment(knock: &Knock, authority: &str, scheme: &str) -> H
             headers.append(name.clone(), value.clone());
         }
     }
-    if knock.parts.method == Method::GET || knock.parts.method == Method::HEAD {
+    if inbound.parts.method == Method::GET || inbound.parts.method == Method::HEAD {
         headers.remove(CONTENT_LENGTH);
     }
     if let Some(cookie) = cookies::keep_foreign(sent) {
         headers.insert(COOKIE, cookie);
     }
-    let address = knock.address.to_string();
+    let address = inbound.address.to_string();
     let vouched = [
         (HOST, authority),
         (HeaderName::from_static("x-forwarded-host"), authority),
         (HeaderName::from_static("x-forwarded-proto"), scheme),
         (HeaderName::from_static("x-forwarded-for"), address.as_str()),
-        (HeaderName::from_static("x-request-id"), knock.request_id.as_str()),
+        (HeaderName::from_static("x-request-id"), inbound.request_id.as_str()),
     ];
     for (name, value) in vouched {
         if let Ok(value) = HeaderValue::from_str(value) {
@@ -130,7 +130,7 @@ pub(super) fn for_client(
 }
 
 /// A place that nobody may keep or pass on: it may hold a code.
-pub(super) fn never_keep(headers: &mut HeaderMap) {
+pub(super) fn set_no_store(headers: &mut HeaderMap) {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
 }

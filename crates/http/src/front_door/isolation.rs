@@ -17,7 +17,7 @@ pub(super) fn is_navigation(headers: &HeaderMap) -> bool {
 
 /// Whether another site's page may have sent a browser here: it has then left its strict cookies behind. Browsers say
 /// so at origins that nobody reads along with (`is_told`); at others it may always be so.
-pub(super) fn is_from_elsewhere(headers: &HeaderMap, is_told: bool) -> bool {
+pub(super) fn is_cross_site(headers: &HeaderMap, is_told: bool) -> bool {
     text(headers, SITE).map_or(!is_told, |site| site == "cross-site")
 }
 
@@ -67,11 +67,11 @@ mod tests {
     use super::*;
 
     const OWN: &str = "http://podium.test:18000";
-    type Sent = &'static [(&'static str, &'static str)];
+    type ReplyOutput = &'static [(&'static str, &'static str)];
 
     #[test]
     fn only_the_environments_own_pages_send_cookies_along() {
-        let table: &[(&str, bool, Sent, bool)] = &[
+        let table: &[(&str, bool, ReplyOutput, bool)] = &[
             ("POST", true, &[("origin", OWN)], true),
             ("POST", true, &[("origin", "http://podium.test:18001")], false),
             ("POST", true, &[("origin", "null")], false),

@@ -8,8 +8,8 @@ use podium_app::Error;
 use podium_app::front_door::Environments;
 
 use super::cookies::SameSite;
-use super::{Answer, FrontDoor, Knock, cookies, headers, isolation, notice, redirect};
-use crate::body::{Body, Unread};
+use super::{FrontDoor, HttpResult, InboundRequest, cookies, headers, isolation, notice, redirect};
+use crate::body::{Body, RequestBody};
 use crate::errors::Failure;
 use crate::incoming::{query_pairs, read_whole};
 use crate::pages;
@@ -41,41 +41,41 @@ pub(super) fn leading_to(target: &str) -> String {
 
 impl FrontDoor {
     /// Answers a request for the page, or a form from it.
-    pub(crate) async fn sign_in(&self, knock: Knock, body: Unread) -> Response<Body> {
-        let request_id = knock.request_id.clone();
-        let answer = match knock.parts.method {
-            Method::GET | Method::HEAD => self.offer(&knock).await,
-            Method::POST => self.receive(knock, body).await,
+    pub(crate) async fn sign_in(&self, inbound: InboundRequest, body: RequestBody) -> Response<Body> {
+        let request_id = inbound.request_id.clone();
+        let answer = match inbound.parts.method {
+            Method::GET | Method::HEAD => self.offer(&inbound).await,
+            Method::POST => self.receive(inbound, body).await,
             _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path takes GET and POST only.")),
         };
         answer.unwrap_or_else(|failure| notice::refusal(failure, true, &request_id))
     }
 
     /// The form; whoever has a session and wants to be somewhere else goes on there.
-    async fn offer(&self, knock: &Knock) -> Answer {
-        let query = query_pairs(knock.parts.uri.query().unwrap_or_default());
+    async fn offer(&self, inbound: &InboundRequest) -> HttpResult {
+        let query = query_pairs(inbound.parts.uri.query().unwrap_or_default());
         let to = query.iter().find(|(name, _)| name == "to").map(|(_, to)| to.as_str());
         if !self.app.lets_browsers_sign_in() {
             return Err(Failure::new(StatusCode::FORBIDDEN, NOT_PRIVATE));
         }
         if let Some(to) = to.filter(|to| is_path(to))
-            && let Some(cookie) = self.session_cookie(knock)
-            && self.check_cookies(knock).await.is_ok()
-            && self.app.is_signed_in(cookie, knock.now).await?
+            && let Some(cookie) = self.session_cookie(inbound)
+            && self.check_cookies(inbound).await.is_ok()
+            && self.app.is_signed_in(cookie, inbound.now).await?
         {
             return redirect(to);
         }
         Ok(self.form(to.unwrap_or_default(), ""))
     }
 
-    async fn receive(&self, knock: Knock, body: Unread) -> Answer {
+    async fn receive(&self, inbound: InboundRequest, body: RequestBody) -> HttpResult {
         if !self.app.lets_browsers_sign_in() {
             return Err(Failure::new(StatusCode::FORBIDDEN, NOT_PRIVATE));
         }
-        isolation::check_form(&knock.parts.headers, &self.app.public_url().origin(), PATH)?;
+        isolation::check_form(&inbound.parts.headers, &self.app.public_url().origin(), PATH)?;
         let bytes = read_whole(body, LARGEST_FORM, self.form_timeout).await?;
         let form = Form::read(&String::from_utf8_lossy(&bytes));
-        let request = knock.request(SignIn::DESCRIPTION);
+        let request = inbound.request(SignIn::DESCRIPTION);
         let begun = if form.token.is_empty() {
             let body = SignInRequest { username: form.username, password: form.password };
             self.app.sign_in_browser(request, body).await
@@ -106,7 +106,7 @@ impl FrontDoor {
         let text = PAGE.replace("{{problem}}", &pages::escape(problem)).replace("{{to}}", &pages::escape(to));
         let mut response = pages::html(text);
         pages::protect(response.headers_mut(), &self.form_targets());
-        headers::never_keep(response.headers_mut());
+        headers::set_no_store(response.headers_mut());
         // Without it a browser would not say which page a form comes from.
         response.headers_mut().insert(http::header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
         response

@@ -7,15 +7,15 @@ use http::header::{ACCEPT, HOST};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use podium_api::DeploymentId;
-use podium_app::front_door::Visitor;
+use podium_app::front_door::AdmittedCaller;
 use podium_dataplane::{Door, Line};
 use podium_domain::airflow::AirflowRole;
 use quick_cache::sync::Cache;
 use serde::Deserialize;
 
-use super::passage::introduce;
+use super::forward::add_identity;
 use super::upstream::Outgoing;
-use super::{FrontDoor, Knock};
+use super::{FrontDoor, InboundRequest};
 use crate::body;
 use crate::errors::Failure;
 
@@ -53,16 +53,16 @@ impl FrontDoor {
     pub(super) async fn tags_of(
         &self,
         door: &Door,
-        visitor: &Visitor,
+        caller: &AdmittedCaller,
         dag_id: &str,
-        knock: &Knock,
+        inbound: &InboundRequest,
     ) -> Result<Arc<Vec<String>>, Failure> {
-        let key = (visitor.deployment.id, dag_id.to_owned());
+        let key = (caller.deployment.id, dag_id.to_owned());
         let known = self.tags.0.get(&key).filter(|(asked, _)| asked.elapsed() < BELIEVED);
         if let Some((_, tags)) = known {
             return Ok(tags);
         }
-        let tags = Arc::new(self.ask(door, visitor, dag_id, knock).await?);
+        let tags = Arc::new(self.ask(door, caller, dag_id, inbound).await?);
         self.tags.0.insert(key, (Instant::now(), Arc::clone(&tags)));
         Ok(tags)
     }
@@ -70,24 +70,24 @@ impl FrontDoor {
     async fn ask(
         &self,
         door: &Door,
-        visitor: &Visitor,
+        caller: &AdmittedCaller,
         dag_id: &str,
-        knock: &Knock,
+        inbound: &InboundRequest,
     ) -> Result<Vec<String>, Failure> {
         let api = match door.line {
             Line::Three => "api/v2",
             Line::Two => "api/v1",
         };
         let path = podium_domain::airflow::AirflowPath::of_parts(["dags", dag_id])?;
-        let target = format!("/airflow/{}/{api}{}", visitor.deployment.namespace, path.encoded());
+        let target = format!("/airflow/{}/{api}{}", caller.deployment.namespace, path.encoded());
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         if let Ok(host) = HeaderValue::from_str(&door.address.to_string()) {
             headers.insert(HOST, host);
         }
-        introduce(&mut headers, door, NAME, AirflowRole::Viewer, knock.now)?;
-        let (body, watch) = (body::nothing(), self.app.watch(&visitor.authority));
-        let who = (visitor.deployment.id, visitor.authority.credential.subject_id);
+        add_identity(&mut headers, door, NAME, AirflowRole::Viewer, inbound.now)?;
+        let (body, watch) = (body::empty(), self.app.watch(&caller.authority));
+        let who = (caller.deployment.id, caller.authority.credential.subject_id);
         let outgoing = Outgoing { method: Method::GET, target, headers, body, watch };
         let response = self.upstream.send(who, door, outgoing).await?;
         match response.status() {

@@ -15,14 +15,14 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use podium_api::{DeploymentId, SubjectId};
 use podium_app::authority::Watch;
-use podium_app::shares::{Share, Shares};
+use podium_app::shared_capacity::{CapacityPermit, SharedCapacity};
 use podium_dataplane::Door;
 use podium_domain::Refusal;
 use quick_cache::sync::Cache;
 
-use crate::body::{self, Body, Broken, Unread, whole};
+use crate::body::{self, Body, BodyError, RequestBody, whole};
 use crate::errors::Failure;
-use crate::respond::PassedOn;
+use crate::respond::Passthrough;
 
 /// The largest body that is passed on to an environment.
 pub(super) const BODY_LIMIT: u64 = 64 * 1024 * 1024;
@@ -41,20 +41,20 @@ const LARGEST_PIECE: usize = 64 * 1024;
 /// The connection to environments; clones share it.
 #[derive(Clone)]
 pub(super) struct Upstream {
-    client: Client<HttpConnector, Unread>,
-    running: Arc<Cache<DeploymentId, Arc<Shares<SubjectId>>>>,
+    client: Client<HttpConnector, RequestBody>,
+    running: Arc<Cache<DeploymentId, Arc<SharedCapacity<SubjectId>>>>,
     refused: Arc<AtomicU64>,
 }
 
 /// A request to an environment that runs.
-type Running = Share<SubjectId>;
+type Running = CapacityPermit<SubjectId>;
 
 /// A request to an environment.
 pub(super) struct Outgoing {
     pub(super) method: Method,
     pub(super) target: String,
     pub(super) headers: HeaderMap,
-    pub(super) body: Unread,
+    pub(super) body: RequestBody,
     /// The caller: what it sends and what it is answered end with its rights.
     pub(super) watch: Watch,
 }
@@ -97,7 +97,7 @@ impl Upstream {
         let (ended, watch) = (Arc::new(Ended::default()), outgoing.watch);
         // A body that is known to be empty is sent as none, so that the connection can be used again.
         let body = if outgoing.body.is_end_stream() {
-            body::nothing()
+            body::empty()
         } else {
             bounded(outgoing.body, watch.clone(), Arc::clone(&ended))
         };
@@ -128,18 +128,18 @@ impl Upstream {
         };
         let (mut parts, incoming) = response.into_parts();
         parts.extensions.clear();
-        parts.extensions.insert(PassedOn);
+        parts.extensions.insert(Passthrough);
         let body = if incoming.is_end_stream() { whole("") } else { held(incoming, running, watch) };
         Ok(Response::from_parts(parts, body))
     }
 
     fn run(&self, id: DeploymentId, subject_id: SubjectId) -> Result<Running, Failure> {
-        let new = || Ok::<_, Failure>(Arc::new(Shares::new(AT_ONCE)));
-        let shares = self.running.get_or_insert_with(&id, new)?;
-        shares.take(&[subject_id]).ok_or_else(|| {
+        let new = || Ok::<_, Failure>(Arc::new(SharedCapacity::new(AT_ONCE)));
+        let capacity = self.running.get_or_insert_with(&id, new)?;
+        capacity.take(&[subject_id]).ok_or_else(|| {
             self.refused.fetch_add(1, Ordering::Relaxed);
             let message = "As many of your requests to this environment are running as are left for others: read their \
-                           answers, or try again in a second.";
+                           response_cache, or try again in a second.";
             Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, 1)
         })
     }
@@ -151,7 +151,7 @@ impl Upstream {
 }
 
 /// A request's body that breaks off when it is too large, stands still or comes from somebody who has lost rights.
-fn bounded(body: Unread, watch: Watch, ended: Arc<Ended>) -> Unread {
+fn bounded(body: RequestBody, watch: Watch, ended: Arc<Ended>) -> RequestBody {
     let frames = stream::try_unfold((body, watch, 0u64), move |(mut body, mut watch, read)| {
         let ended = Arc::clone(&ended);
         async move {
@@ -163,7 +163,7 @@ fn bounded(body: Unread, watch: Watch, ended: Arc<Ended>) -> Unread {
             let read = read + bytes.len() as u64;
             if read > BODY_LIMIT {
                 ended.was_too_large.store(true, Ordering::Relaxed);
-                return Err(Broken::new("the body is too large"));
+                return Err(BodyError::new("the body is too large"));
             }
             Ok(Some((Frame::data(bytes), (body, watch, read))))
         }
@@ -180,7 +180,7 @@ fn held(body: Incoming, running: Running, watch: Watch) -> Body {
 }
 
 /// The next piece of a body; `None` once its caller is no longer what it was.
-async fn watched<B>(body: &mut B, watch: &mut Watch) -> Option<Result<Option<Bytes>, Broken>>
+async fn watched<B>(body: &mut B, watch: &mut Watch) -> Option<Result<Option<Bytes>, BodyError>>
 where
     B: hyper::body::Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
@@ -192,22 +192,22 @@ where
     }
 }
 
-fn lost_rights() -> Broken {
-    Broken::new("the caller's rights have changed")
+fn lost_rights() -> BodyError {
+    BodyError::new("the caller's rights have changed")
 }
 
 /// The next piece of a body; trailers are not passed on.
-async fn next<B>(body: &mut B) -> Result<Option<Bytes>, Broken>
+async fn next<B>(body: &mut B) -> Result<Option<Bytes>, BodyError>
 where
     B: hyper::body::Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
     loop {
         let frame = tokio::time::timeout(STILL, body.frame()).await;
-        match frame.map_err(|_| Broken::new("the body stood still for too long"))? {
+        match frame.map_err(|_| BodyError::new("the body stood still for too long"))? {
             None => return Ok(None),
             Some(frame) => {
-                if let Ok(bytes) = frame.map_err(Broken::new)?.into_data() {
+                if let Ok(bytes) = frame.map_err(BodyError::new)?.into_data() {
                     return Ok(Some(bytes));
                 }
             }

@@ -86,7 +86,7 @@ fn a_panic_is_a_500_and_the_connection_goes_on_http_2() {
             tokio::spawn(async move {
                 let connection = Arc::clone(admitted.connection());
                 let peer = Arc::new(Peer::new(peer, None, Some(Arc::clone(&connection))));
-                http_2((&server, Entrance::Main), accepted, peer, &connection).await
+                http_2((&server, ListenerKind::Main), accepted, peer, &connection).await
             })
         };
         let handshake = conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));

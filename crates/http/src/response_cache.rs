@@ -11,7 +11,7 @@ use podium_api::{CredentialId, Timestamp};
 use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, Weighter};
 
-use crate::respond::Written;
+use crate::respond::WrittenReply;
 
 /// How many bytes are remembered at the most.
 const MEMORY: u64 = 8 * 1024 * 1024;
@@ -22,7 +22,7 @@ const FRESH: Duration = Duration::from_secs(1);
 
 /// What was asked, and with which token.
 #[derive(Clone, Copy, Hash)]
-pub(crate) struct Question<'a> {
+pub(crate) struct KeyRef<'a> {
     pub(crate) token_id: CredentialId,
     pub(crate) uri: &'a str,
 }
@@ -34,26 +34,26 @@ struct Key {
 }
 
 impl Key {
-    fn question(&self) -> Question<'_> {
-        Question { token_id: self.token_id, uri: &self.uri }
+    fn key_ref(&self) -> KeyRef<'_> {
+        KeyRef { token_id: self.token_id, uri: &self.uri }
     }
 }
 
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.question().hash(state);
+        self.key_ref().hash(state);
     }
 }
 
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        self.question().equivalent(other)
+        self.key_ref().equivalent(other)
     }
 }
 
 impl Eq for Key {}
 
-impl Equivalent<Key> for Question<'_> {
+impl Equivalent<Key> for KeyRef<'_> {
     fn equivalent(&self, key: &Key) -> bool {
         self.token_id == key.token_id && *self.uri == *key.uri
     }
@@ -63,7 +63,7 @@ impl Equivalent<Key> for Question<'_> {
 struct Known {
     generation: u64,
     until: Timestamp,
-    answer: Written,
+    answer: WrittenReply,
 }
 
 #[derive(Clone)]
@@ -76,25 +76,31 @@ impl Weighter<Key, Known> for Bytes {
 }
 
 /// Remembered answers.
-pub(crate) struct Answers(Cache<Key, Known, Bytes>);
+pub(crate) struct ResponseCache(Cache<Key, Known, Bytes>);
 
-impl Default for Answers {
+impl Default for ResponseCache {
     fn default() -> Self {
         Self(Cache::with_weighter(4096, MEMORY, Bytes))
     }
 }
 
-impl Answers {
+impl ResponseCache {
     /// The answer, if it is still what reading again would give.
-    pub(crate) fn find(&self, question: Question<'_>, generation: u64, now: Timestamp) -> Option<Written> {
-        let known = self.0.get(&question)?;
+    pub(crate) fn find(&self, key_ref: KeyRef<'_>, generation: u64, now: Timestamp) -> Option<WrittenReply> {
+        let known = self.0.get(&key_ref)?;
         (known.generation == generation && now <= known.until).then_some(known.answer)
     }
 
     /// Remembers an answer that was read after the generation was taken.
-    pub(crate) fn remember(&self, question: Question<'_>, generation: u64, now: Timestamp, answer: &Written) {
+    pub(crate) fn remember(
+        &self,
+        key_ref: KeyRef<'_>,
+        generation: u64,
+        now: Timestamp,
+        answer: &WrittenReply,
+    ) {
         if answer.len() <= LARGEST {
-            let key = Key { token_id: question.token_id, uri: question.uri.into() };
+            let key = Key { token_id: key_ref.token_id, uri: key_ref.uri.into() };
             self.0.insert(key, Known { generation, until: now + FRESH, answer: answer.clone() });
         }
     }

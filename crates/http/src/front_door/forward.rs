@@ -9,14 +9,16 @@ use http::{Method, Response, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use podium_api::enums::DeploymentStatus;
 use podium_app::Error;
-use podium_app::front_door::{Addressed, Passed, Shown, Visitor, bearer_for_three, header_for_two};
+use podium_app::front_door::{
+    AdmittedCaller, DeploymentRef, ForwardedRequest, PresentedCredential, bearer_for_three, header_for_two,
+};
 use podium_dataplane::{Door, Fault, Line};
 use podium_domain::Refusal;
-use podium_domain::airflow::{AirflowPath, Passage, Rule, closed, find, judge};
+use podium_domain::airflow::{AirflowPath, Decision, Rule, closed, find, judge};
 
 use super::upstream::{BODY_LIMIT, Outgoing};
-use super::{Answer, FrontDoor, Knock, Place, headers, isolation};
-use crate::body::{Body, Unread};
+use super::{FrontDoor, HttpResult, InboundRequest, Place, headers, isolation};
+use crate::body::{Body, RequestBody};
 use crate::errors::Failure;
 use crate::incoming::query_pairs;
 
@@ -36,37 +38,37 @@ struct Judged {
 
 impl FrontDoor {
     /// Judges a request and sends it on. `rest` is the path below the environment's own, as it was sent.
-    pub(super) async fn pass(
+    pub(super) async fn forward(
         &self,
-        (knock, body): (Knock, Unread),
+        (inbound, body): (InboundRequest, RequestBody),
         place: Place,
-        shown: Shown<'_>,
-        deployment: Option<Addressed>,
+        shown: PresentedCredential<'_>,
+        deployment: Option<DeploymentRef>,
         rest: &str,
-    ) -> Answer {
-        let counts_as = counted(&knock.parts.method, rest);
-        let visitor = self.app.admit(shown, deployment, knock.address, counts_as, knock.now).await?;
-        let judged = match self.judged(&knock, &place, shown, &visitor, rest).await {
+    ) -> HttpResult {
+        let counts_as = counted(&inbound.parts.method, rest);
+        let caller = self.app.admit(shown, deployment, inbound.address, counts_as, inbound.now).await?;
+        let judged = match self.judged(&inbound, &place, shown, &caller, rest).await {
             Ok(judged) => judged,
             Err(failure) => {
-                if failure.is_refusal && knock.is_unsafe() {
-                    self.app.record_passage(&visitor, passed(&knock, failure.status, true)).await?;
+                if failure.is_refusal && inbound.is_unsafe() {
+                    self.app.record_forwarded(&caller, passed(&inbound, failure.status, true)).await?;
                 }
                 return Err(failure);
             }
         };
-        self.send_on((knock, body), place, visitor, judged).await
+        self.send_on((inbound, body), place, caller, judged).await
     }
 
     async fn judged(
         &self,
-        knock: &Knock,
+        inbound: &InboundRequest,
         place: &Place,
-        shown: Shown<'_>,
-        visitor: &Visitor,
+        shown: PresentedCredential<'_>,
+        caller: &AdmittedCaller,
         rest: &str,
     ) -> Result<Judged, Failure> {
-        let (method, sent) = (&knock.parts.method, &knock.parts.headers);
+        let (method, sent) = (&inbound.parts.method, &inbound.parts.headers);
         if sent.contains_key(UPGRADE) {
             let message =
                 "The front door passes HTTP on, and no other protocol: send the request without `Upgrade`.";
@@ -81,22 +83,22 @@ impl FrontDoor {
             let message = format!("This path is closed: {why}");
             return Err(Refusal::Forbidden(message).into());
         }
-        let door = self.open_door(visitor).await?;
+        let door = self.open_door(caller).await?;
         let Some((rule, dag)) = find(door.line, method.as_str(), &path) else {
             return Err(unknown(method, &path));
         };
-        let query = knock.parts.uri.query().unwrap_or_default();
+        let query = inbound.parts.uri.query().unwrap_or_default();
         let pairs = query_pairs(query);
-        let narrowed = match judge(rule, dag, &pairs, &visitor.rights())? {
-            Passage::Free => None,
-            Passage::Narrowed(pairs) => Some(pairs),
-            Passage::IfTagged(tagged) => {
-                let tags = self.tags_of(&door, visitor, &tagged.dag_id, knock).await?;
+        let narrowed = match judge(rule, dag, &pairs, &caller.rights())? {
+            Decision::Unchanged => None,
+            Decision::Narrowed(pairs) => Some(pairs),
+            Decision::IfTagged(tagged) => {
+                let tags = self.tags_of(&door, caller, &tagged.dag_id, inbound).await?;
                 tagged.settle(&tags)?;
                 None
             }
         };
-        if let (Shown::Pass(_), Place::Own { origin }) = (shown, place) {
+        if let (PresentedCredential::Pass(_), Place::Own { origin }) = (shown, place) {
             isolation::check(sent, method, rule.is_write(), origin)?;
         }
         let query = sent_query(rule, query, &pairs, narrowed);
@@ -104,25 +106,25 @@ impl FrontDoor {
     }
 
     /// The way to the environment, if it is up.
-    async fn open_door(&self, visitor: &Visitor) -> Result<Door, Failure> {
+    async fn open_door(&self, caller: &AdmittedCaller) -> Result<Door, Failure> {
         let away =
             |message: &str, seconds| Err(Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, seconds));
-        if visitor.status == DeploymentStatus::Hibernating {
+        if caller.status == DeploymentStatus::Hibernating {
             let message =
                 "The deployment hibernates: wake it by overriding its hibernation, or wait for its schedule.";
             return away(message, 60);
         }
-        let id = visitor.deployment.id;
+        let id = caller.deployment.id;
         let shown = tokio::time::timeout(SHOWN, self.plane.door(id)).await;
         let shown = shown.unwrap_or_else(|_| Err(Fault::Unreachable("it does not answer in time".into())));
         if matches!(shown, Ok(None))
-            && let Some(node) = self.app.runs_elsewhere(id).await?
+            && let Some(node) = self.app.other_node_of(id).await?
         {
-            return Err(Error::Elsewhere(node).into());
+            return Err(Error::OtherNode(node).into());
         }
         match shown {
             Ok(Some(door)) => Ok(door),
-            Ok(None) if visitor.status == DeploymentStatus::Creating => {
+            Ok(None) if caller.status == DeploymentStatus::Creating => {
                 away("The deployment is still being created: try again once it is HEALTHY.", 5)
             }
             Ok(None) => {
@@ -139,13 +141,13 @@ impl FrontDoor {
 
     async fn send_on(
         &self,
-        (knock, body): (Knock, Unread),
+        (inbound, body): (InboundRequest, RequestBody),
         place: Place,
-        visitor: Visitor,
+        caller: AdmittedCaller,
         judged: Judged,
-    ) -> Answer {
+    ) -> HttpResult {
         let Judged { path, query, door, is_write } = judged;
-        let namespace = visitor.deployment.namespace.clone();
+        let namespace = caller.deployment.namespace.clone();
         let public = self.app.public_url();
         let authority = match &place {
             Place::Console => public.authority().to_owned(),
@@ -156,20 +158,20 @@ impl FrontDoor {
             target.push('?');
             target.push_str(&query);
         }
-        let mut sent = headers::for_environment(&knock, &authority, public.scheme());
-        introduce(&mut sent, &door, &visitor.name(), visitor.rights().airflow_role(), knock.now)?;
-        let method = knock.parts.method.clone();
-        let mut record = passed(&knock, StatusCode::OK, false);
-        let watch = self.app.watch(&visitor.authority);
+        let mut sent = headers::for_environment(&inbound, &authority, public.scheme());
+        add_identity(&mut sent, &door, &caller.name(), caller.rights().airflow_role(), inbound.now)?;
+        let method = inbound.parts.method.clone();
+        let mut record = passed(&inbound, StatusCode::OK, false);
+        let watch = self.app.watch(&caller.authority);
         let outgoing = Outgoing { method, target, headers: sent, body, watch };
         let (app, upstream) = (self.app.clone(), self.upstream.clone());
         let work = async move {
-            let who = (visitor.deployment.id, visitor.authority.credential.subject_id);
+            let who = (caller.deployment.id, caller.authority.credential.subject_id);
             let answer = upstream.send(who, &door, outgoing).await;
             if is_write {
                 record.status =
                     answer.as_ref().map_or_else(|failure| failure.status, Response::status).as_u16();
-                app.record_passage(&visitor, record).await?;
+                app.record_forwarded(&caller, record).await?;
             }
             let mut response = believed(answer?, door.line)?;
             headers::for_client(response.headers_mut(), &place, &namespace, &door, &authority);
@@ -190,7 +192,7 @@ impl FrontDoor {
 }
 
 /// Makes the caller known to the environment.
-pub(super) fn introduce(
+pub(super) fn add_identity(
     sent: &mut http::HeaderMap,
     door: &Door,
     name: &str,
@@ -233,7 +235,7 @@ fn written(pairs: &[(String, String)]) -> String {
 }
 
 /// An environment that does not know who comes has another key than this door; its callers can do nothing about it.
-fn believed(response: Response<Body>, line: Line) -> Answer {
+fn believed(response: Response<Body>, line: Line) -> HttpResult {
     let location =
         response.headers().get(LOCATION).and_then(|location| location.to_str().ok()).unwrap_or_default();
     let is_sent_to_sign_in =
@@ -256,14 +258,14 @@ fn counted(method: &Method, rest: &str) -> Option<podium_api::Method> {
     }
 }
 
-fn passed(knock: &Knock, status: StatusCode, is_refusal: bool) -> Passed {
-    Passed {
-        now: knock.now,
-        address: knock.address,
-        user_agent: knock.user_agent(),
-        method: knock.parts.method.to_string(),
-        path: knock.path().to_owned(),
-        request_id: knock.request_id.clone(),
+fn passed(inbound: &InboundRequest, status: StatusCode, is_refusal: bool) -> ForwardedRequest {
+    ForwardedRequest {
+        now: inbound.now,
+        address: inbound.address,
+        user_agent: inbound.user_agent(),
+        method: inbound.parts.method.to_string(),
+        path: inbound.path().to_owned(),
+        request_id: inbound.request_id.clone(),
         status: status.as_u16(),
         is_refusal,
     }

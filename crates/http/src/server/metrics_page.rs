@@ -16,20 +16,20 @@ use crate::{metrics, pages};
 
 impl Server {
     /// The page of numbers.
-    pub(super) async fn numbers(
+    pub(super) async fn metrics_page(
         &self,
         parts: &Parts,
         (address, peer): (IpAddr, &Peer),
         request_id: &str,
     ) -> Response<Body> {
         let shared = &self.0;
-        let audience = match self.may_read_numbers(parts, address, peer).await {
+        let audience = match self.may_read_metrics(parts, address, peer).await {
             Ok(audience) => audience,
             Err(failure) => return failure.into_response(request_id),
         };
         let meters = shared.routes.iter().map(|route| (route.endpoint.id, &route.meter));
         let others =
-            [(podium_api::uploads::ID, &shared.uploads), (front_door::OPERATION_ID, &shared.passages)];
+            [(podium_api::uploads::ID, &shared.uploads), (front_door::OPERATION_ID, &shared.forwarded)];
         let meters = meters.chain(others);
         let requests = metrics::render(meters, &shared.connections)
             + &metrics::front_door(shared.front_door.refused())
@@ -52,7 +52,7 @@ impl Server {
 
     /// Numbers are for this machine, but for the environments that run on it, and for those with a token. With one,
     /// those of deployments that it may see.
-    async fn may_read_numbers(
+    async fn may_read_metrics(
         &self,
         parts: &Parts,
         address: IpAddr,
@@ -64,7 +64,7 @@ impl Server {
         }
         let app = self.0.app.clone();
         let incoming =
-            Incoming::new(app.clone(), parts.clone(), Vec::new(), address, String::new(), body::nothing());
+            Incoming::new(app.clone(), parts.clone(), Vec::new(), address, String::new(), body::empty());
         let bearer = incoming.bearer()?;
         let authority = app.authority(bearer, None, incoming.now).await?;
         let Some(organization_id) = authority.credential.organization_id.or(authority.home) else {

@@ -31,7 +31,7 @@ impl Server {
                 Ok(()) => pages::json(r#"{"status":"ready"}"#),
                 Err(error) => Failure::from(error).into_response(request_id),
             },
-            Page::Metrics => self.numbers(parts, (address, peer), request_id).await,
+            Page::Metrics => self.metrics_page(parts, (address, peer), request_id).await,
             Page::Docs => shared.assets.docs().answer(&parts.headers).await,
             Page::DocsScript => shared.assets.docs_script().answer(&parts.headers).await,
             Page::AuthTypes => shared.assets.auth_types().answer(&parts.headers).await,
