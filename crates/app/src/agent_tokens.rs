@@ -14,7 +14,7 @@ use podium_store::{Paging, Scope, Stamp, agent_tokens, credentials};
 
 use crate::cx::{Call, Cx};
 use crate::deployments;
-use crate::error::{Result, Taken};
+use crate::error::{OrConflict, Result};
 
 /// Lists the agent tokens of a deployment.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ApiTokensPaginated>> {
@@ -63,7 +63,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
         let taken = || {
             format!("The deployment has an agent token named `{}` already: choose another name.", token.name)
         };
-        agent_tokens::insert(tx, cx.scope(), deployment_id, &token, &name.key).or_taken(taken)?;
+        agent_tokens::insert(tx, cx.scope(), deployment_id, &token, &name.key).or_conflict(taken)?;
         issued.store(tx)?;
         let version = token.stamp.version;
         cx.changed(tx, agent_tokens::KIND, id.id(), version)?;

@@ -14,7 +14,7 @@ use crate::{App, allowed_ip_address_ranges};
 crate::system::acts_for_the_system!();
 
 /// An agent that may call the agent endpoints of its deployment.
-pub struct AgentVisit {
+pub struct AgentCx {
     /// The application.
     pub app: App,
     /// The deployment that it works for.

@@ -13,7 +13,7 @@ use podium_store::{Paging, Scope, Stamp, System, allowed_ip_address_ranges as ra
 use crate::App;
 use crate::authority::{rights_change, rights_lock};
 use crate::cx::{Call, Cx};
-use crate::error::{Error, Result, Taken};
+use crate::error::{Error, OrConflict, Result};
 
 /// Lists the ranges.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<AllowedIpAddressRangesPaginated>> {
@@ -120,7 +120,7 @@ fn insert(
             updated_by: Some(stamp.updated_by.clone()),
         };
         ranges::insert(tx, cx.scope(), &body, &rules::sort_key(*range), &stamp)
-            .or_taken(|| format!("The range {range} is listed already."))?;
+            .or_conflict(|| format!("The range {range} is listed already."))?;
         cx.changed(tx, ranges::KIND, id.id(), stamp.version)?;
         Ok(body)
     };

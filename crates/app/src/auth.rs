@@ -20,9 +20,9 @@ use podium_store::{System, credentials, sessions, subjects};
 use crate::authority::sessions_change;
 use crate::cx::{Call, Cx, Request};
 use crate::error::{Error, Result, Unauthenticated};
-use crate::passwords::Payer;
+use crate::passwords::Requester;
+use crate::public_cx::PublicCx;
 use crate::start::Issued;
-use crate::visit::Visit;
 use crate::{App, audit};
 use attempt::Attempt;
 
@@ -31,8 +31,8 @@ crate::system::acts_for_the_system!();
 const WRONG_PASSWORD: &str = "is not your password; send \"\" where you have none yet";
 
 /// Signs in with a password. Whatever is wrong, the answer is the same and takes as long.
-pub async fn sign_in(visit: Visit, call: Call<api::SignIn>) -> Result<Many<Session>> {
-    let Visit { app, request, .. } = visit;
+pub async fn sign_in(cx: PublicCx, call: Call<api::SignIn>) -> Result<Many<Session>> {
+    let PublicCx { app, request, .. } = cx;
     let request = Arc::new(request);
     let proven = prove(&app, &request, call.body).await?;
     let (issued, session) = new_session(&app, proven.id, request.now);
@@ -165,8 +165,8 @@ pub async fn change_password(cx: Cx<()>, call: Call<api::ChangePassword>) -> Res
         fields.push("currentPassword", "wrong", WRONG_PASSWORD);
     }
     fields.into_result()?;
-    let payers = [Payer::at(cx.request().address), Payer::of(&account.username)];
-    let hash = cx.app().passwords.hash(new_password, &payers).await?;
+    let requesters = [Requester::at(cx.request().address), Requester::of(&account.username)];
+    let hash = cx.app().passwords.hash(new_password, &requesters).await?;
     cx.change_rights(move |cx, tx| {
         let (system, before) = (system(cx.app()), account.password_hash.as_deref());
         if !users::set_password(tx, &system, account.id, before, &hash, cx.now())? {

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use podium_api::enums::UserStatus;
 use podium_api::subjects::SubjectProfile;
 use podium_api::{DeploymentId, Id, OrganizationId, SubjectId, Timestamp, WorkspaceId};
-use podium_db::{Change, Conn, Guard, AdvisoryLock, Tx};
+use podium_db::{AdvisoryLock, Change, Conn, Guard, Tx};
 use podium_domain::allowed_ip_address_ranges::Allowed;
 use podium_domain::{Grants, Refusal};
 use podium_store::credentials::{self, Credential, CredentialKind};
@@ -26,7 +26,7 @@ use tokio::sync::watch::Sender;
 pub use self::watch::Watch;
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::hex;
-use crate::signing::NotOurs;
+use crate::signing::TokenError;
 use crate::{App, allowed_ip_address_ranges, secrets};
 
 crate::system::acts_for_the_system!();
@@ -89,7 +89,8 @@ impl Authority {
     /// What a transaction of this caller holds, so that its rights stay as they are until it is committed; `exclusive`
     /// where it changes rights itself.
     pub(crate) fn locks(&self, exclusive: bool) -> Vec<AdvisoryLock> {
-        let organization = self.member.as_ref().map(|member| rights_lock(member.organization_id().id(), exclusive));
+        let organization =
+            self.member.as_ref().map(|member| rights_lock(member.organization_id().id(), exclusive));
         let is_user = self.credential.kind == CredentialKind::Session;
         let exclusive = exclusive && organization.is_none();
         let sessions = is_user.then(|| rights_lock(self.credential.subject_id.id(), exclusive));
@@ -137,12 +138,12 @@ pub struct Authorities {
     known: Cache<Key, Arc<Authority>>,
     generation: AtomicU64,
     /// Rung after the generation has advanced.
-    bell: Sender<()>,
+    notifier: Sender<()>,
 }
 
 impl Default for Authorities {
     fn default() -> Self {
-        Self { known: Cache::new(REMEMBERED), generation: AtomicU64::new(0), bell: Sender::new(()) }
+        Self { known: Cache::new(REMEMBERED), generation: AtomicU64::new(0), notifier: Sender::new(()) }
     }
 }
 
@@ -157,7 +158,7 @@ impl Authorities {
     /// Forgets everything.
     pub fn forget(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
-        self.bell.send_replace(());
+        self.notifier.send_replace(());
     }
 }
 
@@ -245,7 +246,7 @@ impl App {
     pub(crate) async fn verify(&self, token: &str, now: Timestamp) -> Result<()> {
         let unauthenticated = |why| Err(Error::Unauthenticated(why));
         let claims = match self.keys.load().verify(token) {
-            Err(NotOurs::UnknownKey) => {
+            Err(TokenError::UnknownKey) => {
                 self.reload_keys_for_unknown().await?;
                 self.keys.load().verify(token)
             }

@@ -59,7 +59,7 @@ struct Inner {
     app: App,
     authority: Arc<Authority>,
     request: Request,
-    reads_again: bool,
+    rechecks: bool,
     confirmed: AtomicBool,
 }
 
@@ -75,10 +75,10 @@ pub struct Call<E: Endpoint> {
 
 impl Cx<()> {
     /// The context of a caller that has a valid token; where rights have just changed, it is read again.
-    pub fn new(app: App, authority: Arc<Authority>, request: Request, reads_again: bool) -> Self {
+    pub fn new(app: App, authority: Arc<Authority>, request: Request, rechecks: bool) -> Self {
         let confirmed = AtomicBool::new(false);
         Self {
-            inner: Arc::new(Inner { app, authority, request, reads_again, confirmed }),
+            inner: Arc::new(Inner { app, authority, request, rechecks, confirmed }),
             proof: (),
             exclusive: false,
         }
@@ -94,7 +94,7 @@ impl Cx<()> {
         if self.inner.confirmed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.read(Self::confirm_for_certain).await
+        self.read(Self::confirm_in_database).await
     }
 
     /// Records that the call was refused.
@@ -256,7 +256,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
     }
 
     /// The same where those rights depend on the answer that is repeated.
-    pub async fn change_rights_told<R: Reply<Body: DeserializeOwned>>(
+    pub async fn change_rights_checking_reply<R: Reply<Body: DeserializeOwned>>(
         &self,
         mut may: impl FnMut(&Self, &Tx, R::Body) -> Result<()> + Send + 'static,
         effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
@@ -280,7 +280,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         let cx = Self { exclusive, ..self.clone() };
         let audit_id = self.new_id();
         let unit = move |tx: &Tx| {
-            cx.confirm_for_certain(tx)?;
+            cx.confirm_in_database(tx)?;
             running.replay(&cx, tx, |kept| may(&cx, tx, kept))?;
             running.claim(&cx, tx)?;
             let reply = effect(&cx, tx)?;
@@ -310,7 +310,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
 
     /// What must hold when a unit begins, unless the unit confirms the caller itself.
     fn guard(&self) -> Option<Arc<Guard>> {
-        (!self.inner.reads_again).then(|| self.inner.authority.guard())
+        (!self.inner.rechecks).then(|| self.inner.authority.guard())
     }
 
     /// The unit, run for a caller that is still what it was.
@@ -325,13 +325,13 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
     }
 
     fn confirm_in(&self, conn: &Conn) -> Result<()> {
-        if self.inner.reads_again { self.inner.authority.confirm(conn) } else { Ok(()) }
+        if self.inner.rechecks { self.inner.authority.confirm(conn) } else { Ok(()) }
     }
 
     /// The same where being told of changes is not enough: what was remembered is compared with what is there.
-    fn confirm_for_certain(&self, conn: &Conn) -> Result<()> {
-        let Inner { authority, reads_again, .. } = &*self.inner;
-        if *reads_again || !conn.holds(&authority.guard())? { authority.confirm(conn) } else { Ok(()) }
+    fn confirm_in_database(&self, conn: &Conn) -> Result<()> {
+        let Inner { authority, rechecks, .. } = &*self.inner;
+        if *rechecks || !conn.holds(&authority.guard())? { authority.confirm(conn) } else { Ok(()) }
     }
 
     fn note_confirmed<T>(&self, answer: Result<T>) -> Result<T> {

@@ -10,7 +10,7 @@ use podium_api::path::OfDeploy;
 use podium_api::{DeployId, Many, One};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::hibernation;
-use podium_domain::deploys::{self as rules, Asker, Details, Outcome, Waiting};
+use podium_domain::deploys::{self as rules, DeployConditions, Details, Outcome, Waiting};
 use podium_domain::{Permission, Refusal, UserText, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::deploys::{self, DeployRow};
@@ -21,7 +21,7 @@ use crate::deployments::{changed, find as find_deployment};
 use crate::error::{Error, Result};
 use shown::Place;
 
-pub use expiry::{Fate, expire};
+pub use expiry::{ExpiryOutcome, expire};
 pub(crate) use uploads::measure_uploads;
 pub use uploads::{Part, Receiving, Ticket};
 
@@ -48,10 +48,10 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
     let (id, image_tag) = (cx.new_id(), new_image_tag(&cx));
     let stamp = Stamp::new(cx.profile(), cx.now());
     cx.mutate(move |cx, tx| {
-        deploys::hold_deployment(tx, cx.scope(), deployment_id)?;
+        deploys::lock_deployment(tx, cx.scope(), deployment_id)?;
         let deployment = find_deployment(tx, cx.scope(), deployment_id)?;
         cx.expect_version(deployment.stamp.version)?;
-        rules::may_deploy(asker(cx, &deployment))?;
+        rules::may_deploy(conditions(cx, &deployment))?;
         let row = DeployRow {
             id,
             organization_id: cx.organization_id(),
@@ -117,7 +117,7 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
                 }
                 DeployStatus::Initialized => {}
             }
-            rules::may_deploy(asker(cx, &deployment))?;
+            rules::may_deploy(conditions(cx, &deployment))?;
             let uploaded = deploys::uploads(tx, cx.scope(), row.id)?;
             let uploaded: Vec<_> = uploaded.iter().map(|upload| (upload.kind, upload.id)).collect();
             let waiting = Waiting {
@@ -152,7 +152,7 @@ pub async fn rollback(cx: Cx<Scope>, call: Call<api::Rollback>) -> Result<One<De
     cx.mutate(move |cx, tx| {
         let (deployment, target) = find(tx, cx.scope(), &path)?;
         cx.expect_version(target.stamp.version)?;
-        rules::may_deploy(asker(cx, &deployment))?;
+        rules::may_deploy(conditions(cx, &deployment))?;
         let status = rules::status(target.status, target.stamp.created_at, cx.now());
         let current = deployment.spec.release.deploy_id;
         let outcome = rules::roll_back_to(target.id, status, &target.details, current)?;
@@ -190,9 +190,9 @@ fn is_permitted(cx: &Cx<Scope>, row: &DeployRow) -> Result<()> {
     Err(Refusal::Forbidden(message.into()).into())
 }
 
-fn asker(cx: &Cx<Scope>, deployment: &DeploymentRow) -> Asker {
+fn conditions(cx: &Cx<Scope>, deployment: &DeploymentRow) -> DeployConditions {
     let spec = &deployment.spec;
-    Asker {
+    DeployConditions {
         is_api_token: cx.authority().is_api_token(),
         status: deployment.status,
         is_hibernating: hibernation::state(&spec.hibernation, spec.is_development_mode, cx.now())

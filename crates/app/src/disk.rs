@@ -33,12 +33,12 @@ pub struct Reserve {
 
 impl Reserve {
     /// Says that less is left than the reserve, and to operators where.
-    pub fn lacking(&self) -> Option<Reason> {
-        self.lacking_for(0)
+    pub fn shortage(&self) -> Option<Reason> {
+        self.shortage_for(0)
     }
 
     /// Says that less would be left than the reserve once so many bytes more are written, and to operators where.
-    pub fn lacking_for(&self, more: u64) -> Option<Reason> {
+    pub fn shortage_for(&self, more: u64) -> Option<Reason> {
         self.directories.iter().find_map(|directory| {
             let Free { bytes, files } = free(directory)?;
             let (free, kept) = (mebibytes(bytes), mebibytes(self.bytes));
@@ -69,36 +69,36 @@ impl App {
     }
 
     /// Refuses what would fill the disk.
-    pub(crate) async fn must_have_room(&self) -> Result<()> {
-        self.must_have_room_for(0).await
+    pub(crate) async fn require_disk_space(&self) -> Result<()> {
+        self.require_disk_space_for(0).await
     }
 
     /// Refuses to write so many bytes where that would fill the disk.
-    pub(crate) async fn must_have_room_for(&self, bytes: u64) -> Result<()> {
-        match self.lacking_for(bytes).await? {
+    pub(crate) async fn require_disk_space_for(&self, bytes: u64) -> Result<()> {
+        match self.shortage_for(bytes).await? {
             Some(why) => Err(Error::DiskFull(why)),
             None => Ok(()),
         }
     }
 
     /// Asks the disks where nobody has to wait with it: one may not answer at once.
-    async fn lacking_for(&self, bytes: u64) -> Result<Option<Reason>> {
+    async fn shortage_for(&self, bytes: u64) -> Result<Option<Reason>> {
         let reserve = self.config.reserve.clone();
-        let looked = tokio::task::spawn_blocking(move || reserve.lacking_for(bytes)).await;
+        let looked = tokio::task::spawn_blocking(move || reserve.shortage_for(bytes)).await;
         looked.map_err(|error| Error::Internal(error.to_string()))
     }
 
     /// Looks at the disk; where it became full or is no longer, the loops say so of every deployment.
-    pub async fn look_at_disk(&self) -> Result<()> {
-        let lacking = self.lacking_for(0).await?;
+    pub async fn check_disk(&self) -> Result<()> {
+        let shortage = self.shortage_for(0).await?;
         let was_full = {
             let mut known = self.disk.0.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *known, lacking.clone()).is_some()
+            std::mem::replace(&mut *known, shortage.clone()).is_some()
         };
-        if was_full == lacking.is_some() {
+        if was_full == shortage.is_some() {
             return Ok(());
         }
-        match &lacking {
+        match &shortage {
             Some(why) => tracing::error!("{why} Nothing is installed or uploaded until there is room again."),
             None => tracing::info!("there is room on the disk again"),
         }
@@ -113,7 +113,7 @@ pub async fn run(app: App) {
     let mut ticks = tokio::time::interval(EVERY);
     loop {
         ticks.tick().await;
-        if let Err(error) = app.look_at_disk().await {
+        if let Err(error) = app.check_disk().await {
             tracing::warn!(%error, "what became of the disk could not be said of every deployment");
         }
     }
@@ -146,15 +146,15 @@ mod tests {
     fn a_disk_is_full_when_less_is_free_than_the_reserve() {
         let directory = std::env::temp_dir().join("not/there/yet");
         let at = |bytes| Reserve { directories: vec![directory.clone()], bytes };
-        assert_eq!(at(0).lacking(), None);
-        assert_eq!(at(1).lacking(), None);
-        let lacking = at(u64::MAX).lacking().unwrap();
-        assert!(lacking.told().as_str().starts_with("The disk is full: "), "{lacking}");
+        assert_eq!(at(0).shortage(), None);
+        assert_eq!(at(1).shortage(), None);
+        let shortage = at(u64::MAX).shortage().unwrap();
+        assert!(shortage.user_text().as_str().starts_with("The disk is full: "), "{shortage}");
         let path = directory.display().to_string();
-        assert!(!lacking.told().as_str().contains(&path), "{lacking}");
-        assert_eq!(lacking.detail(), path, "operators read where");
-        assert_eq!(Reserve::default().lacking(), None);
-        let lacking = at(1).lacking_for(u64::MAX).unwrap();
-        assert!(lacking.told().as_str().starts_with("The disk is too full for "), "{lacking}");
+        assert!(!shortage.user_text().as_str().contains(&path), "{shortage}");
+        assert_eq!(shortage.detail(), path, "operators read where");
+        assert_eq!(Reserve::default().shortage(), None);
+        let shortage = at(1).shortage_for(u64::MAX).unwrap();
+        assert!(shortage.user_text().as_str().starts_with("The disk is too full for "), "{shortage}");
     }
 }

@@ -16,7 +16,7 @@ use podium_store::environment_objects::{self as objects, ObjectRow};
 use podium_store::{Scope, Stamp, deployments};
 
 use crate::cx::{Call, Cx};
-use crate::error::{Result, Taken};
+use crate::error::{OrConflict, Result};
 
 pub use lists::{list, resolved_for};
 
@@ -39,7 +39,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Create
             object: object.hidden(),
             stamp: Stamp::new(cx.profile(), cx.now()),
         };
-        objects::insert(tx, cx.scope(), &row, &key.unique).or_taken(|| taken(&row))?;
+        objects::insert(tx, cx.scope(), &row, &key.unique).or_conflict(|| taken(&row))?;
         roll_out(cx, tx, &row, None, Some(&object))?;
         cx.changed(tx, objects::KIND, id.id(), row.stamp.version)?;
         Ok(One { version: row.stamp.version, body: CreateEnvironmentObject { id } })
@@ -141,7 +141,7 @@ fn hold_home(
         EnvironmentObjectScope::Workspace => (Target::Workspace(id.as_workspace()), id.as_workspace()),
         EnvironmentObjectScope::Deployment => {
             let id = id.as_deployment();
-            let found = objects::hold_deployments(tx, cx.scope(), &[id])?;
+            let found = objects::lock_deployments(tx, cx.scope(), &[id])?;
             let Some((_, workspace_id)) = found.first() else {
                 return Err(Refusal::not_found("deployment").into());
             };
@@ -149,7 +149,7 @@ fn hold_home(
         }
     };
     cx.require(Verb::Create.permission(target), target)?;
-    if scope == EnvironmentObjectScope::Workspace && !objects::hold_workspace(tx, cx.scope(), workspace_id)? {
+    if scope == EnvironmentObjectScope::Workspace && !objects::lock_workspace(tx, cx.scope(), workspace_id)? {
         return Err(target.unseen().into());
     }
     Ok(workspace_id)
@@ -162,7 +162,7 @@ fn hold_neighbours(
     workspace_id: WorkspaceId,
     ids: &[DeploymentId],
 ) -> Result<BTreeSet<DeploymentId>> {
-    let found = objects::hold_deployments(tx, cx.scope(), ids)?;
+    let found = objects::lock_deployments(tx, cx.scope(), ids)?;
     Ok(found.into_iter().filter(|(_, home)| *home == workspace_id).map(|(id, _)| id).collect())
 }
 

@@ -31,7 +31,7 @@ pub enum Error {
     Replay(Box<Replay>),
     /// Only another node can answer: the name of that node.
     #[error("it runs on node {0}")]
-    Elsewhere(String),
+    OtherNode(String),
     /// The disk is full; operators read where.
     #[error("{0}")]
     DiskFull(Reason),
@@ -122,13 +122,13 @@ impl From<FieldError> for Error {
 }
 
 /// Turns a violated unique index into the conflict that it means.
-pub trait Taken<T> {
+pub trait OrConflict<T> {
     /// A 409 with this message where the key is taken.
-    fn or_taken(self, message: impl FnOnce() -> String) -> Result<T>;
+    fn or_conflict(self, message: impl FnOnce() -> String) -> Result<T>;
 }
 
-impl<T> Taken<T> for podium_db::Result<T> {
-    fn or_taken(self, message: impl FnOnce() -> String) -> Result<T> {
+impl<T> OrConflict<T> for podium_db::Result<T> {
+    fn or_conflict(self, message: impl FnOnce() -> String) -> Result<T> {
         self.map_err(|error| match error {
             podium_db::Error::Unique(_) => Refusal::Conflict(message()).into(),
             other => other.into(),

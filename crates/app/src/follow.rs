@@ -22,7 +22,7 @@ pub async fn run(app: App) {
     loop {
         let woken = tokio::time::timeout(POLL, app.db.wait_for_wake());
         if woken.await.is_ok() {
-            app.work_bell.ring();
+            app.work_notifier.notify();
         }
         match step(&app, position).await {
             Ok(reached) => position = Some(reached),

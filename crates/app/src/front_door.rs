@@ -12,12 +12,12 @@ mod origins;
 mod ports;
 mod record;
 
-pub use admit::{Shown, Visitor};
+pub use admit::{AdmittedCaller, PresentedCredential};
 pub use airflow_tokens::{bearer_for_three, header_for_two};
 pub use codes::{Entered, open};
 pub use origins::{Environments, PublicUrl};
-pub use podium_store::front_door::Addressed;
-pub use ports::{Listeners, ToListenOn};
-pub use record::{OPERATION_ID, Passed};
+pub use podium_store::front_door::DeploymentRef;
+pub use ports::{ListenRequest, Listeners};
+pub use record::{ForwardedRequest, OPERATION_ID};
 
 crate::system::acts_for_the_system!();

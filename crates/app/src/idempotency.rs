@@ -8,7 +8,7 @@ use std::time::Duration;
 use podium_api::{Reply, Timestamp};
 use podium_db::{Conn, Tx};
 use podium_domain::Refusal;
-use podium_store::kept_answers::{self, AnswerKey, KeptAnswer};
+use podium_store::idempotency::{self as stored, IdempotencyKey, StoredResponse};
 use podium_store::{credentials, invites};
 
 use crate::cx::Cx;
@@ -39,7 +39,7 @@ pub struct Running(RunningKeys);
 
 /// A request that is running; without a key it keeps nothing.
 pub struct Entered {
-    keyed: Option<(AnswerKey, String)>,
+    keyed: Option<(IdempotencyKey, String)>,
     keys: RunningKeys,
     is_running: AtomicBool,
 }
@@ -49,7 +49,7 @@ impl Running {
     pub fn enter<P: Clone + Send + Sync + 'static>(&self, cx: &Cx<P>) -> Result<Arc<Entered>> {
         let request = cx.request();
         let keyed = request.idempotency.as_ref().map(|Idempotency { key, request_hash }| {
-            let answer_key = AnswerKey {
+            let answer_key = IdempotencyKey {
                 subject_id: cx.subject_id(),
                 operation_id: request.endpoint.id,
                 target: request.path.clone(),
@@ -66,7 +66,7 @@ impl Running {
     }
 }
 
-fn name(key: &AnswerKey) -> (podium_api::SubjectId, &'static str, String, String) {
+fn name(key: &IdempotencyKey) -> (podium_api::SubjectId, &'static str, String, String) {
     (key.subject_id, key.operation_id, key.target.clone(), key.key.clone())
 }
 
@@ -97,7 +97,7 @@ impl Entered {
     ) -> Result<()> {
         let Some((key, request_hash)) = &self.keyed else { return Ok(()) };
         let system = system(cx.app());
-        let Some(answer) = kept_answers::get(conn, &system, key)? else { return Ok(()) };
+        let Some(answer) = stored::get(conn, &system, key)? else { return Ok(()) };
         if answer.created_at + KEPT_FOR <= cx.now() {
             return Ok(());
         }
@@ -115,8 +115,8 @@ impl Entered {
         &self,
         cx: &Cx<P>,
         conn: &Conn,
-        key: &AnswerKey,
-        answer: &KeptAnswer,
+        key: &IdempotencyKey,
+        answer: &StoredResponse,
     ) -> Result<Vec<u8>> {
         let gone = || {
             let message =
@@ -139,7 +139,7 @@ impl Entered {
     pub fn claim<P: Clone + Send + Sync + 'static>(&self, cx: &Cx<P>, tx: &Tx) -> Result<()> {
         let Some((key, request_hash)) = &self.keyed else { return Ok(()) };
         let lapsed_before = Timestamp::from_millis(cx.now().millis() + 1) - KEPT_FOR;
-        match kept_answers::claim(tx, &system(cx.app()), key, request_hash, cx.now(), lapsed_before) {
+        match stored::claim(tx, &system(cx.app()), key, request_hash, cx.now(), lapsed_before) {
             Err(podium_db::Error::Unique(_)) => Err(Error::StillRunning),
             claimed => Ok(claimed?),
         }
@@ -161,7 +161,7 @@ impl Entered {
         if is_sealed {
             body = cx.app().secrets.seal(&cx.app().world, &key.key, &body);
         }
-        kept_answers::keep(tx, &system(cx.app()), key, version, &body, is_sealed)?;
+        stored::keep(tx, &system(cx.app()), key, version, &body, is_sealed)?;
         Ok(reply)
     }
 }

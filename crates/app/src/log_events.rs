@@ -77,7 +77,7 @@ pub async fn follow(cx: Cx<Scope>, call: Call<api::Follow>) -> Result<LogEvents>
     let after = rules::last_event(cx.request().last_event_id.as_deref())?;
     let found = cx.read(move |cx, conn| Ok(deployments::get(conn, cx.scope(), deployment_id)?)).await?;
     let deployment = found.ok_or_else(|| Refusal::not_found("deployment"))?;
-    cx.app().must_run_here(deployment_id).await?;
+    cx.app().require_local(deployment_id).await?;
     let open = cx.app().log_streams.open(cx.subject_id())?;
     let search = Follow {
         deployment_id,

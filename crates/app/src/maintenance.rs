@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use podium_db::Tx;
-use podium_store::{audit, changes, credentials, front_door, kept_answers, sessions, signing_keys, tokens};
+use podium_store::{audit, changes, credentials, front_door, idempotency, sessions, signing_keys, tokens};
 
 use crate::App;
 use crate::error::Result;
@@ -34,7 +34,7 @@ pub async fn once(app: &App) -> Result<()> {
     flush_uses(app).await?;
     let (system, now) = (system(app), app.world.now());
     let audit_retention = app.config.audit_retention;
-    drop_all(app, move |tx| Ok(kept_answers::prune(tx, &system, now - KEPT_FOR, AT_ONCE)?)).await?;
+    drop_all(app, move |tx| Ok(idempotency::prune(tx, &system, now - KEPT_FOR, AT_ONCE)?)).await?;
     drop_all(app, move |tx| Ok(credentials::prune(tx, &system, now, AT_ONCE)?)).await?;
     drop_all(app, move |tx| Ok(front_door::prune_codes(tx, &system, now, AT_ONCE)?)).await?;
     drop_all(app, move |tx| Ok(front_door::prune_passes(tx, &system, now, AT_ONCE)?)).await?;

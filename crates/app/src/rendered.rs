@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use podium_api::{Id, Shown};
 use podium_db::{Error, Result};
-use podium_store::Found;
+use podium_store::LazyRow;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use serde::Serialize;
@@ -51,7 +51,7 @@ impl Rendered {
     /// Shows a row that was found; `make` is called where it has not been shown before.
     pub(crate) fn show<R, T: Serialize>(
         &self,
-        found: &Found<'_, R>,
+        found: &LazyRow<'_, R>,
         make: impl FnOnce(R) -> Made<T>,
     ) -> Result<Shown<T>> {
         let key = found.key()?;

@@ -187,7 +187,7 @@ pub(crate) fn changed(
 
 /// Whether the caller may be told again what a subject held after a change: it is its own, or the caller still manages
 /// everything that is told. The request itself was judged when it was made.
-pub(crate) fn may_be_told(
+pub(crate) fn may_see_reply(
     kind: SubjectKind,
     id: SubjectId,
     change: &Change,

@@ -10,7 +10,7 @@ use podium_domain::{Refusal, custom_roles, no_escalation, roles as built_in};
 use podium_store::{Paging, Scope, Stamp, grants, roles, workspaces};
 
 use crate::cx::{Call, Cx};
-use crate::error::{Result, Taken};
+use crate::error::{OrConflict, Result};
 
 /// Lists the templates.
 pub async fn list_templates(_: Cx<Scope>, call: Call<api::ListTemplates>) -> Result<Many<Vec<RoleTemplate>>> {
@@ -60,7 +60,8 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<RoleWi
             updated_at: stamp.updated_at,
             updated_by: stamp.updated_by.clone(),
         };
-        roles::insert(tx, cx.scope(), &role, &definition.name.key, &stamp).or_taken(|| taken(&role.name))?;
+        roles::insert(tx, cx.scope(), &role, &definition.name.key, &stamp)
+            .or_conflict(|| taken(&role.name))?;
         cx.changed(tx, roles::KIND, id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: role })
     })
@@ -105,7 +106,8 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<RoleWi
             updated_by: stamp.updated_by.clone(),
             ..stored
         };
-        roles::update(tx, cx.scope(), &role, &definition.name.key, &stamp).or_taken(|| taken(&role.name))?;
+        roles::update(tx, cx.scope(), &role, &definition.name.key, &stamp)
+            .or_conflict(|| taken(&role.name))?;
         cx.changed(tx, roles::KIND, id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: role })
     })

@@ -23,25 +23,25 @@ pub struct Secrets {
 
 /// A sealed secret cannot be opened: the key is another, or the secret is damaged or belongs elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CannotOpen;
+pub struct DecryptionFailed;
 
 /// A text that no key can be made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the secret key must be 32 bytes in base64, or at least 32 characters")]
-pub struct UnusableKey;
+pub struct InvalidKey;
 
 impl Secrets {
     /// From 32 bytes in base64, or from any passphrase of at least 32 characters.
-    pub fn from_text(text: &str) -> Result<Self, UnusableKey> {
+    pub fn from_text(text: &str) -> Result<Self, InvalidKey> {
         let text = text.trim();
         let bytes = match STANDARD.decode(text).map(Zeroizing::new) {
             Ok(bytes) if bytes.len() == 32 => bytes,
             _ if text.chars().count() >= 32 => {
                 Zeroizing::new(digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec())
             }
-            _ => return Err(UnusableKey),
+            _ => return Err(InvalidKey),
         };
-        let key = UnboundKey::new(&AES_256_GCM, &bytes).map_err(|_| UnusableKey)?;
+        let key = UnboundKey::new(&AES_256_GCM, &bytes).map_err(|_| InvalidKey)?;
         let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &bytes), SIGNATURES);
         let signing = hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref());
         Ok(Self { sealing: LessSafeKey::new(key), signing })
@@ -78,13 +78,16 @@ impl Secrets {
     }
 
     /// Decrypts a secret that belongs to `owner`.
-    pub fn open(&self, owner: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, CannotOpen> {
-        let rest = sealed.strip_prefix(&[FORMAT]).ok_or(CannotOpen)?;
-        let (nonce, rest) = rest.split_at_checked(NONCE_LEN).ok_or(CannotOpen)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| CannotOpen)?;
+    pub fn open(&self, owner: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, DecryptionFailed> {
+        let rest = sealed.strip_prefix(&[FORMAT]).ok_or(DecryptionFailed)?;
+        let (nonce, rest) = rest.split_at_checked(NONCE_LEN).ok_or(DecryptionFailed)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| DecryptionFailed)?;
         let mut secret = Zeroizing::new(rest.to_vec());
-        let length =
-            self.sealing.open_in_place(nonce, Aad::from(owner), &mut secret).map_err(|_| CannotOpen)?.len();
+        let length = self
+            .sealing
+            .open_in_place(nonce, Aad::from(owner), &mut secret)
+            .map_err(|_| DecryptionFailed)?
+            .len();
         secret.truncate(length);
         Ok(secret)
     }
@@ -140,9 +143,9 @@ mod tests {
         let other = Secrets::from_text(&Secrets::new_key(&world)).unwrap();
         let sealed = key.seal(&world, "row", b"secret");
         assert_eq!(key.open("row", &sealed).unwrap().as_slice(), b"secret");
-        assert_eq!(key.open("another row", &sealed), Err(CannotOpen));
-        assert_eq!(other.open("row", &sealed), Err(CannotOpen));
-        assert_eq!(key.open("row", &sealed[..10]), Err(CannotOpen));
+        assert_eq!(key.open("another row", &sealed), Err(DecryptionFailed));
+        assert_eq!(other.open("row", &sealed), Err(DecryptionFailed));
+        assert_eq!(key.open("row", &sealed[..10]), Err(DecryptionFailed));
         assert!(!sealed.windows(6).any(|window| window == b"secret"));
     }
 

@@ -29,7 +29,7 @@ const OK: u16 = 200;
 
 /// A session that has begun.
 #[derive(Debug)]
-pub struct Begun {
+pub struct NewSession {
     /// What the browser holds from now on.
     pub cookie: String,
     /// How long that can work.
@@ -38,7 +38,7 @@ pub struct Begun {
 
 impl App {
     /// Signs a browser in with a password.
-    pub async fn sign_in_browser(&self, request: Request, body: SignInRequest) -> Result<Begun> {
+    pub async fn sign_in_browser(&self, request: Request, body: SignInRequest) -> Result<NewSession> {
         let request = Arc::new(request);
         let proven = auth::prove(self, &request, body).await?;
         let now = request.now;
@@ -62,7 +62,7 @@ impl App {
     }
 
     /// Signs a browser in with a token, which is looked at and not kept.
-    pub async fn sign_in_browser_by_token(&self, request: Request, token: &str) -> Result<Begun> {
+    pub async fn sign_in_browser_by_token(&self, request: Request, token: &str) -> Result<NewSession> {
         let now = request.now;
         let authority = match self.authority(token, None, now).await {
             Err(error @ Error::Unauthenticated(_)) => {
@@ -97,11 +97,11 @@ impl App {
         Ok(begun)
     }
 
-    fn begin(&self, session: &BrowserSession, now: Timestamp) -> (Begun, String) {
+    fn begin(&self, session: &BrowserSession, now: Timestamp) -> (NewSession, String) {
         let cookie = self.world.secret();
         let hash = sha256_hex(cookie.as_bytes());
         let millis = (session.expires_at.millis() - now.millis()).max(0).unsigned_abs();
-        (Begun { cookie, lasts: Duration::from_millis(millis) }, hash)
+        (NewSession { cookie, lasts: Duration::from_millis(millis) }, hash)
     }
 
     /// Whether a cookie is a session that still works.
@@ -149,17 +149,16 @@ impl App {
         let (hash, audit_id) = (sha256_hex(pass.as_bytes()), self.world.id());
         let (system, looked_up) = (system(self), hash.clone());
         let session = self.db.read(None, move |conn| {
-            let session =
-                front_door::pass(conn, &system, &looked_up)?.and_then(|opening| opening.session_hash);
+            let session = front_door::pass(conn, &system, &looked_up)?.and_then(|access| access.session_hash);
             session.map_or(Ok(None), |hash| sessions::by_hash(conn, &system, &hash))
         });
         let locks =
             session.await?.map(|session| rights_lock(session.subject_id.id(), true)).into_iter().collect();
         let leave = move |tx: &Tx| {
-            let Some(opening) = front_door::pass(tx, &system, &hash)? else { return Ok(()) };
-            let who = Signed::by_credential(tx, &system, &opening.credential_hash)?;
+            let Some(access) = front_door::pass(tx, &system, &hash)? else { return Ok(()) };
+            let who = Signed::by_credential(tx, &system, &access.credential_hash)?;
             front_door::drop_pass(tx, &system, &hash)?;
-            if let Some(session) = &opening.session_hash {
+            if let Some(session) = &access.session_hash {
                 end(tx, &system, session, request.now)?;
             }
             who.map_or(Ok(()), |who| who.record(tx, &system, &request, audit_id, OK))

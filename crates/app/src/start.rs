@@ -24,10 +24,10 @@ use crate::front_door::PublicUrl;
 use crate::passwords::Passwords;
 use crate::rate_limits::RateLimits;
 use crate::secrets::{Secrets, hex, sha256_hex, unhex};
-use crate::shares::Shares;
+use crate::shared_capacity::SharedCapacity;
 use crate::signing::{Claims, Keys};
 use crate::system::Vault;
-use crate::work::WorkBell;
+use crate::work::WorkNotifier;
 use crate::world::World;
 use crate::{App, Shared};
 
@@ -62,11 +62,11 @@ impl App {
         let authorities = Arc::new(Authorities::default());
         let mut options = Options::new(target);
         options.connections = config.connections.unwrap_or(options.connections);
-        let work_bell = WorkBell::default();
-        let (follower, bell) = (Arc::clone(&authorities), work_bell.clone());
+        let work_notifier = WorkNotifier::default();
+        let (follower, notifier) = (Arc::clone(&authorities), work_notifier.clone());
         options.on_commit = Arc::new(move |changes| {
             follower.committed(changes);
-            bell.committed(changes);
+            notifier.committed(changes);
         });
         let (db, system) = podium_store::open(options).await?;
         check_key(&db, system, &secrets, &world).await?;
@@ -81,7 +81,7 @@ impl App {
             db,
             system: Vault::new(system),
             objects,
-            uploading: Shares::new(MOST_UPLOADING),
+            uploading: SharedCapacity::new(MOST_UPLOADING),
             uploads_refused: Default::default(),
             secrets,
             keys: ArcSwap::from_pointee(keys),
@@ -89,7 +89,7 @@ impl App {
             logs: Arc::new(logs),
             log_streams: Default::default(),
             authorities,
-            work_bell,
+            work_notifier,
             meters: Default::default(),
             listeners: Default::default(),
             node: Default::default(),
@@ -121,7 +121,7 @@ impl App {
 
     /// Whether the database answers, and there is room on the disk.
     pub async fn ready(&self) -> Result<()> {
-        self.must_have_room().await?;
+        self.require_disk_space().await?;
         let system = system(self);
         self.db.read(None, move |conn| organizations::first(conn, &system)).await?;
         Ok(())

@@ -12,7 +12,7 @@ use podium_store::teams::TeamRow;
 use podium_store::{Paging, Scope, Stamp, grants, organizations, team_members, teams, users};
 
 use crate::cx::{Call, Cx};
-use crate::error::{Result, Taken};
+use crate::error::{OrConflict, Result};
 use crate::role_holders;
 
 const MAX_NAME: usize = 128;
@@ -28,7 +28,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<TeamsPagi
         let Some(narrowed) = role_holders::narrowed(cx, conn, to, (None, &[]))? else {
             return Ok((Vec::new(), 0));
         };
-        let listed = teams::Listed {
+        let listed = teams::ListFilter {
             name_keys: &name_keys,
             workspace_id: narrowed.workspace_id.as_deref(),
             deployment_id: narrowed.deployment_id.as_deref(),
@@ -68,7 +68,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Team>>
             is_idp_managed: false,
             stamp: stamp.clone(),
         };
-        teams::insert(tx, cx.scope(), &team, &name.key).or_taken(|| taken(&team.name))?;
+        teams::insert(tx, cx.scope(), &team, &name.key).or_conflict(|| taken(&team.name))?;
         grants::insert(tx, cx.scope(), grants::Subject::Team, id.into(), &grant)?;
         for user_id in &members {
             team_members::add(tx, cx.scope(), id, *user_id, cx.now())?;
@@ -177,8 +177,8 @@ pub async fn remove_member(cx: Cx<Scope>, call: Call<api::RemoveMember>) -> Resu
 pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result<One<SubjectRoles>> {
     let id = call.path.team_id;
     let change = Change::from(call.body);
-    let may = role_holders::may_be_told(SubjectKind::Team, id.into(), &change);
-    cx.change_rights_told(may, move |cx, tx| {
+    let may = role_holders::may_see_reply(SubjectKind::Team, id.into(), &change);
+    cx.change_rights_checking_reply(may, move |cx, tx| {
         cx.rights_change(tx)?;
         let team = find(tx, cx.scope(), id)?;
         cx.expect_version(team.stamp.version)?;
@@ -202,7 +202,7 @@ fn find(conn: &Conn, scope: &Scope, id: TeamId) -> Result<TeamRow> {
 /// Writes a team under its next version, after a change of its settings, its members or its roles.
 fn advance(cx: &Cx<Scope>, tx: &Tx, team: TeamRow) -> Result<TeamRow> {
     let team = TeamRow { stamp: team.stamp.changed(cx.profile(), cx.now()), ..team };
-    teams::update(tx, cx.scope(), &team, &names::fold(&team.name)).or_taken(|| taken(&team.name))?;
+    teams::update(tx, cx.scope(), &team, &names::fold(&team.name)).or_conflict(|| taken(&team.name))?;
     cx.changed(tx, teams::KIND, team.id.id(), team.stamp.version)?;
     Ok(team)
 }

@@ -16,23 +16,23 @@ crate::system::acts_for_the_system!();
 
 /// Wakes the loops of this process.
 #[derive(Clone, Default)]
-pub struct WorkBell(Arc<Notify>);
+pub struct WorkNotifier(Arc<Notify>);
 
-impl WorkBell {
+impl WorkNotifier {
     /// Says that there may be work.
-    pub fn ring(&self) {
+    pub fn notify(&self) {
         self.0.notify_one();
     }
 
     /// Resolves when the bell was rung since the last time; several rings may come as one. For one waiter.
-    pub async fn heard(&self) {
+    pub async fn notified(&self) {
         self.0.notified().await;
     }
 
     /// Rings where committed changes bring work.
     pub(crate) fn committed(&self, changes: &[Change]) {
         if changes.iter().any(|change| change.kind == work::KIND) {
-            self.ring();
+            self.notify();
         }
     }
 }

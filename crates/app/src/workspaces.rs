@@ -7,12 +7,12 @@ use podium_api::{Many, Nothing, One, Shown, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, names};
 use podium_store::{
-    Found, Paging, Scope, Stamp, clusters, credentials, deployments, environment_objects, grants,
+    LazyRow, Paging, Scope, Stamp, clusters, credentials, deployments, environment_objects, grants,
     organizations, roles, tokens, workspaces,
 };
 
 use crate::cx::{Call, Cx};
-use crate::error::{Result, Taken};
+use crate::error::{OrConflict, Result};
 use crate::rendered::Made;
 
 const MAX_NAME: usize = 50;
@@ -32,8 +32,8 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Workspace
         move |cx: &Cx<Scope>, conn: &Conn| {
             let (paging, ids, name_keys) = &*listing;
             let reach = cx.grants().visible_workspaces();
-            let listed = workspaces::Listed { reach: &reach, ids, name_keys };
-            let show = |found: &Found<'_, Workspace>| cx.app().rendered.show(found, Made::OfRow);
+            let listed = workspaces::ListFilter { reach: &reach, ids, name_keys };
+            let show = |found: &LazyRow<'_, Workspace>| cx.app().rendered.show(found, Made::OfRow);
             Ok(workspaces::list(conn, cx.scope(), &listed, paging, &cx.app().landmarks, walk_far, show)?)
         }
     };
@@ -70,7 +70,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Worksp
     cx.mutate(move |cx, tx| {
         check_cluster(tx, cx.scope(), &workspace)?;
         workspaces::insert(tx, cx.scope(), &workspace, &name.key, &stamp)
-            .or_taken(|| taken(&workspace.name))?;
+            .or_conflict(|| taken(&workspace.name))?;
         cx.changed(tx, workspaces::KIND, workspace.id.id(), stamp.version)?;
         let organization_name = organizations::name(tx, cx.scope())?;
         Ok(One { version: stamp.version, body: Workspace { organization_name, ..workspace.clone() } })
@@ -82,7 +82,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Worksp
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Shown<Workspace>>> {
     let id = call.path.workspace_id;
     cx.read(move |cx, conn| {
-        let show = |found: &Found<'_, Workspace>| cx.app().rendered.show(found, Made::OfRow);
+        let show = |found: &LazyRow<'_, Workspace>| cx.app().rendered.show(found, Made::OfRow);
         let found = workspaces::shown(conn, cx.scope(), id, show)?;
         found.ok_or_else(|| Refusal::not_found("workspace").into())
     })
@@ -115,7 +115,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Worksp
         check_defaults(&workspace)?;
         check_cluster(tx, cx.scope(), &workspace)?;
         workspaces::update(tx, cx.scope(), &workspace, &name.key, &stamp)
-            .or_taken(|| taken(&workspace.name))?;
+            .or_conflict(|| taken(&workspace.name))?;
         cx.changed(tx, workspaces::KIND, workspace.id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: workspace })
     })

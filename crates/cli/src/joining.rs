@@ -43,10 +43,10 @@ pub(crate) async fn join(
             Error::Refused(refusal) => refusal.message(),
             other => other.to_string(),
         })?;
-    for id in joined.strangers {
+    for id in joined.unknown {
         tracing::warn!(%id, "an environment is here that belongs to no deployment; it is left alone");
     }
-    for id in joined.elsewhere {
+    for id in joined.on_other_nodes {
         plane.set_aside(id).await.map_err(|fault| {
             format!("the environment {id}, which another node runs by now, cannot be put aside: {fault}")
         })?;

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use clap::{Args, Subcommand};
 use podium_api::Timestamp;
-use podium_app::nodes::LATELY;
+use podium_app::nodes::NODE_TIMEOUT;
 use podium_app::world::World;
 use podium_db::{Db, Error};
 use podium_store::System;
@@ -76,7 +76,7 @@ impl List {
         let (db, system) = self.installation.view().await?;
         let found = db.scan(None, move |conn| nodes::list(conn, &system)).await;
         let unknown = match db.is_shared() {
-            true => db.scan(None, move |conn| nodes::unknown(conn, &system)).await,
+            true => db.scan(None, move |conn| nodes::without_placement(conn, &system)).await,
             false => Ok(Vec::new()),
         };
         db.close().await;
@@ -115,7 +115,7 @@ async fn forget(db: &Db, system: System, name: &str) -> Result<String, Failure> 
         return Err(format!(
             "node {name} was seen {} s ago: stop its server and what it runs first, then wait {} s",
             (now.millis() - node.last_seen_at.millis()) / 1000,
-            LATELY.as_secs()
+            NODE_TIMEOUT.as_secs()
         )
         .into());
     }
@@ -135,8 +135,8 @@ async fn forget(db: &Db, system: System, name: &str) -> Result<String, Failure> 
 async fn forget_unknown(db: &Db, system: System) -> Result<String, Failure> {
     let now = World::machine().now();
     let unit = move |tx: &podium_db::Tx| {
-        let ids = nodes::unknown(tx, &system)?;
-        nodes::let_go(tx, &system, &ids, now)?;
+        let ids = nodes::without_placement(tx, &system)?;
+        nodes::request_placement(tx, &system, &ids, now)?;
         Ok(ids.len())
     };
     let count = db.write(None, unit).await.map_err(|error: Error| error.to_string())?;
@@ -144,7 +144,7 @@ async fn forget_unknown(db: &Db, system: System) -> Result<String, Failure> {
 }
 
 fn is_here(node: &NodeRow, now: Timestamp) -> bool {
-    node.last_seen_at >= now - LATELY
+    node.last_seen_at >= now - NODE_TIMEOUT
 }
 
 fn as_json(rows: &[NodeRow], now: Timestamp) -> String {

@@ -43,7 +43,7 @@ impl OwnerPassword {
         let username = account.username.clone();
         let given = if self.generate { None } else { read(&username)? };
         let password = given.clone().unwrap_or_else(|| app.new_password());
-        if let Some(objection) = app.objection_to(&account, &password) {
+        if let Some(objection) = app.password_problem(&account, &password) {
             return Err(format!("the password {objection}").into());
         }
         app.reset_password(account, password.clone()).await.map_err(|error| error.to_string())?;

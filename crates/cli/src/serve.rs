@@ -196,7 +196,7 @@ impl Serve {
             tokio::select! {
                 _ = stop.recv() => {}
                 _ = interrupt.recv() => {}
-                () = staying.stay_joined() => *forgotten = true,
+                () = staying.send_heartbeats() => *forgotten = true,
             }
         };
         let served = podium_http::serve(server, listener, stopped).await?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::conn::Conn;
-use crate::{Engine, Error, Fault, Guard, AdvisoryLock, Options, Result, Sql, Target, Tx, postgres, sqlite};
+use crate::{AdvisoryLock, Engine, Error, Fault, Guard, Options, Result, Sql, Target, Tx, postgres, sqlite};
 
 /// A database; clones share it.
 #[derive(Clone)]

@@ -45,7 +45,7 @@ impl Clusters {
                 }
                 Step::Wait => {
                     return match observed {
-                        Observed::Silent(why) => Err(Failure(format!("the data plane: {why}"))),
+                        Observed::Unreachable(why) => Err(Failure(format!("the data plane: {why}"))),
                         _ => Ok(Done::waiting("The data plane is working on it.", None)),
                     };
                 }
@@ -66,7 +66,7 @@ impl Clusters {
                 progress: seen.progress,
                 metadata: seen.metadata,
             },
-            Err(fault) => Observed::Silent(fault.into_reason()),
+            Err(fault) => Observed::Unreachable(fault.into_reason()),
         }
     }
 
@@ -100,7 +100,7 @@ impl Reconciler for Clusters {
 /// A data plane that does not answer is asked again; one that does says by itself when something changes.
 fn afterwards(observed: &Observed) -> Next {
     match observed {
-        Observed::Silent(why) => {
+        Observed::Unreachable(why) => {
             Next::Again { reason: format!("the data plane: {why}"), pace: Pace::Calm, no_later_than: None }
         }
         _ => Next::Settled,

@@ -7,9 +7,11 @@ use podium_api::{DeploymentId, Id, Timestamp};
 use podium_app::App;
 use podium_dataplane::{DataPlane, Fault};
 use podium_domain::Reason;
-use podium_domain::deployments::plan::{Cause, Desired, Sight, Step, Verdict, not_applied, silent};
+use podium_domain::deployments::plan::{
+    Cause, Desired, Observation, Step, Verdict, not_applied, when_unreachable,
+};
 use podium_domain::deployments::{hibernation, plan};
-use podium_store::deployments::{self, DeploymentRow, Seen};
+use podium_store::deployments::{self, DeploymentRow, ObservedStatus};
 use podium_store::{System, changes, nodes};
 
 use crate::environment::environment;
@@ -43,8 +45,8 @@ impl Deployments {
                 status: row.status,
             };
             let next_event = rest.next.map(|(at, _)| at).filter(|at| *at > now);
-            let sight = self.observe(id).await;
-            let verdict = match plan(Some(&desired), &sight) {
+            let observation = self.observe(id).await;
+            let verdict = match plan(Some(&desired), &observation) {
                 Step::Apply(_) if is_applied => {
                     return Ok(Done::waiting("The data plane has not taken it up yet.", None));
                 }
@@ -55,7 +57,9 @@ impl Deployments {
                     }
                     Some(verdict) => verdict,
                 },
-                Step::Overtake(generation) => return Ok(overtake(system, id, generation, now)),
+                Step::RaiseGeneration(generation) => {
+                    return Ok(raise_generation(system, id, generation, now));
+                }
                 Step::Record(verdict) => {
                     let next = match next_event {
                         Some(at) => Next::At { at, reason: "The next hibernation event.".into() },
@@ -69,7 +73,7 @@ impl Deployments {
                     return Err(Failure("a deployment is wanted and is not".into()));
                 }
             };
-            let next = watch(&verdict, &sight, next_event, now);
+            let next = watch(&verdict, &observation, next_event, now);
             let verdict = self.in_full(verdict);
             return Ok(record(system, &row, verdict, next, now));
         }
@@ -79,15 +83,17 @@ impl Deployments {
     async fn clear_away(&self, id: DeploymentId) -> Result<Done, Failure> {
         let mut is_removed = false;
         loop {
-            let sight = self.observe(id).await;
-            match plan(None, &sight) {
+            let observation = self.observe(id).await;
+            match plan(None, &observation) {
                 Step::Forget => break,
                 _ if is_removed => {
-                    let reason = match &sight {
-                        Sight::Silent(why) => return Err(Failure(format!("the data plane: {why}"))),
+                    let reason = match &observation {
+                        Observation::Unreachable(why) => {
+                            return Err(Failure(format!("the data plane: {why}")));
+                        }
                         _ => "It is being removed.",
                     };
-                    return Ok(Done::waiting(reason, look_again_at(&sight, self.app.world.now())));
+                    return Ok(Done::waiting(reason, look_again_at(&observation, self.app.world.now())));
                 }
                 _ => self.plane.remove(id).await?,
             }
@@ -104,16 +110,16 @@ impl Deployments {
     fn in_full(&self, verdict: Verdict) -> Verdict {
         let verdict = self.naming_the_node(verdict);
         match self.app.disk_is_full() {
-            Some(why) => Verdict { reason: verdict.reason.after(why.told().clone()), ..verdict },
+            Some(why) => Verdict { reason: verdict.reason.after(why.user_text().clone()), ..verdict },
             None => verdict,
         }
     }
 
-    async fn observe(&self, id: DeploymentId) -> Sight {
+    async fn observe(&self, id: DeploymentId) -> Observation {
         match self.plane.observe(id).await {
-            Ok(None) => Sight::Absent,
-            Ok(Some(observed)) => Sight::Present(observed),
-            Err(fault) => Sight::Silent(fault.into_reason()),
+            Ok(None) => Observation::Absent,
+            Ok(Some(observed)) => Observation::Present(observed),
+            Err(fault) => Observation::Unreachable(fault.into_reason()),
         }
     }
 
@@ -125,7 +131,7 @@ impl Deployments {
         };
         match applied {
             Ok(()) => None,
-            Err(Fault::Unreachable(why)) => Some(silent(desired, &why)),
+            Err(Fault::Unreachable(why)) => Some(when_unreachable(desired, &why)),
             Err(fault) => Some(not_applied(desired, cause, fault.reason())),
         }
     }
@@ -142,13 +148,18 @@ impl Reconciler for Deployments {
 }
 
 /// When to look again at what is not as it should be.
-fn watch(verdict: &Verdict, sight: &Sight, next_event: Option<Timestamp>, now: Timestamp) -> Next {
+fn watch(
+    verdict: &Verdict,
+    observation: &Observation,
+    next_event: Option<Timestamp>,
+    now: Timestamp,
+) -> Next {
     let reason = match verdict.reason.to_string() {
         reason if reason.is_empty() => "The rollout is under way.".to_owned(),
         reason => reason,
     };
-    let is_trouble = matches!(sight, Sight::Silent(_)) || verdict.running.is_none();
-    match look_again_at(sight, now) {
+    let is_trouble = matches!(observation, Observation::Unreachable(_)) || verdict.running.is_none();
+    match look_again_at(observation, now) {
         Some(at) if !is_trouble => Next::At { at: next_event.map_or(at, |event| event.min(at)), reason },
         _ => {
             use DeploymentStatus::{Unhealthy, Unknown};
@@ -160,8 +171,8 @@ fn watch(verdict: &Verdict, sight: &Sight, next_event: Option<Timestamp>, now: T
 }
 
 /// When the data plane expects to be done.
-fn look_again_at(sight: &Sight, now: Timestamp) -> Option<Timestamp> {
-    let Sight::Present(observed) = sight else { return None };
+fn look_again_at(observation: &Observation, now: Timestamp) -> Option<Timestamp> {
+    let Observation::Present(observed) = observation else { return None };
     observed.look_again_at.filter(|at| *at > now)
 }
 
@@ -177,12 +188,12 @@ pub(crate) fn record(
     let running = running.unwrap_or_else(|| row.observed.clone());
     let progressed = status != row.status || running != row.observed;
     log_change(row, status, &reason);
-    let reason = reason.told().clone();
+    let reason = reason.user_text().clone();
     let is_news = progressed || reason != row.status_reason || row.observed_generation != row.generation;
     let (id, generation) = (row.id, row.generation);
     let change = deployments::change((id, row.workspace_id, row.organization_id), row.stamp.version);
     let effect: Effect = Box::new(move |tx| {
-        let seen = Seen { generation, status, reason: &reason, running: &running };
+        let seen = ObservedStatus { generation, status, reason: &reason, running: &running };
         if deployments::record(tx, &system, id, &seen)? {
             changes::append_any(tx, &system, now, change.clone())?;
         }
@@ -207,9 +218,10 @@ fn log_change(row: &DeploymentRow, status: DeploymentStatus, reason: &Reason) {
     }
 }
 
-fn overtake(system: System, id: DeploymentId, generation: i64, now: Timestamp) -> Done {
+fn raise_generation(system: System, id: DeploymentId, generation: i64, now: Timestamp) -> Done {
     let reason = "The data plane has seen a later generation than the database knows.".to_owned();
     tracing::warn!(%id, generation, "{reason} It is applied anew.");
-    let effect: Effect = Box::new(move |tx| deployments::overtake(tx, &system, id, generation).map(drop));
+    let effect: Effect =
+        Box::new(move |tx| deployments::raise_generation(tx, &system, id, generation).map(drop));
     Done { next: Next::At { at: now, reason }, progressed: true, effect: Some(effect) }
 }

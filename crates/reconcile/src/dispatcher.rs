@@ -165,7 +165,7 @@ impl Dispatcher {
                     self.count(ended);
                 }
             }
-            () = loops.0.app.work_bell.heard() => {}
+            () = loops.0.app.work_notifier.notified() => {}
             () = loops.0.sleep_until(next_due) => {}
         }
     }

@@ -9,7 +9,7 @@ use podium_api::{Id, Timestamp};
 use podium_app::App;
 use podium_dataplane::{Changed, Changes, DataPlane};
 use podium_db::{Error, Fault, Result, Tx};
-use podium_store::work::{self, Again, Claim};
+use podium_store::work::{self, Claim, Reschedule};
 use podium_store::{System, clusters, deployments};
 
 use crate::backoff::pause;
@@ -118,7 +118,7 @@ impl Inner {
     fn nodes(&self, index: usize) -> Vec<String> {
         let is_placed = self.reconcilers[index].kind() == deployments::KIND;
         let own = self.app.node().filter(|_| is_placed).map(|node| node.id.to_string());
-        std::iter::once(work::ANYBODY.to_owned()).chain(own).collect()
+        std::iter::once(work::ANY_NODE.to_owned()).chain(own).collect()
     }
 
     /// When the next work of a kind is due.
@@ -196,7 +196,7 @@ impl Inner {
             }
             let is_held = match &again {
                 None => work::settle(tx, &system, &holder, &held, now)?,
-                Some(again) => work::again(tx, &system, &holder, &held, again, now)?,
+                Some(again) => work::reschedule(tx, &system, &holder, &held, again, now)?,
             };
             if is_held { Ok(()) } else { Err(Ending::Overtaken) }
         };
@@ -220,7 +220,7 @@ impl Inner {
                 let again = self.again(&claim, &Done::failed(error.to_string()), now);
                 let holder = self.holder().to_owned();
                 let put_back = self.app.db.write(None, move |tx| match &again {
-                    Some(again) => work::again(tx, &system, &holder, &claim, again, now),
+                    Some(again) => work::reschedule(tx, &system, &holder, &claim, again, now),
                     None => Ok(true),
                 });
                 note(kind, put_back.await);
@@ -230,12 +230,12 @@ impl Inner {
     }
 
     /// How work is put back, unless it is settled.
-    fn again(&self, claim: &Claim, done: &Done, now: Timestamp) -> Option<Again> {
+    fn again(&self, claim: &Claim, done: &Done, now: Timestamp) -> Option<Reschedule> {
         match &done.next {
             Next::Settled => None,
             Next::At { at, reason } => {
                 let since = if done.progressed { (*at).max(claim.since) } else { claim.since };
-                Some(Again { due_at: *at, since, attempts: 0, reason: reason.clone() })
+                Some(Reschedule { due_at: *at, since, attempts: 0, reason: reason.clone() })
             }
             Next::Again { reason, pace, no_later_than } => {
                 let attempts = if done.progressed { 1 } else { claim.attempts };
@@ -243,7 +243,7 @@ impl Inner {
                 self.app.world.fill(&mut random);
                 let due_at = now + pause(*pace, attempts, u64::from_le_bytes(random));
                 let due_at = no_later_than.map_or(due_at, |latest| latest.min(due_at));
-                Some(Again { due_at, since: claim.since, attempts, reason: reason.clone() })
+                Some(Reschedule { due_at, since: claim.since, attempts, reason: reason.clone() })
             }
         }
     }

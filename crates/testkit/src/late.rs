@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::BodyExt as _;
-use podium_db::{Engine, AdvisoryLock, Sql, Tx};
+use podium_db::{AdvisoryLock, Engine, Sql, Tx};
 use tokio::sync::{mpsc as channel, oneshot};
 
 use crate::answer::Answer;

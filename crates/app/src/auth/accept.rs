@@ -17,17 +17,17 @@ use super::{new_session, system};
 use crate::authority::{Authority, rights_change, rights_lock};
 use crate::cx::{Call, Request};
 use crate::error::{Error, Result, Unauthenticated};
-use crate::passwords::Payer;
+use crate::passwords::Requester;
+use crate::public_cx::PublicCx;
 use crate::secrets::sha256_hex;
 use crate::start::Issued;
-use crate::visit::Visit;
 use crate::{App, allowed_ip_address_ranges, audit};
 
 const MAX_FULL_NAME: usize = 128;
 
 /// Accepts an invite by the secret of its link.
-pub async fn accept_invite(visit: Visit, call: Call<api::AcceptInvite>) -> Result<Many<AcceptedInvite>> {
-    let Visit { app, request, bearer } = visit;
+pub async fn accept_invite(cx: PublicCx, call: Call<api::AcceptInvite>) -> Result<Many<AcceptedInvite>> {
+    let PublicCx { app, request, bearer } = cx;
     let (request, body) = (Arc::new(request), call.body);
     let secret_hash = sha256_hex(body.token.as_bytes());
     app.sign_in_throttle.check(None, request.address.into(), request.now)?;
@@ -131,7 +131,7 @@ impl Invited {
         let name = fields.take(name);
         fields.take(passwords::password("password", &password, &self.account.username));
         let name = fields.finish(name)?;
-        let password_hash = app.passwords.hash(password, &[Payer::at(request.address)]).await?;
+        let password_hash = app.passwords.hash(password, &[Requester::at(request.address)]).await?;
         let (issued, session) = new_session(app, self.account.id, request.now);
         Ok(Newcomer { name, password_hash, issued, session })
     }

@@ -9,7 +9,7 @@ use super::system;
 use crate::App;
 use crate::authority::{rights_lock, sessions_change};
 use crate::error::{Error, Result};
-use crate::passwords::Payer;
+use crate::passwords::Requester;
 
 impl App {
     /// The account of an e-mail address; of the oldest owner of the first organization where none is given.
@@ -31,14 +31,14 @@ impl App {
     }
 
     /// What is wrong with a password for an account, if anything is.
-    pub fn objection_to(&self, account: &Account, password: &str) -> Option<String> {
+    pub fn password_problem(&self, account: &Account, password: &str) -> Option<String> {
         passwords::password("password", password, &account.username).err().map(|wrong| wrong.message)
     }
 
     /// Sets an account's password and ends every session of it; tokens without an end stay.
     pub async fn reset_password(&self, account: Account, password: String) -> Result<()> {
         passwords::password("password", &password, &account.username)?;
-        let hash = self.passwords.hash(password, &[Payer::Operator]).await?;
+        let hash = self.passwords.hash(password, &[Requester::Operator]).await?;
         let (now, none_kept) = (self.world.now(), self.world.id());
         let system = system(self);
         let sessions = rights_lock(account.id.id(), true);

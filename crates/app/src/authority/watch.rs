@@ -16,7 +16,7 @@ use crate::error::Result;
 pub struct Watch {
     app: App,
     authority: Arc<Authority>,
-    bell: Receiver<()>,
+    changes: Receiver<()>,
     seen: u64,
 }
 
@@ -42,20 +42,20 @@ impl Watch {
     /// Resolves once the caller is no longer what it was.
     pub async fn ended(&mut self) {
         loop {
-            self.bell.borrow_and_update();
+            self.changes.borrow_and_update();
             // While the database is away nobody can say: the caller is served until it can.
             if matches!(self.holds().await, Ok(false)) {
                 return;
             }
             let end =
                 self.authority.credential.expires_at.map(|end| end.millis() - self.app.world.now().millis());
-            let rung = self.bell.changed();
+            let changed = self.changes.changed();
             match end {
                 Some(millis) => {
                     let left = Duration::from_millis(millis.max(1).unsigned_abs());
-                    let _ = tokio::time::timeout(left, rung).await;
+                    let _ = tokio::time::timeout(left, changed).await;
                 }
-                None => drop(rung.await),
+                None => drop(changed.await),
             }
         }
     }
@@ -64,9 +64,9 @@ impl Watch {
 impl App {
     /// Watches over a caller that is served for longer than a moment.
     pub fn watch(&self, authority: &Arc<Authority>) -> Watch {
-        let bell = self.authorities.bell.subscribe();
+        let changes = self.authorities.notifier.subscribe();
         // Whatever has changed since the caller was read counts as news.
         let seen = authority.generation;
-        Watch { app: self.clone(), authority: Arc::clone(authority), bell, seen }
+        Watch { app: self.clone(), authority: Arc::clone(authority), changes, seen }
     }
 }

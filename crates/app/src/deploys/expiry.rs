@@ -14,7 +14,7 @@ crate::system::acts_for_the_system!();
 
 /// What became of a deploy that was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum ExpiryOutcome {
     /// It is gone or finalized: there is nothing more to do.
     Settled,
     /// It still waits to be finalized; look again then.
@@ -27,12 +27,12 @@ pub enum Fate {
 }
 
 /// Makes a deploy fail whose time is over.
-pub fn expire(tx: &Tx, system: &System, id: DeployId, now: Timestamp) -> Result<Fate> {
-    let Some(row) = deploys::hold(tx, system, id)? else { return Ok(Fate::Settled) };
+pub fn expire(tx: &Tx, system: &System, id: DeployId, now: Timestamp) -> Result<ExpiryOutcome> {
+    let Some(row) = deploys::lock(tx, system, id)? else { return Ok(ExpiryOutcome::Settled) };
     let created_at = row.stamp.created_at;
     match rules::status(row.status, created_at, now) {
-        DeployStatus::Initialized => return Ok(Fate::Waits(rules::expires_at(created_at))),
-        DeployStatus::Deployed => return Ok(Fate::Settled),
+        DeployStatus::Initialized => return Ok(ExpiryOutcome::Waits(rules::expires_at(created_at))),
+        DeployStatus::Deployed => return Ok(ExpiryOutcome::Settled),
         DeployStatus::Failed => {}
     }
     if deploys::fail(tx, system, id)? {
@@ -46,7 +46,7 @@ pub fn expire(tx: &Tx, system: &System, id: DeployId, now: Timestamp) -> Result<
         };
         changes::append(tx, &system.scope(row.organization_id), now, change)?;
     }
-    Ok(Fate::Failed { deployment_id: row.deployment_id })
+    Ok(ExpiryOutcome::Failed { deployment_id: row.deployment_id })
 }
 
 impl App {
@@ -55,9 +55,9 @@ impl App {
         let system = system(self);
         let fate = self.db.write(None, move |tx| expire(tx, &system, id, now)).await?;
         match fate {
-            Fate::Settled => Ok(None),
-            Fate::Waits(until) => Ok(Some(until)),
-            Fate::Failed { deployment_id } => {
+            ExpiryOutcome::Settled => Ok(None),
+            ExpiryOutcome::Waits(until) => Ok(Some(until)),
+            ExpiryOutcome::Failed { deployment_id } => {
                 self.remove_files(Key::of_deploy(deployment_id, id)).await?;
                 Ok(None)
             }

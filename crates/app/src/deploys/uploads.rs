@@ -18,7 +18,7 @@ use podium_store::{System, staged_blocks};
 use crate::App;
 use crate::error::{Error, Result};
 use crate::meters::Page;
-use crate::shares::Share;
+use crate::shared_capacity::CapacityPermit;
 
 crate::system::acts_for_the_system!();
 
@@ -106,7 +106,7 @@ pub struct Receiving {
     sink: Sink,
     /// Bytes that came since somebody looked whether there is room for them.
     unseen: u64,
-    _share: Share<Id>,
+    _permit: CapacityPermit<Id>,
 }
 
 enum Sink {
@@ -119,7 +119,7 @@ impl App {
     /// Begins to receive what a ticket admits; `announced` is how many bytes its sender says that there are.
     pub async fn receive(&self, ticket: &Ticket, part: Part, announced: Option<u64>) -> Result<Receiving> {
         ticket.check(self, self.world.now())?;
-        self.must_have_room_for(announced.unwrap_or(0).min(ticket.limit)).await?;
+        self.require_disk_space_for(announced.unwrap_or(0).min(ticket.limit)).await?;
         let deploy = waiting(self, ticket.deploy_id).await?;
         // Whoever has the URL acts for the one that made the deploy.
         let keys = [deploy.organization_id.id(), deploy.stamp.created_by.id.id(), deploy.id.id()];
@@ -144,7 +144,7 @@ impl App {
             }
             Part::List => Sink::List(Vec::new()),
         };
-        Ok(Receiving { app: self.clone(), deploy, kind, limit, sink, unseen: 0, _share: share })
+        Ok(Receiving { app: self.clone(), deploy, kind, limit, sink, unseen: 0, _permit: share })
     }
 }
 
@@ -154,7 +154,7 @@ impl Receiving {
         self.unseen += bytes.len() as u64;
         if self.unseen >= LOOK_EVERY {
             self.unseen = 0;
-            self.app.must_have_room().await?;
+            self.app.require_disk_space().await?;
         }
         match &mut self.sink {
             Sink::Archive { upload, .. } | Sink::Block { upload, .. } => {
@@ -224,7 +224,7 @@ async fn stage(
     let (now, block, bytes) = (app.world.now(), block.word(), kept.contents.bytes);
     let system = system(app);
     let staged = app.db.write(None, move |tx| {
-        let row = still_waits(deploys::hold(tx, &system, deploy_id)?, 0, now)?;
+        let row = still_waits(deploys::lock(tx, &system, deploy_id)?, 0, now)?;
         staged_blocks::put(tx, &system, &row, kind, &block, bytes)?;
         may_wait(tx, &system, &row, limit)
     });
@@ -266,7 +266,7 @@ async fn record(
     };
     let system = system(app);
     let recorded = app.db.write(None, move |tx| {
-        let row = deploys::hold(tx, &system, deploy_id)?;
+        let row = deploys::lock(tx, &system, deploy_id)?;
         let uploads = match &row {
             Some(row) => deploys::uploads(tx, &system.scope(row.organization_id), deploy_id)?.len(),
             None => 0,

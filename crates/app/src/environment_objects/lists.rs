@@ -13,7 +13,7 @@ use podium_domain::environment_objects::resolve::{Candidate, Resolved, resolve};
 use podium_domain::environment_objects::{Secrecy, Verb, may, show};
 use podium_domain::{Permission, Refusal, Target};
 use podium_store::deployments::{self, DeploymentRow};
-use podium_store::environment_objects::{self as objects, Listed, ObjectRow};
+use podium_store::environment_objects::{self as objects, ListFilter, ObjectRow};
 use podium_store::{Paging, Scope, System};
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ fn stored(
     query: &ListEnvironmentObjects,
     paging: &Paging,
 ) -> Result<(Vec<EnvironmentObject>, u64)> {
-    let listed = Listed {
+    let listed = ListFilter {
         workspaces: &cx.grants().workspaces_with(IN_WORKSPACE),
         deployments: &cx.grants().deployments_with(ON_DEPLOYMENT),
         workspace_id: named(&query.workspace_id),

@@ -7,7 +7,7 @@ use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, Id, Method, Timestamp, WorkspaceId};
 use podium_domain::Refusal;
 use podium_domain::airflow::Rights;
-use podium_store::front_door::{self, Addressed};
+use podium_store::front_door::{self, DeploymentRef};
 
 use super::system;
 use crate::authority::{Authority, Member};
@@ -23,7 +23,7 @@ const LONGEST_NAME: usize = 100;
 
 /// What somebody shows at the door.
 #[derive(Clone, Copy, Debug)]
-pub enum Shown<'a> {
+pub enum PresentedCredential<'a> {
     /// A token of the control plane: an API token, or a session.
     Token(&'a str),
     /// A pass of this environment.
@@ -33,18 +33,18 @@ pub enum Shown<'a> {
 }
 
 /// Somebody who is known, and belongs to the organization of the deployment.
-pub struct Visitor {
+pub struct AdmittedCaller {
     /// Who it is.
     pub authority: Arc<Authority>,
     /// The deployment.
-    pub deployment: Addressed,
+    pub deployment: DeploymentRef,
     /// Its workspace.
     pub workspace_id: WorkspaceId,
     /// What the deployment is doing.
     pub status: DeploymentStatus,
 }
 
-impl Visitor {
+impl AdmittedCaller {
     /// What it may do on the deployment and its DAGs.
     pub fn rights(&self) -> Rights<'_> {
         let member: &Member = self.authority.member.as_ref().expect("a visitor is a member");
@@ -69,19 +69,19 @@ impl App {
     /// none; `counts_as` is what the rate limits count, if anything.
     pub async fn admit(
         &self,
-        shown: Shown<'_>,
-        deployment: Option<Addressed>,
+        shown: PresentedCredential<'_>,
+        deployment: Option<DeploymentRef>,
         address: IpAddr,
         counts_as: Option<Method>,
         now: Timestamp,
-    ) -> Result<Visitor> {
+    ) -> Result<AdmittedCaller> {
         let hash = self.credential_behind(shown, deployment.as_ref(), now).await?;
         let organization_id = deployment.as_ref().map(|deployment| deployment.organization_id);
         let unseen = || Error::from(Refusal::not_found("deployment"));
         for attempt in 0..ATTEMPTS {
             let authority = match shown {
-                Shown::Token(token) => self.authority(token, organization_id, now).await?,
-                Shown::Pass(_) | Shown::Session(_) => {
+                PresentedCredential::Token(token) => self.authority(token, organization_id, now).await?,
+                PresentedCredential::Pass(_) | PresentedCredential::Session(_) => {
                     self.authority_by_hash(hash, organization_id, now).await?
                 }
             };
@@ -94,28 +94,28 @@ impl App {
             let caller = Arc::clone(&authority);
             let system = system(self);
             let guard = is_first.then(|| authority.guard());
-            let behind = self.db.read(guard, move |conn| {
+            let workspace_and_status = self.db.read(guard, move |conn| {
                 if !is_first {
                     caller.confirm(conn)?;
                 }
-                Ok::<_, Error>(front_door::behind(conn, &system, id)?)
+                Ok::<_, Error>(front_door::workspace_and_status(conn, &system, id)?)
             });
-            let behind = match behind.await {
+            let workspace_and_status = match workspace_and_status.await {
                 Err(error) if error.is_stale() => {
                     self.forget_caller_by_hash(hash, organization_id);
                     continue;
                 }
-                behind => behind?,
+                workspace_and_status => workspace_and_status?,
             };
             let Some(deployment) = deployment else { return Err(unseen()) };
             authority.member.as_ref().ok_or_else(unseen)?.admit_address(address)?;
-            let (workspace_id, status) = behind.ok_or_else(unseen)?;
-            let visitor = Visitor { authority, deployment, workspace_id, status };
-            let rights = visitor.rights();
+            let (workspace_id, status) = workspace_and_status.ok_or_else(unseen)?;
+            let caller = AdmittedCaller { authority, deployment, workspace_id, status };
+            let rights = caller.rights();
             if !rights.grants.sees_deployment(rights.deployment_id, workspace_id) {
                 return Err(unseen());
             }
-            return Ok(visitor);
+            return Ok(caller);
         }
         Err(Error::STALE)
     }
@@ -123,28 +123,28 @@ impl App {
     /// The hash of the token that is shown, or that a pass or a session stands for.
     async fn credential_behind(
         &self,
-        shown: Shown<'_>,
-        deployment: Option<&Addressed>,
+        shown: PresentedCredential<'_>,
+        deployment: Option<&DeploymentRef>,
         now: Timestamp,
     ) -> Result<[u8; 32]> {
         let pass = match shown {
-            Shown::Token(token) => return Ok(sha256(token.as_bytes())),
-            Shown::Session(cookie) => return self.credential_of_session(cookie, now).await,
-            Shown::Pass(pass) => sha256_hex(pass.as_bytes()),
+            PresentedCredential::Token(token) => return Ok(sha256(token.as_bytes())),
+            PresentedCredential::Session(cookie) => return self.credential_of_session(cookie, now).await,
+            PresentedCredential::Pass(pass) => sha256_hex(pass.as_bytes()),
         };
         let system = system(self);
         let unauthenticated = |why| Err(Error::Unauthenticated(why));
-        let Some(opening) = self.db.read(None, move |conn| front_door::pass(conn, &system, &pass)).await?
+        let Some(access) = self.db.read(None, move |conn| front_door::pass(conn, &system, &pass)).await?
         else {
             return unauthenticated(Unauthenticated::Revoked);
         };
-        if deployment.is_none_or(|deployment| deployment.id != opening.deployment_id) {
+        if deployment.is_none_or(|deployment| deployment.id != access.deployment_id) {
             return unauthenticated(Unauthenticated::Revoked);
         }
-        if opening.expires_at <= now {
+        if access.expires_at <= now {
             return unauthenticated(Unauthenticated::Expired);
         }
-        let hash = unhex(&opening.credential_hash).and_then(|bytes| bytes.try_into().ok());
+        let hash = unhex(&access.credential_hash).and_then(|bytes| bytes.try_into().ok());
         hash.ok_or_else(|| Error::Internal("a pass stands for no hash".into()))
     }
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
 use podium_api::DeploymentId;
-use podium_store::front_door::{Addressed, ToShow};
+use podium_store::front_door::{DeploymentRef, DeploymentSummary};
 use url::{Position, Url};
 
 use super::system;
@@ -105,7 +105,7 @@ impl App {
     }
 
     /// The origin of an environment; it gets a port where it needs one and has none.
-    pub async fn environment_origin(&self, deployment: &Addressed) -> Result<String> {
+    pub async fn environment_origin(&self, deployment: &DeploymentRef) -> Result<String> {
         let (scheme, port) = (self.public_url().scheme(), self.public_url().port());
         Ok(match &self.config.environments {
             Environments::Domain(domain) => format!("{scheme}://{}.{domain}{port}", deployment.namespace),
@@ -144,7 +144,7 @@ impl App {
     }
 
     /// The deployment at a host name or a port of its own, or named by its namespace.
-    pub async fn deployment_in(&self, namespace: &str) -> Result<Option<Addressed>> {
+    pub async fn deployment_in(&self, namespace: &str) -> Result<Option<DeploymentRef>> {
         let (system, namespace) = (system(self), namespace.to_owned());
         self.db
             .read(None, move |conn| Ok(podium_store::front_door::by_namespace(conn, &system, &namespace)?))
@@ -152,13 +152,13 @@ impl App {
     }
 
     /// A deployment with what its page shows; whoever looks is admitted first.
-    pub async fn deployment_to_show(&self, id: DeploymentId) -> Result<Option<ToShow>> {
+    pub async fn deployment_summary(&self, id: DeploymentId) -> Result<Option<DeploymentSummary>> {
         let system = system(self);
-        self.db.read(None, move |conn| Ok(podium_store::front_door::to_show(conn, &system, id)?)).await
+        self.db.read(None, move |conn| Ok(podium_store::front_door::summary(conn, &system, id)?)).await
     }
 
     /// The deployment that a port belongs to.
-    pub async fn deployment_on_port(&self, port: u16) -> Result<Option<Addressed>> {
+    pub async fn deployment_on_port(&self, port: u16) -> Result<Option<DeploymentRef>> {
         let system = system(self);
         self.db.read(None, move |conn| Ok(podium_store::front_door::by_port(conn, &system, port)?)).await
     }

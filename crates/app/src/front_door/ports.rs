@@ -18,19 +18,19 @@ use crate::front_door::Environments;
 const ATTEMPTS: usize = 32;
 
 /// A port to listen on, and where to say whether that worked.
-pub type ToListenOn = (u16, oneshot::Sender<std::io::Result<()>>);
+pub type ListenRequest = (u16, oneshot::Sender<std::io::Result<()>>);
 
 /// Who listens on the ports of environments; nobody until somebody serves.
 #[derive(Default)]
 pub struct Listeners {
-    ear: Mutex<Option<mpsc::Sender<ToListenOn>>>,
+    ear: Mutex<Option<mpsc::Sender<ListenRequest>>>,
     /// Ports that somebody else on this machine listens on.
     unusable: Mutex<BTreeSet<u16>>,
 }
 
 impl Listeners {
     /// Whom to ask from now on to listen on a port.
-    pub fn attach(&self, ear: mpsc::Sender<ToListenOn>) {
+    pub fn attach(&self, ear: mpsc::Sender<ListenRequest>) {
         *self.ear.lock().unwrap_or_else(PoisonError::into_inner) = Some(ear);
     }
 

@@ -8,14 +8,14 @@ use super::system;
 use crate::App;
 use crate::audit::Entry;
 use crate::error::Result;
-use crate::front_door::Visitor;
+use crate::front_door::AdmittedCaller;
 
 /// The name of such requests in the audit log.
 pub const OPERATION_ID: &str = "AirflowRequest";
 
 /// A request that was passed on, or refused.
 #[derive(Clone, Debug)]
-pub struct Passed {
+pub struct ForwardedRequest {
     /// When it came.
     pub now: Timestamp,
     /// From where.
@@ -36,13 +36,13 @@ pub struct Passed {
 
 impl App {
     /// Records a request; of refusals no more than so many a second.
-    pub async fn record_passage(&self, visitor: &Visitor, passed: Passed) -> Result<()> {
-        if passed.is_refusal && !self.refusals.allow(visitor.authority.credential.subject_id) {
+    pub async fn record_forwarded(&self, caller: &AdmittedCaller, passed: ForwardedRequest) -> Result<()> {
+        if passed.is_refusal && !self.refusals.allow(caller.authority.credential.subject_id) {
             return Ok(());
         }
-        let (id, organization_id) = (self.world.id(), visitor.deployment.organization_id);
+        let (id, organization_id) = (self.world.id(), caller.deployment.organization_id);
         let system = system(self);
-        let profile = visitor.authority.profile.clone();
+        let profile = caller.authority.profile.clone();
         let write = move |tx: &podium_db::Tx| {
             let entry = Entry {
                 now: passed.now,

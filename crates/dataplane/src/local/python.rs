@@ -135,7 +135,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_interpreter_is_told_apart_and_said() {
         let none = find(Some(Path::new("/bin/false"))).await;
-        assert_eq!(*none.unwrap_err().told(), WANTED);
+        assert_eq!(*none.unwrap_err().user_text(), WANTED);
         assert!(WANTED.contains("apt install python3"));
     }
 }

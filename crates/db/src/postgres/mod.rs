@@ -23,7 +23,7 @@ pub(crate) use self::session::Session;
 pub(crate) use self::types::column;
 use self::worker::Job;
 use crate::queue::Queue;
-use crate::{Error, Fault, Guard, AdvisoryLock, OnCommit, Result, Tx, unit};
+use crate::{AdvisoryLock, Error, Fault, Guard, OnCommit, Result, Tx, unit};
 
 /// How long a unit waits for a connection before the database counts as away.
 const PATIENCE: Duration = Duration::from_secs(5);

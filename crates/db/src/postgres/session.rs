@@ -19,7 +19,7 @@ use super::connect::Connector;
 use super::{Mode, lost_connection, translate};
 use crate::conn::Visit;
 use crate::row::Kind;
-use crate::{Error, Guard, AdvisoryLock, Owned, Result, Row, Sql, Value};
+use crate::{AdvisoryLock, Error, Guard, Owned, Result, Row, Sql, Value};
 
 /// A little longer than the server's own limit: past it, the server is not answering at all.
 const SILENCE: Duration = Duration::from_secs(40);

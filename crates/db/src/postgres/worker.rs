@@ -13,7 +13,7 @@ use super::notifier::Notifier;
 use super::session::{End, Session};
 use crate::conn::{self, Conn};
 use crate::unit::{Outcome, Unit, publish};
-use crate::{Error, Guard, AdvisoryLock, OnCommit, Result, Tx};
+use crate::{AdvisoryLock, Error, Guard, OnCommit, Result, Tx};
 
 /// How often a unit may run. Whoever loses a race does so to somebody who won it; on several replicas that may happen many
 /// times in a row.

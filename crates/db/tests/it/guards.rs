@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use podium_db::{Conn, Error, Guard, AdvisoryLock, Owned, Result, Sql, Tx, params};
+use podium_db::{AdvisoryLock, Conn, Error, Guard, Owned, Result, Sql, Tx, params};
 
 use crate::support::{Bed, NUMBER, count, insert, number};
 
@@ -118,7 +118,8 @@ async fn many_share_what_nobody_holds_alone() {
     let share = || {
         let (db, meeting) = (bed.db.clone(), Arc::clone(&meeting));
         tokio::spawn(async move {
-            let locks = vec![AdvisoryLock { key: 1, exclusive: false }, AdvisoryLock { key: 2, exclusive: false }];
+            let locks =
+                vec![AdvisoryLock { key: 1, exclusive: false }, AdvisoryLock { key: 2, exclusive: false }];
             db.write_locked(None, locks, move |tx| {
                 tx.query(&EPOCH, params!["epoch"], |_| Ok(()))?;
                 meeting.wait();

@@ -111,7 +111,7 @@ on_both_engines! {
             .await;
             assert_eq!(app.status(id).await.0, Creating);
             app.advance(Duration::from_secs(2));
-            app.app.work_bell.ring();
+            app.app.work_notifier.notify();
         }
         eventually("it works", async || is_healthy(&app, id).await).await;
         running.drain(PATIENCE).await;

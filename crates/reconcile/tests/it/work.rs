@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use podium_api::{Id, Timestamp, TypedId};
 use podium_db::{Result, Tx};
-use podium_store::work::{self, Again, Backlog, Claim, Pending};
+use podium_store::work::{self, Backlog, Claim, Pending, Reschedule};
 use podium_testkit::{Engine, START, TestApp, block_on, on_both_engines};
 
 const KIND: &str = "things";
@@ -45,9 +45,13 @@ async fn settle(app: &TestApp, holder: &'static str, claim: &Claim, now: i64) ->
 async fn again(app: &TestApp, holder: &'static str, claim: &Claim, due: i64, now: i64) -> bool {
     let system = app.system;
     let claim = claim.clone();
-    let back =
-        Again { due_at: at(due), since: claim.since, attempts: claim.attempts, reason: "no luck".into() };
-    write(app, move |tx| work::again(tx, &system, holder, &claim, &back, at(now))).await
+    let back = Reschedule {
+        due_at: at(due),
+        since: claim.since,
+        attempts: claim.attempts,
+        reason: "no luck".into(),
+    };
+    write(app, move |tx| work::reschedule(tx, &system, holder, &claim, &back, at(now))).await
 }
 
 /// `number due since attempts holder reason` of everything that is pending.

@@ -71,7 +71,7 @@ async fn code_that_is_not_there_is_said_and_changes_nothing() {
     let place = place(directory.path());
     bring_dags(&shelf, id(), &place, Some("v1")).await.unwrap();
     let why = bring_dags(&shelf, id(), &place, Some("missing")).await.unwrap_err();
-    assert_eq!(*why.told(), "the code of version missing is not in the object store");
+    assert_eq!(*why.user_text(), "the code of version missing is not in the object store");
     assert_eq!(current(&place), "version = 'v1'\n");
 }
 
@@ -95,7 +95,7 @@ async fn bundles_are_at_their_mount_paths_until_they_are_gone() {
     fs::create_dir_all(place.home().join("transform/shop")).unwrap();
     let why = bring_bundles(&shelf, id(), &place, &[bundle("b1")]).await.unwrap_err();
     assert_eq!(
-        *why.told(),
+        *why.user_text(),
         "the bundle at transform/shop cannot be mounted: something else is there already"
     );
 }
@@ -158,12 +158,12 @@ async fn bundles_at_the_reference_home_are_below_the_home_here() {
         [outside.to_str().unwrap(), "../outside", "a/../../outside", "/usr/local/airflow/../outside", ""]
     {
         let why = bring_bundles(&shelf, id(), &place, &[bundle(&(path, "b1"))]).await.unwrap_err();
-        assert!(why.told().as_str().ends_with("it does not lie in the environment's home"), "{why}");
+        assert!(why.user_text().as_str().ends_with("it does not lie in the environment's home"), "{why}");
         assert!(fs::symlink_metadata(&outside).is_err(), "{path}");
     }
     let both = [bundle(&("a", "b1")), bundle(&("a/b", "b2"))];
     let why = bring_bundles(&shelf, id(), &place, &both).await.unwrap_err();
-    assert_eq!(*why.told(), "the bundle at a/b cannot be mounted: it lies inside another bundle");
+    assert_eq!(*why.user_text(), "the bundle at a/b cannot be mounted: it lies inside another bundle");
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl Keeper {
         tracing::warn!(id = %self.id, component = name, %why, "a component failed and is started again");
         *self.state.restarts.entry(name.to_owned()).or_default() += 1;
         self.remember().await;
-        self.write_down(name, why.told());
+        self.write_down(name, why.user_text());
         why
     }
 

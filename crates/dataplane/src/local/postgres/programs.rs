@@ -92,11 +92,11 @@ mod tests {
         let programs = |major| Programs { major, directory: format!("/pg/{major}").into() };
         let found = [programs(17), programs(15)];
         assert_eq!(Programs::of(15, &found), Ok(programs(15)));
-        let missing = Programs::of(14, &found).unwrap_err().told().to_string();
+        let missing = Programs::of(14, &found).unwrap_err().user_text().to_string();
         assert!(
             missing.contains("there is: 17, 15") && missing.ends_with("install postgresql-14"),
             "{missing}"
         );
-        assert!(Programs::of(14, &[]).unwrap_err().told().as_str().contains("there is: none"));
+        assert!(Programs::of(14, &[]).unwrap_err().user_text().as_str().contains("there is: none"));
     }
 }

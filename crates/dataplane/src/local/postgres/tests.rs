@@ -117,7 +117,7 @@ async fn what_keeps_a_server_from_starting_is_said() {
     fs::create_dir_all(cluster.data()).unwrap();
     fs::write(cluster.data().join("PG_VERSION"), "9\n").unwrap();
     let why = cluster.ensure().await.unwrap_err();
-    assert!(why.told().as_str().contains("install postgresql-9"), "{why}");
+    assert!(why.user_text().as_str().contains("install postgresql-9"), "{why}");
     assert_eq!(cluster.trouble(), Some(why));
     cluster.leave();
 }

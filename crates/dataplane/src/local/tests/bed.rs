@@ -279,7 +279,7 @@ impl Drop for Bed {
 
 /// Why a component is down, as users are told.
 pub(crate) fn trouble(seen: &Observed, component: &str) -> Option<String> {
-    reason(seen, component).map(|why| why.told().to_string())
+    reason(seen, component).map(|why| why.user_text().to_string())
 }
 
 /// Why a component is down, as operators find it.

@@ -67,5 +67,5 @@ fn nothing_is_installed_on_a_full_disk() {
     let directory = tempfile::tempdir().unwrap();
     assert_eq!(unused::room_for_one(directory.path(), 0), Ok(()));
     let full = unused::room_for_one(directory.path(), u64::MAX).unwrap_err();
-    assert!(full.told().as_str().starts_with("the disk is full"), "{full}");
+    assert!(full.user_text().as_str().starts_with("the disk is full"), "{full}");
 }

@@ -109,7 +109,7 @@ async fn a_database_on_a_server_is_not_looked_for_in_a_file() {
     let made = State { server_runtime: Some("3.3.2".into()), ..State::default() };
     let files = databases(&AirflowDatabase::Sqlite);
     let why = files.of(&made).await.unwrap_err();
-    assert!(why.told().as_str().contains("--airflow-database"), "{why}");
+    assert!(why.user_text().as_str().contains("--airflow-database"), "{why}");
     let url = Hidden::new("postgres://admin@127.0.0.1:1/postgres".into());
     let server = databases(&AirflowDatabase::Server(url));
     assert!(matches!(server.of(&made).await, Ok(At::Server { connections: None, .. })));

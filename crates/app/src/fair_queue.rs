@@ -21,7 +21,7 @@ const MOST_PLACES_BACK: u64 = 512;
 
 /// Turns at something; clones share them.
 #[derive(Clone)]
-pub(crate) struct Turns<K: Clone + Eq + Hash>(Arc<Shared<K>>);
+pub(crate) struct FairQueue<K: Clone + Eq + Hash>(Arc<Shared<K>>);
 
 struct Shared<K: Clone + Eq + Hash> {
     bounds: Bounds,
@@ -62,34 +62,34 @@ struct Account {
 
 struct Waiter<K: Clone + Eq + Hash> {
     keys: Vec<K>,
-    turn: oneshot::Sender<Turn<K>>,
+    permit: oneshot::Sender<Permit<K>>,
 }
 
 /// Somebody who waits; leaves the queue when this is dropped.
 struct Waiting<K: Clone + Eq + Hash> {
     shared: Arc<Shared<K>>,
     place: Place,
-    turn: oneshot::Receiver<Turn<K>>,
+    permit: oneshot::Receiver<Permit<K>>,
 }
 
 /// Somebody's turn, until this is dropped.
-pub(crate) struct Turn<K: Clone + Eq + Hash> {
+pub(crate) struct Permit<K: Clone + Eq + Hash> {
     shared: Option<Arc<Shared<K>>>,
     keys: Vec<K>,
 }
 
 /// There is no room to wait in.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Full;
+pub(crate) struct QueueFull;
 
-impl<K: Clone + Eq + Hash> Turns<K> {
+impl<K: Clone + Eq + Hash> FairQueue<K> {
     pub(crate) fn new(bounds: Bounds) -> Self {
         let state = State { taken: 0, now: 0, asked: 0, accounts: HashMap::new(), queue: BTreeMap::new() };
         Self(Arc::new(Shared { bounds, state: Mutex::new(state) }))
     }
 
     /// Waits for a turn on the first of these accounts, which names the others.
-    pub(crate) async fn take(&self, keys: &[K]) -> Result<Turn<K>, Full> {
+    pub(crate) async fn take(&self, keys: &[K]) -> Result<Permit<K>, QueueFull> {
         let mut waiting = {
             let mut state = self.0.lock();
             let rank = state.rank(keys);
@@ -98,21 +98,21 @@ impl<K: Clone + Eq + Hash> Turns<K> {
                 state.run(keys);
                 state.now = rank;
                 state.taken += 1;
-                return Ok(Turn { shared: Some(Arc::clone(&self.0)), keys: keys.to_vec() });
+                return Ok(Permit { shared: Some(Arc::clone(&self.0)), keys: keys.to_vec() });
             }
             state.make_room(self.0.bounds, keys, rank)?;
             state.asked += 1;
             let place = (rank, state.asked + state.places_back(keys), state.asked);
             state.charge(keys, rank);
-            let (turn, receiver) = oneshot::channel();
+            let (permit, receiver) = oneshot::channel();
             for key in keys {
                 state.accounts.entry(key.clone()).or_default().waiting += 1;
             }
-            state.queue.insert(place, Waiter { keys: keys.to_vec(), turn });
-            Waiting { shared: Arc::clone(&self.0), place, turn: receiver }
+            state.queue.insert(place, Waiter { keys: keys.to_vec(), permit });
+            Waiting { shared: Arc::clone(&self.0), place, permit: receiver }
         };
         // Whoever had to go for somebody else finds the other end dropped.
-        (&mut waiting.turn).await.map_err(|_| Full)
+        (&mut waiting.permit).await.map_err(|_| QueueFull)
     }
 
     /// How many wait.
@@ -144,13 +144,13 @@ impl<K: Clone + Eq + Hash> Shared<K> {
                 state.now = state.now.max(rank);
                 waiter
             };
-            let turn = Turn { shared: Some(Arc::clone(self)), keys: next.keys };
-            match next.turn.send(turn) {
+            let permit = Permit { shared: Some(Arc::clone(self)), keys: next.keys };
+            match next.permit.send(permit) {
                 Ok(()) => return,
                 // It does not wait any more: the turn is still this one's to pass on.
-                Err(mut turn) => {
-                    turn.shared = None;
-                    ended = std::mem::take(&mut turn.keys);
+                Err(mut permit) => {
+                    permit.shared = None;
+                    ended = std::mem::take(&mut permit.keys);
                 }
             }
         }
@@ -178,14 +178,14 @@ impl<K: Clone + Eq + Hash> State<K> {
     }
 
     /// Sees to it that one more can wait.
-    fn make_room(&mut self, bounds: Bounds, keys: &[K], rank: u64) -> Result<(), Full> {
+    fn make_room(&mut self, bounds: Bounds, keys: &[K], rank: u64) -> Result<(), QueueFull> {
         let first = keys.first().and_then(|key| self.accounts.get(key));
         if first.is_some_and(|account| account.waiting >= bounds.waiting_of_one) {
-            return Err(Full);
+            return Err(QueueFull);
         }
         while self.queue.len() >= bounds.waiting {
             let Some(last) = self.queue.last_entry().filter(|last| last.key().0 > rank) else {
-                return Err(Full);
+                return Err(QueueFull);
             };
             let place = *last.key();
             self.give_up(place);
@@ -234,7 +234,7 @@ impl<K: Clone + Eq + Hash> Drop for Waiting<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash> Drop for Turn<K> {
+impl<K: Clone + Eq + Hash> Drop for Permit<K> {
     fn drop(&mut self) {
         if let Some(shared) = self.shared.take() {
             shared.pass_on(std::mem::take(&mut self.keys));
@@ -253,16 +253,16 @@ mod tests {
 
     const BOUNDS: Bounds = Bounds { at_once: 1, waiting_of_one: 300, waiting: 400 };
 
-    type Waiting = (String, BoxFuture<'static, Result<Turn<String>, Full>>);
+    type Waiting = (String, BoxFuture<'static, Result<Permit<String>, QueueFull>>);
 
-    fn ask(turns: &Turns<String>, keys: &[&str], waiting: &mut Vec<Waiting>) -> bool {
+    fn ask(queue: &FairQueue<String>, keys: &[&str], waiting: &mut Vec<Waiting>) -> bool {
         let owned: Vec<String> = keys.iter().map(|&key| key.to_owned()).collect();
-        let turns = turns.clone();
-        let mut asked = async move { turns.take(&owned).await }.boxed();
+        let queue = queue.clone();
+        let mut asked = async move { queue.take(&owned).await }.boxed();
         let polled = asked.poll_unpin(&mut std::task::Context::from_waker(std::task::Waker::noop()));
         match polled {
             Poll::Ready(Ok(_)) => panic!("it was free"),
-            Poll::Ready(Err(Full)) => false,
+            Poll::Ready(Err(QueueFull)) => false,
             Poll::Pending => {
                 waiting.push((keys.join(" "), asked));
                 true
@@ -271,10 +271,10 @@ mod tests {
     }
 
     /// Who gets its turn, one after the other.
-    async fn order(first: Turn<String>, mut waiting: Vec<Waiting>) -> Vec<String> {
-        let (mut order, mut turn) = (Vec::new(), first);
+    async fn order(first: Permit<String>, mut waiting: Vec<Waiting>) -> Vec<String> {
+        let (mut order, mut permit) = (Vec::new(), first);
         loop {
-            drop(turn);
+            drop(permit);
             // The runtime lets a task do so much at a time.
             tokio::task::yield_now().await;
             let mut next = None;
@@ -286,83 +286,83 @@ mod tests {
             }
             let Some((at, given)) = next else { return order };
             order.push(waiting.remove(at).0);
-            turn = given;
+            permit = given;
         }
     }
 
     #[tokio::test]
     async fn one_that_asks_three_hundred_times_delays_others_by_one_turn() {
-        let (turns, mut waiting) = (Turns::new(BOUNDS), Vec::new());
-        let first = turns.take(&["hog".to_owned()]).await.unwrap();
+        let (queue, mut waiting) = (FairQueue::new(BOUNDS), Vec::new());
+        let first = queue.take(&["hog".to_owned()]).await.unwrap();
         for _ in 0..300 {
-            assert!(ask(&turns, &["hog"], &mut waiting));
+            assert!(ask(&queue, &["hog"], &mut waiting));
         }
-        assert!(!ask(&turns, &["hog"], &mut waiting), "its queue is full");
+        assert!(!ask(&queue, &["hog"], &mut waiting), "its queue is full");
         for who in ["ada", "bob", "ada"] {
-            assert!(ask(&turns, &[who], &mut waiting));
+            assert!(ask(&queue, &[who], &mut waiting));
         }
         let order = order(first, waiting).await;
         assert_eq!(order[..5], ["ada", "bob", "hog", "ada", "hog"].map(String::from));
         assert_eq!(order.len(), 303);
-        assert_eq!(turns.0.lock().accounts.len(), 0, "nobody is remembered");
+        assert_eq!(queue.0.lock().accounts.len(), 0, "nobody is remembered");
     }
 
     #[tokio::test]
     async fn neither_many_names_at_one_address_nor_many_addresses_for_one_name_get_more() {
-        let (turns, mut waiting) = (Turns::new(BOUNDS), Vec::new());
-        let first = turns.take(&["x".to_owned()]).await.unwrap();
+        let (queue, mut waiting) = (FairQueue::new(BOUNDS), Vec::new());
+        let first = queue.take(&["x".to_owned()]).await.unwrap();
         for number in 0..20 {
-            assert!(ask(&turns, &["evil address", &format!("name {number}")], &mut waiting));
-            assert!(ask(&turns, &[&format!("address {number}"), "one name"], &mut waiting));
+            assert!(ask(&queue, &["evil address", &format!("name {number}")], &mut waiting));
+            assert!(ask(&queue, &[&format!("address {number}"), "one name"], &mut waiting));
         }
-        assert!(ask(&turns, &["home", "ada"], &mut waiting));
+        assert!(ask(&queue, &["home", "ada"], &mut waiting));
         let order = order(first, waiting).await;
         assert!(order.iter().position(|who| who == "home ada").unwrap() <= 2, "{order:?}");
     }
 
     #[tokio::test]
     async fn a_full_queue_drops_whoever_would_be_last() {
-        let (turns, mut waiting) = (Turns::new(Bounds { waiting: 10, ..BOUNDS }), Vec::new());
-        let first = turns.take(&["x".to_owned()]).await.unwrap();
+        let (queue, mut waiting) = (FairQueue::new(Bounds { waiting: 10, ..BOUNDS }), Vec::new());
+        let first = queue.take(&["x".to_owned()]).await.unwrap();
         for _ in 0..10 {
-            assert!(ask(&turns, &["hog"], &mut waiting));
+            assert!(ask(&queue, &["hog"], &mut waiting));
         }
-        assert!(!ask(&turns, &["hog"], &mut waiting));
-        assert!(ask(&turns, &["ada"], &mut waiting));
+        assert!(!ask(&queue, &["hog"], &mut waiting));
+        assert!(ask(&queue, &["ada"], &mut waiting));
         assert!(
-            matches!(poll_immediate(&mut waiting[9].1).await, Some(Err(Full))),
+            matches!(poll_immediate(&mut waiting[9].1).await, Some(Err(QueueFull))),
             "the last of the greedy one"
         );
         // Those who went away by themselves make room, too.
         waiting.truncate(3);
-        assert!(ask(&turns, &["hog"], &mut waiting));
-        assert_eq!(turns.waiting(), 4);
+        assert!(ask(&queue, &["hog"], &mut waiting));
+        assert_eq!(queue.waiting(), 4);
         drop(waiting);
         drop(first);
-        assert_eq!(turns.waiting(), 0);
-        assert!(turns.take(&["hog".to_owned()]).now_or_never().is_some(), "the turn came back");
+        assert_eq!(queue.waiting(), 0);
+        assert!(queue.take(&["hog".to_owned()]).now_or_never().is_some(), "the turn came back");
     }
 
     #[tokio::test]
     async fn whoever_is_named_by_strangers_is_not_kept_out_and_those_who_hang_up_leave_nothing_behind() {
-        let (turns, mut waiting) = (Turns::new(BOUNDS), Vec::new());
-        let first = turns.take(&["x".to_owned()]).await.unwrap();
+        let (queue, mut waiting) = (FairQueue::new(BOUNDS), Vec::new());
+        let first = queue.take(&["x".to_owned()]).await.unwrap();
         for _ in 0..2000 {
             let mut gone = Vec::new();
-            assert!(ask(&turns, &["stranger", "bob"], &mut gone));
+            assert!(ask(&queue, &["stranger", "bob"], &mut gone));
         }
-        assert_eq!((turns.waiting(), turns.0.lock().accounts.len()), (0, 1), "only who runs is remembered");
+        assert_eq!((queue.waiting(), queue.0.lock().accounts.len()), (0, 1), "only who runs is remembered");
         for _ in 0..200 {
-            assert!(ask(&turns, &["stranger", "bob"], &mut waiting));
+            assert!(ask(&queue, &["stranger", "bob"], &mut waiting));
         }
-        assert!(ask(&turns, &["home", "bob"], &mut waiting));
+        assert!(ask(&queue, &["home", "bob"], &mut waiting));
         for number in 0..100 {
-            assert!(ask(&turns, &[&format!("address {number}"), "eve"], &mut waiting));
+            assert!(ask(&queue, &[&format!("address {number}"), "eve"], &mut waiting));
         }
         let order = order(first, waiting).await;
         let bob = order.iter().position(|who| who == "home bob").unwrap();
         let strangers = order[..bob].iter().filter(|who| *who == "stranger bob").count();
         assert!(strangers <= 1 && bob <= 12, "{bob}: behind a few only that rank like it");
-        assert_eq!(turns.0.lock().accounts.len(), 0);
+        assert_eq!(queue.0.lock().accounts.len(), 0);
     }
 }

@@ -4,7 +4,7 @@ use crate::App;
 use crate::cx::Request;
 
 /// A call of an endpoint that anybody may call.
-pub struct Visit {
+pub struct PublicCx {
     /// The application.
     pub app: App,
     /// What the request says of itself.
