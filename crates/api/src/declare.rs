@@ -3,16 +3,16 @@
 /// Declares the endpoints of a resource: a type for each ([`Endpoint`](crate::Endpoint)), and `ENDPOINTS`, the list of
 /// them all.
 ///
-/// Inside the braces stand, in this order and where they apply:
+/// The keys inside the braces, in this order:
 ///
-/// | key | what it says | unless said |
+/// | key | meaning | default |
 /// |---|---|---|
 /// | `path` | the ids in the path, a [`PathParams`](crate::path::PathParams) | `()` |
 /// | `query`, `body` | the input | [`Nothing`](crate::Nothing) |
-/// | `reply` | what is answered, a [`Reply`](crate::Reply) | [`Nothing`](crate::Nothing), status 204 |
-/// | `permission` | the permission it takes | |
+/// | `reply` | the response, a [`Reply`](crate::Reply) | [`Nothing`](crate::Nothing), status 204 |
+/// | `permission` | the required permission | |
 /// | `open_to` | instead of a permission: `Anyone`, `SignedIn`, `MembersOnly` or `ByAgents` of [`endpoint`](crate::endpoint) | |
-/// | `or_creator_with` | a weaker permission that is enough for what the caller made | |
+/// | `or_creator_with` | a weaker permission that is enough for resources that the caller created | |
 /// | `target_in_body` | the field of the body that names the permission's target | the path names it |
 /// | `also` | statuses beyond those that follow from the rest | none |
 /// | `marks` | `secret_reply`, `live`, `not_audited` of [`Description`](crate::Description) | none |
@@ -51,7 +51,7 @@
 /// }
 /// ```
 ///
-/// Nor does an endpoint that says neither which permission it takes nor whom it is open to:
+/// Neither does an endpoint without `permission` or `open_to`:
 ///
 /// ```compile_fail
 /// # use podium_api::{One, endpoints, path::OfTeam, teams::Team};

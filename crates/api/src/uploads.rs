@@ -11,7 +11,7 @@ pub const PATH: &str = "/uploads/{deployId}";
 pub const ID: &str = "UploadArchive";
 /// The header that tells the version of what was uploaded.
 pub const VERSION_HEADER: &str = "x-ms-version-id";
-/// Every status that it can answer other than success.
+/// Every status that it can return other than success.
 pub const STATUSES: &[u16] = &[400, 403, 408, 413, 429, 431, 500, 503];
 
 /// The operation in the document; `failure` describes a status.
@@ -27,7 +27,7 @@ pub(crate) fn document(failure: impl Fn(u16) -> Value) -> Value {
             "description": "Received and checked.",
             "headers": {
                 "X-Request-Id": header("The id of the request."),
-                VERSION_HEADER: header("The version to finalize the deploy with; of a block there is none."),
+                VERSION_HEADER: header("The version to finalize the deploy with; absent for a block."),
             },
         }),
     );
@@ -44,7 +44,7 @@ pub(crate) fn document(failure: impl Fn(u16) -> Value) -> Value {
         "parameters": [
             { "name": "deployId", "in": "path", "required": true, "schema": { "type": "string", "minLength": 1 } },
             parameter("kind", true, "What is uploaded.", json!({ "type": "string", "enum": ["dags", "bundle"] })),
-            parameter("expires", true, "When the URL ends, in seconds since 1970.", whole()),
+            parameter("expires", true, "When the URL expires, in seconds since 1970.", whole()),
             parameter("limit", true, "The most bytes that are received.", whole()),
             parameter("signature", true, "Proof that the URL was made by this server.", text()),
             parameter("comp", false, "What is sent, if not the whole archive.", json!({ "type": "string", "enum": ["block", "blocklist"] })),

@@ -93,7 +93,7 @@ impl Agent {
             return Err(Refusal::Forbidden(message).into());
         }
         if !self.has_remote_execution {
-            let message = "The deployment has no remote execution: enable `remoteExecution` first.";
+            let message = "Remote execution is off for this deployment: enable `remoteExecution` first.";
             return Err(Refusal::Forbidden(message.into()).into());
         }
         Ok(())

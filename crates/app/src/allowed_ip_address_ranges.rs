@@ -73,7 +73,7 @@ pub async fn bulk_delete(cx: Cx<Scope>, call: Call<api::BulkDelete>) -> Result<N
         for (index, id) in ids.iter().enumerate() {
             let field = format!("allowedIpAddressRangeIds[{index}]");
             if !found.contains(id) {
-                fields.push(field, "notFound", "names no allowed address range");
+                fields.push(field, "notFound", "is not the id of an allowed address range");
             } else if ids[..index].contains(id) {
                 fields.push(field, "duplicate", "is listed twice");
             }
@@ -120,7 +120,7 @@ fn insert(
             updated_by: Some(stamp.updated_by.clone()),
         };
         ranges::insert(tx, cx.scope(), &body, &rules::sort_key(*range), &stamp)
-            .or_conflict(|| format!("The range {range} is listed already."))?;
+            .or_conflict(|| format!("The range {range} is already allowed."))?;
         cx.changed(tx, ranges::KIND, id.id(), stamp.version)?;
         Ok(body)
     };
@@ -149,7 +149,7 @@ pub(crate) fn allowed(conn: &Conn, scope: &Scope) -> Result<Allowed> {
     let allowed = Allowed::read(ranges::all(conn, scope)?);
     if !allowed.unreadable().is_empty() {
         let (organization_id, ranges) = (scope.organization_id(), allowed.unreadable());
-        tracing::error!(%organization_id, ?ranges, "stored address ranges cannot be read, and admit nobody");
+        tracing::error!(%organization_id, ?ranges, "stored address ranges cannot be parsed; nobody is admitted");
     }
     Ok(allowed)
 }

@@ -28,7 +28,7 @@ use attempt::Attempt;
 
 crate::system::acts_for_the_system!();
 
-const WRONG_PASSWORD: &str = "is not your password; send \"\" where you have none yet";
+const WRONG_PASSWORD: &str = "is not your password; send \"\" if you have none yet";
 
 /// Signs in with a password. Whatever is wrong, the answer is the same and takes as long.
 pub async fn sign_in(cx: PublicCx, call: Call<api::SignIn>) -> Result<Many<Session>> {
@@ -115,7 +115,7 @@ fn note_failure(app: &App, request: &Arc<Request>, known: Option<Known>) {
         let write =
             move |tx: &Tx| audit::write(tx, &system, &request, Some(home), &known.profile, audit_id, 401);
         if let Err(error) = app.db.write(None, write).await {
-            tracing::warn!(%error, "a sign-in that failed could not be recorded");
+            tracing::warn!(%error, "could not record a failed sign-in");
         }
     });
 }
@@ -131,7 +131,9 @@ pub(crate) fn note_stranger(request: &Request) {
 pub async fn renew(cx: Cx<()>, _: Call<api::Renew>) -> Result<Many<Session>> {
     let user_id = users_only(&cx, "rotate the API token instead")?;
     if cx.authority().credential.expires_at.is_none() {
-        return Err(Refusal::invalid("This token has no end, so it needs no renewal: go on using it.").into());
+        return Err(
+            Refusal::invalid("This token never expires, so it needs no renewal: keep using it.").into()
+        );
     }
     let (issued, session) = new_session(cx.app(), user_id, cx.now());
     cx.change_rights(move |cx, tx| {

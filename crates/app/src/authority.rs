@@ -281,7 +281,7 @@ fn read_authority(conn: &Conn, system: System, key: Key, generation: u64) -> Res
     let Some(credential) = credentials::by_hash(conn, &system, &hash)? else { return Ok(None) };
     if credential.kind == CredentialKind::AgentToken {
         let message =
-            "This is an agent token: it opens the agent endpoints of its deployment and nothing else.";
+            "This is an agent token: it gives access to the agent endpoints of its deployment only.";
         return Err(Refusal::Forbidden(message.into()).into());
     }
     let Some(profile) = subjects::get(conn, &system, credential.subject_id)? else { return Ok(None) };

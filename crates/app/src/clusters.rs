@@ -125,7 +125,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         if left > 0 {
             let deployments =
                 if left == 1 { "1 deployment runs" } else { &format!("{left} deployments run") };
-            let message = format!("{deployments} on the cluster: delete what is left first.");
+            let message = format!("{deployments} on the cluster: delete its deployments first.");
             return Err(Refusal::Conflict(message).into());
         }
         leave_defaults(tx, cx, id, &[])?;
@@ -171,5 +171,5 @@ fn known_workspaces(
 }
 
 fn taken(name: &str) -> String {
-    format!("There is a cluster named `{name}` already: choose another name.")
+    format!("A cluster named `{name}` already exists: choose another name.")
 }

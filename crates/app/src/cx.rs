@@ -143,7 +143,7 @@ impl Cx<Scope> {
     pub fn rights_change(&self, tx: &Tx) -> Result<()> {
         if !self.exclusive {
             return Err(Error::Internal(format!(
-                "{} changes rights unannounced",
+                "{} changes rights outside a transaction that locks them",
                 self.request().endpoint.id
             )));
         }

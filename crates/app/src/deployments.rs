@@ -101,11 +101,11 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
             cluster: cluster.map(shown::on_cluster),
             name: name.text,
             namespace: deployments::free_namespace(tx, cx.scope(), &candidates)?
-                .ok_or_else(|| Error::Internal("no free name in the data plane was found".into()))?,
+                .ok_or_else(|| Error::Internal("found no free name in the data plane".into()))?,
             spec,
             generation: 1,
             status: DeploymentStatus::Creating,
-            status_reason: "It is being created.".into(),
+            status_reason: "The deployment is being created.".into(),
             observed: Running::default(),
             observed_generation: 0,
             stamp: Stamp::new(cx.profile(), cx.now()),
@@ -254,7 +254,7 @@ fn move_to(cx: &Cx<Scope>, tx: &Tx, row: &mut DeploymentRow, workspace_id: Works
     if let Some(cluster_id) = row.cluster_id {
         clusters::lock(tx, cx.scope(), cluster_id)?;
         if clusters::admits(tx, cx.scope(), cluster_id, workspace_id)? != Some(true) {
-            let message = "must be a workspace that the deployment's cluster takes";
+            let message = "must be a workspace that the deployment's cluster accepts";
             return Err(Refusal::field("workspaceId", "notAdmitted", message).into());
         }
     }
@@ -283,5 +283,5 @@ fn random(cx: &Cx<Scope>) -> u64 {
 }
 
 fn taken(name: &str) -> String {
-    format!("The workspace has a deployment named `{name}` already: choose another name.")
+    format!("The workspace already has a deployment named `{name}`: choose another name.")
 }

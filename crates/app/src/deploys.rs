@@ -112,7 +112,7 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
                 }
                 DeployStatus::Failed => {
                     let message =
-                        "The deploy has failed, because it was not finalized in time: create another one.";
+                        "The deploy failed because it was not finalized in time: create another one.";
                     return Err(Refusal::invalid(message).into());
                 }
                 DeployStatus::Initialized => {}
@@ -139,7 +139,7 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
         })
         .await?;
     if let Err(error) = cx.app().objects.discard_all_of(deployment_id, deploy_id).await {
-        tracing::warn!(%error, %deploy_id, "blocks that were staged for a deploy could not be removed");
+        tracing::warn!(%error, %deploy_id, "could not remove the staged blocks of a deploy");
     }
     Ok(finalized)
 }

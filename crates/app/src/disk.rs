@@ -44,16 +44,16 @@ impl Reserve {
             let (free, kept) = (mebibytes(bytes), mebibytes(self.bytes));
             let told = if bytes < self.bytes {
                 UserText::filled(
-                    "The disk is full: {} MiB are free, and {} MiB are kept in reserve.",
+                    "The disk is full: {} MiB are free and {} MiB are reserved.",
                     &[&free, &kept],
                 )
             } else if bytes - self.bytes < more {
                 UserText::filled(
-                    "The disk is too full for {} MiB: {} MiB are free, and {} MiB are kept in reserve.",
+                    "The disk is too full for {} MiB: {} MiB are free and {} MiB are reserved.",
                     &[&mebibytes(more), &free, &kept],
                 )
             } else if self.bytes > 0 && files.is_some_and(|files| files < FILES) {
-                UserText::filled("The disk is full: it can take less than {} files more.", &[&FILES])
+                UserText::filled("The disk is full: fewer than {} more files can be created.", &[&FILES])
             } else {
                 return None;
             };
@@ -99,8 +99,8 @@ impl App {
             return Ok(());
         }
         match &shortage {
-            Some(why) => tracing::error!("{why} Nothing is installed or uploaded until there is room again."),
-            None => tracing::info!("there is room on the disk again"),
+            Some(why) => tracing::error!("{why} Installs and uploads are refused until space is free again."),
+            None => tracing::info!("the disk has free space again"),
         }
         let (system, now) = (system(self), self.world.now());
         self.db.write(None, move |tx| work::enqueue_everything(tx, &system, now)).await?;
@@ -114,7 +114,7 @@ pub async fn run(app: App) {
     loop {
         ticks.tick().await;
         if let Err(error) = app.check_disk().await {
-            tracing::warn!(%error, "what became of the disk could not be said of every deployment");
+            tracing::warn!(%error, "could not update the disk status of every deployment");
         }
     }
 }

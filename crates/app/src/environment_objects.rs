@@ -94,7 +94,7 @@ pub async fn exclude_linking(cx: Cx<Scope>, call: Call<api::ExcludeLinking>) -> 
         let is_new = after.exclude(deployment_id)?;
         if !hold_neighbours(cx, tx, row.workspace_id, &[deployment_id])?.contains(&deployment_id) {
             let message =
-                format!("must be the id of a deployment of the object's workspace; {deployment_id} is none");
+                format!("must be the id of a deployment in the object's workspace; {deployment_id} is not");
             return Err(Refusal::field("scopeEntityId", "unknown", message).into());
         }
         if is_new {
@@ -207,5 +207,8 @@ fn stamped(object: EnvironmentObject, row: &ObjectRow) -> EnvironmentObject {
 
 fn taken(row: &ObjectRow) -> String {
     let object_type = row.object.object_type;
-    format!("There is a {object_type} with the key `{}` there already: choose another key.", row.key)
+    format!(
+        "An environment object of type {object_type} with the key `{}` already exists there: choose another key.",
+        row.key
+    )
 }

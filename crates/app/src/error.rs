@@ -30,7 +30,7 @@ pub enum Error {
     #[error("answered before")]
     Replay(Box<Replay>),
     /// Only another node can answer: the name of that node.
-    #[error("it runs on node {0}")]
+    #[error("the deployment runs on node {0}")]
     OtherNode(String),
     /// The disk is full; operators read where.
     #[error("{0}")]
@@ -75,10 +75,12 @@ impl Unauthenticated {
     pub fn message(self) -> &'static str {
         match self {
             Self::Missing => "The token is missing: send it as `Authorization: Bearer <token>`.",
-            Self::Malformed => "The token is malformed: it was not issued here, or it is not whole.",
+            Self::Malformed => {
+                "The token is malformed: it was not issued by this server, or it is incomplete."
+            }
             Self::Expired => "The token is expired: sign in again, or rotate the API token.",
             Self::Revoked => "The token is revoked: it was deleted, rotated or signed out.",
-            Self::Password => "The username or the password is wrong.",
+            Self::Password => "The username or password is wrong.",
         }
     }
 }
@@ -97,7 +99,7 @@ impl Error {
         matches!(self, Self::Db(podium_db::Error::Stale))
     }
 
-    /// Why the database is away, if it is.
+    /// Why the database is unavailable, if it is.
     pub fn unavailable(&self) -> Option<&str> {
         if let Self::Db(podium_db::Error::Unavailable(reason)) = self { Some(reason) } else { None }
     }

@@ -27,7 +27,7 @@ pub async fn run(app: App) {
         match step(&app, position).await {
             Ok(reached) => position = Some(reached),
             Err(error) => {
-                tracing::warn!(%error, "the change log cannot be read; forgetting what is remembered");
+                tracing::warn!(%error, "cannot read the change log; dropping the caches");
                 app.authorities.forget();
             }
         }

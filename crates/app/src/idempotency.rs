@@ -102,8 +102,7 @@ impl Entered {
             return Ok(());
         }
         if answer.request_hash != *request_hash {
-            let message =
-                "This Idempotency-Key was used for another request: use a new key for a new request.";
+            let message = "This Idempotency-Key was already used for a different request: use a new key for a new request.";
             return Err(Refusal::Conflict(message.into()).into());
         }
         let body = if answer.is_sealed { self.open(cx, conn, key, &answer)? } else { answer.body };
@@ -120,7 +119,7 @@ impl Entered {
     ) -> Result<Vec<u8>> {
         let gone = || {
             let message =
-                "This request was answered before, and the secret in its answer is no longer repeated.";
+                "This request was already answered, and the secret in its response is not shown again.";
             Error::from(Refusal::Conflict(message.into()))
         };
         if answer.created_at + SECRETS_KEPT_FOR <= cx.now() {

@@ -24,7 +24,7 @@ pub async fn run(app: App) {
     loop {
         ticks.tick().await;
         if let Err(error) = once(&app).await {
-            tracing::warn!(%error, "housekeeping did not finish; it is tried again in a minute");
+            tracing::warn!(%error, "housekeeping did not finish; retrying in a minute");
         }
     }
 }
@@ -44,7 +44,7 @@ pub async fn once(app: &App) -> Result<()> {
     app.db.write(None, move |tx| signing_keys::drop_unused(tx, &system, now - RETIRED_KEYS_KEPT_FOR)).await?;
     app.reload_keys().await?;
     if let Err(error) = app.logs.expire(now).await {
-        tracing::warn!(%error, "old logs could not be dropped; it is tried again in a minute");
+        tracing::warn!(%error, "could not delete old logs; retrying in a minute");
     }
     app.rate_limits.tidy();
     app.refusals.tidy();

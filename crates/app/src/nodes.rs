@@ -87,7 +87,7 @@ impl App {
             match self.db.write(None, move |tx| nodes::heartbeat(tx, &system, id, now)).await {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(error) => tracing::warn!(%error, "this node cannot say that it is there"),
+                Err(error) => tracing::warn!(%error, "cannot send this node's heartbeat"),
             }
         }
     }

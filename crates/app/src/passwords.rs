@@ -109,10 +109,10 @@ impl Passwords {
     /// Writes how many wait, and how many could not.
     pub(crate) fn measure(&self, page: &mut Page) {
         let name = "podium_passwords_waiting";
-        page.gauge(name, "Passwords that wait for their turn to be hashed.");
+        page.gauge(name, "Passwords waiting to be hashed.");
         page.line(name, &[], self.queue.waiting());
         let name = "podium_passwords_refused_total";
-        page.counter(name, "Passwords that were not hashed because too many waited.");
+        page.counter(name, "Passwords rejected because the hashing queue was full.");
         page.line(name, &[], self.refused.load(Ordering::Relaxed));
     }
 }

@@ -205,7 +205,8 @@ pub(crate) fn may_see_reply(
         if told.places(&facts).iter().all(|on| kind.is_managed_by(cx.grants(), on)) {
             return Ok(());
         }
-        let message = "You no longer manage all of the roles that were changed: ask for them again.";
+        let message =
+            "You no longer manage all of the roles that this request changed: ask an owner for the rights.";
         Err(Refusal::Forbidden(message.into()).into())
     }
 }

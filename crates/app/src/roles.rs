@@ -180,7 +180,7 @@ fn stamp_of(role: &RoleWithPermission, version: i64) -> Stamp {
 }
 
 fn taken(name: &str) -> String {
-    format!("There is a role named `{name}` already: choose another name.")
+    format!("A role named `{name}` already exists: choose another name.")
 }
 
 fn in_words((kind, name): &(String, String)) -> String {

@@ -126,7 +126,7 @@ impl App {
             return Err(Error::Unauthenticated(Unauthenticated::Expired));
         }
         let hash = unhex(&session.credential_hash).and_then(|bytes| bytes.try_into().ok());
-        hash.ok_or_else(|| Error::Internal("a session stands for no hash".into()))
+        hash.ok_or_else(|| Error::Internal("a stored session has no valid credential hash".into()))
     }
 
     /// Signs a browser out: its session ends, with every pass that came from it.

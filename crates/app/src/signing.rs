@@ -58,7 +58,7 @@ pub enum KeyError {
     #[error("the signing key has no private half")]
     NoPrivateHalf,
     /// It was sealed with another secret key.
-    #[error("the signing key cannot be opened")]
+    #[error("the signing key cannot be decrypted")]
     Sealed,
     /// It is no key.
     #[error("the signing key is damaged")]

@@ -312,7 +312,7 @@ async fn check_key(db: &Db, system: System, secrets: &Secrets, world: &World) ->
     if opened {
         return Ok(());
     }
-    let message = "the secret key is not the one that this database was made with: set PODIUM_SECRET_KEY, or restore the key file";
+    let message = "the secret key is not the one this database was created with: set PODIUM_SECRET_KEY, or restore the key file";
     Err(Error::Internal(message.into()))
 }
 

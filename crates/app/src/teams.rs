@@ -53,7 +53,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Team>>
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         if is_scim_enabled(tx, cx.scope())? {
-            let message = "SCIM is on, so teams are made by the identity provider: make the group there.";
+            let message = "SCIM is on, so the identity provider creates teams: create the group there.";
             return Err(Refusal::invalid(message).into());
         }
         let mut fields = Fields::new();
@@ -208,7 +208,7 @@ fn advance(cx: &Cx<Scope>, tx: &Tx, team: TeamRow) -> Result<TeamRow> {
 }
 
 fn taken(name: &str) -> String {
-    format!("There is a team named `{name}` already: choose another name.")
+    format!("A team named `{name}` already exists: choose another name.")
 }
 
 /// Members are users of the organization; one who is listed twice is meant once.
@@ -221,7 +221,7 @@ fn check_members(conn: &Conn, scope: &Scope, ids: &[UserId], fields: &mut Fields
         fields.push(
             format!("memberIds[{index}]"),
             "notFound",
-            "is no user of the organization: invite the user first",
+            "is not a user of the organization: invite the user first",
         );
     }
     Ok(())
@@ -229,7 +229,7 @@ fn check_members(conn: &Conn, scope: &Scope, ids: &[UserId], fields: &mut Fields
 
 fn takes_members_by_hand(conn: &Conn, scope: &Scope, team: &TeamRow) -> Result<()> {
     if team.is_idp_managed && is_scim_enabled(conn, scope)? {
-        let message = "The identity provider decides who is in this team: change the group there.";
+        let message = "The identity provider manages the members of this team: change the group there.";
         return Err(Refusal::invalid(message).into());
     }
     Ok(())

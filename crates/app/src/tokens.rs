@@ -273,5 +273,5 @@ fn given(id: &Option<String>) -> Option<&str> {
 }
 
 fn taken(name: &str) -> String {
-    format!("There is an API token named `{name}` there already: choose another name.")
+    format!("An API token named `{name}` already exists there: choose another name.")
 }

@@ -107,7 +107,7 @@ pub async fn list_teams(cx: Cx<Scope>, call: Call<api::ListTeams>) -> Result<Man
 /// Reads the caller.
 pub async fn get_self(cx: Cx<()>, _: Call<api::GetSelf>) -> Result<One<SelfUser>> {
     if cx.authority().credential.user_id().is_none() {
-        let message = "An API token is not a user: sign in as a user to read yourself.";
+        let message = "An API token is not a user: sign in as a user to read your own account.";
         return Err(Refusal::Forbidden(message.into()).into());
     }
     cx.read(move |cx, conn| {

@@ -43,10 +43,10 @@ pub(crate) async fn measure(app: &App, page: &mut Page) -> Result<()> {
     let backlog = app.db.scan(None, move |conn| work::backlog(conn, &system, now)).await?;
     type Number = fn(&work::Backlog) -> i64;
     let numbers: [(&str, &str, Number); 4] = [
-        ("podium_work_pending", "Things that the loops will look at, now or at a set time.", |b| b.pending),
-        ("podium_work_due", "Things that are due and that nobody looks at yet.", |b| b.due),
-        ("podium_work_held", "Things that a loop is looking at.", |b| b.held),
-        ("podium_work_retried", "Things that were tried before and are not settled.", |b| b.retried),
+        ("podium_work_pending", "Work items in the queue, due now or later.", |b| b.pending),
+        ("podium_work_due", "Work items that are due and not yet claimed.", |b| b.due),
+        ("podium_work_held", "Work items that a loop has claimed.", |b| b.held),
+        ("podium_work_retried", "Work items that were tried before and are not settled.", |b| b.retried),
     ];
     for (name, about, number) in numbers {
         page.gauge(name, about);
@@ -55,7 +55,7 @@ pub(crate) async fn measure(app: &App, page: &mut Page) -> Result<()> {
         }
     }
     let name = "podium_work_oldest_due_seconds";
-    page.gauge(name, "How long the oldest of what is due has been waiting.");
+    page.gauge(name, "How long the oldest due work item has been waiting.");
     for backlog in &backlog {
         let waiting = backlog.oldest_due_at.map_or(0, |due_at| now.millis() - due_at.millis());
         page.line(name, &[("kind", &backlog.kind)], waiting as f64 / 1000.0);

@@ -133,7 +133,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         if left > 0 {
             let deployments = if left == 1 { "deployment" } else { "deployments" };
             let message = format!(
-                "The workspace has {left} {deployments}: delete what is left, or move it to another workspace."
+                "The workspace has {left} {deployments}: delete its deployments, or move them to another workspace."
             );
             return Err(Refusal::invalid(message).into());
         }
@@ -170,7 +170,7 @@ fn stamp_of(workspace: &Workspace, version: i64) -> Stamp {
 }
 
 fn taken(name: &str) -> String {
-    format!("There is a workspace named `{name}` already: choose another name.")
+    format!("A workspace named `{name}` already exists: choose another name.")
 }
 
 /// The default cluster excludes provider and region, which travel together.
@@ -183,7 +183,7 @@ fn check_defaults(workspace: &Workspace) -> Result<()> {
     if workspace.default_cluster_id.is_some() {
         for (given, field) in [(provider, "defaultCloudProvider"), (region, "defaultRegion")] {
             if given {
-                fields.push(field, "excluded", "must be left out where `defaultClusterId` is given");
+                fields.push(field, "excluded", "must be omitted when `defaultClusterId` is given");
             }
         }
     } else if provider != region {
@@ -192,7 +192,7 @@ fn check_defaults(workspace: &Workspace) -> Result<()> {
         } else {
             ("defaultCloudProvider", "defaultRegion")
         };
-        fields.push(missing, "required", format!("is required where `{given}` is given"));
+        fields.push(missing, "required", format!("is required when `{given}` is given"));
     }
     Ok(fields.into_result()?)
 }
@@ -204,6 +204,6 @@ fn check_cluster(tx: &Tx, scope: &Scope, workspace: &Workspace) -> Result<()> {
         return Ok(());
     }
     // One answer for both, so that nobody learns of a cluster that it may not see.
-    let message = "names no cluster, or one that does not take this workspace";
+    let message = "must be the id of a cluster that accepts this workspace";
     Err(Refusal::field("defaultClusterId", "notFound", message).into())
 }

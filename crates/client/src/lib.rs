@@ -23,7 +23,7 @@ pub enum Error {
     #[error(transparent)]
     Transport(#[from] reqwest::Error),
     /// The answer is not what the contract says.
-    #[error("the answer is not what the contract says: {0}")]
+    #[error("the response does not match the contract: {0}")]
     Unexpected(String),
 }
 

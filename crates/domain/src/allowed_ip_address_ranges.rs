@@ -23,7 +23,7 @@ pub fn range(field: &str, text: &str) -> std::result::Result<IpNet, FieldError> 
     };
     let bits = if address.is_ipv4() { 32 } else { 128 };
     let Some(prefix) = prefix else {
-        return wrong(format!("must have a prefix length; for this one address write {address}/{bits}"));
+        return wrong(format!("must have a prefix length; for this single address write {address}/{bits}"));
     };
     let Some(net) = prefix_length(prefix).and_then(|length| IpNet::new(address, length).ok()) else {
         return wrong(format!("must have a prefix length from 0 to {bits} after the slash"));
@@ -32,7 +32,7 @@ pub fn range(field: &str, text: &str) -> std::result::Result<IpNet, FieldError> 
         return wrong(format!("must be written as an IPv4 range: {v4}"));
     }
     if net.trunc() != net {
-        return wrong(format!("must have no bits set beyond its prefix; write {}", net.trunc()));
+        return wrong(format!("must have no bits set after its prefix; write {}", net.trunc()));
     }
     Ok(net)
 }

@@ -114,13 +114,13 @@ impl RoleError {
 /// The organization role of this name.
 pub fn organization_role(name: &str) -> Result<OrganizationRole, RoleError> {
     let choices = || listed(OrganizationRole::ALL, OrganizationRole::as_str);
-    name.parse().map_err(|_| RoleError::new("enum", format!("must be one of {}; is `{name}`", choices())))
+    name.parse().map_err(|_| RoleError::new("enum", format!("must be one of {}; it is `{name}`", choices())))
 }
 
 /// The workspace role of this name.
 pub fn workspace_role(name: &str) -> Result<WorkspaceRoleName, RoleError> {
     let choices = || listed(WorkspaceRoleName::ALL, WorkspaceRoleName::as_str);
-    name.parse().map_err(|_| RoleError::new("enum", format!("must be one of {}; is `{name}`", choices())))
+    name.parse().map_err(|_| RoleError::new("enum", format!("must be one of {}; it is `{name}`", choices())))
 }
 
 /// The role of this name, to be held on a deployment of that workspace.
@@ -152,7 +152,7 @@ impl Facts {
                 CustomRoleScope::Dag => listed(DagRoleName::ALL, DagRoleName::as_str),
             };
             let message =
-                format!("must be {built_in} or the name of a custom role of scope {scope}; is `{name}`");
+                format!("must be {built_in} or the name of a custom role of scope {scope}; it is `{name}`");
             return Err(RoleError::new("unknown", message));
         };
         if role.scope != scope {

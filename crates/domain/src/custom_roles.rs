@@ -63,7 +63,7 @@ fn define(
         fields.push(
             "name",
             "reserved",
-            format!("must not be the name of a built-in role, as `{role_name}` is"),
+            format!("must not be the name of a built-in role; `{role_name}` is one"),
         );
     }
     let permissions = permission_set(scope, permissions, &mut fields);
@@ -98,13 +98,13 @@ fn permission_set(scope: CustomRoleScope, names: &[String], fields: &mut Fields)
             Some(_) => fields.push(
                 path,
                 "scope",
-                format!("must begin with `{prefix}`, because the role is of scope {scope}; is `{name}`"),
+                format!("must begin with `{prefix}`, because the role is of scope {scope}; it is `{name}`"),
             ),
             None => fields.push(
                 path,
                 "unknown",
                 format!(
-                    "must be a permission that ListPermissionGroups lists for scope {scope}; is `{name}`"
+                    "must be a permission that ListPermissionGroups lists for scope {scope}; it is `{name}`"
                 ),
             ),
         }
@@ -123,7 +123,7 @@ pub fn stays_where_held(restricted_workspace_ids: &[WorkspaceId], held_in: &[Wor
         return Ok(());
     }
     Err(Refusal::Conflict(format!(
-        "The role is still held in workspaces that `restrictedWorkspaceIds` leaves out: {}. Take it from its holders \
+        "The role is still assigned in workspaces that `restrictedWorkspaceIds` omits: {}. Take it from its holders \
          there first, or list these workspaces.",
         lost.join(", ")
     )))
@@ -139,7 +139,7 @@ pub fn is_free(holders: &[String]) -> Result<()> {
     if holders.len() > NAMED {
         list = format!("{list} and {} more", holders.len() - NAMED);
     }
-    Err(Refusal::Conflict(format!("The role is still held by {list}. Give them another role first.")))
+    Err(Refusal::Conflict(format!("The role is still assigned to {list}. Give them another role first.")))
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ pub fn window(query: &GetDeploymentLogs, now: Timestamp) -> Result<Range<Timesta
         }
         (Some(start), Some(end)) if start < end => return Ok(start..end),
         (Some(_), Some(_)) => fields.push("endDate", "order", "must be later than `startDate`"),
-        (Some(_), None) => fields.push("endDate", "required", "is required where `startDate` is given"),
-        (None, Some(_)) => fields.push("startDate", "required", "is required where `endDate` is given"),
+        (Some(_), None) => fields.push("endDate", "required", "is required when `startDate` is given"),
+        (None, Some(_)) => fields.push("startDate", "required", "is required when `endDate` is given"),
     }
     fields.finish(None)
 }
@@ -41,7 +41,7 @@ pub fn of_agent(lines: &[AgentLogLine], now: Timestamp, kept_for: Duration) -> R
                 format!("must not be older than {}", counted(kept_for.as_secs() / 86_400, "day")),
             );
         } else if line.timestamp > now + AHEAD {
-            fields.push(field(), "max", "must not lie in the future: check the clock of the agent");
+            fields.push(field(), "max", "must not be in the future: check the agent's clock");
         }
     }
     fields.into_result()

@@ -109,7 +109,7 @@ pub fn status(stored: DeployStatus, created_at: Timestamp, now: Timestamp) -> De
 
 /// Refuses an upload for a deploy that takes none any more; one without a status went with its deployment.
 pub fn may_upload(status: Option<DeployStatus>, uploads: usize) -> Result<()> {
-    let dead = |why: &str| Err(Refusal::Forbidden(format!("This upload URL is dead: {why}.")));
+    let dead = |why: &str| Err(Refusal::Forbidden(format!("This upload URL no longer works: {why}.")));
     match status {
         None => dead("its deployment has been deleted. Create a deploy of another deployment"),
         Some(DeployStatus::Deployed) => dead("its deploy has been finalized. Create another deploy"),
@@ -158,7 +158,7 @@ impl Pending {
             None => return None,
         };
         Some(format!(
-            "Too much was uploaded that nobody has finalized: {what} would wait. Finalize deploys that wait; the others \
+            "Too many uploads are waiting to be finalized: {what} would be pending. Finalize the pending deploys; the others \
              end {} hours after they were created.",
             LIFETIME.as_secs() / 3600
         ))
@@ -212,7 +212,7 @@ mod tests {
         let most = Pending { deploy: 200, deployment: 400, organization: 1600, objects: 20_000 };
         assert_eq!(most.too_much(100), None);
         for (pending, what) in [
-            (Pending { deploy: 201, ..most }, "more than 200 bytes of this deploy would wait"),
+            (Pending { deploy: 201, ..most }, "more than 200 bytes of this deploy would be pending"),
             (Pending { deployment: 401, ..most }, "more than 400 bytes of deploys of this deployment would"),
             (Pending { organization: 1601, ..most }, "more than 1600 bytes of deploys of this organization"),
             (Pending { objects: 20_001, ..most }, "more than 20000 blocks and archives of this organization"),
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(refused(DeployStatus::Initialized, MOST_UPLOADS).status(), 400);
         assert_eq!(
             refused(DeployStatus::Deployed, 0).message(),
-            "This upload URL is dead: its deploy has been finalized. Create another deploy."
+            "This upload URL no longer works: its deploy has been finalized. Create another deploy."
         );
         assert_eq!(refused(DeployStatus::Failed, 0).status(), 403);
         assert_eq!(may_upload(None, 0).unwrap_err().status(), 403);

@@ -73,7 +73,7 @@ pub fn create(
     if belongs_to == Target::Organization {
         only_owners(
             caller,
-            "make API tokens of the organization; make one of a workspace or deployment instead",
+            "create API tokens of the organization; create one of a workspace or deployment instead",
         )?;
     }
     require(caller, Verb::Create.permission(belongs_to), belongs_to)?;
@@ -101,7 +101,7 @@ fn belongs_to(
             return Some(Target::Organization);
         }
         (TokenScope::Organization, _) => {
-            let message = "must be left out, or be the organization's id, for a token of scope ORGANIZATION";
+            let message = "must be omitted, or be the organization's id, for a token of scope ORGANIZATION";
             fields.push("entityId", "conflict", message);
             return None;
         }

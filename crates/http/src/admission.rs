@@ -108,7 +108,7 @@ impl Guarded for Permitted {
     type Required = Requirement;
 
     fn required(endpoint: &'static Description) -> Requirement {
-        Requirement::of(endpoint).unwrap_or_else(|| panic!("{} takes no permission", endpoint.id))
+        Requirement::of(endpoint).unwrap_or_else(|| panic!("{} has no permission", endpoint.id))
     }
 
     fn organization(ids: &[Id]) -> Option<OrganizationId> {
@@ -130,7 +130,8 @@ impl Guarded for Permitted {
             Named::InPath(index) => ids.get(index).copied().map(EntityId::from_raw),
             Named::InBody => named,
         };
-        let unnamed = || Error::Internal(format!("nothing names the target of {}", required.permission));
+        let unnamed =
+            || Error::Internal(format!("the request does not name the target of {}", required.permission));
         let target = match required.on {
             RequiredOn::Organization => Target::Organization,
             RequiredOn::Workspace(place) => Target::Workspace(id(place).ok_or_else(unnamed)?.as_workspace()),

@@ -74,7 +74,7 @@ impl BodyError {
 
     /// A body that came too slowly.
     pub(crate) fn timeout() -> Self {
-        Self { why: "the body came too slowly".to_owned(), kind: Kind::Late }
+        Self { why: "the body arrived too slowly".to_owned(), kind: Kind::Late }
     }
 
     /// Whether it came too slowly.

@@ -40,7 +40,7 @@ impl Failure {
 
     /// A fault of ours, of which callers are told nothing but where to report it.
     pub(crate) fn fault() -> Self {
-        let message = "Something went wrong on our side: please report the requestId.";
+        let message = "Internal server error: please report the requestId.";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
@@ -99,7 +99,7 @@ impl From<Error> for Failure {
             }
             Error::TooMuch(why) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, why),
             Error::DiskFull(why) => {
-                tracing::warn!(%why, "a request was refused");
+                tracing::warn!(%why, "request refused");
                 Self::later(StatusCode::SERVICE_UNAVAILABLE, why.user_text().to_string(), 60)
             }
             Error::OtherNode(node) => {
@@ -107,19 +107,19 @@ impl From<Error> for Failure {
                 Self::later(StatusCode::SERVICE_UNAVAILABLE, message, 10)
             }
             away if away.unavailable().is_some() => {
-                tracing::error!(error = %away, "the database is away");
+                tracing::error!(error = %away, "the database is unavailable");
                 Self::later(
                     StatusCode::SERVICE_UNAVAILABLE,
-                    "The database is away: try again in a few seconds.",
+                    "The database is unavailable: try again in a few seconds.",
                     5,
                 )
             }
             stale if stale.is_stale() => {
-                let message = "Your rights changed while the request ran: try again.";
+                let message = "Your rights changed during the request: try again.";
                 Self { is_stale: true, ..Self::later(StatusCode::SERVICE_UNAVAILABLE, message, 1) }
             }
             lost if lost.is_lost() => {
-                let message = "Others kept changing the same thing meanwhile: try again.";
+                let message = "Other requests kept changing the same resource: try again.";
                 Self::later(StatusCode::SERVICE_UNAVAILABLE, message, 1)
             }
             fault => {

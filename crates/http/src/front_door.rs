@@ -178,7 +178,7 @@ fn redirect(to: &str) -> HttpResult {
     let mut response = Response::new(whole(""));
     *response.status_mut() = StatusCode::SEE_OTHER;
     let to = HeaderValue::from_str(to)
-        .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The path cannot be written in a header."))?;
+        .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The path cannot be sent in a header."))?;
     response.headers_mut().insert(LOCATION, to);
     headers::set_no_store(response.headers_mut());
     Ok(response)

@@ -198,7 +198,7 @@ pub(crate) async fn read_whole(body: RequestBody, limit: usize, within: Duration
         Ok(Err(error)) => match error.downcast_ref::<BodyError>() {
             Some(broken) if broken.is_timeout() => Err(late(within)),
             Some(broken) if broken.is_too_much() => Err(no_room()),
-            _ => Err(Failure::new(StatusCode::BAD_REQUEST, "The body broke off.")),
+            _ => Err(Failure::new(StatusCode::BAD_REQUEST, "The body ended early.")),
         },
         Err(_) => Err(late(within)),
     }
@@ -207,7 +207,7 @@ pub(crate) async fn read_whole(body: RequestBody, limit: usize, within: Duration
 /// Too many bodies are being received.
 pub(crate) fn no_room() -> Failure {
     let message =
-        "Too many bodies are being received, from your address or altogether: try again in a second.";
+        "Too many request bodies are being received, from your address or in total: try again in a second.";
     Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, 1)
 }
 

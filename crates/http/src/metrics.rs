@@ -147,7 +147,7 @@ pub(crate) fn deployments(shown: &[Status], vitals: &[Vitals], now: Timestamp) -
     let disk = |vitals: &Vitals| Some(format!("{{{}}} {}", labels(rows.get(&vitals.id)?), vitals.disk?));
     begin(
         "podium_deployment_disk_bytes",
-        "What a deployment has on the disk of its machine, as it was last measured.",
+        "Disk space that a deployment uses on its machine, as last measured.",
         "gauge",
         vitals.iter().filter_map(disk).collect(),
     );
@@ -156,21 +156,16 @@ pub(crate) fn deployments(shown: &[Status], vitals: &[Vitals], now: Timestamp) -
     let restarts = each(&|vital| vital.restarts.map(|count| count as f64));
     begin(
         "podium_component_restarts_total",
-        "How often a component was started again since this server keeps it.",
+        "How often a component was restarted since this server has supervised it.",
         "counter",
         restarts,
     );
     let memory = each(&|vital| vital.memory.map(|bytes| bytes as f64));
-    begin(
-        "podium_component_memory_bytes",
-        "What a component and its children have in memory.",
-        "gauge",
-        memory,
-    );
+    begin("podium_component_memory_bytes", "Memory that a component and its children use.", "gauge", memory);
     let age = each(&|vital| vital.heartbeat_at.map(|at| (now.millis() - at.millis()).max(0) as f64 / 1000.0));
     begin(
         "podium_component_heartbeat_age_seconds",
-        "How long ago a component was last heard of.",
+        "How long ago a component last sent a heartbeat.",
         "gauge",
         age,
     );

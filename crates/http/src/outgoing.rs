@@ -82,7 +82,7 @@ pub(crate) fn send(
 }
 
 fn refusal(request_id: &str) -> Response<Body> {
-    let message = "Too many answers wait to be read, by you, by your address or altogether: read those first, then try again.";
+    let message = "Too many responses are waiting to be read, on this connection, for your address or in total: read those first, then try again.";
     Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, 1).into_response(request_id)
 }
 

@@ -79,14 +79,14 @@ impl Open {
         let ports = match self.app.environment_ports().await {
             Ok(ports) => ports,
             Err(error) => {
-                tracing::warn!(%error, "the ports of environments cannot be read; it is tried again soon");
+                tracing::warn!(%error, "cannot read the environments' ports; retrying soon");
                 return;
             }
         };
         self.listeners.retain(|port, _| ports.contains(port));
         for port in ports {
             if let Err(error) = self.open(port).await {
-                tracing::warn!(port, %error, "a port of an environment cannot be listened on");
+                tracing::warn!(port, %error, "cannot listen on an environment's port");
             }
         }
     }
@@ -112,7 +112,7 @@ async fn accept(listener: TcpListener, port: u16, arrivals: mpsc::Sender<Arrived
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, port, "a connection could not be accepted");
+                tracing::warn!(%error, port, "could not accept a connection");
                 tokio::time::sleep(PAUSE).await;
             }
         }

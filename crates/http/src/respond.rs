@@ -93,8 +93,8 @@ impl WrittenReply {
         let mut bytes = Vec::with_capacity(1024);
         if let Some(body) = body {
             serde_json::to_writer(&mut bytes, body).map_err(|error| {
-                tracing::error!(%error, "a reply could not be written");
-                Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong on our side.")
+                tracing::error!(%error, "could not serialize a response");
+                Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal server error.")
             })?;
         }
         Ok(Self::of(R::KIND, version, bytes))

@@ -76,7 +76,7 @@ pub fn check(settings: &Settings) -> Result<(), ServeError> {
 /// Bounds what the kernel holds for each connection that a listener accepts.
 pub(crate) fn bound_send_buffer(listener: &TcpListener) {
     if let Err(error) = rustix::net::sockopt::set_socket_send_buffer_size(listener, SEND_BUFFER) {
-        tracing::warn!(%error, "the send buffers of connections cannot be bounded");
+        tracing::warn!(%error, "cannot limit the send buffers of connections");
     }
 }
 
@@ -110,13 +110,13 @@ pub async fn serve(
             Ok(connection) => connection,
             Err(error) => {
                 // Out of file descriptors, most likely: idle connections give some back.
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "could not accept a connection");
                 let _ = tokio::time::timeout(PAUSE, connections.make_room()).await;
                 continue;
             }
         };
         let Some(admitted) = connections.admit(peer.ip()) else {
-            tracing::debug!(%peer, "a connection was closed: its address has too many");
+            tracing::debug!(%peer, "closed a connection: its address has too many");
             continue;
         };
         let permit = tokio::select! {

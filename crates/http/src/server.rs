@@ -307,7 +307,7 @@ impl Server {
             parts.method = Method::GET;
         }
         let Ok(found) = shared.paths.at(parts.uri.path()) else {
-            let message = "There is nothing at this path: see /docs for the API.";
+            let message = "There is no resource at this path: see /docs for the API.";
             return fail(Failure::new(StatusCode::NOT_FOUND, message));
         };
         let indices = match found.value {
@@ -404,7 +404,7 @@ impl Server {
 }
 
 fn method_not_allowed(allowed: &str, request_id: &str) -> Response<Body> {
-    let message = format!("This path takes {allowed} only.");
+    let message = format!("This path supports {allowed} only.");
     let mut response = Failure::new(StatusCode::METHOD_NOT_ALLOWED, message).into_response(request_id);
     if let Ok(allowed) = HeaderValue::from_str(allowed) {
         response.headers_mut().insert(ALLOW, allowed);

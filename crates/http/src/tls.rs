@@ -83,12 +83,12 @@ impl Certificate {
         match acceptor(&self.files) {
             Ok(new) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = new;
-                tracing::info!(certificate = %self.files.certificate.display(), "the TLS certificate was read again");
+                tracing::info!(certificate = %self.files.certificate.display(), "reloaded the TLS certificate");
             }
             Err(error) => {
                 tracing::error!(
                     %error,
-                    "the new TLS certificate cannot be used; the one before it is served on"
+                    "the new TLS certificate cannot be used; keeping the previous one"
                 );
             }
         }
@@ -99,7 +99,7 @@ impl Certificate {
 pub(crate) async fn follow(mut asked: Signal, certificate: Option<Certificate>) {
     let Some(certificate) = certificate else {
         while asked.recv().await.is_some() {
-            tracing::info!("nothing is read again on SIGHUP: there is no TLS certificate");
+            tracing::info!("nothing to reload on SIGHUP: no TLS certificate is configured");
         }
         return;
     };

@@ -48,13 +48,13 @@ async fn pass_on(
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|broken| {
             if broken.is_timeout() {
-                let message = format!("The body came too slowly: less than {floor} bytes in {within} s.");
+                let message = format!("The body arrived too slowly: less than {floor} bytes in {within} s.");
                 return Failure::new(StatusCode::REQUEST_TIMEOUT, message);
             }
             if broken.is_too_much() {
                 return no_room();
             }
-            Failure::new(StatusCode::BAD_REQUEST, "The body broke off.")
+            Failure::new(StatusCode::BAD_REQUEST, "The body ended early.")
         })?;
         if let Some(bytes) = frame.data_ref() {
             receiving.push(bytes).await?;
@@ -83,7 +83,7 @@ fn read(query: &str, deploy_id: &str) -> Result<(Ticket, Part), Failure> {
         Some("block") => Part::Block(value("blockid").unwrap_or_default().replace(' ', "+")),
         Some("blocklist") => Part::List,
         Some(_) => {
-            let message = "must be block, blocklist or absent";
+            let message = "must be `block`, `blocklist` or absent";
             return Err(Failure::fields(vec![FieldError::new("comp", "enum", message)]));
         }
     };

@@ -289,7 +289,8 @@ pub fn settle(
     }
     if settled.is_failed_over != was_failed_over {
         let moved = tx.query(&DEPLOYMENTS, params![id.as_str()], |row| row.id(0))?;
-        let reason = UserText::new("The cluster has changed its region: the deployment is rolled out there.");
+        let reason =
+            UserText::new("The cluster has changed its region: the deployment is being rolled out there.");
         deployments::roll_out(tx, &system.scope(organization_id), &moved, &reason, now)?;
     }
     let change = Change {

@@ -109,13 +109,17 @@ impl Invited {
     /// The invited user itself, signed in.
     fn known(&self, caller: &Authority, body: &AcceptInviteRequest) -> Result<SubjectProfile> {
         if caller.credential.subject_id != self.account.id.into() {
-            let message = "This invite is for another user: sign in as the user who is invited.";
+            let message = "This invite is for another user: sign in as the invited user.";
             return Err(Refusal::Forbidden(message.into()).into());
         }
         let mut fields = Fields::new();
         for (field, value) in [("fullName", &body.full_name), ("password", &body.password)] {
             if value.as_ref().is_some_and(|text| !text.is_empty()) {
-                fields.push(field, "excluded", "must be left out: you are signed in, and keep what you have");
+                fields.push(
+                    field,
+                    "excluded",
+                    "must be omitted: you are signed in, so your account stays as it is",
+                );
             }
         }
         fields.into_result()?;
@@ -209,8 +213,7 @@ impl Guest {
 }
 
 fn sign_in_first() -> Error {
-    let message =
-        "The user who is invited has an account already: sign in as that user, then accept the invite.";
+    let message = "The invited user already has an account: sign in as that user, then accept the invite.";
     Refusal::Forbidden(message.into()).into()
 }
 

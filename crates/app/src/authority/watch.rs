@@ -43,7 +43,7 @@ impl Watch {
     pub async fn ended(&mut self) {
         loop {
             self.changes.borrow_and_update();
-            // While the database is away nobody can say: the caller is served until it can.
+            // While the database is unavailable nobody can say: the caller is served until it can.
             if matches!(self.holds().await, Ok(false)) {
                 return;
             }

@@ -40,7 +40,7 @@ fn open(app: &App, id: DeploymentId, variable: &EnvironmentVariable) -> Result<(
     let Some(sealed) = &variable.secret else {
         return Ok((key, Zeroizing::new(variable.value.clone().unwrap_or_default())));
     };
-    let closed = || Error::Internal(format!("the variable {key} of deployment {id} cannot be opened"));
+    let closed = || Error::Internal(format!("cannot decrypt the variable {key} of deployment {id}"));
     let opened = open_secret(app, id, &key, sealed).ok_or_else(closed)?;
     let value = String::from_utf8(opened.to_vec()).map_err(|_| closed())?;
     Ok((key, Zeroizing::new(value)))

@@ -52,7 +52,7 @@ impl Ticket {
     /// What a URL that was not made here is answered with.
     pub fn forged() -> Error {
         let message =
-            "This is no upload URL of this server: use the one that creating the deploy was answered with.";
+            "This is not an upload URL of this server: use the one returned when the deploy was created.";
         Refusal::Forbidden(message.into()).into()
     }
 
@@ -61,7 +61,9 @@ impl Ticket {
             return Err(Self::forged());
         }
         if self.expires.saturating_mul(1000) <= now.millis() {
-            return Err(Refusal::Forbidden("This upload URL has ended: create another deploy.".into()).into());
+            return Err(
+                Refusal::Forbidden("This upload URL has expired: create another deploy.".into()).into()
+            );
         }
         Ok(())
     }
@@ -205,10 +207,7 @@ impl Receiving {
 /// Writes how many uploads there was no room for.
 pub(crate) fn measure_uploads(app: &App, page: &mut Page) {
     let name = "podium_uploads_refused_total";
-    page.counter(
-        name,
-        "Uploads that were refused because their sender had as many running as was left for others.",
-    );
+    page.counter(name, "Uploads refused because their sender already had its share of concurrent uploads.");
     page.line(name, &[], app.uploads_refused.load(Ordering::Relaxed));
 }
 

@@ -31,7 +31,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Environme
     let paging = Paging::from(&query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     if shows_secrets(&query) && !cx.app().config.show_secrets {
-        return Err(not_shown("the server is not set to").into());
+        return Err(not_shown("this server is not configured to").into());
     }
     let page = move |cx: &Cx<Scope>, conn: &Conn| match named(&query.deployment_id) {
         Some(id) if query.resolve_linked == Some(true) => resolved(cx, conn, &query, id, &paging),
@@ -171,7 +171,7 @@ fn shown_to<S: Secrecy>(
 /// Whoever may change an object may read its secrets, where the server allows that at all.
 fn may_read_secrets(cx: &Cx<Scope>, row: &ObjectRow) -> Result<()> {
     may(cx.grants(), Verb::Update, row.belongs_to())
-        .map_err(|_| not_shown("only those who may change everything that is listed may").into())
+        .map_err(|_| not_shown("only callers who may change every listed object may").into())
 }
 
 /// The order that is asked for, as the database would have it; newest first where none is.

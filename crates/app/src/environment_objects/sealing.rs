@@ -51,8 +51,7 @@ pub(super) fn open(app: &App, row: &ObjectRow) -> Result<Object> {
 }
 
 fn opened(app: &App, owner: &str, values: &Values<Hidden>, sealed: Option<&Vec<u8>>) -> Result<Values> {
-    let cannot =
-        || Error::Internal(format!("the secrets of the environment object {owner} cannot be opened"));
+    let cannot = || Error::Internal(format!("cannot decrypt the secrets of the environment object {owner}"));
     let secret: BTreeMap<String, Value> = match sealed {
         Some(sealed) => {
             let text = app.secrets.open(owner, sealed).map_err(|_| cannot())?;

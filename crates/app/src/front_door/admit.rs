@@ -145,6 +145,6 @@ impl App {
             return unauthenticated(Unauthenticated::Expired);
         }
         let hash = unhex(&access.credential_hash).and_then(|bytes| bytes.try_into().ok());
-        hash.ok_or_else(|| Error::Internal("a pass stands for no hash".into()))
+        hash.ok_or_else(|| Error::Internal("a stored pass has no valid credential hash".into()))
     }
 }

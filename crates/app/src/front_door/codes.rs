@@ -95,7 +95,7 @@ impl App {
     pub async fn enter(&self, code: &str, deployment: &DeploymentRef, now: Timestamp) -> Result<Entered> {
         let used_up = || {
             Error::from(Refusal::Forbidden(
-                "This link has been used or has ended: open the environment again.".into(),
+                "This link has been used or has expired: open the environment again.".into(),
             ))
         };
         let (system, pass) = (system(self), self.world.secret());

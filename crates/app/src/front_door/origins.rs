@@ -36,7 +36,7 @@ impl PublicUrl {
     pub fn parse(url: &str) -> Result<Self> {
         let parsed = Url::parse(url).ok().filter(|parsed| matches!(parsed.scheme(), "http" | "https"));
         let wrong =
-            || format!("the public URL must be one such as https://podium.example.com, and is `{url}`");
+            || format!("the public URL must be a URL such as https://podium.example.com; it is `{url}`");
         parsed.map(Self).ok_or_else(|| Error::Internal(wrong()))
     }
 

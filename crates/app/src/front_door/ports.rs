@@ -69,7 +69,7 @@ impl App {
                 None => self.take_port(deployment_id).await?,
             };
             let Err(why) = self.listeners.listen(port).await else { return Ok(port) };
-            tracing::warn!(port, %why, "a port of an environment cannot be used; another is taken");
+            tracing::warn!(port, %why, "an environment's port cannot be used; trying another one");
             self.listeners.unusable.lock().unwrap_or_else(PoisonError::into_inner).insert(port);
             self.db.write(None, move |tx| front_door::free_port(tx, &system, deployment_id)).await?;
         }

@@ -106,7 +106,9 @@ pub fn judge(
         },
         By::Query(name) => match values(query, name).as_slice() {
             [dag_id] => on_dag(dag_id, needs, rights, refusal),
-            _ => Err(also(refusal, &format!("A role on single DAGs does if `{name}` names one of them."))),
+            _ => {
+                Err(also(refusal, &format!("A role on single DAGs is enough if `{name}` names one of them.")))
+            }
         },
         By::Filter { ids, tags } => narrow(ids, tags, query, needs, rights, refusal),
     }

@@ -79,14 +79,14 @@ pub(super) use rules;
 
 /// What is refused whoever asks: ways to sign in that are not this door, and what only Airflow's own parts call.
 const CLOSED: &[(&str, &str)] = &[
-    ("/execution", "Only the environment's own tasks call it."),
-    ("/internal_api", "Only the environment's own components call it."),
-    ("/auth", "Sign in to Podium instead: its tokens and sessions open the environment."),
-    ("/ui/auth/token", "Make an API token in Podium instead: it opens the environment's API too."),
-    ("/login", "Sign in to Podium instead: its tokens and sessions open the environment."),
-    ("/api/v1/users", "Users and roles are those of Podium."),
-    ("/api/v1/roles", "Users and roles are those of Podium."),
-    ("/api/v1/permissions", "Users and roles are those of Podium."),
+    ("/execution", "It is for the environment's own tasks only."),
+    ("/internal_api", "It is for the environment's own components only."),
+    ("/auth", "Sign in to Podium instead: its tokens and sessions give access to the environment."),
+    ("/ui/auth/token", "Create an API token in Podium instead: it also works for the environment's API."),
+    ("/login", "Sign in to Podium instead: its tokens and sessions give access to the environment."),
+    ("/api/v1/users", "Users and roles are managed in Podium."),
+    ("/api/v1/roles", "Users and roles are managed in Podium."),
+    ("/api/v1/permissions", "Users and roles are managed in Podium."),
 ];
 
 /// Why a path is closed to everybody, if it is.

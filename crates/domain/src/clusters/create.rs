@@ -89,10 +89,10 @@ fn hybrid(fields: &mut Fields, body: &CreateClusterRequest) {
         (no_pools, "nodePools"),
     ] {
         if is_missing {
-            fields.push(field, "required", "is required of a HYBRID cluster");
+            fields.push(field, "required", "is required for a HYBRID cluster");
         }
     }
-    let excluded = "must be left out: HYBRID clusters have no disaster recovery";
+    let excluded = "must be omitted: HYBRID clusters have no disaster recovery";
     for (field, _) in requested(body).fields().into_iter().filter(|(_, text)| text.is_some()) {
         fields.push(field, "excluded", excluded);
     }

@@ -58,11 +58,11 @@ pub(super) fn node_pools(
     for (index, ((pool, known), new_id)) in requested.iter().zip(known).zip(facts.pool_ids).enumerate() {
         let at = |field: &str| format!("nodePools[{index}].{field}");
         if pool.id.is_some_and(|id| !ids.insert(id)) {
-            fields.push(at("id"), "repeated", "must name another pool than those before it");
+            fields.push(at("id"), "repeated", "must not repeat an earlier pool");
         }
         let name = fields.take(names::name(&at("name"), pool.name, MAX_NAME));
         if name.as_ref().is_some_and(|name| !names.insert(name.key.clone())) {
-            fields.push(at("name"), "repeated", "must be another name than those before it");
+            fields.push(at("name"), "repeated", "must not repeat an earlier name");
         }
         let instance = provider.node_instance(pool.node_instance_type);
         if instance.is_none() {

@@ -32,7 +32,7 @@ pub struct Desired {
 pub enum Observed {
     /// There is no such cluster.
     Absent,
-    /// The data plane does not answer, and why.
+    /// The data plane does not respond, and why.
     Unreachable(Reason),
     /// It is there.
     Present {

@@ -56,9 +56,9 @@ pub(super) fn switch_on(
 ) {
     let word = provider.provider;
     match requested.region {
-        None => fields.push("drRegion", "required", "is required: say which region is to stand by"),
+        None => fields.push("drRegion", "required", "is required: name the standby region"),
         Some(region) if region == home => {
-            fields.push("drRegion", "same", "must be another region than the cluster's own");
+            fields.push("drRegion", "same", "must differ from the cluster's own region");
         }
         Some(region) if provider.region(region).is_none() => {
             fields.push("drRegion", "unknown", unknown_region(word));
@@ -70,11 +70,7 @@ pub(super) fn switch_on(
     let mut range =
         |has: bool, field: &'static str, requested: Option<&str>, first: Option<&str>| match requested {
             Some(_) if !has => {
-                fields.push(
-                    field,
-                    "excluded",
-                    format!("must be left out: clusters of {word} do not have it"),
-                );
+                fields.push(field, "excluded", format!("must be omitted: {word} clusters do not support it"));
                 None
             }
             Some(text) if field == SECONDARY => Some(region.secondary(fields, field, text)),

@@ -29,7 +29,7 @@ pub(super) fn tags(fields: &mut Fields, requested: &[ClusterK8sTag]) -> Vec<Clus
         if key.is_empty() {
             fields.push(field, "required", "must not be blank");
         } else if !keys.insert(key) {
-            fields.push(field, "repeated", "must be another key than those before it");
+            fields.push(field, "repeated", "must not repeat an earlier key");
         }
         kept.push(ClusterK8sTag {
             key: Some(key.to_owned()),
@@ -49,7 +49,7 @@ pub(super) fn workspaces(
         fields.push(
             format!("workspaceIds[{index}]"),
             "notFound",
-            format!("names no workspace of the organization: {id}"),
+            format!("is not a workspace of the organization: {id}"),
         );
     }
     let kept: BTreeSet<WorkspaceId> = requested.iter().copied().collect();
@@ -69,7 +69,7 @@ pub(super) fn takes_clusters(provider: &Provider, regions: &[&str]) -> Result<()
     let limited = |name: &&&str| provider.region(name).is_some_and(|region| region.limited);
     match regions.iter().find(limited) {
         Some(name) => Err(Refusal::Precondition(format!(
-            "The region {name} of {} is limited and takes no new clusters: choose another one.",
+            "The region {name} of {} is limited and accepts no new clusters: choose another one.",
             provider.provider
         ))),
         None => Ok(()),

@@ -47,7 +47,7 @@ pub fn update(stored: &Cluster, body: &UpdateClusterRequest, facts: &Facts<'_>) 
     }
     if let Event::FailOver(_) = event(stored, body) {
         if !stored.details.is_dr_enabled && stored.r#type == ClusterType::Dedicated {
-            fields.push("isFailedOver", "excluded", "must be left out: no region stands by for this cluster");
+            fields.push("isFailedOver", "excluded", "must be omitted: this cluster has no standby region");
         }
         changes_nothing_else(&mut fields, stored, &made);
     }
@@ -73,7 +73,7 @@ fn only_workspaces(fields: &mut Fields, body: &UpdateClusterRequest) {
     ];
     given_fields.extend(requested(body).fields().map(|(field, text)| (field, text.is_some())));
     for (field, _) in given_fields.into_iter().filter(|(_, is_given)| *is_given) {
-        fields.push(field, "excluded", "must be left out: HYBRID does not have it");
+        fields.push(field, "excluded", "must be omitted: HYBRID does not support it");
     }
 }
 
@@ -109,7 +109,7 @@ fn dedicated(
         if stored.cloud_provider == CloudProvider::Aws {
             made.details.is_private_network_egress_enabled = Some(egress);
         } else if egress {
-            let message = format!("must be left out: clusters of {} do not have it", provider.provider);
+            let message = format!("must be omitted: {} clusters do not support it", provider.provider);
             fields.push("isPrivateNetworkEgressEnabled", "excluded", message);
         }
     }
@@ -132,9 +132,9 @@ fn standing_by(
     } else {
         let differs = requested.fields().into_iter().zip(recovery::stored(&stored.details));
         let message = if was_on {
-            "must stay as it is: switch disaster recovery off first"
+            "must stay unchanged: switch disaster recovery off first"
         } else {
-            "must be left out unless `enableDr` is true"
+            "must be omitted unless `enableDr` is true"
         };
         for ((field, text), stored) in differs {
             if text.is_some() && text != stored {
@@ -154,7 +154,7 @@ fn standing_by(
     }
     if let Some(requested) = body.enable_replication_time_control {
         if requested && !is_on {
-            let message = "must be false unless another region stands by";
+            let message = "must be false unless the cluster has a standby region";
             fields.push("enableReplicationTimeControl", "excluded", message);
         }
         details.enable_replication_time_control = requested && is_on;
@@ -181,7 +181,7 @@ fn changes_nothing_else(fields: &mut Fields, stored: &Cluster, made: &Definition
         ("workspaceIds", made.workspace_ids != stored.workspace_ids),
     ] {
         if changes {
-            fields.push(field, "failover", "must stay as it is: a failover changes nothing else");
+            fields.push(field, "failover", "must stay unchanged: a failover changes nothing else");
         }
     }
 }

@@ -164,7 +164,7 @@ pub fn check_until(field: &str, until: Option<Timestamp>, now: Timestamp) -> Res
         return Err(FieldError::new(
             field,
             "past",
-            "must be in the future, or left out for an override without end",
+            "must be in the future, or omitted for an override without end",
         ));
     }
     Ok(())
@@ -181,7 +181,7 @@ fn check_schedule(path: &str, schedule: &DeploymentHibernationSchedule, now: Tim
             valid += 1;
         } else {
             let message =
-                "must be a five-field cron expression in UTC that comes true, such as `0 20 * * 1-5`";
+                "must be a five-field cron expression in UTC that matches some date, such as `0 20 * * 1-5`";
             fields.push(format!("{path}.{name}"), "format", message);
         }
     }

@@ -44,17 +44,17 @@ pub fn choose(body: &CreateDeploymentRequest, context: &PlacementContext<'_>) ->
         (Some(id), provider, region) => {
             let given = [("cloudProvider", provider.is_some()), ("region", region.is_some())];
             for (field, _) in given.iter().filter(|(_, given)| *given) {
-                fields.push(*field, "excluded", "must be left out where `clusterId` is given");
+                fields.push(*field, "excluded", "must be omitted when `clusterId` is given");
             }
             Place::Cluster(id)
         }
         (None, Some(provider), Some(region)) => Place::Region(provider, region.to_owned()),
         (None, Some(_), None) => {
-            fields.push("region", "required", "is required where `cloudProvider` is given");
+            fields.push("region", "required", "is required when `cloudProvider` is given");
             Place::Server
         }
         (None, None, Some(_)) => {
-            fields.push("cloudProvider", "required", "is required where `region` is given");
+            fields.push("cloudProvider", "required", "is required when `region` is given");
             Place::Server
         }
         (None, None, None) => by_default(context)?,
@@ -71,7 +71,7 @@ pub fn choose(body: &CreateDeploymentRequest, context: &PlacementContext<'_>) ->
         && requested != DeploymentType::Standard
     {
         let message = format!(
-            "must be left out or STANDARD without a cluster: {requested} deployments need a `clusterId`"
+            "must be omitted or STANDARD without a cluster: {requested} deployments need a `clusterId`"
         );
         fields.push("type", "contradiction", message);
     }
@@ -98,7 +98,7 @@ fn by_default(context: &PlacementContext<'_>) -> Result<Place> {
         return Ok(Place::Server);
     }
     let message =
-        "Say where the deployment is to run: give a `clusterId`, or a `cloudProvider` and a `region`.";
+        "Specify where the deployment should run: give a `clusterId`, or a `cloudProvider` and a `region`.";
     Err(Refusal::invalid(format!("{message}{}", choices(context.cluster_names))))
 }
 
@@ -113,11 +113,11 @@ pub fn on_cluster(
 ) -> Result<DeploymentType> {
     // One answer for both, so that nobody learns of a cluster that it may not see.
     let Some((cluster, true)) = cluster else {
-        let message = "names no cluster, or one that does not take this workspace";
+        let message = "must be the id of a cluster that accepts this workspace";
         return Err(Refusal::field("clusterId", "notFound", message));
     };
     if cluster.status != ClusterStatus::Created {
-        let message = format!("names a cluster that is {}: wait until it is CREATED", cluster.status);
+        let message = format!("is a cluster that is {}: wait until it is CREATED", cluster.status);
         return Err(Refusal::field("clusterId", "notReady", message));
     }
     let kind = match cluster.r#type {
@@ -125,7 +125,7 @@ pub fn on_cluster(
         ClusterType::Hybrid => DeploymentType::Hybrid,
     };
     if requested.is_some_and(|requested| requested != kind) {
-        let message = format!("must be {kind}, the type of the cluster, or left out");
+        let message = format!("must be {kind}, the type of the cluster, or omitted");
         return Err(Refusal::field("type", "contradiction", message));
     }
     Ok(kind)

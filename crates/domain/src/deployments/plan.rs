@@ -25,7 +25,7 @@ pub struct Desired {
 pub enum Observation {
     /// There is no such environment.
     Absent,
-    /// The data plane does not answer, and why.
+    /// The data plane does not respond, and why.
     Unreachable(Reason),
     /// It is there.
     Present(Observed),
@@ -141,10 +141,10 @@ pub fn not_applied(desired: &Desired, cause: Cause, why: &Reason) -> Verdict {
         (_, Cause::Create) => Unhealthy,
     };
     let what = match cause {
-        Cause::Create => "Making the environment failed and is tried again",
-        Cause::Update => "Rolling out the change failed and is tried again",
-        Cause::Hibernate => "Going to hibernation failed and is tried again",
-        Cause::Wake => "Waking up failed and is tried again",
+        Cause::Create => "Creating the environment failed and will be retried",
+        Cause::Update => "Rolling out the change failed and will be retried",
+        Cause::Hibernate => "Hibernating failed and will be retried",
+        Cause::Wake => "Waking up failed and will be retried",
     };
     Verdict { status, reason: why.clone().within(what).sentence(), running: None }
 }
@@ -155,7 +155,7 @@ pub fn when_unreachable(desired: &Desired, why: &Reason) -> Verdict {
         DeploymentStatus::Creating => DeploymentStatus::Creating,
         _ => DeploymentStatus::Unknown,
     };
-    let reason = why.clone().within("The data plane does not answer").sentence();
+    let reason = why.clone().within("The data plane does not respond").sentence();
     Verdict { status, reason, running: None }
 }
 
@@ -192,7 +192,7 @@ fn judge(desired: &Desired, observed: &Observed) -> (DeploymentStatus, Reason) {
                 status @ (Healthy | Unhealthy) if is_hibernating => status,
                 _ => Deploying,
             };
-            (status, what_is_down(observed).map(|down| down.within("Still to come")).unwrap_or_default())
+            (status, what_is_down(observed).map(|down| down.within("Waiting for")).unwrap_or_default())
         }
         (Rollout::Done, true) => (Hibernating, Reason::default()),
         (Rollout::Done, false) if observed.components.is_empty() => {

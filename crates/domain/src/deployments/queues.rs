@@ -27,7 +27,7 @@ pub(super) fn check(
     let is_remote = spec.remote_execution.is_some();
     if spec.executor == Executor::Kubernetes {
         if requested.is_some_and(|requested| !requested.is_empty()) {
-            let message = "must be left out: the KUBERNETES executor has no worker queues";
+            let message = "must be omitted: the KUBERNETES executor has no worker queues";
             fields.push("workerQueues", "excluded", message);
         }
         return Vec::new();
@@ -40,7 +40,11 @@ pub(super) fn check(
         return Vec::new();
     }
     if requested.is_empty() {
-        fields.push("workerQueues", "minItems", "must have at least 1 item: the queue `default` always is");
+        fields.push(
+            "workerQueues",
+            "minItems",
+            "must have at least 1 item: the queue `default` always exists",
+        );
         return stored.to_vec();
     }
     check_names(requested, fields);
@@ -70,7 +74,7 @@ pub(super) fn check(
             fields.push(
                 format!("{path}.id"),
                 "duplicate",
-                "names a queue that another entry changes already",
+                "names a queue that another entry already changes",
             );
         }
         let id = known.filter(|_| !taken).map_or_else(&mut *new_id, |known| known.id);
@@ -114,7 +118,7 @@ fn check_names(requested: &[WorkerQueueRequest], fields: &mut Fields) {
         let goes_on = letters.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
         if !begins || !goes_on || queue.name.len() > MAX_NAME {
             let message = format!(
-                "must begin with a lower-case letter and go on with such letters, digits or `-`, at most {MAX_NAME}"
+                "must begin with a lower-case letter and continue with lower-case letters, digits or `-`, at most {MAX_NAME}"
             );
             fields.push(format!("{path}.name"), "format", message);
         } else if requested[..index].iter().any(|other| other.name == queue.name) {
@@ -154,7 +158,7 @@ fn one(
             wrong(
                 "platformMachine",
                 "excluded",
-                "must be left out: HYBRID sizes queues by `nodePoolId`".into(),
+                "must be omitted: HYBRID sizes queues by `nodePoolId`".into(),
             );
         }
         match node_pool_id {
@@ -168,12 +172,12 @@ fn one(
             wrong(
                 "podEphemeralStorage",
                 "excluded",
-                "must be left out: HYBRID sizes queues by node pool".into(),
+                "must be omitted: HYBRID sizes queues by node pool".into(),
             );
         }
     } else {
         if queue.node_pool_id.is_some() {
-            let message = format!("must be left out: {} sizes queues by `platformMachine`", facts.kind);
+            let message = format!("must be omitted: {} sizes queues by `platformMachine`", facts.kind);
             wrong("nodePoolId", "excluded", message);
         }
         match machine {
@@ -198,7 +202,11 @@ fn one(
         && let Some(text) = storage
         && Memory::parse(text).is_none_or(|size| size.thousandths() == 0 || size > MAX_STORAGE)
     {
-        wrong("podEphemeralStorage", "format", format!("must be in Gi, such as 10Gi, at most {MAX_STORAGE}"));
+        wrong(
+            "podEphemeralStorage",
+            "format",
+            format!("must be in Gi, such as 10Gi, and at most {MAX_STORAGE}"),
+        );
     }
     let storage = storage.or_else(|| known?.ephemeral_storage.as_deref()).unwrap_or(options::DEFAULT_STORAGE);
     Queue {

@@ -25,7 +25,7 @@ pub(super) fn check(
     };
     let pattern = requested.task_log_url_pattern.as_deref().unwrap_or_default();
     if !pattern.is_empty() && !urls::is_web(pattern) {
-        let message = "must be a URL of the web, such as https://logs.example.com/{dag_id}/{run_id}";
+        let message = "must be an http or https URL, such as https://logs.example.com/{dag_id}/{run_id}";
         fields.push("remoteExecution.taskLogUrlPattern", "format", message);
     }
     RemoteExecution {

@@ -27,7 +27,7 @@ pub(super) fn check(
             (quota_names[1], quota.1),
         ] {
             if text.is_some_and(|text| !text.is_empty()) {
-                fields.push(name, "excluded", "must be left out: HYBRID deployments do not have it");
+                fields.push(name, "excluded", "must be omitted: HYBRID deployments do not support it");
             }
         }
         return;

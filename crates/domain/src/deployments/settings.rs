@@ -89,7 +89,7 @@ pub fn create(
             let known = options::runtime(version);
             if known.is_none() {
                 let newest = &options::newest_stable().version;
-                let message = format!("is not a runtime that there is; the newest stable one is {newest}");
+                let message = format!("is not an available runtime; the newest stable one is {newest}");
                 fields.push("platformRuntimeVersion", "unknown", message);
             }
             known
@@ -187,7 +187,7 @@ fn set<T>(stored: &mut T, requested: Option<T>) {
 }
 
 fn excluded(fields: &mut Fields, field: &str, facts: &Facts) {
-    fields.push(field, "excluded", format!("must be left out: {} deployments do not have it", facts.kind));
+    fields.push(field, "excluded", format!("must be omitted: {} deployments do not support it", facts.kind));
 }
 
 fn scheduler(requested: &Requested<'_>, spec: &mut Spec, facts: &Facts, fields: &mut Fields) {
@@ -220,11 +220,11 @@ fn development(
     fields: &mut Fields,
 ) {
     if spec.kind == DeploymentType::Hybrid && requested.is_development_mode == Some(true) {
-        fields.push("isDevelopmentMode", "excluded", "must be left out: HYBRID deployments do not have it");
+        fields.push("isDevelopmentMode", "excluded", "must be omitted: HYBRID deployments do not support it");
         return;
     }
     if requested.is_development_mode == Some(true) && !spec.is_development_mode && !is_new {
-        let message = "can be switched on at creation only";
+        let message = "can be switched on only at creation";
         fields.push("isDevelopmentMode", "fixed", message);
     }
     set(&mut spec.is_development_mode, requested.is_development_mode);
@@ -251,7 +251,7 @@ fn development(
         let asks = wanted.schedules.as_ref().is_some_and(|schedules| !schedules.is_empty())
             || wanted.override_.as_ref().is_some_and(|requested| requested.is_hibernating.is_some());
         if asks {
-            let message = "must be left out: only deployments in development mode hibernate";
+            let message = "must be omitted: only deployments in development mode hibernate";
             fields.push("scalingSpec.hibernationSpec", "unsupported", message);
         }
     }
@@ -309,7 +309,7 @@ fn remote_execution(requested: &Requested<'_>, spec: &mut Spec, facts: &Facts, f
         }
     }
     if spec.remote_execution.is_some() && spec.executor != Executor::Platform {
-        fields.push("executor", "contradiction", "must be PLATFORM where `remoteExecution` is enabled");
+        fields.push("executor", "contradiction", "must be PLATFORM when `remoteExecution` is enabled");
     }
 }
 
@@ -321,7 +321,7 @@ fn identities(requested: &Requested<'_>, spec: &mut Spec, facts: &Facts, fields:
     if !identity.is_empty() && facts.kind != DeploymentType::Dedicated {
         excluded(fields, "drWorkloadIdentity", facts);
     } else if !identity.is_empty() && !facts.is_dr_enabled {
-        let message = "needs a cluster with disaster recovery: enable it there, or leave this out";
+        let message = "needs a cluster with disaster recovery: enable it there, or omit this";
         fields.push("drWorkloadIdentity", "unsupported", message);
     }
     spec.dr_workload_identity = Some(identity.to_owned()).filter(|identity| !identity.is_empty());

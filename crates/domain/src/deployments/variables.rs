@@ -38,7 +38,8 @@ pub(super) fn check(
         let path = format!("environmentVariables[{index}]");
         let key = &variable.key;
         if !is_key(key) {
-            let message = "must begin with a letter or `_` and go on with letters, digits, `_`, `.` or `-`";
+            let message =
+                "must begin with a letter or `_` and continue with letters, digits, `_`, `.` or `-`";
             fields.push(format!("{path}.key"), "format", message);
         } else if let Some(reason) = refused(key) {
             fields.push(format!("{path}.key"), "reserved", reason);
@@ -67,7 +68,7 @@ pub(super) fn check(
                 None
             }
             (false, None, Some(known)) if known.secret.is_some() => {
-                let message = "is required: a secret becomes plain only with a new value";
+                let message = "is required: a secret can become plain only with a new value";
                 fields.push(format!("{path}.value"), "required", message);
                 None
             }

@@ -42,7 +42,7 @@ pub fn new(requested: &CreateDeployRequest, spec: &Spec, runs_images: bool) -> R
     let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     if !spec.is_dag_deploy_enabled && matches!(requested.kind, DeployType::DagOnly | DeployType::ImageOnly) {
         let message = format!(
-            "must be IMAGE_AND_DAG or BUNDLE: DAG deploys are off, so {} would leave image and DAGs apart",
+            "must be IMAGE_AND_DAG or BUNDLE: DAG deploys are off, so {} would separate the image from its DAGs",
             requested.kind
         );
         fields.push("type", "notAllowed", message);
@@ -107,12 +107,12 @@ fn check_bundle(
     let given = [("bundleType", bundle_type), ("bundleMountPath", path)];
     if kind != DeployType::Bundle {
         for (name, _) in given.iter().filter(|(_, value)| value.is_some()) {
-            fields.push(*name, "notAllowed", format!("belongs to a BUNDLE and must be empty in {kind}"));
+            fields.push(*name, "notAllowed", format!("is for BUNDLE deploys and must be empty in {kind}"));
         }
         return;
     }
     for (name, _) in given.iter().filter(|(_, value)| value.is_none_or(|text| text.trim().is_empty())) {
-        fields.push(*name, "required", "is required in a BUNDLE");
+        fields.push(*name, "required", "is required in a BUNDLE deploy");
     }
     let Some(path) = path.filter(|path| !path.trim().is_empty()) else { return };
     if let Some(wrong) = bundles::wrong_mount_path(path) {
@@ -134,15 +134,16 @@ pub(super) fn may_move(
         return Ok(());
     }
     if !has_image(kind) {
-        let message = format!("changes with an image: {kind} runs on the deployment's {current}");
+        let message = format!("changes only with an image: {kind} runs on the deployment's {current}");
         return Err(("notAllowed", message));
     }
     let Some(known) = options::runtime(to) else {
-        return Err(("unknown", "is no runtime: the deployment options list those that there are".into()));
+        return Err(("unknown", "is not an available runtime: see the deployment options".into()));
     };
     let older = current.parse::<options::Version>().is_ok_and(|current| known.version < current);
     if older {
-        let message = format!("must not be older than the deployment's {current}: only a rollback goes back");
+        let message =
+            format!("must not be older than the deployment's {current}: only a rollback can go back");
         return Err(("downgrade", message));
     }
     Ok(())

@@ -30,7 +30,7 @@ pub fn was_finalized_with(details: &Details, requested: &FinalizeDeployRequest) 
     if details.finalized_with.as_ref() == Some(&versions(requested)) {
         return Ok(());
     }
-    let message = "The deploy has been finalized already, with other versions: create another deploy.";
+    let message = "The deploy has already been finalized with other versions: create another deploy.";
     Err(Refusal::invalid(message))
 }
 
@@ -154,21 +154,20 @@ fn uploaded(
     given: Option<&str>,
 ) -> Option<String> {
     let Some(given) = given else {
-        let message =
-            format!("is required in {}: the version that the upload was answered with", waiting.kind);
+        let message = format!("is required in {}: the version returned by the upload", waiting.kind);
         fields.push(field, "required", message);
         return None;
     };
     let known = waiting.uploaded.iter().any(|(of, version)| *of == kind && version.as_str() == given);
     if !known {
-        fields.push(field, "unknown", "is no version that was uploaded for this deploy");
+        fields.push(field, "unknown", "is not a version that was uploaded for this deploy");
     }
     known.then(|| given.to_owned())
 }
 
 fn must_be_empty(fields: &mut Fields, field: &str, given: Option<&str>, of: &str) {
     if given.is_some_and(|version| !version.is_empty()) {
-        fields.push(field, "notAllowed", format!("must be empty: it belongs to {of}"));
+        fields.push(field, "notAllowed", format!("must be empty: it is for {of}"));
     }
 }
 
@@ -185,12 +184,14 @@ pub fn roll_back_to(
     current: Option<DeployId>,
 ) -> Result<Outcome> {
     if current == Some(id) {
-        return Err(Refusal::invalid("The deploy is the current one: there is nothing to go back to."));
+        return Err(Refusal::invalid(
+            "The deploy is already the current one: there is nothing to roll back.",
+        ));
     }
     match (status, &details.outcome) {
         (DeployStatus::Deployed, Some(outcome)) => Ok(outcome.clone()),
         (status, _) => Err(Refusal::invalid(format!(
-            "The deploy is {status}: only a deploy that is DEPLOYED can be gone back to."
+            "The deploy is {status}: you can roll back only to a deploy that is DEPLOYED."
         ))),
     }
 }

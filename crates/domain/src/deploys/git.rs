@@ -38,14 +38,14 @@ pub(super) fn git(fields: &mut Fields, requested: &CreateDeployGitRequest) -> De
         fields.push(
             format!("git.{name}"),
             "required",
-            format!("is required where the provider is {}", git.provider),
+            format!("is required when the provider is {}", git.provider),
         );
     }
     for (name, _) in empty.iter().filter(|(_, value)| value.is_some()) {
         fields.push(
             format!("git.{name}"),
             "notAllowed",
-            format!("must be empty where the provider is {}", git.provider),
+            format!("must be empty when the provider is {}", git.provider),
         );
     }
     for (name, text) in [
@@ -68,16 +68,16 @@ pub(super) fn git(fields: &mut Fields, requested: &CreateDeployGitRequest) -> De
         let Some(url) = url.as_deref() else { continue };
         if name == "remoteUrl" && !urls::is_remote(url) {
             let message =
-                "must be where the repository is fetched from, such as https://git.example.com/a/b.git";
+                "must be the URL the repository is fetched from, such as https://git.example.com/a/b.git";
             fields.push(format!("git.{name}"), "format", message);
         } else if name != "remoteUrl" && !urls::is_web(url) {
-            let message = "must be a URL of the web, such as https://git.example.com/a/b";
+            let message = "must be an http or https URL, such as https://git.example.com/a/b";
             fields.push(format!("git.{name}"), "format", message);
         } else if holds_a_password(url) {
             fields.push(
                 format!("git.{name}"),
                 "secret",
-                "must not hold a password: everybody who sees the deploy reads it",
+                "must not contain a password: everybody who can see the deploy can read it",
             );
         }
     }

@@ -87,7 +87,7 @@ pub fn create(
     };
     let requested = Requested::from(Request::Create(request));
     if requested.bodies.of(request.object_type).is_none() {
-        let message = format!("is required where `objectType` is {}", request.object_type);
+        let message = format!("is required when `objectType` is {}", request.object_type);
         fields.push(body_name(request.object_type), "required", message);
     }
     let object = empty.changed(&requested, neighbours, &mut fields);
@@ -143,7 +143,7 @@ impl Object {
         let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
         let kind = text("type");
         if kind.trim().is_empty() {
-            let message = "must be Airflow's type of the connection, such as postgres";
+            let message = "must be the Airflow connection type, such as postgres";
             fields.push("connection.type", "required", message);
         }
         let asked_for = text("authTypeId");
@@ -155,13 +155,11 @@ impl Object {
         match auth_types::by_id(asked_for) {
             Some(known) if known.airflow_type == kind => self.auth_type_id = Some(asked_for.to_owned()),
             Some(AuthType { airflow_type, .. }) => {
-                let message =
-                    format!("must fit the type of the connection; this one is for `{airflow_type}`");
+                let message = format!("must match the connection type; this one is for `{airflow_type}`");
                 fields.push("connection.authTypeId", "conflict", message);
             }
             None => {
-                let message =
-                    format!("must be one of the auth types that are listed at {}", auth_types::LISTED_AT);
+                let message = format!("must be one of the auth types listed at {}", auth_types::LISTED_AT);
                 fields.push("connection.authTypeId", "unknown", message);
             }
         }
@@ -170,8 +168,7 @@ impl Object {
     /// Keeps the object from a deployment; says whether that is new.
     pub fn exclude(&mut self, deployment_id: DeploymentId) -> Result<bool> {
         if self.scope == EnvironmentObjectScope::Deployment {
-            let message =
-                "An environment object of a deployment is linked to nothing, so nothing can be excluded.";
+            let message = "An environment object of a deployment has no links, so nothing can be excluded.";
             return Err(Refusal::NotAllowed(message.into()));
         }
         let was_linked = self.links.remove(&deployment_id).is_some();

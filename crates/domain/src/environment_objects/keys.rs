@@ -35,7 +35,7 @@ pub fn key(object_type: EnvironmentObjectType, text: &str) -> Result<Key, FieldE
         EnvironmentObjectType::EnvironmentVariable => {
             if !variables::is_key(text) {
                 let message =
-                    "must begin with a letter or `_` and go on with letters, digits, `_`, `.` and `-`";
+                    "must begin with a letter or `_` and continue with letters, digits, `_`, `.` and `-`";
                 return wrong("format", message.into());
             }
             if let Some(reason) = variables::refused(text) {
@@ -50,7 +50,7 @@ pub fn key(object_type: EnvironmentObjectType, text: &str) -> Result<Key, FieldE
         }
         EnvironmentObjectType::AirflowVariable | EnvironmentObjectType::MetricsExport => {
             if ends_blank || text.chars().any(|c| c.is_control() || c == '=') {
-                let message = "must not begin or end with a blank, nor contain `=` or control characters";
+                let message = "must not begin or end with a space, nor contain `=` or control characters";
                 return wrong("format", message.into());
             }
         }

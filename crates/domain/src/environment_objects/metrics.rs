@@ -28,7 +28,7 @@ pub(super) fn check(values: &Values, at: &str, fields: &mut Fields) {
         fields.push(
             format!("{at}.{name}"),
             "required",
-            format!("is required where `authType` is {auth_type}"),
+            format!("is required when `authType` is {auth_type}"),
         );
     }
 }

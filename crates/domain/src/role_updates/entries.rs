@@ -113,8 +113,8 @@ impl Replacement<'_> {
     fn names_a_dag_or_a_tag(&mut self, entry: &DagRole, path: &str) -> bool {
         let given = |name: &Option<String>| name.as_ref().is_some_and(|name| !name.trim().is_empty());
         let wrong = match (given(&entry.dag_id), given(&entry.dag_tag)) {
-            (true, true) => Some(("conflict", "must be left out where `dagId` is given")),
-            (false, false) => Some(("required", "is required where there is no `dagId`")),
+            (true, true) => Some(("conflict", "must be omitted when `dagId` is given")),
+            (false, false) => Some(("required", "is required without a `dagId`")),
             _ => None,
         };
         if let Some((code, message)) = wrong {

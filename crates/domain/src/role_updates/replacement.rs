@@ -71,8 +71,7 @@ impl<'a> Replacement<'a> {
     /// The new grants, in a stable order; wrong fields are told before missing rights.
     pub(super) fn finish(mut self) -> Result<Vec<Grant>> {
         if !self.in_organization && !self.after.is_empty() {
-            let message =
-                "must be given with the other roles: they need a role in the organization, and none is held";
+            let message = "must be given with the other roles: they require a role in the organization, and the subject holds none";
             self.fields.push("organizationRole", "required", message);
         }
         self.fields.into_result()?;

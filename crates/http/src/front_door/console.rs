@@ -116,7 +116,10 @@ impl FrontDoor {
 
     async fn show_deployment(&self, inbound: &InboundRequest) -> HttpResult {
         if inbound.parts.method != Method::GET && inbound.parts.method != Method::HEAD {
-            return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path takes GET and HEAD only."));
+            return Err(Failure::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "This path supports GET and HEAD only.",
+            ));
         }
         if !inbound.wants_page() || !isolation::is_navigation(&inbound.parts.headers) {
             return Err(Error::Unauthenticated(Unauthenticated::Missing).into());

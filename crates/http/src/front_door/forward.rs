@@ -71,7 +71,7 @@ impl FrontDoor {
         let (method, sent) = (&inbound.parts.method, &inbound.parts.headers);
         if sent.contains_key(UPGRADE) {
             let message =
-                "The front door passes HTTP on, and no other protocol: send the request without `Upgrade`.";
+                "The front door forwards HTTP and no other protocol: send the request without `Upgrade`.";
             return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, message));
         }
         let length = sent.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
@@ -110,8 +110,7 @@ impl FrontDoor {
         let away =
             |message: &str, seconds| Err(Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, seconds));
         if caller.status == DeploymentStatus::Hibernating {
-            let message =
-                "The deployment hibernates: wake it by overriding its hibernation, or wait for its schedule.";
+            let message = "The deployment is hibernating: wake it by overriding its hibernation, or wait for its schedule.";
             return away(message, 60);
         }
         let id = caller.deployment.id;
@@ -133,8 +132,8 @@ impl FrontDoor {
                 away(message, 10)
             }
             Err(error) => {
-                tracing::warn!(%error, %id, "the data plane does not show the way to an environment");
-                away("The data plane does not answer: try again in a few seconds.", 5)
+                tracing::warn!(%error, %id, "the data plane returned no address for an environment");
+                away("The data plane does not respond: try again in a few seconds.", 5)
             }
         }
     }
@@ -182,10 +181,10 @@ impl FrontDoor {
         }
         // A client that goes away does not stop what it has begun from being written down.
         tokio::spawn(work).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "a request to an environment was not finished");
+            tracing::error!(%error, "a request to an environment was not completed");
             Err(Failure::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "The request was not finished: look what came of it.",
+                "The request was not completed: check whether it had an effect.",
             ))
         })
     }
@@ -205,7 +204,7 @@ pub(super) fn add_identity(
         Line::Two => (USER_HEADER, header_for_two(key, name, role, now)),
     };
     let mut value = http::HeaderValue::from_str(&value).map_err(|_| {
-        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "The caller cannot be named in a header.")
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "Your name cannot be sent in a header.")
     })?;
     value.set_sensitive(true);
     sent.insert(header, value);
@@ -243,7 +242,7 @@ fn believed(response: Response<Body>, line: Line) -> HttpResult {
     if response.status() != StatusCode::UNAUTHORIZED && !is_sent_to_sign_in {
         return Ok(response);
     }
-    tracing::error!("an environment does not believe the tokens of the front door");
+    tracing::error!("an environment rejects the tokens of the front door");
     let message = "The environment does not recognize the control plane: its operator can restart it.";
     Err(Failure::later(StatusCode::BAD_GATEWAY, message, 30))
 }
@@ -273,13 +272,13 @@ fn passed(inbound: &InboundRequest, status: StatusCode, is_refusal: bool) -> For
 
 fn unknown(method: &Method, path: &AirflowPath) -> Failure {
     let message = format!(
-        "No permission lets {method} {} through: the front door passes on what it knows of Airflow, and nothing else.",
+        "{method} {} is not allowed: the front door forwards only the Airflow paths that it knows.",
         path.encoded()
     );
     Refusal::Forbidden(message).into()
 }
 
 fn too_large() -> Failure {
-    let message = format!("The body is too large: at most {BODY_LIMIT} bytes are passed on.");
+    let message = format!("The body is too large: at most {BODY_LIMIT} bytes are forwarded.");
     Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message)
 }

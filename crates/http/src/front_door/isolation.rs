@@ -39,7 +39,7 @@ pub(super) fn check(
     if allowed {
         return Ok(());
     }
-    let message = "This request comes from a page of another origin: it is not passed on with your cookies.";
+    let message = "This request comes from a page of another origin: it is not forwarded with your cookies.";
     Err(Failure::new(StatusCode::FORBIDDEN, message))
 }
 
@@ -52,7 +52,7 @@ pub(super) fn check_form(headers: &HeaderMap, origin: &str, path: &str) -> Resul
     if is_own {
         return Ok(());
     }
-    let message = format!("This form belongs to another origin: open {origin}{path} and send it from there.");
+    let message = format!("This form comes from another origin: open {origin}{path} and submit it there.");
     Err(Failure::new(StatusCode::FORBIDDEN, message))
 }
 

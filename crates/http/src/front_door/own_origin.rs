@@ -161,10 +161,14 @@ impl FrontDoor {
         let home = format!("/airflow/{}/", deployment.namespace);
         if inbound.parts.method == Method::HEAD {
             // Whoever only looks does not use the code up.
-            return Ok(notice::page("A way in", "This link opens an environment, once.", ("Go on", &home)));
+            return Ok(notice::page(
+                "A way in",
+                "This link opens an environment and works once.",
+                ("Go on", &home),
+            ));
         }
         if inbound.parts.method != Method::GET {
-            return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path takes GET only."));
+            return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path supports GET only."));
         }
         self.check_cookies(inbound).await?;
         let query = query_pairs(inbound.parts.uri.query().unwrap_or_default());
@@ -187,7 +191,7 @@ impl FrontDoor {
         let name = cookies::pass_name(&deployment.namespace, is_encrypted);
         let way = sign_in::leading_to(&format!("/airflow/{}/", deployment.namespace));
         let way = format!("{}{way}", self.app.config.public_url);
-        let message = "Your session has ended, and this environment is closed here.";
+        let message = "Your session has ended, and this browser no longer has access to this environment.";
         let mut response = notice::page("You are signed out", message, ("Sign in again", &way));
         let gone = cookies::clear(&name, is_encrypted);
         response.headers_mut().extend(gone.map(|cookie| (SET_COOKIE, cookie)));
@@ -204,7 +208,7 @@ fn is_below(to: &str, home: &str) -> bool {
 }
 
 fn nothing_here() -> Failure {
-    Failure::new(StatusCode::NOT_FOUND, "There is nothing at this path of the environment.")
+    Failure::new(StatusCode::NOT_FOUND, "The environment has no resource at this path.")
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ impl FrontDoor {
         let answer = match inbound.parts.method {
             Method::GET | Method::HEAD => self.offer(&inbound).await,
             Method::POST => self.receive(inbound, body).await,
-            _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path takes GET and POST only.")),
+            _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path supports GET and POST only.")),
         };
         answer.unwrap_or_else(|failure| notice::refusal(failure, true, &request_id))
     }

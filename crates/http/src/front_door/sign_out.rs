@@ -21,7 +21,7 @@ impl FrontDoor {
         let answer = match inbound.parts.method {
             Method::GET | Method::HEAD => Ok(page()),
             Method::POST => self.end_session(&inbound).await,
-            _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path takes GET and POST only.")),
+            _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path supports GET and POST only.")),
         };
         answer.unwrap_or_else(|failure| notice::refusal(failure, true, &request_id))
     }

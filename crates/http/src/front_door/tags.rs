@@ -94,7 +94,7 @@ impl FrontDoor {
             StatusCode::NOT_FOUND => return Ok(Vec::new()),
             StatusCode::OK => {}
             status => {
-                tracing::warn!(%status, "an environment does not show the tags of a DAG");
+                tracing::warn!(%status, "an environment did not return the tags of a DAG");
                 return Err(not_shown());
             }
         }
@@ -107,6 +107,6 @@ impl FrontDoor {
 
 fn not_shown() -> Failure {
     let message =
-        "The environment does not show the tags of this DAG, which your role depends on: try again.";
+        "The environment did not return the tags of this DAG, which your role depends on: try again.";
     Failure::later(StatusCode::BAD_GATEWAY, message, 5)
 }

@@ -93,7 +93,7 @@ impl Upstream {
             Uri::builder().scheme("http").authority(door.address.to_string()).path_and_query(outgoing.target);
         let uri = uri
             .build()
-            .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The path cannot be passed on."))?;
+            .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The path cannot be forwarded."))?;
         let (ended, watch) = (Arc::new(Ended::default()), outgoing.watch);
         // A body that is known to be empty is sent as none, so that the connection can be used again.
         let body = if outgoing.body.is_end_stream() {
@@ -108,21 +108,22 @@ impl Upstream {
         let response = match tokio::time::timeout(HEAD, self.client.request(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(_)) if ended.has_lost_rights.load(Ordering::Relaxed) => {
-                let message = "Your rights have changed while the body arrived: send the request again.";
+                let message = "Your rights changed while the body was arriving: send the request again.";
                 return Err(Refusal::Forbidden(message.into()).into());
             }
             Ok(Err(_)) if ended.was_too_large.load(Ordering::Relaxed) => {
-                let message = format!("The body is too large: at most {BODY_LIMIT} bytes are passed on.");
+                let message = format!("The body is too large: at most {BODY_LIMIT} bytes are forwarded.");
                 return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message));
             }
             Ok(Err(error)) => {
-                tracing::warn!(%error, %id, "an environment does not answer");
-                let message = "The environment's web server does not answer: it may be restarting. See the deployment's \
+                tracing::warn!(%error, %id, "an environment does not respond");
+                let message = "The environment's web server does not respond: it may be restarting. See the deployment's \
                                status, or try again in a few seconds.";
                 return Err(Failure::later(StatusCode::BAD_GATEWAY, message, 5));
             }
             Err(_) => {
-                let message = format!("The environment did not begin to answer within {} s.", HEAD.as_secs());
+                let message =
+                    format!("The environment did not start to respond within {} s.", HEAD.as_secs());
                 return Err(Failure::later(StatusCode::GATEWAY_TIMEOUT, message, 30));
             }
         };
@@ -204,7 +205,7 @@ where
 {
     loop {
         let frame = tokio::time::timeout(STILL, body.frame()).await;
-        match frame.map_err(|_| BodyError::new("the body stood still for too long"))? {
+        match frame.map_err(|_| BodyError::new("the body made no progress for too long"))? {
             None => return Ok(None),
             Some(frame) => {
                 if let Ok(bytes) = frame.map_err(BodyError::new)?.into_data() {

@@ -43,8 +43,8 @@ impl Server {
         match others.await {
             Ok(others) => pages::text(requests + &others),
             Err(error) => {
-                // Numbers are wanted most when the database is away.
-                tracing::warn!(%error, "some numbers cannot be read");
+                // Numbers are wanted most when the database is unavailable.
+                tracing::warn!(%error, "some metrics cannot be read");
                 pages::text(requests)
             }
         }

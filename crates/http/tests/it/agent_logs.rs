@@ -131,6 +131,6 @@ on_both_engines! {
         let body = update(&read(&app, deployment).await, off);
         app.post(&app.owner, &path(&app, deployment), body).await.ok();
         let told = call("10.1.3.4", 5).await.refused(403);
-        assert_eq!(told, "The deployment has no remote execution: enable `remoteExecution` first.");
+        assert_eq!(told, "Remote execution is off for this deployment: enable `remoteExecution` first.");
     }
 }

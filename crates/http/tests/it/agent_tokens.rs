@@ -71,7 +71,7 @@ on_both_engines! {
     async fn only_where_tasks_run_elsewhere(app) {
         let workspace = app.workspace("Analytics").await;
         let plain = made(&app, workspace, json!({})).await;
-        let told = "The deployment has no remote execution: enable `remoteExecution` first.";
+        let told = "Remote execution is off for this deployment: enable `remoteExecution` first.";
         assert_eq!(app.post(&app.owner, &all(&app, plain), json!({ "name": "Worker" })).await.refused(400), told);
         assert_eq!(app.rows("agent_tokens").await, 0);
         assert_eq!(app.get(&app.owner, &all(&app, plain)).await.ok()["totalCount"], 0);
@@ -90,7 +90,7 @@ on_both_engines! {
         let deployment = remote(&app, workspace).await;
         let made = app.post(&app.owner, &all(&app, deployment), json!({ "name": "Worker" })).await.ok();
         let agent = bearer(&made);
-        let told = "This is an agent token: it opens the agent endpoints of its deployment and nothing else.";
+        let told = "This is an agent token: it gives access to the agent endpoints of its deployment only.";
         for path in ["/v1/organizations".into(), "/v1/users/self".into(), app.path(""), app.path("/deployments"),
             path(&app, deployment), all(&app, deployment)] {
             assert_eq!(app.get(&agent, &path).await.refused(403), told, "{path}");
@@ -134,7 +134,7 @@ on_both_engines! {
         let taken = app.post(&app.owner, &all(&app, here), json!({ "name": "WORKER " })).await;
         assert_eq!(
             taken.refused(409),
-            "The deployment has an agent token named `WORKER` already: choose another name."
+            "The deployment already has an agent token named `WORKER`: choose another name."
         );
         app.post(&app.owner, &all(&app, there), json!({ "name": "Worker" })).await.ok();
         for (body, wrong) in [

@@ -16,7 +16,7 @@ on_both_engines! {
         app.app.db.close().await;
         assert_eq!(app.call("GET", "/healthz").send().await.code(), 200);
         let ready = app.call("GET", "/readyz").send().await;
-        assert_eq!(ready.refused(503), "The database is away: try again in a few seconds.");
+        assert_eq!(ready.refused(503), "The database is unavailable: try again in a few seconds.");
         assert_eq!(ready.header("retry-after"), "5");
     }
 
@@ -24,7 +24,7 @@ on_both_engines! {
         app.app.db.close().await;
         for path in [app.path("/teams"), "/v1/users/self".to_owned()] {
             let answer = app.get(&app.owner, &path).await;
-            assert_eq!(answer.refused(503), "The database is away: try again in a few seconds.", "{path}");
+            assert_eq!(answer.refused(503), "The database is unavailable: try again in a few seconds.", "{path}");
             assert_eq!(answer.header("retry-after"), "5");
         }
     }
@@ -191,7 +191,7 @@ fn a_path_that_leads_nowhere_is_answered_in_json() {
                 assert_eq!(
                     answer.json(),
                     json!({
-                        "message": "There is nothing at this path: see /docs for the API.",
+                        "message": "There is no resource at this path: see /docs for the API.",
                         "requestId": "r-1",
                         "statusCode": 404,
                     }),
@@ -259,7 +259,7 @@ fn a_method_that_a_path_does_not_take_is_refused_with_those_that_it_takes() {
         ];
         for (method, path, allowed) in table {
             let answer = app.call(method, &path).by(&app.owner).send().await;
-            assert_eq!(answer.refused(405), format!("This path takes {allowed} only."), "{method} {path}");
+            assert_eq!(answer.refused(405), format!("This path supports {allowed} only."), "{method} {path}");
             assert_eq!(answer.header("allow"), allowed);
             assert_eq!(answer.header("content-type"), "application/json");
         }

@@ -87,7 +87,8 @@ fn where_nothing_says_the_choices_are_listed() {
     let workspace = workspace();
     let names = ["East".to_owned(), "West".to_owned()];
     let closed = PlacementContext { has_shared_infrastructure: false, ..context(&workspace) };
-    let say = "Say where the deployment is to run: give a `clusterId`, or a `cloudProvider` and a `region`.";
+    let say =
+        "Specify where the deployment should run: give a `clusterId`, or a `cloudProvider` and a `region`.";
     assert_eq!(choose(&requested(json!({})), &closed), Err(Refusal::invalid(say)));
     let several = PlacementContext { cluster_names: &names, ..closed };
     let told = choose(&requested(json!({})), &several).unwrap_err();

@@ -145,8 +145,8 @@ fn a_verdict_says_why_and_what_runs() {
     assert_eq!(seen("up"), (UserText::EMPTY, Some(running())));
     assert_eq!(seen("down"), ("Not working: triggerer (it ran out of memory).".into(), Some(running())));
     assert_eq!(seen("empty").0, "No component is running.");
-    assert_eq!(seen("starting").0, "Still to come: triggerer (it ran out of memory).");
-    assert_eq!(seen("silent"), ("The data plane does not answer: no route to host.".into(), None));
+    assert_eq!(seen("starting").0, "Waiting for: triggerer (it ran out of memory).");
+    assert_eq!(seen("silent"), ("The data plane does not respond: no route to host.".into(), None));
 }
 
 #[test]
@@ -166,8 +166,8 @@ fn a_failed_apply_leaves_what_is_known() {
     }
     let said =
         |cause| not_applied(&desired(Creating, false), cause, &"no room".into()).reason.user_text().clone();
-    assert_eq!(said(Cause::Create), "Making the environment failed and is tried again: no room.");
-    assert_eq!(said(Cause::Update), "Rolling out the change failed and is tried again: no room.");
-    assert_eq!(said(Cause::Hibernate), "Going to hibernation failed and is tried again: no room.");
-    assert_eq!(said(Cause::Wake), "Waking up failed and is tried again: no room.");
+    assert_eq!(said(Cause::Create), "Creating the environment failed and will be retried: no room.");
+    assert_eq!(said(Cause::Update), "Rolling out the change failed and will be retried: no room.");
+    assert_eq!(said(Cause::Hibernate), "Hibernating failed and will be retried: no room.");
+    assert_eq!(said(Cause::Wake), "Waking up failed and will be retried: no room.");
 }

@@ -160,7 +160,7 @@ fn a_runtime_is_compared_with_the_one_of_the_moment() {
     let refused = finalize(Some("3.2.0"), "3.3.2").unwrap_err();
     assert_eq!(
         refused.message(),
-        "The runtime 3.2.0 of the deploy must not be older than the deployment's 3.3.2: only a rollback goes back."
+        "The runtime 3.2.0 of the deploy must not be older than the deployment's 3.3.2: only a rollback can go back."
     );
 }
 
@@ -193,13 +193,13 @@ fn only_what_was_deployed_is_gone_back_to() {
         let message = refused(roll_back_to(id(9), status, &details, None));
         assert_eq!(
             message,
-            format!("The deploy is {status}: only a deploy that is DEPLOYED can be gone back to.")
+            format!("The deploy is {status}: you can roll back only to a deploy that is DEPLOYED.")
         );
     }
     details.outcome = Some(outcome.clone());
     assert_eq!(roll_back_to(id(9), DeployStatus::Deployed, &details, Some(id(8))), Ok(outcome));
     let current = roll_back_to(id(9), DeployStatus::Deployed, &details, Some(id(9)));
-    assert_eq!(refused(current), "The deploy is the current one: there is nothing to go back to.");
+    assert_eq!(refused(current), "The deploy is already the current one: there is nothing to roll back.");
 }
 
 #[test]

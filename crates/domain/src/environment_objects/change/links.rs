@@ -99,17 +99,17 @@ fn check_targets(
     for (index, id) in targets.iter().enumerate() {
         let at = format!("{list}[{index}].scopeEntityId");
         if !neighbours.contains(id) {
-            let message = format!("must be the id of a deployment of the object's workspace; {id} is none");
+            let message = format!("must be the id of a deployment in the object's workspace; {id} is not");
             fields.push(at, "unknown", message);
         } else if !seen.insert(id) {
-            fields.push(at, "duplicate", "must be named once only");
+            fields.push(at, "duplicate", "must be listed only once");
         }
     }
 }
 
 /// An object of a deployment is there and nowhere else.
 fn takes_none(requested: &Requested, fields: &mut Fields) {
-    let message = "must be left out: an object of a deployment reaches no other deployment";
+    let message = "must be omitted: an object of a deployment applies to no other deployment";
     let given = [
         ("links", requested.links.as_ref().is_some_and(|links| !links.is_empty())),
         ("excludeLinks", requested.exclusions.as_ref().is_some_and(|ids| !ids.is_empty())),

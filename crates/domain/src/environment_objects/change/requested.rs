@@ -56,7 +56,7 @@ impl Bodies {
     ) -> Option<&Map<String, Value>> {
         for (other, body) in &self.0 {
             if *other != object_type && !body.is_empty() {
-                let message = format!("must be left out: the object is a {object_type}");
+                let message = format!("must be omitted: the object is a {object_type}");
                 fields.push(format!("{at}{}", body_name(*other)), "excluded", message);
             }
         }

@@ -12,7 +12,7 @@ use podium_testkit::{Actor, Answer, TestApp, on_both_engines};
 use serde_json::{Value, json};
 
 const PASSWORD: &str = "correct horse battery";
-const WRONG: &str = "The username or the password is wrong.";
+const WRONG: &str = "The username or password is wrong.";
 const REVOKED: &str = "The token is revoked: it was deleted, rotated or signed out.";
 const EIGHT_HOURS: Duration = Duration::from_secs(8 * 60 * 60);
 
@@ -141,7 +141,7 @@ on_both_engines! {
         assert_eq!(post(&app, &other, "renew").await.code(), 401);
         assert_eq!(
             post(&app, &app.owner, "renew").await.refused(400),
-            "This token has no end, so it needs no renewal: go on using it."
+            "This token never expires, so it needs no renewal: keep using it."
         );
     }
 

@@ -87,7 +87,7 @@ on_both_engines! {
         let field = app.post(&app.owner, &all, with(new("AWS", "x"), json!({ "vpcSubnetRange": "172.20.0.1/20" })));
         assert_eq!(
             field.await.refused(400),
-            "vpcSubnetRange must have no bits set beyond its prefix; write 172.20.0.0/20"
+            "vpcSubnetRange must have no bits set after its prefix; write 172.20.0.0/20"
         );
     }
 
@@ -172,7 +172,7 @@ on_both_engines! {
         let body = with(new("AZURE", "Main"), json!({ "region": "francesouth" }));
         assert_eq!(
             app.post(&app.owner, &all, body.clone()).await.refused(412),
-            "The region francesouth of AZURE is limited and takes no new clusters: choose another one."
+            "The region francesouth of AZURE is limited and accepts no new clusters: choose another one."
         );
         let wrong = app.post(&app.owner, &all, with(body, json!({ "vpcSubnetRange": "x" }))).await.wrong_fields();
         assert_eq!(wrong, ["vpcSubnetRange: format"]);

@@ -63,7 +63,7 @@ on_both_engines! {
         let status = async || app.get(&app.owner, &at).await.ok()["status"].clone();
         assert_eq!(status().await, "CREATING");
         let message = app.post(&app.owner, &at, update("Main", json!({}))).await.refused(409);
-        assert_eq!(message, "The cluster is CREATING: wait until that is done, then try again.");
+        assert_eq!(message, "The cluster is CREATING: wait until that has finished, then try again.");
         app.settle_cluster(id, ClusterStatus::Created).await;
         assert_eq!(app.post(&app.owner, &at, update("Main", json!({}))).await.ok()["status"], "UPDATING");
         app.settle_cluster(id, ClusterStatus::UpdateFailed).await;
@@ -87,7 +87,7 @@ on_both_engines! {
         let at = path(&app, id);
         assert_eq!(
             app.post(&app.owner, &at, update("Main", json!({}))).await.refused(412),
-            "The cluster is CREATE_FAILED and cannot be changed so: delete it and create another."
+            "The cluster is CREATE_FAILED and cannot be changed this way: delete it and create another."
         );
         assert_eq!(app.delete(&app.owner, &at).await.code(), 204);
     }

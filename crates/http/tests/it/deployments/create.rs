@@ -24,7 +24,7 @@ on_both_engines! {
           "type": "STANDARD",
           "namespace": "crimson-river-6989",
           "status": "CREATING",
-          "statusReason": "It is being created.",
+          "statusReason": "The deployment is being created.",
           "airflowVersion": "3.3.2",
           "platformRuntimeVersion": "3.3.2",
           "runtimeVersion": "3.3.2",
@@ -143,7 +143,7 @@ on_both_engines! {
         let taken = create(&app, here, json!({ "name": " rePorts" })).await;
         assert_eq!(
             taken.refused(409),
-            "The workspace has a deployment named `rePorts` already: choose another name."
+            "The workspace already has a deployment named `rePorts`: choose another name."
         );
         create(&app, there, json!({ "name": "Reports" })).await.ok();
         assert_eq!(app.rows("deployments").await, 2);
@@ -199,7 +199,7 @@ on_both_engines! {
         let unknown = create(&app, workspace, json!({ "platformRuntimeVersion": "1.0" })).await;
         assert_eq!(
             unknown.refused(400),
-            "platformRuntimeVersion is not a runtime that there is; the newest stable one is 3.3.2"
+            "platformRuntimeVersion is not an available runtime; the newest stable one is 3.3.2"
         );
     }
 

@@ -119,7 +119,7 @@ on_both_engines! {
         made(&app, there, json!({ "name": "Reports" })).await;
         let id = made(&app, here, json!({ "name": "reports" })).await;
         let taken = change(&app, id, json!({ "workspaceId": there })).await;
-        assert_eq!(taken.refused(409), "The workspace has a deployment named `reports` already: choose another name.");
+        assert_eq!(taken.refused(409), "The workspace already has a deployment named `reports`: choose another name.");
         let moved = change(&app, id, json!({ "workspaceId": there, "name": "Numbers" })).await.ok();
         assert_eq!((&moved["name"], &moved["workspaceId"]), (&json!("Numbers"), &json!(there)));
     }

@@ -115,7 +115,7 @@ on_both_engines! {
         made(&app, workspace, json!({ "name": "Reports" })).await;
         let other = made(&app, workspace, json!({ "name": "Others" })).await;
         let taken = change(&app, other, json!({ "name": "REPORTS" })).await;
-        assert_eq!(taken.refused(409), "The workspace has a deployment named `REPORTS` already: choose another name.");
+        assert_eq!(taken.refused(409), "The workspace already has a deployment named `REPORTS`: choose another name.");
         let after = read(&app, other).await;
         assert_eq!((&after["name"], &after["status"]), (&json!("Others"), &json!("HEALTHY")));
         assert_eq!(change(&app, other, json!({ "name": "OTHERS" })).await.ok()["name"], "OTHERS");

@@ -387,7 +387,7 @@ on_both_engines! {
         let workspace = app.workspace("Analytics").await;
         let plain = made(&app, workspace, json!({})).await;
         let refused = change(&app, plain, json!({ "isDevelopmentMode": true })).await;
-        assert_eq!(refused.refused(400), "isDevelopmentMode can be switched on at creation only");
+        assert_eq!(refused.refused(400), "isDevelopmentMode can be switched on only at creation");
         for (fields, wrong) in [
             (json!({ "isHighAvailability": true }), "isHighAvailability: contradiction"),
             (json!({ "schedulerSize": "MEDIUM" }), "schedulerSize: contradiction"),

@@ -144,7 +144,7 @@ on_both_engines! {
             let answer = change(&app, id, list(plain("TOKEN", value))).await;
             assert_eq!(
                 answer.refused(400),
-                "environmentVariables[0].value is required: a secret becomes plain only with a new value"
+                "environmentVariables[0].value is required: a secret can become plain only with a new value"
             );
         }
         let after = change(&app, id, list(plain("TOKEN", json!("open")))).await.ok();

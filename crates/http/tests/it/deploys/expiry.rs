@@ -29,7 +29,7 @@ on_both_engines! {
         app.advance(second + second);
         assert_eq!(place.get(&deploy).await["status"], "FAILED", "whether anybody has noticed or not");
         let message = place.finalize(&deploy, json!({ "dagTarballVersion": version })).await.refused(400);
-        assert_eq!(message, "The deploy has failed, because it was not finalized in time: create another one.");
+        assert_eq!(message, "The deploy failed because it was not finalized in time: create another one.");
         let list = app.get(&app.owner, &place.path("")).await.ok();
         assert_eq!(list["deploys"][0]["status"], "FAILED");
     }
@@ -82,7 +82,7 @@ on_both_engines! {
         let message = dead.refused(403);
         assert_eq!(
             message,
-            "This upload URL is dead: its deployment has been deleted. Create a deploy of another deployment."
+            "This upload URL no longer works: its deployment has been deleted. Create a deploy of another deployment."
         );
         assert_eq!(files(&app).len(), 2);
         app.settle().await;

@@ -186,7 +186,7 @@ on_both_engines! {
         let body = json!({ "dagTarballVersion": place.upload(url(&deploy)).await });
         place.finalize(&deploy, body).await.ok();
         let message = put(&app, url(&deploy), archive(&[("a", b"")])).await.refused(403);
-        assert_eq!(message, "This upload URL is dead: its deploy has been finalized. Create another deploy.");
+        assert_eq!(message, "This upload URL no longer works: its deploy has been finalized. Create another deploy.");
         assert_eq!(files(&app).len(), 1);
     }
 
@@ -195,11 +195,11 @@ on_both_engines! {
         let deploy = place.create("DAG_ONLY").await;
         app.set_column("deploys", id(&deploy).parse::<DeployId>().unwrap(), "status", "'FAILED'").await;
         let message = put(&app, url(&deploy), archive(&[("a", b"")])).await.refused(403);
-        assert_eq!(message, "This upload URL is dead: its deploy has failed. Create another deploy.");
+        assert_eq!(message, "This upload URL no longer works: its deploy has failed. Create another deploy.");
         let deploy = place.create("DAG_ONLY").await;
         app.advance(Duration::from_hours(24));
         let message = put(&app, url(&deploy), archive(&[("a", b"")])).await.refused(403);
-        assert_eq!(message, "This upload URL has ended: create another deploy.");
+        assert_eq!(message, "This upload URL has expired: create another deploy.");
     }
 
     async fn what_arrives_for_a_deploy_that_was_finalized_meanwhile_is_not_kept(app) {
@@ -221,7 +221,7 @@ on_both_engines! {
                 app.settle().await;
             };
             let message = put_around(&app, &url, delete).await.refused(403);
-            assert!(message.starts_with("This upload URL is dead: its deployment has been deleted."), "{message}");
+            assert!(message.starts_with("This upload URL no longer works: its deployment has been deleted."), "{message}");
             assert_eq!((files(&app), app.rows("uploads").await), (vec![], 0), "{part}");
             assert_eq!(put(&app, &url, archive(&[("a", b"b")])).await.code(), 403);
         }
@@ -287,7 +287,7 @@ fn an_upload_that_stands_still_is_ended() {
             let deploy = place.create("DAG_ONLY").await;
             let half = archive(&[("a", &noise(900_000))])[..600_000].to_vec();
             let message = stall(app, url(&deploy), half).await.refused(408);
-            assert_eq!(message, "The body came too slowly: less than 65536 bytes in 0 s.");
+            assert_eq!(message, "The body arrived too slowly: less than 65536 bytes in 0 s.");
         },
         |_, settings| settings.upload_idle_timeout = Duration::from_millis(50),
     );

@@ -151,11 +151,11 @@ on_both_engines! {
         };
         app.plane.script().set_door(behind.id, door);
         let away = app.get(&app.owner, &behind.at("/api/v2/dags")).await;
-        assert!(away.refused(502).contains("does not answer"));
+        assert!(away.refused(502).contains("does not respond"));
         assert_eq!(away.header("retry-after"), "5");
         let page = app.call("GET", &behind.at("/")).by(&app.owner).header("accept", "text/html").send().await;
         assert_eq!((page.code(), page.header("content-type")), (502, "text/html; charset=utf-8"));
-        assert!(page.text().contains("does not answer"));
+        assert!(page.text().contains("does not respond"));
     }
 
     async fn an_environment_with_another_key_is_no_reason_to_sign_in_again(app) {

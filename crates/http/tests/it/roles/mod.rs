@@ -89,7 +89,7 @@ on_both_engines! {
         };
         let id = create("Watcher").await.id();
         let taken = create("wATCHER").await.refused(409);
-        assert_eq!(taken, "There is a role named `wATCHER` already: choose another name.");
+        assert_eq!(taken, "A role named `wATCHER` already exists: choose another name.");
         let other = create("Other").await.id();
         let rename = |name: &str| json!({ "name": name, "permissions": ["dag.airflow.dag.get"] });
         assert_eq!(app.post(&app.owner, &path(&app, &other), rename("WATCHER")).await.code(), 409);

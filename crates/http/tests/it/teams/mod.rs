@@ -98,7 +98,7 @@ on_both_engines! {
         let crew = app.team("Crew", &[]).await;
         let other = app.team("Other", &[]).await;
         let taken = app.post(&app.owner, &all, json!({ "name": "cREW" })).await.refused(409);
-        assert_eq!(taken, "There is a team named `cREW` already: choose another name.");
+        assert_eq!(taken, "A team named `cREW` already exists: choose another name.");
         assert_eq!(app.post(&app.owner, &path(&app, other), json!({ "name": "CREW" })).await.code(), 409);
         assert_eq!(
             app.post(&app.owner, &path(&app, crew), json!({ "name": "CREW" })).await.ok()["name"],
@@ -209,7 +209,7 @@ on_both_engines! {
         let before = app.team("Before", &[]).await;
         turn_scim_on(&app).await;
         let refused = app.post(&app.owner, &app.path("/teams"), json!({ "name": "Crew" })).await.refused(400);
-        assert_eq!(refused, "SCIM is on, so teams are made by the identity provider: make the group there.");
+        assert_eq!(refused, "SCIM is on, so the identity provider creates teams: create the group there.");
         let eve = app.member("eve").await;
         let members = path(&app, format!("{before}/members"));
         assert_eq!(app.post(&app.owner, &members, json!({ "memberIds": [eve.id] })).await.code(), 204);

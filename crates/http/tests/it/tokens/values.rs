@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{REVOKED, bearer, create, path};
 
-const MALFORMED: &str = "The token is malformed: it was not issued here, or it is not whole.";
+const MALFORMED: &str = "The token is malformed: it was not issued by this server, or it is incomplete.";
 
 fn part(token: &str, index: usize) -> Value {
     let part = token.split('.').nth(index).expect("three parts");

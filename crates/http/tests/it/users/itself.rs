@@ -164,6 +164,6 @@ on_both_engines! {
     async fn an_api_token_is_not_a_user(app) {
         let token = app.token("ci", "ORGANIZATION", app.organization_id, "ORGANIZATION_OWNER").await;
         let message = app.get(&token, SELF).await.refused(403);
-        assert_eq!(message, "An API token is not a user: sign in as a user to read yourself.");
+        assert_eq!(message, "An API token is not a user: sign in as a user to read your own account.");
     }
 }

@@ -54,7 +54,7 @@ on_both_engines! {
             answer
         };
         let missing = "The token is missing: send it as `Authorization: Bearer <token>`.";
-        let malformed = "The token is malformed: it was not issued here, or it is not whole.";
+        let malformed = "The token is malformed: it was not issued by this server, or it is incomplete.";
         assert_eq!(get(None).await.refused(401), missing);
         let (head, _) = eve.token.rsplit_once('.').unwrap();
         for header in

@@ -22,7 +22,7 @@ on_both_engines! {
             ["/v2/organizations", "/v1", "/v1/", "/v1/organizations/", "/v1/v1/organizations", "/nothing"]
         {
             let message = app.get(&app.owner, path).await.refused(404);
-            assert_eq!(message, "There is nothing at this path: see /docs for the API.", "{path}");
+            assert_eq!(message, "There is no resource at this path: see /docs for the API.", "{path}");
         }
     }
 
@@ -67,7 +67,7 @@ on_both_engines! {
             app.post(&app.owner, &app.path("/teams"), json!({ "name": "Crew" })).await,
         ] {
             let message = answer.refused(500);
-            assert_eq!(message, "Something went wrong on our side: please report the requestId.");
+            assert_eq!(message, "Internal server error: please report the requestId.");
             assert_eq!(answer.header("content-type"), "application/json");
             assert_eq!(answer.json().as_object().unwrap().len(), 3);
         }

@@ -40,7 +40,7 @@ on_both_engines! {
         }
         let answer = app.post(&app.owner, &app.path("/teams"), json!({ "name": "Ow\u{200b}ners" })).await;
         let message = &answer.json()["fieldErrors"][0]["message"];
-        assert_eq!(message, "must be one line of visible characters: it holds an invisible character (U+200B)");
+        assert_eq!(message, "must be one line of visible characters: it contains an invisible character (U+200B)");
         for name in ["Zoë", "データ基盤", "فريق البيانات", "डेटा टीम", "👩\u{200d}💻 ⚠\u{fe0f}"] {
             app.post(&app.owner, &app.path("/teams"), json!({ "name": name })).await.ok();
         }

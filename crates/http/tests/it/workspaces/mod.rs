@@ -115,7 +115,7 @@ on_both_engines! {
         let data = app.workspace("Data").await;
         let other = app.workspace("Other").await;
         let taken = app.post(&owner, &all, json!({ "name": " dATA " })).await;
-        assert_eq!(taken.refused(409), "There is a workspace named `dATA` already: choose another name.");
+        assert_eq!(taken.refused(409), "A workspace named `dATA` already exists: choose another name.");
         assert_eq!(app.post(&owner, &path(&app, other), update("DATA", json!({}))).await.code(), 409);
         assert_eq!(app.get(&owner, &path(&app, other)).await.ok()["name"], "Other");
         assert_eq!(app.post(&owner, &path(&app, data), update("DATA", json!({}))).await.ok()["name"], "DATA");

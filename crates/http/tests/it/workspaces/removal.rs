@@ -17,7 +17,7 @@ on_both_engines! {
             let what = if count == 1 { "1 deployment" } else { "2 deployments" };
             assert_eq!(
                 message,
-                format!("The workspace has {what}: delete what is left, or move it to another workspace.")
+                format!("The workspace has {what}: delete its deployments, or move them to another workspace.")
             );
         }
         assert_eq!(app.get(&app.owner, &at).await.code(), 200);

@@ -64,10 +64,10 @@ on_both_engines! {
             app.world.set(app.pending_work().await[0].due_at);
         };
         script.fail(Call::Apply, why.clone(), 1);
-        let told = "Making the environment failed and is tried again: the metadata database cannot be made.";
+        let told = "Creating the environment failed and will be retried: the metadata database cannot be made.";
         is_told(Creating, told).await;
         script.upset(Call::Observe, Upset::Fail(Fault::Unreachable(why.clone())), 1);
-        is_told(Creating, "The data plane does not answer: the metadata database cannot be made.").await;
+        is_told(Creating, "The data plane does not respond: the metadata database cannot be made.").await;
         script.set_health(id, "scheduler", Health::Down(why));
         is_told(Unhealthy, "Not working: scheduler (the metadata database cannot be made).").await;
         script.set_health(id, "scheduler", Health::Up);
@@ -86,7 +86,7 @@ on_both_engines! {
         app.plane.script().lose_contact();
         app.plane.script().regain_contact();
         app.settle().await;
-        let told = "Rolling out the change failed and is tried again: its environment variables cannot be read.";
+        let told = "Rolling out the change failed and will be retried: its environment variables cannot be read.";
         assert_eq!(app.status(id).await, (Deploying, told.to_owned()));
         let found = app.pending_work().await.remove(0).reason;
         assert!(found.len() > told.len() && found.contains("cannot be read. ["), "{found}");
@@ -113,7 +113,7 @@ on_both_engines! {
         let (id, other) = (healthy(&app).await, app.new_deployment(app.workspace("More").await).await);
         app.plane.script().lose_contact();
         app.settle().await;
-        let reason = "The data plane does not answer: the connection was refused.".to_owned();
+        let reason = "The data plane does not respond: the connection was refused.".to_owned();
         assert_eq!(app.status(id).await, (Unknown, reason.clone()));
         assert_eq!(app.status(other).await, (Creating, reason), "what never came up is still being made");
         app.change_deployment(id, image("deploy-1")).await;
@@ -158,7 +158,7 @@ on_both_engines! {
         let id = app.new_deployment(app.workspace("Data").await).await;
         app.plane.script().fail(Call::Apply, "the image cannot be pulled", 2);
         app.settle().await;
-        let reason = "Making the environment failed and is tried again: the image cannot be pulled.";
+        let reason = "Creating the environment failed and will be retried: the image cannot be pulled.";
         assert_eq!(app.status(id).await, (Creating, reason.into()));
         assert_eq!(app.pending_work().await[0].reason, reason);
         come_to_rest(&app, &app.loops).await;
