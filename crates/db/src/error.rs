@@ -24,6 +24,9 @@ pub enum Error {
     /// The database cannot be reached, is full or has too much to do.
     #[error("database unavailable: {0}")]
     Unavailable(String),
+    /// The code of a unit panicked: a defect, with the panic's message.
+    #[error("a unit of work panicked: {0}")]
+    Panicked(String),
     /// A defect: of a statement, of a unit, of the data.
     #[error("database error: {0}")]
     Other(String),

@@ -103,7 +103,7 @@ fn of_connections(connections: &Connections) -> String {
     out
 }
 
-/// Writes how many requests panicked.
+/// Writes how many panics there were.
 pub(crate) fn panics(count: u64) -> String {
     format!("# TYPE podium_panics_total counter\npodium_panics_total {count}\n")
 }

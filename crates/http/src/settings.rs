@@ -19,6 +19,11 @@ pub struct Settings {
     pub body_timeout: Duration,
     /// The largest body that is read.
     pub body_limit: usize,
+    /// How long a client that nobody knows yet may take to send a body: one that signs in, or accepts an invite.
+    pub public_body_timeout: Duration,
+    /// The largest body that is read of a client that nobody knows yet. A password of 1,024 characters takes 12 KiB where
+    /// each of them is escaped.
+    pub public_body_limit: usize,
     /// How long a client may read nothing of an answer that waits for it.
     pub write_timeout: Duration,
     /// Bytes of answers that may wait to be read.
@@ -66,6 +71,8 @@ impl Default for Settings {
             header_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(30),
             body_limit: 1024 * 1024,
+            public_body_timeout: Duration::from_secs(5),
+            public_body_limit: 16 * 1024,
             write_timeout: Duration::from_secs(60),
             waiting: Waiting { connection: 8 << 20, address: 64 << 20, all: 256 << 20 },
             upload_idle_timeout: Duration::from_secs(60),
