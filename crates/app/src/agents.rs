@@ -1,4 +1,4 @@
-//! Remote agents: they call with tokens of their own, which open the agent endpoints of one deployment.
+//! Remote agents: they call with tokens of their own, which give access to the agent endpoints of one deployment.
 
 use std::net::IpAddr;
 

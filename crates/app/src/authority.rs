@@ -1,10 +1,10 @@
-//! Who calls and what it may do: loaded once, remembered, and never trusted longer than it is true.
+//! The caller and its rights: loaded once, cached, and never used after they have changed.
 //!
 //! On SQLite every change of rights is made by this process, which advances a generation before the change is
-//! acknowledged; what was loaded under another generation is not used. On PostgreSQL other replicas change rights too,
-//! so what is remembered carries a [`Guard`] that the database checks in the request's own round trip. The guard fails
+//! acknowledged; entries loaded under another generation are not used. On PostgreSQL other replicas change rights too,
+//! so a cached entry carries a [`Guard`] that the database checks in the request's own round trip. The guard fails
 //! when anybody's rights in the organization change; then the caller is read again in the request's own transaction,
-//! and only a change of its own rights makes it start over.
+//! and only a change of its own rights makes the request start over.
 
 mod watch;
 

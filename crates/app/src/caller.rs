@@ -1,4 +1,4 @@
-//! Who a request turned out to come from, for the line that is logged of it.
+//! The authenticated caller of a request, for its log line.
 
 use std::cell::Cell;
 

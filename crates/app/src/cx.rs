@@ -1,10 +1,10 @@
-//! The context of a call: who calls, what was proven, and the only ways to the database.
+//! The context of a call: the caller, the proof of its rights, and the only access to the database.
 //!
-//! `Cx<Scope>` exists only where the policy has admitted the caller, so a function that takes one cannot be reached
+//! `Cx<Scope>` exists only if the policy has admitted the caller, so a function that takes one cannot be reached
 //! without a permission. Writes go through [`Cx::mutate`] and [`Cx::change_rights`], which put the effect, its audit
-//! record and the kept answer of an `Idempotency-Key` into one transaction, and judge the caller again inside it: what
-//! was proven when the head of a request came may be untrue by the time its body has come. No rights of the caller
-//! change between that judgement and the commit (decision 26).
+//! record and the stored response of an `Idempotency-Key` into one transaction, and check the caller again inside it:
+//! what was proven when the head of a request arrived may be outdated when its body has arrived. The caller's rights
+//! do not change between that check and the commit (decision 26).
 
 use std::net::IpAddr;
 use std::sync::Arc;

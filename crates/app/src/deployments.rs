@@ -1,4 +1,4 @@
-//! Deployments. What is wanted is written here; a loop makes it true.
+//! Deployments. These functions write the desired state; a loop applies it.
 
 mod hibernation;
 mod removal;

@@ -1,4 +1,4 @@
-//! Deploys: created, uploaded for, finalized, and gone back to.
+//! Deploys: created, uploaded to, finalized, and rolled back to.
 
 pub(crate) mod expiry;
 mod shown;

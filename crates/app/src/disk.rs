@@ -1,5 +1,5 @@
-//! The disk: watched, with a reserve that uploads and installations leave alone, so that people can still sign in, look
-//! and clean up when it runs full.
+//! Watches the disk and keeps a reserve that uploads and installations may not use, so that people can still sign in,
+//! look around and clean up when the disk fills up.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,4 @@
-//! Why an endpoint did not answer. One enum for all: what its caller reads and what the operator reads are different
-//! fields of it.
+//! The errors of endpoints, as one enum. What the caller reads and what the operator reads are separate fields.
 
 use podium_api::FieldError;
 use podium_db::Fault;

@@ -1,4 +1,4 @@
-//! What a request for roles mentions, looked up: only that, and each kind in one statement.
+//! Loads the resources and roles that a role request mentions: only those, and each kind in one statement.
 
 use podium_api::{DeploymentId, WorkspaceId};
 use podium_db::Conn;

@@ -1,13 +1,14 @@
-//! Turns at something of which little can be done at once, shared out fairly.
+//! A fair queue for an operation of which only a few can run at once.
 //!
-//! Each turn is asked for on somebody's account, such as that of an address. Whoever asks often queues behind itself: the
-//! next turn goes to whoever has had the fewest, so that one that asks three hundred times delays others by one turn and
-//! not by three hundred (start-time fair queueing). The queue is bounded for each account and altogether; when it is
-//! full, whoever would have been last has to go.
+//! Each permit is requested on an account, such as that of an address. An account with many requests queues behind
+//! itself: the next permit goes to the account that has had the fewest, so an account with three hundred requests
+//! delays others by one permit and not by three hundred (start-time fair queueing). The queue is bounded for each
+//! account and in total; when it is full, the request that would have been last is dropped.
 //!
-//! A turn may name others that it is about, such as a user. Anybody can name anybody, so they only move a turn back a
-//! bounded number of places among those that rank like it: whoever is named by strangers is never kept out. Whoever stops
-//! waiting leaves nothing behind, and an account is forgotten when none of its turns waits or runs.
+//! A request may also name accounts that it concerns, such as a user. Anybody can name anybody, so this only moves a
+//! request back by a bounded number of places among those of equal rank: a user named by strangers is never locked
+//! out. A request that stops waiting leaves nothing behind, and an account is dropped when none of its requests is
+//! waiting or running.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;

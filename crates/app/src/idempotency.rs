@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: repeats of a request have one effect and one answer.
+//! `Idempotency-Key`: repeated requests take effect once and get the same response.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};

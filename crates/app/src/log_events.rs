@@ -1,6 +1,6 @@
-//! Follows the logs of deployments: a stream of events that ends with the caller's right to read.
+//! Follows the logs of a deployment: a stream of events that ends when the caller loses the right to read.
 //!
-//! A stream holds no lines: it is woken when there are some, and reads them from the store at the pace of its reader.
+//! A stream buffers no lines: it is woken when there are new ones, and reads them from the store at the reader's pace.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

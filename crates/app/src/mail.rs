@@ -1,4 +1,4 @@
-//! Mail, where a server for it is configured.
+//! E-mail, if a mail server is configured.
 
 use lettre::message::{Mailbox, header::ContentType};
 use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};

@@ -1,5 +1,5 @@
-//! Numbers for the operator beyond requests, in the Prometheus text format: what the application counts itself, and
-//! what others have asked to be shown.
+//! Metrics other than requests, in the Prometheus text format: those that the application counts itself, and those
+//! that other crates register.
 
 use std::fmt::{Display, Write as _};
 use std::sync::{Arc, PoisonError, RwLock};

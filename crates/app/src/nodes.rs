@@ -1,8 +1,8 @@
 //! Nodes: several machines on one database, each of which runs some of the environments.
 //!
-//! Where the data plane is bound to the machine and the database is shared, a server is a node: it has a name, says
-//! every few seconds that it is there, and looks after the deployments that are placed on it and no others. Elsewhere
-//! there are no nodes, and nothing here is asked.
+//! If the data plane is bound to the machine and the database is shared, a server is a node: it has a name, sends a
+//! heartbeat every few seconds, and manages the deployments placed on it and no others. Otherwise there are no nodes,
+//! and this module is not used.
 
 use std::time::Duration;
 

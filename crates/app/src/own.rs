@@ -1,4 +1,4 @@
-//! What callers may read about themselves, whatever they may do elsewhere: having shown a token is proof enough.
+//! What callers may read about themselves regardless of other rights: a valid token is proof enough.
 
 use podium_api::OrganizationId;
 use podium_api::enums::{Product, UserStatus};

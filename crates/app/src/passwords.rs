@@ -1,4 +1,4 @@
-//! Password hashing: argon2id, few at a time and in fair turns, off the request threads.
+//! Password hashing: argon2id, a few hashes at a time from a fair queue, off the request threads.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};

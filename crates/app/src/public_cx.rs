@@ -1,4 +1,4 @@
-//! A call of somebody who is not known yet: it proves itself by what it carries.
+//! The context of a call that is not authenticated by a token: the request carries its own proof.
 
 use crate::App;
 use crate::cx::Request;

@@ -1,4 +1,4 @@
-//! How often a subject may call.
+//! Rate limits for each subject.
 
 use std::num::NonZeroU32;
 

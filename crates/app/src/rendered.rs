@@ -1,8 +1,8 @@
-//! JSON of rows, kept by what it was made from.
+//! A cache of rendered JSON, keyed by the row that it was rendered from.
 //!
-//! A resource is shown by a pure function of its row: the columns, those of the rows joined to it included, and this
-//! process's settings. So its JSON is kept by its id and a fingerprint of all these columns. Nothing has to be forgotten
-//! when something changes: another row has another fingerprint, and what nobody asks for any more makes room.
+//! The JSON of a resource is a pure function of its row (its columns, including those of joined rows) and this
+//! process's settings. So it is cached under the id and a fingerprint of all these columns. Nothing has to be
+//! invalidated: a changed row has another fingerprint, and unused entries are evicted.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Secrets at rest: AES-256-GCM under one key, bound to the row that they belong to. Signatures of what is handed out
-//! and comes back, such as upload URLs: HMAC-SHA256 under a key that is derived from it.
+//! Secrets at rest: AES-256-GCM under one key, bound to the row that they belong to. Signatures of values that are
+//! handed out and come back, such as upload URLs: HMAC-SHA256 under a key derived from it.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::{digest, hmac};

@@ -1,8 +1,8 @@
-//! Sessions of browsers at the console.
+//! Browser sessions at the console.
 //!
-//! A browser holds a random value that is no token: as a bearer it opens nothing. It stands for a token, the one that
-//! was shown at the sign-in or, with a password, one that was made for it and that nobody has ever seen. Every use asks
-//! again what that token may do, so that whatever ends the token ends the session too.
+//! A browser holds a random value that is not a token: as a bearer token it is useless. It refers to a token: the one
+//! presented at sign-in or, after a password sign-in, one created for the session that nobody ever sees. Every use
+//! reads that token's rights again, so anything that revokes the token also ends the session.
 
 use std::sync::Arc;
 use std::time::Duration;

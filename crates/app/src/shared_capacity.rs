@@ -1,8 +1,8 @@
-//! Room that many share: whoever has taken as much as is left gets no more.
+//! Capacity that many users share: a user who already holds as much as is still free gets no more.
 //!
-//! One who takes everything it can therefore gets half of the room, two of them get a third each, and there is always
-//! some left for the next. Many together could take all of it, so whoever has nothing may take one beyond the room, up to
-//! twice as much altogether. Nobody waits: what has no room is refused, and asked for again.
+//! A single greedy user therefore gets half of the capacity, two get a third each, and there is always some left for
+//! the next. Many together could take all of it, so a user who holds nothing may take one beyond the capacity, up to
+//! twice the capacity in total. Nobody waits: a request without capacity is refused and can be retried.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,4 +1,4 @@
-//! Signed tokens: JWTs with EdDSA and nothing else, signed by the newest key and verified by any living one.
+//! Signed tokens: JWTs with EdDSA only, signed with the newest key and verified with any active one.
 
 use std::collections::HashMap;
 

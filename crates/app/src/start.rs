@@ -1,5 +1,5 @@
-//! The start of an installation: schema, secret key, signing keys, and at the very first start an organization, its
-//! owner and the owner's token.
+//! Starting an installation: schema, secret key, signing keys and, at the very first start, an organization, its owner
+//! and the owner's token.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,10 +1,10 @@
-//! Slows down those who guess passwords, and nobody else.
+//! Throttles password guessing without locking out anybody else.
 //!
-//! Failures are counted for an account at an address, so that whoever guesses waits and the account's owner, somewhere
-//! else, does not: the right password from another address always works. At an address that guesses at many accounts, those
-//! that it has guessed at wait too, though never long; because many people may share it, everybody else's first attempt is
-//! theirs, and its failures drain away. An account that is guessed at from many addresses allows each
-//! of them less, and never nothing. Accounts that do not exist are counted like those that do.
+//! Failures are counted for each account at each address, so the guesser waits and the account's owner, at another
+//! address, does not: the right password from another address always works. At an address that guesses at many
+//! accounts, the accounts it has tried wait too, though never long; because many people may share an address, the
+//! first attempt at any other account is free, and failures decay. An account that is attacked from many addresses
+//! allows each of them fewer attempts, but never none. Accounts that do not exist are treated like those that do.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! The work of the loops, as far as the application takes part: it wakes them when there is some, and counts it.
+//! The work queue from the application's side: it wakes the loops when there is work, and reports how much there is.
 //!
-//! Who does the work is not known here.
+//! It does not know who processes the work.
 
 use std::sync::Arc;
 

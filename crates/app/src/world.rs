@@ -1,4 +1,4 @@
-//! Time, ids and randomness: the only place that takes them from the machine.
+//! Time, ids and randomness: the only module that reads them from the machine.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};

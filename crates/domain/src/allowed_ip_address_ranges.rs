@@ -1,7 +1,7 @@
 //! Address ranges that an organization may be reached from.
 //!
-//! A range is written in one way only, so that the same one cannot be listed twice. Finding out which address a
-//! request came from is not done here.
+//! A range has only one valid form, so that the same one cannot be listed twice. Determining a request's address is
+//! not done here.
 
 use std::net::IpAddr;
 

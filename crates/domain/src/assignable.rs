@@ -1,6 +1,6 @@
-//! From the name of a role to the role: whether it exists, and whether it can be held in that place.
+//! Resolves the name of a role: whether it exists, and whether it can be held at that scope.
 //!
-//! Whether the caller may give it is another question, for [`crate::no_escalation`].
+//! Whether the caller may grant it is checked by [`crate::no_escalation`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;

@@ -1,7 +1,7 @@
 //! Custom roles: permissions that an organization bundles under a name of its own.
 //!
-//! Only organization owners define them, which the permission of the endpoint sees to. A permission that is listed
-//! twice counts once. That a name is free, and who holds a role, is for the store to say.
+//! Only organization owners define them, which the endpoint's permission ensures. A permission that is listed twice
+//! counts once. The store checks whether a name is free, and knows who holds a role.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Logs of a deployment: which window a search is about, and which components there are to search.
+//! Logs of a deployment: the time window of a search, and the components that can be searched.
 
 use std::ops::Range;
 use std::time::Duration;

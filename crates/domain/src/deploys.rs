@@ -1,7 +1,7 @@
-//! Deploys: what may be deployed, what must be uploaded for it, and what a deployment wants afterwards.
+//! Deploys: what may be deployed, what must be uploaded for it, and what the deployment runs afterwards.
 //!
-//! A deploy remembers everything that the deployment wanted when it was finalized, so that a rollback can bring it back
-//! without looking at the deploys between.
+//! A deploy records the whole desired state of the deployment at the time it was finalized, so that a rollback can
+//! restore it without reading the deploys in between.
 
 mod bundles;
 mod create;

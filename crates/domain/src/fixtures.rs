@@ -1,4 +1,4 @@
-//! Who and what the tests are about: one organization, two workspaces, and deployments in each of them.
+//! Test fixtures: one organization, two workspaces, and deployments in each of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
-//! What a subject may do in one organization: its roles, resolved once and then asked many times.
+//! What a subject may do in one organization: its roles, resolved once and then queried many times.
 //!
-//! Grants flow down and add up, and there is no deny. Who holds which role is for the store to say; this module only
-//! knows what follows from it. It refuses to answer for another organization: build one `Grants` for each.
+//! Grants are inherited downwards and add up, and there is no deny. The store knows who holds which role; this module
+//! only derives the permissions. It covers one organization: build one `Grants` for each.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

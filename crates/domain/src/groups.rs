@@ -1,7 +1,7 @@
-//! Every permission there is, in groups: the one table that all other code reads.
+//! All permissions, in groups: the one table that all other code reads.
 //!
-//! A permission is a group's name and an action. Groups of `deployment` and `dag` are what custom roles are made of
-//! and are shown to callers; those of `organization` and `workspace` come with built-in roles only.
+//! A permission is a group's name and an action. Custom roles consist of permissions of the `deployment` and `dag`
+//! groups, which are shown to callers; those of `organization` and `workspace` come only with built-in roles.
 
 use podium_api::authorization::{PermissionEntry, PermissionGroup};
 use podium_api::const_text;

@@ -1,7 +1,7 @@
-//! Nobody gives what it does not hold.
+//! No privilege escalation: nobody can grant a permission that they do not hold.
 //!
-//! Everything that hands a role to somebody (role updates, tokens, invites, teams) asks here. Taking a role away is
-//! not escalation and is not asked about.
+//! Everything that gives somebody a role (role updates, tokens, invites, teams) checks here. Taking a role away is not
+//! escalation and is not checked.
 
 use crate::grants::{Grants, Held, On};
 use crate::permissions::{Permission, PermissionSet};

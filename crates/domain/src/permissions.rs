@@ -1,6 +1,6 @@
-//! Permissions and sets of them, small enough to copy and fast enough to ask on every request.
+//! Permissions and sets of them, small enough to copy and fast enough to check on every request.
 //!
-//! Names live in the table of [`crate::groups`]; everything else handles an index into it.
+//! Names are in the table of [`crate::groups`]; everything else uses an index into it.
 
 use std::fmt;
 use std::sync::LazyLock;

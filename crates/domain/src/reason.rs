@@ -1,8 +1,8 @@
-//! Why something failed or has to wait, in two texts that cannot be mixed up: one for users, one for operators.
+//! Why something failed or has to wait, as two separate texts: one for users, one for operators.
 //!
-//! Users read a [`UserText`]: in `statusReason`, in what is said of a deploy, in bodies of responses. It is made of
-//! literals and of [`Vetted`] values, so nothing that a program printed, no statement and no path of the machine gets
-//! into it. Operators read all of a [`Reason`], in logs and in `podium work`.
+//! Users read a [`UserText`]: in `statusReason`, in deploy reports, in response bodies. It is composed of literals and
+//! of [`Vetted`] values, so no program output, no SQL statement and no path of the machine gets into it. Operators
+//! read all of a [`Reason`], in logs and in `podium work`.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,6 +1,7 @@
 //! Why a request is refused: the one error type of the rules.
 //!
-//! A refusal is always the caller's to mend, and says how. Faults of the service itself are none of its business.
+//! The caller can always fix the cause of a refusal, and the message says how. Internal errors of the service are not
+//! represented here.
 
 use podium_api::FieldError;
 

@@ -1,7 +1,7 @@
-//! What an endpoint requires of its callers: a permission, and on what.
+//! What an endpoint requires of its callers: a permission, and its target.
 //!
-//! It is worked out once, when the endpoint is bound, and checked for every endpoint when this crate is compiled: a
-//! permission that does not exist, or whose target neither path nor body names, is an error there.
+//! It is resolved once, when the endpoint is bound, and checked for every endpoint when this crate is compiled: a
+//! permission that does not exist, or whose target neither path nor body names, is a compile error.
 
 use podium_api::enums::RoleScope;
 use podium_api::{Access, Description, ENDPOINTS, const_text};

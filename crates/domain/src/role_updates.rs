@@ -1,7 +1,7 @@
 //! New roles for a user or a team: which of them the caller may set, and what the subject holds afterwards.
 //!
-//! A list replaces what the caller manages and leaves the rest alone. Looking things up and storing the result is for
-//! others, as is the last owner ([`crate::last_owner`]), who can only be counted in the store.
+//! A list replaces what the caller manages and leaves the rest unchanged. Loading facts and storing the result is done
+//! elsewhere, as is the check for the last owner ([`crate::last_owner`]), which needs a count from the store.
 
 mod entries;
 mod replacement;

@@ -1,7 +1,7 @@
-//! A subject's roles as they are shown: all of them, or those at scopes that the viewer manages.
+//! A subject's roles in responses: all of them, or those at scopes that the viewer manages.
 //!
-//! A deployment or DAG role shows its holder the workspace too, so an ACCESSOR is shown where no workspace role is
-//! held. It is computed here, every time, and never stored.
+//! A deployment or DAG role also lets its holder see the workspace, so ACCESSOR is shown if the subject has no
+//! workspace role. It is computed here, every time, and never stored.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,8 @@
-//! API tokens: what one may be made with, and who may manage it.
+//! API tokens: the rules for creating one, and who may manage it.
 //!
-//! A token belongs to the organization, a workspace or a deployment, and the right to manage it is asked for there.
-//! Making, hashing and expiring the value is not done here; neither is changing roles ([`crate::token_roles`]).
+//! A token belongs to the organization, a workspace or a deployment, and the permission to manage it is required
+//! there. Creating, hashing and expiring the value is not done here; neither is changing roles
+//! ([`crate::token_roles`]).
 
 use podium_api::enums::{TokenKind, TokenScope};
 use podium_api::tokens::CreateApiTokenRequest;

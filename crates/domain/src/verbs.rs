@@ -1,4 +1,4 @@
-//! What is done to things that belong to the organization, a workspace or a deployment: each verb takes a permission of
+//! Actions on resources that belong to the organization, a workspace or a deployment: each requires the permission of
 //! the same name there.
 
 use crate::authorize::{Target, require};

@@ -1,4 +1,4 @@
-//! How callers of an endpoint are admitted, and what that proves.
+//! How callers of an endpoint are admitted, and the proof that results.
 
 use std::future::Future;
 use std::net::IpAddr;

@@ -1,5 +1,5 @@
-//! Calls of remote agents. The order of judgement is that of all calls: token (401), rate (429), deployment (404),
-//! address (403), body, agent and deployment once more, what is wrong with the body (400), the function.
+//! Calls of remote agents. Checks run in the usual order: token (401), rate limit (429), deployment (404), address
+//! (403), body, agent and deployment once more, errors in the body (400), the function.
 
 use std::sync::Arc;
 

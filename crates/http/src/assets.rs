@@ -1,5 +1,5 @@
-//! What never changes while the server runs: the document, the reference and its script, pages without anybody's data.
-//! Compressed once, when somebody first asks for it so, and then given to everybody from the same memory.
+//! Content that never changes while the server runs: the OpenAPI document, the API reference and its script, and
+//! static pages. It is compressed once, on first use, and then served from the same memory.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! Bodies: of answers, whole or sent as they are read, and of requests before they are read.
+//! Bodies: of responses, complete or streamed, and of requests before they are read.
 
 use std::convert::Infallible;
 use std::fmt;

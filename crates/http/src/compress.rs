@@ -1,7 +1,7 @@
-//! Compression: of answers as they are given, quickly, and of what never changes, once.
+//! Compression: responses are compressed quickly as they are sent, static content is compressed once.
 //!
-//! An answer that is there as a whole is compressed as a whole, so that nothing but its bytes waits with a slow reader.
-//! Large ones are compressed off the request threads, few at a time; when those are busy an answer goes out as it is.
+//! A response that is complete is compressed completely, so that only its bytes wait for a slow reader. Large ones are
+//! compressed off the request threads, a few at a time; when those are busy, a response is sent uncompressed.
 
 use std::io::Write as _;
 use std::pin::Pin;

@@ -1,9 +1,9 @@
-//! Connections that are open: how many there are, of which addresses, which of them are idle, and how much waits on each
-//! to be read.
+//! Open connections: how many there are, from which addresses, which are idle, and how many bytes wait on each to be
+//! read.
 //!
-//! Every bound here protects the process from clients that take and do not give back. Idle connections cost the least
-//! to lose, so they go first, those that have been idle the longest before others; a connection on which a request
-//! runs or an answer is read is never closed for another one.
+//! Every limit here protects the process from clients that hold resources without using them. Idle connections are the
+//! cheapest to lose, so they are closed first, the longest idle first; a connection with a running request or an
+//! unread response is never closed to make room for another.
 
 mod stalled;
 mod waiting;

@@ -1,4 +1,4 @@
-//! Errors as answers: one body, the right status, and headers that say what to do next.
+//! Errors as responses: one body, the right status, and headers that tell the client what to do next.
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};

@@ -1,10 +1,10 @@
-//! The front door of environments: their pages and their API, through the control plane and through nothing else.
+//! The front door of environments: the only way to their pages and their API is through the control plane.
 //!
-//! Two ways lead to an environment. A program shows its token at the control plane's own URL and is answered in place;
-//! nothing that is answered there can act as the console. A browser goes to the environment's own origin, with a
-//! one-time code, and holds a pass there that opens this one environment. Either way every request is judged by the
-//! tables of `podium_domain::airflow` before anything is sent on, and what belongs to the control plane (tokens,
-//! cookies, forwarding headers) stays on its side.
+//! There are two ways to an environment. A program sends its token to the control plane's own URL and gets its
+//! response there; no response served there can act as the console. A browser goes to the environment's own origin
+//! with a one-time code, and gets a pass there that gives access to this one environment. Either way every request is
+//! checked against the tables of `podium_domain::airflow` before anything is forwarded, and what belongs to the
+//! control plane (tokens, cookies, forwarding headers) never reaches the environment.
 
 pub(crate) mod console;
 mod cookies;

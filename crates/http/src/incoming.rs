@@ -1,4 +1,4 @@
-//! A request on its way to an endpoint: headers, path, query and body, each decoded when its turn comes.
+//! A request on its way to an endpoint: headers, path, query and body, each decoded when it is needed.
 
 use std::net::IpAddr;
 use std::time::Duration;

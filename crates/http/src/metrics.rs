@@ -1,6 +1,7 @@
-//! Numbers for the operator: requests by endpoint, in the Prometheus text format.
+//! Metrics for the operator: requests by endpoint, in the Prometheus text format.
 //!
-//! Counters of its own instead of a metrics library: a request costs three relaxed additions, and memory is fixed.
+//! It uses its own counters instead of a metrics library: a request costs three relaxed additions, and memory is
+//! fixed.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -1,5 +1,4 @@
-//! Answers on their way out of a connection: in small pieces, counted while they wait, and watched where their reader can
-//! keep them waiting.
+//! Sends response bodies: in small pieces, counted while they are buffered, and watched if the reader can stall them.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is not an endpoint: pages for people, answers for probes.
+//! Everything that is not an endpoint: pages for browsers, responses to probes.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};

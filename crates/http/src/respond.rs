@@ -1,4 +1,4 @@
-//! Answers: JSON with its `ETag`, nothing, or a stream.
+//! Responses: JSON with its `ETag`, no content, or a stream.
 
 use std::future::{Future, ready};
 

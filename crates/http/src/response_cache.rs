@@ -1,8 +1,8 @@
-//! Answers to reads, given again while nothing has changed.
+//! A cache of responses to reads, valid while nothing has changed.
 //!
-//! Only where this process is the only writer: an answer is remembered with the database's generation from before it
-//! was read, and every commit starts another generation before it is acknowledged. So what is given again is what
-//! reading again would give. Who may read is judged each time, before an answer is looked for.
+//! It is used only if this process is the only writer: a response is cached with the database's generation from before
+//! it was read, and every commit starts a new generation before it is acknowledged. So a cached response is what a new
+//! read would return. The caller's rights are checked each time, before the cache is used.
 
 use std::hash::{Hash, Hasher};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The accept loop: connections within a cap, heads within a time, and a stop that lets requests finish.
+//! The accept loop: a limit on connections, a timeout for request heads, and a graceful shutdown.
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
-//! Certificates: read at the start, and again when their files change or somebody asks for it.
+//! TLS certificates: loaded at the start, and reloaded when their files change or on SIGHUP.
 //!
-//! A new certificate that cannot be used changes nothing: the one before it is served on, and the log says why.
+//! A new certificate that cannot be used has no effect: the previous one stays in use, and the reason is logged.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

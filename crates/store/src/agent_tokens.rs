@@ -1,4 +1,4 @@
-//! Agent tokens: what the remote workers of a deployment call with.
+//! Agent tokens: the credentials of a deployment's remote workers.
 
 use podium_api::{AgentTokenId, DeploymentId, Timestamp};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};

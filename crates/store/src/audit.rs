@@ -1,4 +1,4 @@
-//! Audit records: who did what, from where, and what came of it.
+//! Audit records: who did what, from where, and with what result.
 
 use podium_api::{AuditLogId, OrganizationId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};

@@ -1,4 +1,4 @@
-//! Clusters: their columns, the document of what their owners have chosen, and what is known of them.
+//! Clusters: their columns, the document of their settings, and their observed state.
 
 use std::collections::{BTreeMap, BTreeSet};
 

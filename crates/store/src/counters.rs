@@ -1,4 +1,4 @@
-//! Totals of lists, kept beside the rows that they count.
+//! Totals of lists, maintained with the rows that they count.
 
 use podium_api::{EntityId, Id, OrganizationId, Timestamp};
 use podium_db::{Conn, Result, Sql, Tx, params, statements};

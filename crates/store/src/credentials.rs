@@ -1,4 +1,4 @@
-//! What opens the door: the hash of every living token's value.
+//! Credentials: the hash of every valid token's value.
 
 use podium_api::{AgentTokenId, CredentialId, OrganizationId, SubjectId, Timestamp, TokenId, UserId};
 use podium_db::{Conn, Guard, Result, Tx, params, statements};

@@ -1,4 +1,4 @@
-//! Deployments: their columns, the document of what is wanted and the document of what runs.
+//! Deployments: their columns, the document of the desired state and the document of what runs.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Deploys, and what was uploaded for them.
+//! Deploys, and their uploads.
 
 use podium_api::enums::{DeployStatus, DeployType, UploadKind};
 use podium_api::{DeployId, DeploymentId, OrganizationId, Timestamp, UploadId};

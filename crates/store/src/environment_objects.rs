@@ -1,7 +1,7 @@
-//! Environment objects. Secrets come and go sealed; what they are is known to nobody here.
+//! Environment objects. Secrets are stored encrypted; this crate cannot read them.
 //!
-//! Rows are read with their secrets hidden and the sealed bytes beside them. Links and exclusions have tables of their
-//! own ([`links`]), so that a deployment finds what reaches it by an index.
+//! Rows are read with their secrets hidden and the encrypted bytes next to them. Links and exclusions have tables of
+//! their own ([`links`]), so that the objects of a deployment are found by an index.
 
 mod links;
 

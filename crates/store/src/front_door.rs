@@ -1,6 +1,7 @@
-//! The front door: one-time codes, what browsers hold on the origins of environments, and the ports of those origins.
+//! The front door: one-time codes, the passes that browsers hold on the origins of environments, and the ports of
+//! those origins.
 //!
-//! Functions here look at all organizations: who may enter is not known yet when a code or a port is looked up.
+//! These functions cover all organizations: the caller is not known yet when a code or a port is looked up.
 
 use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, OrganizationId, Timestamp, WorkspaceId};

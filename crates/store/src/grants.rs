@@ -1,4 +1,4 @@
-//! Grants: every role that anybody holds, in one table.
+//! Grants: all role assignments, in one table.
 
 use podium_api::{DeploymentId, OrganizationId, RoleId, SubjectId, UserId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};

@@ -1,4 +1,4 @@
-//! Answers kept under an `Idempotency-Key`, written in the transaction of their effect.
+//! Responses stored under an `Idempotency-Key`, written in the transaction of their effect.
 
 use podium_api::{SubjectId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};

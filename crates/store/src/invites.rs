@@ -1,4 +1,4 @@
-//! Invites that wait to be accepted.
+//! Pending invites.
 
 use podium_api::enums::OrganizationRole;
 use podium_api::{InviteId, OrganizationId, SubjectId, Timestamp, UserId};

@@ -1,10 +1,10 @@
-//! Landmarks: remembered keys of every 256th row, so that a deep page of a list in default order costs what the
-//! first page costs.
+//! Landmarks: cached keys of every 256th row, so that a deep page of a list in default order costs as much as the
+//! first page.
 //!
-//! Ranks are counted from the oldest row: new rows come at the other end and leave them as they are. What does move
-//! them, a removal or a row that is not the newest, advances the counter's `disorder`, which is read in the same
-//! snapshot as the page; landmarks of another `disorder` are forgotten. The newest rows get none, because a
-//! transaction under way may still put a row among them.
+//! Ranks are counted from the oldest row: new rows are added at the other end and do not change them. Anything else
+//! that changes ranks, a removal or a row that is not the newest, advances the counter's `disorder`, which is read in
+//! the same snapshot as the page; landmarks of another `disorder` are dropped. The newest rows get none, because a
+//! running transaction may still insert a row among them.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Rows that were found and are read only where that is needed.
+//! Rows that are decoded only if that is needed.
 
 use podium_api::Id;
 use podium_db::{Result, Row};

@@ -1,7 +1,7 @@
-//! One way to read a page of a list.
+//! The one way to read a page of a list.
 //!
-//! The keys of the page are found first, by a walk of the index that fits the order, and joined with the rest only
-//! then: skipped rows are never read. At most three sort keys, id last, all in a bounded set of texts.
+//! The keys of the page are found first, by an index scan in the requested order, and only then joined with the rest:
+//! skipped rows are never read. At most three sort keys, id last, from a bounded set of statement texts.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};

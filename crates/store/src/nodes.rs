@@ -1,6 +1,6 @@
-//! Nodes: the machines that run environments, and which deployment runs on which of them.
+//! Nodes: the machines that run environments, and which deployment is placed on which of them.
 //!
-//! Functions here look at all organizations: a machine runs environments of any.
+//! These functions cover all organizations: a machine runs environments of any.
 
 use podium_api::{DeploymentId, NodeId, Timestamp};
 use podium_db::{Conn, Result, Row, Tx, params, statements};

@@ -1,6 +1,6 @@
-//! Sessions of browsers at the console: the hash of each cookie, and the token that it stands for.
+//! Browser sessions at the console: the hash of each cookie, and the token that it refers to.
 //!
-//! Functions here look at all organizations: whose session it is, is what they find out.
+//! These functions cover all organizations: they find out whose session it is.
 
 use podium_api::{CredentialId, SubjectId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};

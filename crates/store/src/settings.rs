@@ -1,4 +1,4 @@
-//! Facts about the installation itself.
+//! Settings of the installation itself.
 
 use podium_db::{Conn, Result, Tx, params, statements};
 

@@ -1,4 +1,4 @@
-//! Blocks that were sent for archives which nobody has put together yet, and what waits with them.
+//! Staged blocks of archives that are not assembled yet, and the totals of pending uploads.
 
 use podium_api::enums::UploadKind;
 use podium_api::{DeployId, DeploymentId};

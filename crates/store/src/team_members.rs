@@ -1,4 +1,4 @@
-//! Who is in which team.
+//! Members of teams.
 
 use podium_api::teams::TeamMember;
 use podium_api::{TeamId, Timestamp, UserId};

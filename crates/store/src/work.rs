@@ -1,11 +1,13 @@
-//! Work for the loops: which things to look at, and when. Written in the transaction that causes it.
+//! The work queue of the loops: which resources to reconcile, and when. Items are written in the transaction that
+//! causes them.
 //!
-//! A row names a thing, never what to do with it. Whoever works on it holds it until its lease ends, which is when the
-//! row is due again. Asking while it is held advances its signal; whoever holds it then finds another signal than it
-//! claimed and leaves the row behind, due at once. So nothing that was asked for is forgotten, and nobody waits for a
-//! row that somebody else works on.
+//! A row names a resource, never what to do with it. A worker holds a row until its lease ends, which is when the row
+//! is due again. Enqueueing a held row advances its signal; the holder then finds a different signal than it claimed
+//! and leaves the row in the queue, due at once. So no request is lost, and nobody waits for a row that another worker
+//! holds.
 //!
-//! Work on a deployment that runs on a node is that node's: nobody else claims it. All other work names no node.
+//! Work on a deployment that is placed on a node belongs to that node: no other node claims it. All other work has no
+//! node.
 
 use podium_api::{Id, Timestamp};
 use podium_db::{Change, Conn, Result, Row, Tx, params, statements};

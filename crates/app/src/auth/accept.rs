@@ -1,4 +1,4 @@
-//! Accepting an invite: by its link alone for a person who is new here, signed in for everybody else.
+//! Accepting an invite: with the link alone for a new user, signed in for everybody else.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! An attempt to prove oneself: slowed down after failures, by account and by address.
+//! An attempt to authenticate: throttled after failures, by account and by address.
 
 use std::net::IpAddr;
 

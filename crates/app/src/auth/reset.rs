@@ -1,4 +1,4 @@
-//! A password that the operator sets, on the machine itself: the first one, or another where it is forgotten.
+//! Password resets by the operator on the machine itself: the first password, or a new one after it was forgotten.
 
 use podium_db::Tx;
 use podium_domain::{names, passwords};

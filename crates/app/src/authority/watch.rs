@@ -1,5 +1,5 @@
-//! Callers that are served for longer than a moment: streams of logs, bodies on their way to and from an environment.
-//! Whoever serves one watches, and ends with the caller's rights.
+//! Watches callers of long-running requests: log streams, and bodies on their way to and from an environment. The
+//! request ends when the caller's rights change.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

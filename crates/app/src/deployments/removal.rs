@@ -1,4 +1,4 @@
-//! What goes with a deployment: its tokens, roles, environment objects, deploys and the ways in.
+//! What is deleted with a deployment: its tokens, roles, environment objects, deploys, codes, passes and port.
 
 use podium_api::DeploymentId;
 use podium_db::Tx;

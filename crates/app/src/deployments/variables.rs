@@ -1,4 +1,4 @@
-//! Secret environment variables: sealed for their deployment and key, opened only to run it.
+//! Secret environment variables: encrypted, bound to their deployment and key, and decrypted only to run it.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;

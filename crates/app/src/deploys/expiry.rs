@@ -1,4 +1,4 @@
-//! Deploys that nobody finalizes fail after a day: looked at by the loops when that day is over.
+//! Deploys that are not finalized fail after a day: the loops process them when the day is over.
 
 use podium_api::enums::DeployStatus;
 use podium_api::{DeployId, DeploymentId, Timestamp};

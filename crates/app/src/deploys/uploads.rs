@@ -1,7 +1,8 @@
-//! Uploads: a URL that is its own permission, and what is received under it.
+//! Uploads: a URL that carries its own permission, and the data received under it.
 //!
-//! Nobody signs in here. The signature covers the deploy, the kind, the end and the size, so nothing about a URL can be
-//! changed; and the deploy must still wait to be finalized, before the bytes come and again when they are all there.
+//! Callers do not authenticate here. The signature covers the deploy, the kind, the expiry and the size, so no part of
+//! a URL can be changed; and the deploy must still be waiting to be finalized, both before the upload and when it is
+//! complete.
 
 use std::sync::atomic::Ordering;
 

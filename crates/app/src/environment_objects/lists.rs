@@ -1,4 +1,4 @@
-//! Lists of objects, and what a deployment is given by them.
+//! Lists of environment objects, and the objects that apply to a deployment.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Secrets of objects on their way to the store and back: sealed for the row that they belong to.
+//! Encrypts the secrets of environment objects for the store and decrypts them again; they are bound to their row.
 
 use std::collections::BTreeMap;
 

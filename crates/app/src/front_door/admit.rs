@@ -1,4 +1,4 @@
-//! Who stands before the door: a token or a pass, looked at again with every request.
+//! Authenticates callers of the front door, by a token or a pass, again on every request.
 
 use std::net::IpAddr;
 use std::sync::Arc;

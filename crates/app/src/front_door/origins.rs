@@ -1,4 +1,5 @@
-//! Origins: every environment has one of its own, so that a page inside it is a stranger to the console and to others.
+//! Origins: every environment has its own, so that a page inside it is cross-origin to the console and to other
+//! environments.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};

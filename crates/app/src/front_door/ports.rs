@@ -1,5 +1,4 @@
-//! Ports of environments that have no host name: taken when first needed, remembered, and given back with the
-//! deployment.
+//! Ports of environments without a host name: allocated on first use, stored, and released with the deployment.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! What is written down of requests that change something behind the door: who, what and with which answer, no body.
+//! Audit records of forwarded requests that change something: who, what and the status, without the body.
 
 use std::net::IpAddr;
 

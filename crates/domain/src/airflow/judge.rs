@@ -1,4 +1,5 @@
-//! May this caller send this request on? By a right on the deployment, or by a role on the DAG that it is about.
+//! May this caller's request be forwarded? By a permission on the deployment, or by a role on the DAG that it
+//! concerns.
 
 use podium_api::{DeploymentId, WorkspaceId};
 

@@ -1,4 +1,5 @@
-//! The one form of a path: what cannot be written in it is refused, so that nothing is read in two ways.
+//! The canonical form of a path: a path that cannot be written in it is refused, so that no path can be read in two
+//! ways.
 
 use std::fmt::Write as _;
 

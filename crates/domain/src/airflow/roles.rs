@@ -1,7 +1,7 @@
-//! The role that a caller has inside Apache Airflow: the least that lets through what its rights allow.
+//! The role that a caller gets inside Apache Airflow: the lowest that allows what its permissions allow.
 //!
-//! It is the second fence. Airflow's roles are coarser than permissions (whoever may read connections there may change
-//! them), so the tables decide first, request by request.
+//! It is a second line of defence. Airflow's roles are coarser than permissions (a role that may read connections
+//! there may also change them), so the tables decide first, request by request.
 
 use std::sync::LazyLock;
 

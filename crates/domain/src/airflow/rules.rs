@@ -1,4 +1,4 @@
-//! How the tables are written and read: a method and a path, and the rights that they need.
+//! The tables of rules: a method and a path, and the permissions that they require.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! What a valid new cluster is.
+//! Validation of new clusters.
 
 use podium_api::clusters::{ClusterDetails, CreateClusterRequest};
 use podium_api::enums::{CloudProvider, ClusterType};

@@ -1,4 +1,4 @@
-//! Ranges of a cluster's networks: canonical, private, and apart from each other within a region.
+//! Ranges of a cluster's networks: canonical, private, and not overlapping within a region.
 
 use ipnet::{IpNet, Ipv4Net};
 use podium_api::FieldError;

@@ -1,6 +1,6 @@
-//! What the loop of a cluster does next, given what is wanted and what the data plane says.
+//! What the loop of a cluster does next, given the desired state and what the data plane reports.
 //!
-//! A decision and nothing else: whoever asks does the step, and asks again.
+//! It only decides: the loop performs the step and then calls it again.
 
 use podium_api::clusters::{ClusterHealthStatus, ClusterHealthStatusDetail, ClusterMetadata};
 use podium_api::enums::{ClusterStatus, HealthValue};

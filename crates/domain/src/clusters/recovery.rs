@@ -1,4 +1,4 @@
-//! Disaster recovery: another region of the provider that stands by, with networks of its own.
+//! Disaster recovery: a standby region of the same provider, with networks of its own.
 
 use podium_api::clusters::ClusterDetails;
 use podium_api::enums::CloudProvider;

@@ -1,4 +1,4 @@
-//! Settings that new and changed clusters share: the database, tags, and the workspaces that a cluster takes.
+//! Settings that new and changed clusters share: the database, tags, and the workspaces that a cluster accepts.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a valid change of a cluster is.
+//! Validation of changes to clusters.
 //!
 //! Provider, region, type and the ranges of the first region never change. A failover changes nothing else.
 

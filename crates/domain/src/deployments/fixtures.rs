@@ -1,4 +1,4 @@
-//! What the tests are about: a deployment of each type, and requests that are right until something is changed.
+//! Test fixtures: a deployment of each type, and valid requests to modify.
 
 use podium_api::deployments::{CreateDeploymentRequest, UpdateDeploymentRequest};
 use podium_api::enums::DeploymentType;

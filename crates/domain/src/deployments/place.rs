@@ -1,5 +1,5 @@
-//! Where a new deployment runs: what is asked for, else the workspace's defaults, else the only cluster, else the
-//! server's own shared infrastructure.
+//! Where a new deployment runs: as requested, else the workspace's defaults, else the only cluster, else the server's
+//! own shared infrastructure.
 
 use podium_api::ClusterId;
 use podium_api::clusters::Cluster;

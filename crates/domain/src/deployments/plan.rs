@@ -1,7 +1,7 @@
-//! What the loop of a deployment does next, given what is wanted and what the data plane shows.
+//! What the loop of a deployment does next, given the desired state and what the data plane reports.
 //!
-//! A decision and nothing else: whoever asks does the step, looks again and asks again. The status that callers read is
-//! only ever what came out of here, or DEPLOYING from the call that asked for a change.
+//! It only decides: the loop performs the step, observes again and calls it again. The status that callers read always
+//! comes from here, or is DEPLOYING, set by the call that requested a change.
 
 use podium_api::Timestamp;
 use podium_api::enums::DeploymentStatus;

@@ -1,6 +1,6 @@
-//! What may be asked of a deployment: one table of rules for new ones and for changes.
+//! The settings of a deployment: one table of rules for new ones and for changes.
 //!
-//! What is left out stays as it is: the defaults of a new deployment, or what is stored.
+//! Omitted settings stay as they are: the defaults of a new deployment, or the stored values.
 
 mod requested;
 

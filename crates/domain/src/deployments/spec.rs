@@ -1,4 +1,5 @@
-//! The desired state of a deployment, and what is known to run: two documents, kept beside the deployment's columns.
+//! The desired state of a deployment, and what is known to run: two documents, stored next to the deployment's
+//! columns.
 //!
 //! Fields are added with `#[serde(default)]`, so that older documents stay readable.
 

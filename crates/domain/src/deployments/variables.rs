@@ -1,4 +1,4 @@
-//! Environment variables: replaced as a list; a secret is kept where no new value comes.
+//! Environment variables: replaced as a list; a secret without a new value keeps its stored one.
 
 mod reserved;
 

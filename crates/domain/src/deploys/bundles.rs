@@ -1,4 +1,4 @@
-//! Bundles: where they are mounted. Two bundles never lie inside each other, however their paths are written.
+//! Bundles: where they are mounted. Bundles are never nested, however their paths are written.
 
 use crate::deployments::Bundle;
 use crate::deployments::spec::placed_at;

@@ -1,4 +1,4 @@
-//! What a deploy makes of a deployment, and what a rollback brings back.
+//! The effect of a deploy on its deployment, and what a rollback restores.
 
 use podium_api::deploys::{DeployGit, FinalizeDeployRequest};
 use podium_api::enums::{DeployStatus, DeployType, UploadKind};

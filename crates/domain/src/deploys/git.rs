@@ -1,4 +1,4 @@
-//! Where the code of a deploy came from: a provider that is known, or any other repository.
+//! Where the code of a deploy came from: a known provider, or any other repository.
 
 use podium_api::deploys::{CreateDeployGitRequest, DeployGit};
 use podium_api::enums::GitProvider;

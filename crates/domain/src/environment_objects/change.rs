@@ -1,4 +1,4 @@
-//! From a request to the object after it. A new object is an empty one that is changed, so each rule is said once.
+//! Applies a request to an object. A new object is an empty one that is changed, so each rule is written once.
 
 mod links;
 mod requested;

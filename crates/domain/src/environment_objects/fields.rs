@@ -1,4 +1,4 @@
-//! What an object of each type can hold, and which of it is secret.
+//! The fields of each type of object, and which of them are secret.
 
 use podium_api::enums::EnvironmentObjectType;
 

@@ -1,7 +1,7 @@
-//! What a deployment is given: its own objects and those of its workspace that reach it.
+//! The objects that apply to a deployment: its own and those of its workspace that are linked to it.
 //!
-//! A deployment's own object beats one of the workspace with the same type and key, what a link overrides beats what
-//! the workspace says, and the deployment's own environment variables beat objects of that type.
+//! A deployment's own object takes precedence over one of the workspace with the same type and key, a link's overrides
+//! over the workspace's values, and the deployment's own environment variables over objects of that type.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What an object or the overrides of a link hold: values by name, members of maps as `map.member`.
+//! The values of an object or of a link's overrides: by name, with members of maps as `map.member`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The catalogue as it is answered: what fits the question, and nothing else.
+//! The catalogue as the options endpoints return it: only the entries that match the query.
 
 use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize};
 use podium_api::options::{

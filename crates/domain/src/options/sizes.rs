@@ -1,4 +1,4 @@
-//! Machines, sizes and the bounds of what a deployment can ask for.
+//! Machines, sizes and the bounds of what a deployment can request.
 
 use podium_api::enums::{DeploymentType, Executor, SchedulerSize, WorkerMachineName};
 

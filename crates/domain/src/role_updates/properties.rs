@@ -1,4 +1,4 @@
-//! What no role update ever does, whoever sends whatever.
+//! Properties that hold for every role update.
 
 use std::collections::BTreeMap;
 

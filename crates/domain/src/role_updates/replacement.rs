@@ -1,4 +1,4 @@
-//! Replacing the entries that a caller manages, and no others.
+//! Replaces the entries that a caller manages, and no others.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Connections that overstay. On HTTP/2 a client can keep an answer waiting without keeping the socket from being written
-//! to, by never opening a window for it; and a connection without a request has no deadline of its own.
+//! Connections that stay open too long. On HTTP/2 a client can stall a response without blocking writes to the socket,
+//! by never opening a window for it; and a connection without a request has no deadline of its own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};

@@ -1,5 +1,5 @@
-//! Bytes that wait, of answers to be read and of requests that are still arriving: counted for as long as they are in
-//! memory, wherever they are by then. No address has more of them than are left for others.
+//! Buffered bytes, of responses to be read and of requests that are still arriving: counted for as long as they are in
+//! memory. No address may have more of them than are left for others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

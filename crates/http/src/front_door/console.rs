@@ -1,4 +1,4 @@
-//! A browser at the console: its session, and what it is shown with one.
+//! A browser at the console: its session, and the pages that need one.
 
 use std::net::SocketAddr;
 

@@ -1,7 +1,8 @@
-//! Cookies: which are the control plane's, which the environment's, and how the two are kept apart.
+//! Cookies: which belong to the control plane, which to the environment, and how they are kept apart.
 //!
-//! Browsers send a cookie to every port of a host, so an environment on a port of its own would be sent the console's.
-//! Every name of ours begins with the same word, and nothing with that word passes the door in either direction.
+//! Browsers send a cookie to every port of a host, so an environment on its own port would receive the console's
+//! cookies. All of our names begin with the same prefix, and no cookie with that prefix passes the front door in
+//! either direction.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! One request on its way to an environment. The order of its judgement is written here, once: who (401, 404, 429, 403
-//! by address), the form of the path (400), what is closed to all (403), whether the environment is up (503), the
-//! right (403), the page that it comes from (403); then it is sent on.
+//! Forwards one request to an environment. The order of checks is defined here, once: the caller (401, 404, 429, 403
+//! by address), the form of the path (400), paths closed to everybody (403), whether the environment is up (503), the
+//! permission (403), the page that it comes from (403); then it is forwarded.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Headers: what belongs to the control plane does not reach the environment, and the environment cannot speak for the
-//! control plane.
+//! Headers: those of the control plane do not reach the environment, and the environment cannot set headers on behalf
+//! of the control plane.
 
 use http::header::{
     ACCEPT_RANGES, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, COOKIE,

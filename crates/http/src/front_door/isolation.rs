@@ -1,4 +1,4 @@
-//! Requests that a browser makes for somebody else's page: found out by what browsers say of where a request comes from.
+//! Detects cross-site requests by the headers that browsers send about the origin of a request.
 
 use http::header::ORIGIN;
 use http::{HeaderMap, Method, StatusCode};

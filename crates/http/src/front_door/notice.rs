@@ -1,4 +1,4 @@
-//! Small pages: a refusal for people, a word of goodbye, and one that only goes on.
+//! Small HTML pages: errors, sign-out, and redirects.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};

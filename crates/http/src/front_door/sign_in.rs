@@ -1,4 +1,4 @@
-//! Signing in with a browser: a form, and a cookie that stands for the session and is no token. Works without a script.
+//! Signing in with a browser: a form, and a session cookie that is not a token. Works without scripts.
 
 use http::header::SET_COOKIE;
 use http::{HeaderValue, Method, Response, StatusCode};

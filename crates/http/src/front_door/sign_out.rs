@@ -1,4 +1,4 @@
-//! Signing out with a browser: a form, so that no link and no image does it.
+//! Signing out with a browser: a form, so that no link or image can trigger it.
 
 use http::header::{REFERRER_POLICY, SET_COOKIE};
 use http::{HeaderValue, Method, Response, StatusCode};

@@ -1,4 +1,4 @@
-//! Tags of DAGs, asked of the environment itself, and remembered for a moment.
+//! Tags of DAGs, requested from the environment itself and cached briefly.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

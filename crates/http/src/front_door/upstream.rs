@@ -1,5 +1,5 @@
-//! The connection to environments: pooled, streaming both ways, bounded in size, time and number, and shared out among
-//! those who use it.
+//! Connections to environments: pooled, streaming both ways, limited in size, time and number, and shared fairly among
+//! callers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

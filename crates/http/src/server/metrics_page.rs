@@ -1,4 +1,4 @@
-//! The operator's numbers, and who may read them.
+//! The metrics page, and who may read it.
 
 use std::net::IpAddr;
 

@@ -1,5 +1,5 @@
-//! A panic costs the request that it happened in and nothing else: it is answered with 500, logged and counted, and the
-//! connection goes on.
+//! A panic affects only the request that it happened in: the response is 500, the panic is logged and counted, and the
+//! connection stays open.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;

@@ -1,4 +1,4 @@
-//! Links and exclusions of environment objects, and what becomes of objects when what they belong to goes.
+//! Links and exclusions of environment objects, and what happens to objects when their owner is deleted.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Every status, wanted awake, asleep or not at all, against everything that a data plane can show.
+//! Every status, desired awake, hibernating or deleted, against everything that a data plane can report.
 
 use super::*;
 

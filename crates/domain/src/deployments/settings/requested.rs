@@ -1,4 +1,4 @@
-//! The settings that a request carries, whether it makes a deployment or changes one.
+//! The settings in a request, whether it creates a deployment or changes one.
 
 use podium_api::NodePoolId;
 use podium_api::deployments::{

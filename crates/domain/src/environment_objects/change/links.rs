@@ -1,4 +1,4 @@
-//! Links and exclusions: which deployments they may name, and what becomes of overrides.
+//! Links and exclusions: which deployments they may name, and what happens to overrides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
