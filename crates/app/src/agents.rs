@@ -23,7 +23,7 @@ pub struct AgentCx {
     pub now: Timestamp,
 }
 
-/// An agent token that is alive; nothing has been asked with it yet.
+/// A valid agent token.
 pub struct Agent {
     /// The token.
     pub token_id: AgentTokenId,

@@ -7,7 +7,7 @@ use podium_store::{Scope, deployments, roles, workspaces};
 
 use crate::error::Result;
 
-/// What there is of the things that are mentioned.
+/// Loads what is known of the mentioned resources.
 pub(crate) fn load(conn: &Conn, scope: &Scope, mentions: &Mentions) -> Result<Facts> {
     let mut facts = Facts::default();
     if !mentions.workspaces.is_empty() {

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 const PLACES_BACK: u64 = 64;
 const MOST_PLACES_BACK: u64 = 512;
 
-/// Turns at something; clones share them.
+/// A fair queue; clones share it.
 #[derive(Clone)]
 pub(crate) struct FairQueue<K: Clone + Eq + Hash>(Arc<Shared<K>>);
 
@@ -45,12 +45,12 @@ struct State<K: Clone + Eq + Hash> {
     /// The rank of the turn that was given last.
     now: u64,
     asked: u64,
-    /// Of those who wait or run, and nobody else: the queue bounds how many there are.
+    /// Accounts with waiting or running requests only: the queue bounds their number.
     accounts: HashMap<K, Account>,
     queue: BTreeMap<Place, Waiter<K>>,
 }
 
-/// By rank, within one by who came first but for the places back, and then by who came first.
+/// By rank, then by arrival plus the places moved back, then by arrival.
 type Place = (u64, u64, u64);
 
 #[derive(Default)]
@@ -66,14 +66,14 @@ struct Waiter<K: Clone + Eq + Hash> {
     permit: oneshot::Sender<Permit<K>>,
 }
 
-/// Somebody who waits; leaves the queue when this is dropped.
+/// A waiting request; leaves the queue when this is dropped.
 struct Waiting<K: Clone + Eq + Hash> {
     shared: Arc<Shared<K>>,
     place: Place,
     permit: oneshot::Receiver<Permit<K>>,
 }
 
-/// Somebody's turn, until this is dropped.
+/// A permit, released when this is dropped.
 pub(crate) struct Permit<K: Clone + Eq + Hash> {
     shared: Option<Arc<Shared<K>>>,
     keys: Vec<K>,
@@ -112,7 +112,7 @@ impl<K: Clone + Eq + Hash> FairQueue<K> {
             state.queue.insert(place, Waiter { keys: keys.to_vec(), permit });
             Waiting { shared: Arc::clone(&self.0), place, permit: receiver }
         };
-        // Whoever had to go for somebody else finds the other end dropped.
+        // The sender of a request that was dropped from a full queue is dropped.
         (&mut waiting.permit).await.map_err(|_| QueueFull)
     }
 
@@ -127,7 +127,7 @@ impl<K: Clone + Eq + Hash> Shared<K> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a turn that has ended to the next one.
+    /// Passes a released permit to the next request.
     fn pass_on(self: &Arc<Self>, mut ended: Vec<K>) {
         loop {
             let next = {
@@ -148,7 +148,7 @@ impl<K: Clone + Eq + Hash> Shared<K> {
             let permit = Permit { shared: Some(Arc::clone(self)), keys: next.keys };
             match next.permit.send(permit) {
                 Ok(()) => return,
-                // It does not wait any more: the turn is still this one's to pass on.
+                // It no longer waits: pass the permit on to the next one.
                 Err(mut permit) => {
                     permit.shared = None;
                     ended = std::mem::take(&mut permit.keys);
@@ -159,13 +159,13 @@ impl<K: Clone + Eq + Hash> Shared<K> {
 }
 
 impl<K: Clone + Eq + Hash> State<K> {
-    /// Where one more turn on an account stands: behind all others of it.
+    /// The rank of another request of an account: behind all its others.
     fn rank(&self, keys: &[K]) -> u64 {
         let account = keys.first().and_then(|key| self.accounts.get(key));
         account.map_or(0, |account| account.next).max(self.now)
     }
 
-    /// How many places a turn goes back because of those that wait on behalf of whom it names.
+    /// How many places a request moves back because of waiting requests that name the same accounts.
     fn places_back(&self, keys: &[K]) -> u64 {
         let named = keys.iter().skip(1).filter_map(|key| self.accounts.get(key));
         let waiting = named.map(|account| account.waiting).max().unwrap_or_default();
@@ -178,7 +178,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    /// Sees to it that one more can wait.
+    /// Makes room for one more request.
     fn make_room(&mut self, bounds: Bounds, keys: &[K], rank: u64) -> Result<(), QueueFull> {
         let first = keys.first().and_then(|key| self.accounts.get(key));
         if first.is_some_and(|account| account.waiting >= bounds.waiting_of_one) {
@@ -194,7 +194,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         Ok(())
     }
 
-    /// Takes somebody out of the queue who gets no turn, and takes back what that would have cost.
+    /// Removes a request that gets no permit from the queue, and refunds its cost.
     fn give_up(&mut self, place: Place) {
         let Some(waiter) = self.queue.remove(&place) else { return };
         if let Some(account) = waiter.keys.first().and_then(|key| self.accounts.get_mut(key)) {

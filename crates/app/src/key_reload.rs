@@ -33,7 +33,7 @@ impl App {
         Ok(())
     }
 
-    /// Reads the signing keys again, unless that was done since this was called. Does nothing where no other process
+    /// Reloads the signing keys, unless that was done since this was called. Does nothing if no other process
     /// can make keys.
     pub(crate) async fn reload_keys_for_unknown(&self) -> Result<()> {
         if !self.db.is_shared() {

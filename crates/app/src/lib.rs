@@ -100,7 +100,7 @@ pub struct Shared {
     /// Settings.
     pub config: Config,
     pub(crate) public_url: front_door::PublicUrl,
-    /// Seals and opens secrets.
+    /// Encrypts and decrypts secrets.
     pub secrets: secrets::Secrets,
     /// The keys that sign tokens.
     pub keys: ArcSwap<Keys>,

@@ -20,7 +20,7 @@ const MOST_SHOWN: u32 = 1000;
 /// Writes numbers.
 pub type Meter = Arc<dyn Fn(&mut Page) + Send + Sync>;
 
-/// What is shown beside the numbers of requests.
+/// Metrics in addition to those of requests.
 #[derive(Default)]
 pub struct Meters(RwLock<Vec<Meter>>);
 
@@ -62,7 +62,7 @@ impl Page {
 
 /// Whose deployments are shown.
 pub enum Audience {
-    /// All: for whoever is on this machine.
+    /// All deployments: for callers on this machine.
     Machine,
     /// Those that a caller may see in an organization.
     Caller(OrganizationId, DeploymentReach),

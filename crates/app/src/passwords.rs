@@ -62,7 +62,8 @@ impl Passwords {
         self.queued(password, requesters, move |password| hash(password, &salt)).await?
     }
 
-    /// Whether a password fits. Takes as long where there is no hash, so that nobody learns who has an account.
+    /// Whether a password is correct. Takes equally long without a stored hash, so that it does not reveal which
+    /// accounts exist.
     pub(crate) async fn fits(
         &self,
         password: String,

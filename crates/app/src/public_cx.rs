@@ -7,8 +7,8 @@ use crate::cx::Request;
 pub struct PublicCx {
     /// The application.
     pub app: App,
-    /// What the request says of itself.
+    /// The request.
     pub request: Request,
-    /// The token, where one was sent along; nobody has looked at it.
+    /// The token, if one was sent; it has not been verified.
     pub bearer: Option<String>,
 }

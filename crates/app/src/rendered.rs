@@ -14,9 +14,9 @@ use quick_cache::sync::Cache;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// How many bytes are kept at the most.
+/// Maximum size of the cache in bytes.
 const MEMORY: u64 = 32 * 1024 * 1024;
-/// About how large one is.
+/// Estimated size of an entry.
 const TYPICAL: u64 = 1024;
 
 type Key = (Id, u128);
@@ -30,7 +30,7 @@ impl Weighter<Key, Arc<RawValue>> for Bytes {
     }
 }
 
-/// JSON of rows.
+/// The cache of rendered JSON.
 pub(crate) struct Rendered(Cache<Key, Arc<RawValue>, Bytes>);
 
 impl Default for Rendered {
@@ -39,16 +39,16 @@ impl Default for Rendered {
     }
 }
 
-/// What is made of a row.
+/// The result of rendering a row.
 pub(crate) enum Made<T> {
-    /// What the row alone says.
+    /// It depends on the row alone.
     OfRow(T),
-    /// What is different at another time.
+    /// It depends on the current time.
     OfNow(T),
 }
 
 impl Rendered {
-    /// Shows a row that was found; `make` is called where it has not been shown before.
+    /// Renders a row; `make` is called on a cache miss.
     pub(crate) fn show<R, T: Serialize>(
         &self,
         found: &LazyRow<'_, R>,

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Room that many share; clones share it.
+/// Capacity that many share; clones share it.
 #[derive(Debug)]
 pub struct SharedCapacity<K> {
     room: usize,
@@ -21,7 +21,7 @@ struct Usage<K> {
     by_key: HashMap<K, usize>,
 }
 
-/// A place that is taken until this is dropped.
+/// A unit of capacity, released when this is dropped.
 #[derive(Debug)]
 pub struct CapacityPermit<K: Eq + Hash> {
     usage: Arc<Mutex<Usage<K>>>,
@@ -29,13 +29,13 @@ pub struct CapacityPermit<K: Eq + Hash> {
 }
 
 impl<K: Clone + Eq + Hash> SharedCapacity<K> {
-    /// Room for so many.
+    /// This much capacity.
     pub fn new(room: usize) -> Self {
         Self { room, usage: Arc::new(Mutex::new(Usage { all: 0, by_key: HashMap::new() })) }
     }
 
-    /// Takes a place. Keys go from the outside to the inside, such as organization, user, thing: each has a share of the
-    /// one before it, at the most half of what that one may have.
+    /// Takes one unit. Keys go from the outside to the inside, such as organization, user, resource: each has a share
+    /// of the one before it, at most half of what that one may have.
     pub fn take(&self, keys: &[K]) -> Option<CapacityPermit<K>> {
         let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
         if usage.all >= self.room.saturating_mul(2) {

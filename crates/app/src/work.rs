@@ -19,12 +19,12 @@ crate::system::acts_for_the_system!();
 pub struct WorkNotifier(Arc<Notify>);
 
 impl WorkNotifier {
-    /// Says that there may be work.
+    /// Notifies the loops that there may be work.
     pub fn notify(&self) {
         self.0.notify_one();
     }
 
-    /// Resolves when the bell was rung since the last time; several rings may come as one. For one waiter.
+    /// Resolves when there was a notification since the last time; notifications may be coalesced. For one waiter.
     pub async fn notified(&self) {
         self.0.notified().await;
     }

@@ -122,8 +122,8 @@ pub fn may_upload(status: Option<DeployStatus>, uploads: usize) -> Result<()> {
     }
 }
 
-/// Bytes that were sent and wait to be finalized, as a multiple of the largest archive: for a deploy, a deployment and an
-/// organization.
+/// Bytes that were sent and wait to be finalized, as a multiple of the largest archive: for a deploy, a deployment and
+/// an organization.
 const MOST_PENDING: [u64; 3] = [2, 4, 16];
 /// How many blocks and archives of an organization wait at the most.
 const MOST_PENDING_OBJECTS: u64 = 20_000;

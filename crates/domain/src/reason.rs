@@ -151,8 +151,8 @@ vetted!(
 // What kind of error it is has a fixed text, unlike the error.
 vetted!(std::io::ErrorKind);
 
-/// What users or operators chose themselves and see elsewhere too: a name, a version, a mount path. Never what a program
-/// said, and never where something is on the machine.
+/// What users or operators chose themselves and see elsewhere too: a name, a version, a mount path. Never what a
+/// program said, and never where something is on the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a>(pub &'a str);
 

@@ -40,8 +40,8 @@ pub enum Named {
 }
 
 impl Requirement {
-    /// What an endpoint requires; nothing where it takes no permission. Panics where that makes no sense, which does not
-    /// happen at run time for any of [`ENDPOINTS`].
+    /// What an endpoint requires; nothing where it takes no permission. Panics where that makes no sense, which does
+    /// not happen at run time for any of [`ENDPOINTS`].
     pub const fn of(endpoint: &Description) -> Option<Self> {
         let Access::Permission(name) = endpoint.access else { return None };
         let permission = known(name);

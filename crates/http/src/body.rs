@@ -115,7 +115,8 @@ pub(crate) fn stream(chunks: impl Stream<Item = Result<Bytes, BodyError>> + Send
 /// The body of a request, before it is read.
 pub(crate) type RequestBody = UnsyncBoxBody<Bytes, BodyError>;
 
-/// Wraps the body of a request, which breaks off when it comes too slowly or there is no room for it, wherever it is read.
+/// Wraps the body of a request, which breaks off when it comes too slowly or there is no room for it, wherever it is
+/// read.
 pub(crate) fn request_body<B>(body: B, pace: Pace, connection: Option<Arc<Connection>>) -> RequestBody
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,

@@ -102,7 +102,8 @@ impl Accepted {
         }
     }
 
-    /// Whether what is sent as it is read may be compressed: with gzip alone, which takes little memory for each reader.
+    /// Whether what is sent as it is read may be compressed: with gzip alone, which takes little memory for each
+    /// reader.
     fn streamed(self) -> bool {
         self.gzip > 0
     }

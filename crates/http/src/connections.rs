@@ -146,8 +146,8 @@ impl Connections {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Counts a connection from an address; nothing where that has too many, and none of them is idle. It can be told to
-    /// go once it is open.
+    /// Counts a connection from an address; nothing where that has too many, and none of them is idle. It can be told
+    /// to go once it is open.
     pub(crate) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Admitted> {
         let key = network(peer);
         let mut open = self.lock();

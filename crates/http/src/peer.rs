@@ -1,7 +1,8 @@
 //! Who is at the other end of a connection: its address and, where that is a process of this machine, its user.
 //!
-//! Environments run code that nobody vouches for, on the machine that the console may be on. A cookie that such a process
-//! got hold of must not work for it, and on loopback the address tells nothing: the kernel knows whose socket it is.
+//! Environments run code that nobody vouches for, on the machine that the console may be on. A cookie that such a
+//! process got hold of must not work for it, and on loopback the address tells nothing: the kernel knows whose socket
+//! it is.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;

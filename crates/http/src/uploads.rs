@@ -1,7 +1,7 @@
 //! Uploads: bodies that are passed on while they arrive, and never held as a whole.
 //!
-//! The URL is the permission, so there is no token, no allowed address and no rate of a subject here; the signature, the
-//! limits of the archive and the time between two pieces bound what a sender can ask for.
+//! The URL is the permission, so there is no token, no allowed address and no rate of a subject here; the signature,
+//! the limits of the archive and the time between two pieces bound what a sender can ask for.
 
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;

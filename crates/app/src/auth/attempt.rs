@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::passwords::Requester;
 use crate::throttle::{Account, Place};
 
-/// Somebody who says that it knows a password.
+/// An attempt to sign in with a password.
 pub(super) struct Attempt<'a> {
     app: &'a App,
     account: Account,

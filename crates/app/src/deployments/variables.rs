@@ -30,7 +30,7 @@ impl Seals for Variables<'_> {
     }
 }
 
-/// The variables of a deployment with their values, secrets opened: for the data plane and for nobody else.
+/// The variables of a deployment with their values, secrets decrypted: for the data plane only.
 pub fn open_variables(app: &App, id: DeploymentId, spec: &Spec) -> Result<Vec<(String, Zeroizing<String>)>> {
     spec.environment_variables.iter().map(|variable| open(app, id, variable)).collect()
 }

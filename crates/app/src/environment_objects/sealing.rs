@@ -28,7 +28,7 @@ pub(super) fn seal(app: &App, id: EnvironmentObjectId, object: &Object) -> Resul
     Ok(Sealed { values: sealed(id.as_str(), &object.values)?, links })
 }
 
-/// Opens the secrets of an object and of its links.
+/// Decrypts the secrets of an object and of its links.
 pub(super) fn open(app: &App, row: &ObjectRow) -> Result<Object> {
     let object = &row.object;
     let mut links = BTreeMap::new();

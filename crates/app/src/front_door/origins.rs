@@ -27,8 +27,8 @@ pub enum Environments {
     Ports(RangeInclusive<u16>),
 }
 
-/// The URL that callers and browsers reach the console at, in the form that browsers give it: names are small letters,
-/// and a port that goes without saying is not said.
+/// The URL of the console, in the form that browsers use: host names in lower case,
+/// and without the scheme's default port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicUrl(Url);
 
@@ -88,7 +88,7 @@ impl PublicUrl {
         }
     }
 
-    /// Whether nobody between a browser and this server can read along.
+    /// Whether traffic between a browser and this server is private.
     pub fn is_private(&self) -> bool {
         self.is_encrypted() || self.loopback().is_some()
     }

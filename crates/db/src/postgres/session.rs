@@ -1,8 +1,8 @@
 //! One connection, behind the interface that both engines share.
 //!
-//! Everything that precedes the first statement of a unit (its BEGIN, its advisory locks and its guard) is sent together with
-//! it: the server runs them in order, and one round trip covers all. Each is a statement of its own, because a
-//! statement sees what was committed when it began: the guard must begin after the wait for the locks.
+//! Everything that precedes the first statement of a unit (its BEGIN, its advisory locks and its guard) is sent
+//! together with it: the server runs them in order, and one round trip covers all. Each is a statement of its own,
+//! because a statement sees what was committed when it began: the guard must begin after the wait for the locks.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, ready};

@@ -53,7 +53,8 @@ struct Writer {
 enum Failure {
     /// It could not begin or could not commit: none of its units happened.
     Refused(Error),
-    /// SQLite rolled it back during a unit (disk full, I/O error, out of memory): the other units of the batch are retried.
+    /// SQLite rolled it back during a unit (disk full, I/O error, out of memory): the other units of the batch are
+    /// retried.
     Undone(Error),
 }
 
