@@ -34,7 +34,7 @@ pub enum Error {
     /// The disk is full; operators read where.
     #[error("{0}")]
     DiskFull(Reason),
-    /// Too much is pending; the text says what.
+    /// Too much is pending; the text returns what.
     #[error("{0}")]
     TooMuch(String),
     /// The database.

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// How many places a turn goes back for each other one that waits on behalf of whom it names, and how many at the most.
+/// How many places a turn goes back for each other one that waits on behalf of whom it names, and how many at most.
 const PLACES_BACK: u64 = 64;
 const MOST_PLACES_BACK: u64 = 512;
 

@@ -71,7 +71,7 @@ pub enum Audience {
 }
 
 impl App {
-    /// What the deployments of an audience are doing, a thousand at the most.
+    /// What the deployments of an audience are doing, a thousand at most.
     pub async fn deployments_shown(&self, audience: &Audience) -> Result<Vec<Status>> {
         let organization_id = match audience {
             Audience::Machine => None,

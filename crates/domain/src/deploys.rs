@@ -125,7 +125,7 @@ pub fn may_upload(status: Option<DeployStatus>, uploads: usize) -> Result<()> {
 /// Bytes that were sent and wait to be finalized, as a multiple of the largest archive: for a deploy, a deployment and
 /// an organization.
 const MOST_PENDING: [u64; 3] = [2, 4, 16];
-/// How many blocks and archives of an organization wait at the most.
+/// How many blocks and archives of an organization wait at most.
 const MOST_PENDING_OBJECTS: u64 = 20_000;
 
 /// What was sent and waits to be finalized, in bytes.
@@ -142,7 +142,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Says what is too much, where an archive has at most so many bytes.
+    /// Returns what is too much, where an archive has at most so many bytes.
     pub fn too_much(&self, archive: u64) -> Option<String> {
         let found = [self.deploy, self.deployment, self.organization];
         let named = ["this deploy", "deploys of this deployment", "deploys of this organization"];

@@ -35,7 +35,7 @@ impl Admission for ByAgents {
                 let deployment_id = DeploymentId::from_raw(deployment_id);
                 agent.admit(organization_id, deployment_id, incoming.address)?;
                 let decoded = incoming.decode::<E>(&bound.checks, &bound.env.settings).await;
-                // Its body may have taken long: it is judged again by what is true now.
+                // The body may have taken long: the caller is authorized again.
                 let agent = app.agent(&token, app.world.now()).await?;
                 agent.admit(organization_id, deployment_id, incoming.address)?;
                 let (query, body) = decoded.input?;

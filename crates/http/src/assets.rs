@@ -76,7 +76,7 @@ impl Asset {
         Self { headers: parts.headers, plain, hash, gzip: OnceCell::new(), zstd: OnceCell::new() }
     }
 
-    /// Answers a request for it.
+    /// Responds to a request for it.
     pub(crate) async fn answer(&self, asked: &HeaderMap) -> Response<Body> {
         let coding = Accepted::of(asked).and_then(Accepted::whole);
         let encoded = match coding {

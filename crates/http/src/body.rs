@@ -15,11 +15,11 @@ use hyper::body::{Frame, SizeHint};
 use crate::connections::Connection;
 use crate::pace::{Pace, Paced};
 
-/// The body of an answer.
+/// The body of a response.
 pub enum Body {
-    /// All of it.
+    /// A complete body.
     Whole(Bytes),
-    /// What is sent as it is read.
+    /// A stream.
     Streamed(UnsyncBoxBody<Bytes, BodyError>),
 }
 
@@ -53,7 +53,7 @@ impl hyper::body::Body for Body {
     }
 }
 
-/// Why a body ends too early: the other side sees the connection break off.
+/// Why a body ended early: the peer sees the connection abort.
 #[derive(Debug)]
 pub struct BodyError {
     why: String,
@@ -106,7 +106,7 @@ pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Body::Whole(bytes.into())
 }
 
-/// A body that is sent as it is read. Whoever reads it may ask again after its end, as compression does.
+/// A streamed body. It may be polled again after its end, as compression does.
 pub(crate) fn stream(chunks: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static) -> Body {
     let frames = chunks.map(|chunk| chunk.map(Frame::data)).fuse();
     Body::Streamed(StreamBody::new(frames).boxed_unsync())

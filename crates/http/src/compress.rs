@@ -19,9 +19,9 @@ use tokio::sync::Semaphore;
 use crate::body::{Body, BodyError, RequestBody};
 use crate::respond::{Passthrough, StaticBody};
 
-/// What is smaller is not worth it.
+/// Smaller bodies are not compressed.
 const SMALLEST: usize = 128;
-/// What is larger is compressed off the request threads.
+/// Larger bodies are compressed off the request threads.
 const INLINE: usize = 64 * 1024;
 pub(crate) const VARIES: HeaderValue = HeaderValue::from_static("accept-encoding");
 
@@ -70,7 +70,7 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    /// What a request accepts; nothing where it does not say.
+    /// The encodings that a request accepts; `None` if it names none.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
         if !headers.contains_key(ACCEPT_ENCODING) {
             return None;
@@ -102,14 +102,14 @@ impl Accepted {
         }
     }
 
-    /// Whether what is sent as it is read may be compressed: with gzip alone, which takes little memory for each
+    /// Whether a stream may be compressed: with gzip only, which takes little memory for each
     /// reader.
     fn streamed(self) -> bool {
         self.gzip > 0
     }
 }
 
-/// Compresses an answer where it is worth it.
+/// Compresses a response if it is worth it.
 pub(crate) async fn compress(
     response: Response<Body>,
     accepted: Accepted,

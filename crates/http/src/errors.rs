@@ -8,14 +8,14 @@ use podium_domain::Refusal;
 
 use crate::body::{Body, whole};
 
-/// An answer that is no success.
+/// An error response.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) status: StatusCode,
     message: String,
     fields: Vec<FieldError>,
     retry_after: Option<u64>,
-    /// What was remembered of the caller is no longer true: the request has to be judged again.
+    /// The cached caller was stale: the request has to be authorized again.
     pub(crate) is_stale: bool,
     /// Whether it leaves an audit record: a refusal does, a fault or a request to come back later does not.
     pub(crate) is_refusal: bool,
@@ -33,18 +33,18 @@ impl Failure {
         }
     }
 
-    /// A fault that passes: again after so many seconds.
+    /// A temporary failure: retry after this many seconds.
     pub(crate) fn later(status: StatusCode, message: impl Into<String>, seconds: u64) -> Self {
         Self { retry_after: Some(seconds), is_refusal: false, ..Self::new(status, message) }
     }
 
-    /// A fault of ours, of which callers are told nothing but where to report it.
+    /// An internal error; the message reveals no details.
     pub(crate) fn fault() -> Self {
         let message = "Internal server error: please report the requestId.";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
-    /// What its reader is told.
+    /// The message.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

@@ -63,7 +63,7 @@ async fn pass_on(
     Ok(())
 }
 
-/// What the URL says. One that lacks something is answered like one that was not made here.
+/// The content of the URL. An incomplete one is treated like a forged one.
 fn read(query: &str, deploy_id: &str) -> Result<(Ticket, Part), Failure> {
     let pairs = query_pairs(query);
     let value = |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());

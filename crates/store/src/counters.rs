@@ -13,7 +13,7 @@ statements! {
     READ = "SELECT total, disorder FROM counters WHERE organization_id = $1 AND kind = $2";
 }
 
-/// Counts a new row of a list that is sorted by `created_at`; out of order where a newer row is there already.
+/// Counts a new row of a list that is sorted by `created_at`; out of order if a newer row already exists.
 macro_rules! count_new {
     ($table:literal) => {
         concat!(

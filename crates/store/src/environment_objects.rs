@@ -95,7 +95,7 @@ pub struct ObjectRow {
     pub workspace_id: WorkspaceId,
     /// Its key.
     pub key: String,
-    /// What it is, with its secrets hidden.
+    /// The object, with its secrets hidden.
     pub object: Object<Hidden>,
     /// Its secrets.
     pub sealed: Sealed,
@@ -115,12 +115,12 @@ impl ObjectRow {
     }
 }
 
-/// Sealed secrets, where there are any.
+/// Encrypted secrets, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sealed {
     /// Of the object.
     pub values: Option<Vec<u8>>,
-    /// Of what is different for a deployment.
+    /// Of the overrides for a deployment.
     pub links: BTreeMap<DeploymentId, Vec<u8>>,
 }
 

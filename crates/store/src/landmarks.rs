@@ -58,7 +58,7 @@ impl Landmarks {
     }
 }
 
-/// Reads a page of a list and the total; `None` where that takes a long walk and `walk_far` is false.
+/// Reads a page of a list and the total; `None` if that needs a long scan and `walk_far` is false.
 #[expect(clippy::too_many_arguments, reason = "each is a different part of one question")]
 pub(crate) fn list<T>(
     conn: &Conn,
@@ -82,7 +82,7 @@ pub(crate) fn list<T>(
     table.page(conn, filter, paging, Total::Counter(organization_id.as_str(), kind), read).map(Some)
 }
 
-/// What is known of the way to a page.
+/// The known landmarks of a list.
 enum Way<T> {
     /// It is near enough to be walked to.
     Near,
@@ -92,7 +92,7 @@ enum Way<T> {
     Known(Vec<T>, u64),
 }
 
-/// Reads a page in default order by its landmark; looks for an unknown one only where `walk_far` allows it.
+/// Reads a page in default order by its landmark; searches for a missing one only if `walk_far` allows it.
 #[expect(clippy::too_many_arguments, reason = "each is a different part of one question")]
 fn page<T>(
     conn: &Conn,

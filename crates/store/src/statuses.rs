@@ -22,7 +22,7 @@ pub struct Status {
     pub workspace_id: WorkspaceId,
     /// Its name in the data plane.
     pub namespace: String,
-    /// What it is doing.
+    /// Its status.
     pub status: DeploymentStatus,
 }
 

@@ -58,7 +58,9 @@ impl Policy {
         if verify && issuers.is_none() {
             let system = SYSTEM.iter().map(PathBuf::from).find(|path| path.exists());
             issuers = Some(system.ok_or_else(|| {
-                Error::other("this system has no trusted certificates: add sslrootcert=<file> to the database URL")
+                Error::other(
+                    "this system has no trusted certificates: add sslrootcert=<file> to the database URL",
+                )
             })?);
         }
         let url = if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) };

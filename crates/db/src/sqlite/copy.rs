@@ -42,7 +42,10 @@ pub fn copy_database(from: &Path, to: &Path) -> Result<()> {
         match backup.step(-1).map_err(|error| translate(&error))? {
             StepResult::Done => break,
             _ if started.elapsed() > PATIENCE => {
-                return Err(Error::Unavailable(format!("{} is locked by a writer the whole time", from.display())));
+                return Err(Error::Unavailable(format!(
+                    "{} is locked by a writer the whole time",
+                    from.display()
+                )));
             }
             _ => std::thread::sleep(PAUSE),
         }

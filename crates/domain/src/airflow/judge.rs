@@ -116,7 +116,7 @@ pub fn judge(
 }
 
 /// The same rights on one DAG; what is held on the deployment and has no such twin is not asked for again. Nor is the
-/// right to see pages: a page about one DAG is for whoever may see that DAG.
+/// right to see pages: a page about one DAG is for anyone who may see that DAG.
 fn on_one_dag(needs: &[Permission], held: PermissionSet) -> Option<PermissionSet> {
     let twin = |need: &Permission| {
         Permission::named(&format!("dag.{}", need.name().strip_prefix("deployment.").unwrap_or_default()))

@@ -54,7 +54,7 @@ pub enum By {
         /// Whether `tags` is one.
         tags: bool,
     },
-    /// As it is, for whoever may see anything inside: it shows nothing of a DAG by itself.
+    /// As it is, for anyone who may see anything inside: it shows nothing of a DAG by itself.
     Shell,
 }
 

@@ -165,7 +165,7 @@ impl Object {
         }
     }
 
-    /// Keeps the object from a deployment; says whether that is new.
+    /// Keeps the object from a deployment; returns whether that is new.
     pub fn exclude(&mut self, deployment_id: DeploymentId) -> Result<bool> {
         if self.scope == EnvironmentObjectScope::Deployment {
             let message = "An environment object of a deployment has no links, so nothing can be excluded.";

@@ -6,7 +6,7 @@ use podium_api::enums::CloudProvider;
 use podium_api::options::{ProviderInstanceType, ProviderRegion};
 use serde::{Deserialize, Deserializer};
 
-/// How many nodes a pool can have at the most.
+/// How many nodes a pool can have at most.
 pub struct NodeCounts {
     /// The least.
     pub min: u32,
@@ -111,7 +111,7 @@ pub fn region(of: CloudProvider, name: &str) -> Option<&'static ProviderRegion> 
     provider(of).region(name)
 }
 
-/// How many nodes a pool can have at the most.
+/// How many nodes a pool can have at most.
 pub const fn node_counts() -> NodeCounts {
     NODE_COUNTS
 }

@@ -18,7 +18,7 @@ pub(crate) fn session_name(is_encrypted: bool) -> &'static str {
     if is_encrypted { "__Host-podium_session" } else { "podium_session" }
 }
 
-/// The name of an environment's pass: ports share cookies, so the name says whose it is.
+/// The name of an environment's pass: ports share cookies, so the name returns whose it is.
 pub(crate) fn pass_name(namespace: &str, is_encrypted: bool) -> String {
     format!("{}{OURS}pass_{namespace}", if is_encrypted { PINNED } else { "" })
 }
@@ -31,9 +31,9 @@ pub(crate) fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// When browsers send a cookie along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SameSite {
-    /// Only with what pages of the same site ask for.
+    /// Only with requests from pages of the same site.
     Strict,
-    /// Also when another site's page leads to a page here.
+    /// Also on navigation from another site's page.
     Lax,
 }
 
@@ -51,12 +51,12 @@ pub(crate) fn set(
     HeaderValue::from_str(&text).ok()
 }
 
-/// Takes a cookie away.
+/// Deletes a cookie.
 pub(crate) fn clear(name: &str, is_encrypted: bool) -> Option<HeaderValue> {
     set(name, "", Duration::ZERO, SameSite::Strict, is_encrypted)
 }
 
-/// Leaves only the environment's own cookies in a request.
+/// The environment's own cookies of a request.
 pub(crate) fn keep_foreign(headers: &HeaderMap) -> Option<HeaderValue> {
     let kept: Vec<String> = pairs(headers)
         .filter(|(name, _)| !is_ours(name))
