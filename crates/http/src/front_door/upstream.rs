@@ -139,8 +139,8 @@ impl Upstream {
         let capacity = self.running.get_or_insert_with(&id, new)?;
         capacity.take(&[subject_id]).ok_or_else(|| {
             self.refused.fetch_add(1, Ordering::Relaxed);
-            let message = "As many of your requests to this environment are running as are left for others: read their \
-                           response_cache, or try again in a second.";
+            let message = "Too many of your requests to this environment are running: read their \
+                           responses, or try again in a second.";
             Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, 1)
         })
     }

@@ -50,7 +50,7 @@ fn observations() -> [(&'static str, Observation); 10] {
     use Rollout::{Done, Underway};
     [
         ("absent", Observation::Absent),
-        ("silent", Observation::Unreachable("no route to host".into())),
+        ("unreachable", Observation::Unreachable("no route to host".into())),
         ("behind", present(WANTED - 1, false, Done, up())),
         ("ahead", present(WANTED + 1, false, Done, up())),
         ("starting", present(WANTED, false, Underway, down())),
@@ -66,7 +66,7 @@ fn observations() -> [(&'static str, Observation); 10] {
 fn word(step: &Step) -> String {
     match step {
         Step::Apply(cause) => format!("{cause:?}").to_lowercase(),
-        Step::RaiseGeneration(generation) => format!("overtake {generation}"),
+        Step::RaiseGeneration(generation) => format!("raise to {generation}"),
         Step::Remove => "remove".into(),
         Step::Forget => "forget".into(),
         Step::Record(verdict) => format!("={}", verdict.status),
@@ -74,21 +74,21 @@ fn word(step: &Step) -> String {
     }
 }
 
-/// What is wanted, and the step for each sight in their order.
+/// What is wanted, and the step for each observation in their order.
 const TABLE: &str = "\
 gone        | forget | remove    | remove | remove     | remove     | remove    | remove     | remove     | remove     | remove
-awake CREATING    | create | ~CREATING | update | raise_generation 3 | ~CREATING  | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake DEPLOYING   | create | ~UNKNOWN  | update | raise_generation 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake HEALTHY     | create | ~UNKNOWN  | update | raise_generation 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake UNHEALTHY   | create | ~UNKNOWN  | update | raise_generation 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake UNKNOWN     | create | ~UNKNOWN  | update | raise_generation 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake HIBERNATING | create | ~UNKNOWN  | update | raise_generation 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-asleep CREATING    | create | ~CREATING | update | raise_generation 3 | hibernate  | hibernate | hibernate  | hibernate  | ~CREATING  | =HIBERNATING
-asleep DEPLOYING   | create | ~UNKNOWN  | update | raise_generation 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
-asleep HEALTHY     | create | ~UNKNOWN  | update | raise_generation 3 | hibernate  | hibernate | hibernate  | hibernate  | ~HEALTHY   | =HIBERNATING
-asleep UNHEALTHY   | create | ~UNKNOWN  | update | raise_generation 3 | hibernate  | hibernate | hibernate  | hibernate  | ~UNHEALTHY | =HIBERNATING
-asleep UNKNOWN     | create | ~UNKNOWN  | update | raise_generation 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
-asleep HIBERNATING | create | ~UNKNOWN  | update | raise_generation 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
+awake CREATING    | create | ~CREATING | update | raise to 3 | ~CREATING  | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake DEPLOYING   | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake HEALTHY     | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake UNHEALTHY   | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake UNKNOWN     | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake HIBERNATING | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+asleep CREATING    | create | ~CREATING | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~CREATING  | =HIBERNATING
+asleep DEPLOYING   | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
+asleep HEALTHY     | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~HEALTHY   | =HIBERNATING
+asleep UNHEALTHY   | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~UNHEALTHY | =HIBERNATING
+asleep UNKNOWN     | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
+asleep HIBERNATING | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
 ";
 
 #[test]

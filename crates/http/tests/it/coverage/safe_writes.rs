@@ -212,7 +212,7 @@ on_both_engines! {
             assert_same(endpoint, &keyed.again("k").await, &first);
             app.advance(Duration::from_millis(1));
             let message = keyed.again("k").await.refused(409);
-            assert!(message.ends_with("the secret in its answer is no longer repeated."), "{message}");
+            assert!(message.ends_with("the secret in its response is not shown again."), "{message}");
         }
     }
 

@@ -158,7 +158,7 @@ on_both_engines! {
         assert_eq!((again.ok(), again.header("etag")), (first.ok(), first.header("etag")));
         assert_eq!(place.state().await.generation, before.generation, "nothing rolls out again");
         let message = place.finalize(&deploy, json!({ "dagTarballVersion": other })).await.refused(400);
-        assert!(message.starts_with("The deploy has been finalized already"), "{message}");
+        assert!(message.starts_with("The deploy has already been finalized"), "{message}");
     }
 
     async fn an_image_brings_its_runtime(app) {
@@ -176,7 +176,7 @@ on_both_engines! {
         place.finalize(&newer, json!({})).await.ok();
         assert_eq!(place.state().await.spec.runtime_version, "3.3.2");
         let message = place.finalize(&older, json!({})).await.refused(400);
-        assert!(message.contains("only a rollback goes back"), "{message}");
+        assert!(message.contains("only a rollback can go back"), "{message}");
         let kept = place.finalize(&silent, json!({})).await.ok();
         assert_eq!(kept["platformRuntimeVersion"], "3.3.2", "who asks for none keeps the deployment's");
     }

@@ -155,7 +155,7 @@ on_both_engines! {
             good.replace(id(&one), "nonsense"),
         ] {
             let message = put(&app, &changed, bytes()).await.refused(403);
-            assert!(message.starts_with("This is no upload URL of this server"), "{changed}: {message}");
+            assert!(message.starts_with("This is not an upload URL of this server"), "{changed}: {message}");
         }
         assert_eq!(put(&app, &format!("{good}&comp=lease"), bytes()).await.wrong_fields(), ["comp: enum"]);
         for method in ["GET", "POST", "DELETE"] {

@@ -20,7 +20,7 @@ on_both_engines! {
         let rest = cookie.split_once("; ").unwrap().1;
         assert_eq!(rest, "Path=/; HttpOnly; SameSite=Lax; Max-Age=28800; Secure");
         let again = app.call("GET", &target).on_port(port).send().await;
-        assert!(again.refused(403).contains("used or has ended"));
+        assert!(again.refused(403).contains("used or has expired"));
         let pass = cookies(&entered)[&behind.pass_name()].clone();
         let inside = app.call("GET", &behind.at("/api/v2/dags")).on_port(port)
             .header("cookie", &format!("{}={pass}", behind.pass_name())).send().await;
@@ -34,7 +34,7 @@ on_both_engines! {
         let (_, target) = one.link(&app, &app.owner).await;
         let (port, _) = other.link(&app, &app.owner).await;
         let elsewhere = app.call("GET", &target).on_port(port).send().await;
-        assert!(elsewhere.refused(403).contains("used or has ended"));
+        assert!(elsewhere.refused(403).contains("used or has expired"));
         let (port, target) = one.link(&app, &app.owner).await;
         app.advance(Duration::from_secs(60));
         app.call("GET", &target).on_port(port).send().await.refused(403);
