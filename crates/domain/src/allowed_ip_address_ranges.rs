@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_cannot_be_read_admits_nobody() {
+    fn a_range_that_cannot_be_parsed_admits_nobody() {
         let (inside, outside) = ("203.0.113.9".parse().unwrap(), "198.51.100.1".parse().unwrap());
         let broken = Allowed::read(vec!["203.0.113.0/99".into()]);
         assert!(!broken.admits(inside) && !broken.admits(outside));

@@ -438,7 +438,7 @@ fn contacts_are_addresses_and_are_told_once() {
 }
 
 #[test]
-fn every_wrong_field_is_told_at_once() {
+fn every_wrong_field_is_reported_at_once() {
     let body = json!({
         "name": "  ", "platformRuntimeVersion": "0", "executor": "KUBERNETES", "schedulerSize": "LARGE",
         "isDevelopmentMode": true, "isHighAvailability": true,

@@ -49,7 +49,7 @@ on_both_engines! {
         assert_eq!(list["deployments"][0], read);
     }
 
-    async fn what_is_not_a_users_to_set_is_refused_with_the_reason(app) {
+    async fn reserved_variables_are_refused_with_the_reason(app) {
         let workspace = app.workspace("Analytics").await;
         for (key, reason) in [
             ("AIRFLOW__CORE__AUTH_MANAGER", "users sign in to the platform"),

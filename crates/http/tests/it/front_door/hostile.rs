@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Behind, SESSION, signed_in};
 
 on_both_engines! {
-    async fn an_environment_is_sent_nothing_of_the_control_planes(app) {
+    async fn nothing_of_the_control_plane_is_sent_to_an_environment(app) {
         let behind = Behind::new(&app).await;
         let browser = behind.browser(&app, &app.owner).await;
         let all = format!("{}; {SESSION}={}; podium_session=x; session=flask; theme=dark; PODIUM_x=y",

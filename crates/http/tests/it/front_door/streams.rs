@@ -24,7 +24,7 @@ async fn ask_as(app: &TestApp, actor: &Actor, path: &str) -> http::Response<Body
 }
 
 #[test]
-fn lines_arrive_before_the_answer_has_ended() {
+fn lines_arrive_before_the_response_has_ended() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;
         let behind = Behind::new(&app).await;
@@ -109,7 +109,7 @@ fn an_environments_port_is_listened_on_once_it_is_needed() {
 }
 
 #[test]
-fn what_an_environment_answers_ends_with_the_callers_rights() {
+fn a_response_of_an_environment_ends_with_the_callers_rights() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;
         let behind = Behind::new(&app).await;
