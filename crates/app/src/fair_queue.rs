@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_asks_three_hundred_times_delays_others_by_one_turn() {
+    async fn an_account_with_three_hundred_requests_delays_others_by_one_permit() {
         let (queue, mut waiting) = (FairQueue::new(BOUNDS), Vec::new());
         let first = queue.take(&["hog".to_owned()]).await.unwrap();
         for _ in 0..300 {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_queue_drops_whoever_would_be_last() {
+    async fn a_full_queue_drops_the_request_that_would_be_last() {
         let (queue, mut waiting) = (FairQueue::new(Bounds { waiting: 10, ..BOUNDS }), Vec::new());
         let first = queue.take(&["x".to_owned()]).await.unwrap();
         for _ in 0..10 {
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_is_named_by_strangers_is_not_kept_out_and_those_who_hang_up_leave_nothing_behind() {
+    async fn a_user_named_by_strangers_is_not_locked_out_and_cancelled_requests_leave_nothing_behind() {
         let (queue, mut waiting) = (FairQueue::new(BOUNDS), Vec::new());
         let first = queue.take(&["x".to_owned()]).await.unwrap();
         for _ in 0..2000 {

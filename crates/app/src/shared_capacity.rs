@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_all_it_can_leaves_room_for_the_next() {
+    fn a_greedy_user_leaves_capacity_for_the_next() {
         let capacity = SharedCapacity::new(64);
         let first = take_all(&capacity, &["ada"]);
         assert_eq!(first.len(), 32);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_nothing_gets_one_even_where_many_have_taken_everything() {
+    fn a_user_without_any_gets_one_even_when_capacity_is_exhausted() {
         let capacity = SharedCapacity::new(8);
         let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"];
         let many: Vec<_> = names.iter().flat_map(|name| take_all(&capacity, &[*name])).collect();

@@ -119,7 +119,7 @@ mod tests {
     use super::Migration;
 
     #[test]
-    fn a_file_says_its_place_and_its_name() {
+    fn a_migration_file_name_gives_its_version_and_name() {
         const TWELFTH: Migration = Migration::of_file("0012_more_rows", "", "");
         assert_eq!((TWELFTH.version, TWELFTH.name), (12, "more_rows"));
     }

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_keeps_the_scope_and_what_is_left_out() {
+    fn an_update_keeps_the_scope_and_omitted_fields() {
         let request = |permission: &str, restricted| UpdateCustomRoleRequest {
             name: "Reviewer".into(),
             description: None,

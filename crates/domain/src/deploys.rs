@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_uploaded_follows_from_the_type() {
+    fn the_upload_kind_follows_from_the_deploy_type() {
         use DeployType::{Bundle, DagOnly, ImageAndDag, ImageOnly};
         let table = [
             (ImageAndDag, true, Some(UploadKind::Dags)),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deploy_that_nobody_finalizes_fails_after_a_day() {
+    fn an_unfinalized_deploy_fails_after_a_day() {
         use DeployStatus::{Deployed, Failed, Initialized};
         let created = Timestamp::from_millis(1_800_000_000_000);
         let day = LIFETIME;
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_to_be_finalized_is_bounded_for_deploys_deployments_and_organizations() {
+    fn pending_uploads_are_bounded_for_deploys_deployments_and_organizations() {
         let most = Pending { deploy: 200, deployment: 400, organization: 1600, objects: 20_000 };
         assert_eq!(most.too_much(100), None);
         for (pending, what) in [

@@ -60,7 +60,7 @@ mod tests {
     use crate::grants::Grant;
 
     #[test]
-    fn a_giver_holds_what_it_gives() {
+    fn a_caller_can_grant_only_what_it_holds() {
         let table: [(&str, Grant, bool); 16] = [
             ("ORGANIZATION_OWNER", owner(), true),
             ("ORGANIZATION_BILLING_ADMIN", owner(), false),

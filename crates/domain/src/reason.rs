@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn users_are_told_one_half_and_operators_both() {
+    fn users_read_one_text_and_operators_both() {
         let why = Reason::new("the database cannot be made", "could not open \"/var/lib/x\"");
         assert_eq!(why.to_string(), "the database cannot be made [could not open \"/var/lib/x\"]");
         let wrapped = why.clone().within("waking up failed").after("On node a.".into()).sentence();

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_wrong_fields_are_told_at_once() {
+    fn all_wrong_fields_are_reported_at_once() {
         assert_eq!(Fields::new().into_result(), Ok(()));
 
         let mut fields = Fields::new();

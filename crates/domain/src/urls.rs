@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_safe_to_follow_is_a_url() {
+    fn only_safe_schemes_are_accepted_as_urls() {
         let table = [
             ("https://example.com", true, true),
             ("http://example.com/a?b=c#d", true, true),

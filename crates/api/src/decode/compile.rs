@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_an_error() {
+    fn unsupported_schemas_are_errors() {
         for (schema, why) in [
             (json!({ "type": "string", "pattern": "^a" }), "the keyword `pattern` is not supported"),
             (json!({ "type": "string", "format": "email" }), "`format` is not supported as \"email\""),

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_driver_does_not_know_is_taken_out() {
+    fn parameters_unknown_to_the_driver_are_removed() {
         let split = |url| Policy::split(url).unwrap();
         assert_eq!(split("postgres://h/d"), ("postgres://h/d".to_owned(), Policy::Anyone));
         assert_eq!(

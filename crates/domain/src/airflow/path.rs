@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_in_two_ways_is_refused() {
+    fn ambiguous_paths_are_refused() {
         for path in [
             "api",
             "//",

@@ -117,7 +117,7 @@ fn connections_pools_and_variables_are_changed_by_the_right_to_do_just_that() {
 }
 
 #[test]
-fn what_is_listed_and_takes_no_right_on_a_resource_is_this() {
+fn endpoints_without_a_resource_permission_are_listed_here() {
     let open = |rule: &Rule| rule.needs.iter().all(|need| need.name() == "deployment.airflow.website.get");
     let mut found: Vec<String> = rules()
         .filter(|(_, path, rule)| open(rule) && (path.starts_with("/api/") || path.starts_with("/ui/")))

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn every_state_and_every_thing_that_can_be_seen() {
+    fn every_state_against_every_observation() {
         let seen = [
             Observed::Absent,
             Observed::Unreachable("no answer".into()),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failover_that_was_turned_back_ends_at_home() {
+    fn a_reverted_failover_ends_in_the_first_region() {
         let mut back = desired(FailingOver);
         back.wants_failed_over = false;
         back.is_failed_over = true;

@@ -155,7 +155,7 @@ mod tests {
     use crate::deploys::fixtures::{bundle, request, spec, wrong};
 
     #[test]
-    fn a_deployment_says_who_deploys_and_when() {
+    fn a_deployment_decides_who_may_deploy_and_when() {
         let open = DeployConditions {
             is_api_token: false,
             status: DeploymentStatus::Healthy,

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_fits_the_type_and_the_executor_is_offered() {
+    fn only_options_that_fit_the_type_and_the_executor_are_offered() {
         use DeploymentType::{Dedicated, Hybrid, Standard};
         use Executor::{Celery, Kubernetes, Platform};
         let all = ["CELERY", "KUBERNETES", "PLATFORM"].as_slice();

@@ -92,7 +92,7 @@ asleep HIBERNATING | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hib
 ";
 
 #[test]
-fn every_status_against_everything_that_can_be_seen() {
+fn every_status_against_every_observation() {
     let mut rows: Vec<(String, Option<Desired>)> = vec![("gone".into(), None)];
     for (mood, is_hibernating) in [("awake", false), ("asleep", true)] {
         for status in DeploymentStatus::ALL {
@@ -129,7 +129,7 @@ fn a_step_that_was_recorded_leads_to_the_same_step() {
 }
 
 #[test]
-fn a_verdict_says_why_and_what_runs() {
+fn a_verdict_has_the_reason_and_what_runs() {
     let verdict = |name: &str, status: DeploymentStatus| {
         let (_, observation) =
             observations().into_iter().find(|(observation, _)| *observation == name).unwrap();
@@ -150,7 +150,7 @@ fn a_verdict_says_why_and_what_runs() {
 }
 
 #[test]
-fn a_failed_apply_leaves_what_is_known() {
+fn a_failed_apply_keeps_the_observed_state() {
     use DeploymentStatus::{Creating, Deploying, Healthy, Hibernating, Unhealthy, Unknown};
     let table = [
         (Cause::Create, [Creating, Deploying, Unhealthy, Unhealthy, Unhealthy, Unhealthy]),

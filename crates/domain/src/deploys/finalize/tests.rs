@@ -203,7 +203,7 @@ fn only_a_deployed_deploy_can_be_rolled_back_to() {
 }
 
 #[test]
-fn a_rollback_brings_back_what_was_deployed_and_nothing_else() {
+fn a_rollback_restores_only_what_was_deployed() {
     let git = DeployGit {
         provider: GitProvider::Generic,
         commit_sha: "4f1c".into(),
