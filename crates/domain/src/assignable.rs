@@ -91,12 +91,12 @@ pub(crate) fn dag_name(field: impl Into<String>, name: &str, max: usize) -> Resu
     }
 }
 
-/// Why a role cannot be held there.
+/// Why a role cannot be assigned there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleError {
-    /// A word that a program can act on.
+    /// A code that a program can act on.
     pub code: &'static str,
-    /// What was wrong, and what would be right.
+    /// What was wrong, and what is expected.
     pub message: String,
 }
 

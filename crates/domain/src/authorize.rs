@@ -22,7 +22,7 @@ pub enum Target {
     Deployment { id: DeploymentId, workspace_id: WorkspaceId },
 }
 
-/// Checks that the subject holds the permission on the target. What proves that this was asked is minted by the store.
+/// Checks that the subject holds the permission on the target. The store mints the proof of this check.
 pub fn require(grants: &Grants, permission: Permission, target: Target) -> Result<()> {
     let (seen, held) = match target {
         Target::Organization => (true, grants.on_organization()),

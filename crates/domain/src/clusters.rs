@@ -52,7 +52,7 @@ pub struct Definition {
     pub workspace_ids: Vec<WorkspaceId>,
 }
 
-/// Text that says something.
+/// Text that is not blank.
 fn given(text: Option<&String>) -> Option<&str> {
     text.map(|text| text.trim()).filter(|text| !text.is_empty())
 }

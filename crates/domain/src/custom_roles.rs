@@ -23,11 +23,11 @@ const MAX_NAME: usize = 128;
 pub struct Definition {
     /// Its name.
     pub name: Name,
-    /// What it is for; none keeps what was said before.
+    /// Its description; `None` keeps the stored one.
     pub description: Option<String>,
     /// What it gives.
     pub permissions: PermissionSet,
-    /// The only workspaces in which it can be held, in order: empty means everywhere, none keeps the list.
+    /// The only workspaces in which it can be held, in order: empty means everywhere, `None` keeps the list.
     pub restricted_workspace_ids: Option<Vec<WorkspaceId>>,
 }
 
@@ -129,7 +129,7 @@ pub fn stays_where_held(restricted_workspace_ids: &[WorkspaceId], held_in: &[Wor
     )))
 }
 
-/// Refuses to delete a role that somebody holds; `holders` are their names, as people know them.
+/// Refuses to delete a role that is assigned; `holders` are the display names of its holders.
 pub fn is_free(holders: &[String]) -> Result<()> {
     const NAMED: usize = 10;
     if holders.is_empty() {

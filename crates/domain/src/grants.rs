@@ -233,7 +233,7 @@ impl Grants {
         }
     }
 
-    /// What roles on single DAGs and tags of a deployment give, beside what is held above them.
+    /// What roles on single DAGs and tags of a deployment give in addition to roles above them.
     pub fn on_dags_of(&self, deployment_id: DeploymentId) -> impl Iterator<Item = (&On, PermissionSet)> {
         let of_it = move |on: &On| match on {
             On::Dag { deployment_id: id, .. } | On::DagTag { deployment_id: id, .. } => *id == deployment_id,

@@ -7,7 +7,7 @@ use podium_api::authorization::{PermissionEntry, PermissionGroup};
 use podium_api::const_text;
 use podium_api::enums::RoleScope;
 
-/// Permissions on one kind of thing.
+/// Permissions on one kind of resource.
 struct Group {
     name: &'static str,
     things: &'static str,
@@ -99,7 +99,7 @@ groups! {
     "dag.airflow.xcom" ("XCom values of the DAG"): "get" "delete";
 }
 
-/// The groups that custom roles are made of, as on the wire; only DEPLOYMENT and DAG have any.
+/// The groups that custom roles can contain, as on the wire; only DEPLOYMENT and DAG have any.
 pub fn groups(scope: Option<RoleScope>) -> Vec<PermissionGroup> {
     let open = [RoleScope::Deployment, RoleScope::Dag];
     GROUPS

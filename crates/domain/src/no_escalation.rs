@@ -34,7 +34,7 @@ pub fn only_owners(caller: &Grants, what: &str) -> Result<()> {
     Err(Refusal::Forbidden(format!("Only an organization owner may {what}.")))
 }
 
-/// What a role gives at the very thing it is held on.
+/// What a role grants on the resource that it is held on.
 fn given(held: &Held, on: &On) -> PermissionSet {
     match on {
         On::Dag { .. } | On::DagTag { .. } => held.permissions().with(SEE_DEPLOYMENT),
@@ -42,7 +42,7 @@ fn given(held: &Held, on: &On) -> PermissionSet {
     }
 }
 
-/// Where a role is given, in words.
+/// The scope of a role, for messages.
 pub(crate) fn place(on: &On) -> String {
     match on {
         On::Organization => "in the organization".into(),

@@ -19,7 +19,7 @@ pub struct Requirement {
     pub on: RequiredOn,
 }
 
-/// What a permission is required on, and where its id stands.
+/// The target of a permission, and where its id is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequiredOn {
     /// The organization.
@@ -30,7 +30,7 @@ pub enum RequiredOn {
     Deployment(Named),
 }
 
-/// Where the id of a target stands.
+/// Where the id of a target is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// Among the ids of the path, at this index.
@@ -40,7 +40,7 @@ pub enum Named {
 }
 
 impl Requirement {
-    /// What an endpoint requires; nothing where it takes no permission. Panics where that makes no sense, which does
+    /// What an endpoint requires; `None` if it needs no permission. Panics where that makes no sense, which does
     /// not happen at run time for any of [`ENDPOINTS`].
     pub const fn of(endpoint: &Description) -> Option<Self> {
         let Access::Permission(name) = endpoint.access else { return None };

@@ -47,7 +47,7 @@ pub struct NewToken {
     pub expiry_period_in_days: Option<u32>,
 }
 
-/// What has to be looked up before a new token can be judged.
+/// What has to be loaded before a new token can be checked.
 pub fn mentions(request: &CreateApiTokenRequest) -> Mentions {
     let mut mentions = Mentions::default();
     match request.scope {
@@ -144,7 +144,7 @@ fn role(
         (TokenScope::Deployment, Some(Target::Deployment { workspace_id, .. })) => {
             assignable::deployment_role(name, workspace_id, facts)
         }
-        // Without the deployment nothing can be said of its role.
+        // Without the deployment its role cannot be checked.
         (TokenScope::Deployment, _) => return None,
     };
     fields.take(resolved.map_err(|unfit| unfit.at("role")))

@@ -51,7 +51,7 @@ impl AirflowPath {
         self.is_folder
     }
 
-    /// The path as it is sent on: everything that could mean something is escaped.
+    /// The path to forward: every special character is escaped.
     pub fn encoded(&self) -> String {
         let mut text = String::with_capacity(64);
         for segment in &self.segments {
@@ -89,7 +89,7 @@ fn checked(text: String) -> Result<String> {
     match text.as_str() {
         "" => Err(refused("it has an empty segment")),
         "." | ".." => Err(refused("it goes up")),
-        // Each of these is a separator or an escape to somebody behind the door, written out or escaped.
+        // Each of these is a separator or an escape to some server behind the front door, literally or escaped.
         text if text.contains(['/', '\\', ';', '%', '?', '#']) => {
             Err(refused("a segment contains one of / \\ ; % ? #"))
         }

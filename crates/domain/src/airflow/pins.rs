@@ -1,5 +1,5 @@
-//! Checks the tables against the paths themselves: the deepest collection of a path names the resource, the method names
-//! the verb. Any row that requires less than that fails here.
+//! Checks the tables against the paths themselves: the deepest collection of a path names the resource, the method
+//! names the verb. Any row that requires less than that fails here.
 
 use super::tests::LISTS;
 use super::{AirflowPath, Line, Rule, closed, find};

@@ -41,7 +41,7 @@ impl AirflowRole {
         }
     }
 
-    /// The least role that contains what somebody holds on a deployment or on DAGs of it.
+    /// The lowest role that covers the permissions on a deployment or its DAGs.
     pub fn least_for(held: PermissionSet) -> Self {
         if held.contains_all(*ALL) {
             return Self::Admin;

@@ -261,7 +261,7 @@ fn the_role_inside_airflow_is_the_least_that_does() {
 }
 
 proptest! {
-    /// However a path is written, what is judged is what is sent on.
+    /// However a path is written, the checked path is the forwarded path.
     #[test]
     fn the_checked_path_is_the_forwarded_path(raw in "(/(api|v2|dags|%64ags|execution|ui|auth|token|~|%7e|mine|[a-z%;.]{1,4})){1,6}/?") {
         if let Ok(path) = AirflowPath::parse(&raw) {

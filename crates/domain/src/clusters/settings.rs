@@ -39,7 +39,7 @@ pub(super) fn tags(fields: &mut Fields, requested: &[ClusterK8sTag]) -> Vec<Clus
     kept
 }
 
-/// Checks the workspaces that a cluster takes; repeated ones collapse.
+/// Checks the workspaces that a cluster accepts; duplicates are merged.
 pub(super) fn workspaces(
     fields: &mut Fields,
     requested: &[WorkspaceId],

@@ -34,7 +34,7 @@ impl Seals for Spelled {
     }
 }
 
-/// The node pool that is taken where none is named.
+/// The default node pool.
 pub(super) fn pool() -> NodePoolId {
     id(501)
 }

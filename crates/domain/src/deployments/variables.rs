@@ -25,7 +25,7 @@ pub trait Seals {
     fn holds(&self, key: &str, sealed: &Secret, value: &str) -> bool;
 }
 
-/// The variables after a request; what is sent again as it is stored is not changed.
+/// The variables after a request; unchanged ones keep their time of change.
 pub(super) fn check(
     requested: &[DeploymentEnvironmentVariableRequest],
     stored: &[EnvironmentVariable],

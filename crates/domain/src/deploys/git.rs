@@ -7,7 +7,7 @@ use podium_api::text;
 use crate::refusal::Fields;
 use crate::urls;
 
-/// Checks what a caller says of its code.
+/// Checks the origin of the code.
 pub(super) fn git(fields: &mut Fields, requested: &CreateDeployGitRequest) -> DeployGit {
     let given = |text: &Option<String>| {
         text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)

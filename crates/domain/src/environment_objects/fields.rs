@@ -4,7 +4,7 @@ use podium_api::enums::EnvironmentObjectType;
 
 use super::auth_types::{self, AuthType};
 
-/// Something that objects of a type can hold.
+/// A field of a type of objects.
 #[derive(Debug)]
 pub struct Field {
     /// Its name, as on the wire.

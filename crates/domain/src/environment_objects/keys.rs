@@ -8,7 +8,7 @@ use podium_api::enums::EnvironmentObjectType;
 
 use crate::deployments::variables;
 
-/// Airflow keeps no longer ones.
+/// Airflow stores no longer ones.
 const MAX: usize = 250;
 
 /// A key that passed.

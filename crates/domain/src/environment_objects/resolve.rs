@@ -28,7 +28,7 @@ pub struct Candidate<S, M> {
 pub struct Resolved<S, M> {
     /// Its key.
     pub key: String,
-    /// The object as it is, with what is different for other deployments taken out.
+    /// The object, without the overrides of other deployments.
     pub object: Object<S>,
     /// What it holds for this deployment.
     pub values: Values<S>,

@@ -140,7 +140,7 @@ impl Given {
 }
 
 impl Values {
-    /// Sets what is given; an empty text for a secret keeps it.
+    /// Sets the given values; an empty text for a secret keeps it.
     pub(crate) fn write(&mut self, given: &Given, nature: Nature) {
         for (name, value) in &given.values {
             let is_blank = value == "";

@@ -13,7 +13,7 @@ use super::sizes::{
     WORKER_CONCURRENCY, executors, machines, scheduler,
 };
 
-/// What can be chosen for a cluster, for each provider that is asked for.
+/// The options for a cluster, for each requested provider.
 pub fn cluster_options(requested: Option<CloudProvider>) -> Vec<ClusterOptions> {
     let is_asked = |provider: &&Provider| requested.is_none_or(|requested| requested == provider.provider);
     providers().iter().filter(is_asked).map(offer).collect()
@@ -41,7 +41,7 @@ fn offer(provider: &Provider) -> ClusterOptions {
     }
 }
 
-/// What somebody wants to know about deployments.
+/// The query for deployment options.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeploymentQuestion {
     /// Only what deployments of this type can have.

@@ -28,7 +28,7 @@ pub struct Provider {
     pub default_region: String,
     /// The name of the machine of nodes to suggest.
     pub default_node_instance: String,
-    /// The name of the machine of databases to take where nothing is said.
+    /// The default machine for databases.
     pub default_database_instance: String,
     /// Networks to suggest.
     pub ranges: Ranges,
@@ -54,7 +54,7 @@ pub struct Ranges {
     pub peering: Option<String>,
 }
 
-/// A region as the data file says it.
+/// A region in the data file.
 #[derive(Deserialize)]
 struct Region {
     name: String,

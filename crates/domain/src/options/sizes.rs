@@ -4,12 +4,12 @@ use podium_api::enums::{DeploymentType, Executor, SchedulerSize, WorkerMachineNa
 
 use super::amounts::{Cpu, Memory};
 
-/// The least, the usual and the most of something.
+/// Minimum, default and maximum of an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds<T> {
     /// The least.
     pub floor: T,
-    /// What it is unless something else is said.
+    /// The default.
     pub default: T,
     /// The most.
     pub ceiling: T,

@@ -49,7 +49,7 @@ fn region(provider: CloudProvider, name: &str) -> Place {
     Place::Region(provider, name.into())
 }
 
-/// Each step counts only where none before it says anything.
+/// Each step applies only if none before it does.
 #[test]
 fn placement_is_the_request_else_the_workspaces_defaults_else_the_only_cluster_else_the_server() {
     let (mine, default, only) = (cluster_id(1), cluster_id(2), cluster_id(3));

@@ -45,7 +45,7 @@ fn down() -> Vec<Component> {
     ]
 }
 
-/// Everything that can be seen, by name.
+/// Every kind of observation, by name.
 fn observations() -> [(&'static str, Observation); 10] {
     use Rollout::{Done, Underway};
     [
@@ -62,7 +62,7 @@ fn observations() -> [(&'static str, Observation); 10] {
     ]
 }
 
-/// A step in a word: `=` records and rests, `~` records and looks again.
+/// A step as a word: `=` records and rests, `~` records and watches.
 fn word(step: &Step) -> String {
     match step {
         Step::Apply(cause) => format!("{cause:?}").to_lowercase(),
