@@ -190,8 +190,7 @@ macro_rules! endpoints {
 /// # fn main() {}
 /// ```
 ///
-/// Neither do two with the same method and path, whatever they are called: one of them would never be reached, and it might
-/// be the one that asks for more.
+/// Neither do two with the same method and path: only one of them would be reachable, perhaps the one that requires less.
 ///
 /// ```compile_fail,E0080
 /// # mod teams {
@@ -220,7 +219,7 @@ macro_rules! endpoints {
 /// # fn main() {}
 /// ```
 ///
-/// Nor do two whose paths differ in nothing but the names of their parameters:
+/// Nor do two whose paths differ only in the names of their parameters:
 ///
 /// ```compile_fail,E0080
 /// # mod teams {

@@ -1,4 +1,4 @@
-//! The endpoints of all resources in one list, in which none stands for another: checked when it is compiled.
+//! The list of all endpoints, and the compile-time check that no two of them are the same.
 
 use crate::const_text;
 use crate::endpoint::Description;
@@ -29,7 +29,7 @@ pub const fn joined<const N: usize>(resources: &[&[Description]]) -> [Descriptio
     all
 }
 
-/// Fails to compile where two endpoints have the same id, or answer to the same requests.
+/// Fails to compile if two endpoints have the same id, or the same method and path.
 pub const fn check(endpoints: &[Description]) {
     let mut rest = endpoints;
     while let [first, others @ ..] = rest {
@@ -43,7 +43,7 @@ pub const fn check(endpoints: &[Description]) {
                 if first.method as u8 == other.method as u8 {
                     two_endpoints_have_the_method_and_path_of(first.id);
                 }
-                // The router knows a path by one name for each parameter.
+                // The router needs one set of parameter names for each path.
                 if !const_text::same(first.path, other.path) {
                     two_endpoints_name_the_same_parameters_differently(first.id);
                 }
@@ -54,7 +54,7 @@ pub const fn check(endpoints: &[Description]) {
     }
 }
 
-/// Whether the same requests match two paths: they are equal but for the names of their `{parameters}`.
+/// Whether two paths differ only in the names of their `{parameters}`, so that they match the same requests.
 const fn have_the_same_shape(left: &str, right: &str) -> bool {
     let (left, right) = (left.as_bytes(), right.as_bytes());
     let (mut at_left, mut at_right) = (0, 0);
@@ -73,7 +73,7 @@ const fn have_the_same_shape(left: &str, right: &str) -> bool {
     at_left == left.len() && at_right == right.len()
 }
 
-/// Where a parameter that begins here has ended.
+/// The end of the parameter that starts here.
 const fn end_of_parameter(path: &[u8], begin: usize) -> usize {
     let mut at = begin;
     while at < path.len() && path[at] != b'}' {
@@ -102,7 +102,7 @@ mod tests {
     use crate::{ENDPOINTS, Method};
 
     #[test]
-    fn paths_have_the_same_shape_whatever_their_parameters_are_called() {
+    fn parameter_names_do_not_distinguish_paths() {
         let path = "/organizations/{organizationId}/teams/{teamId}";
         for same in [path, "/organizations/{id}/teams/{organizationId}"] {
             assert!(have_the_same_shape(path, same) && have_the_same_shape(same, path), "{same}");
@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    /// What a check says of the first two of these.
+    /// The id that the check reports for two endpoints, of which the second is changed.
     fn refused(change: impl FnOnce(&mut Description, &Description)) -> String {
         let find = |id| *ENDPOINTS.iter().find(|endpoint| endpoint.id == id).unwrap();
         let (first, mut second) = (find("GetTeam"), find("DeleteTeam"));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_that_stands_for_another_is_named() {
+    fn a_duplicate_endpoint_is_reported_by_id() {
         assert_eq!(refused(|_, _| {}), "");
         assert_eq!(refused(|second, first| second.id = first.id), "GetTeam");
         assert_eq!(refused(|second, _| second.method = Method::Get), "GetTeam");

@@ -1,4 +1,4 @@
-//! A request on its way to an endpoint: headers, path, query and body, each decoded when its turn comes.
+//! A request on its way to an endpoint: headers, path, query and body, each decoded when it is needed.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) struct Incoming {
     pub(crate) address: IpAddr,
     pub(crate) request_id: String,
     pub(crate) now: Timestamp,
-    /// The connection that it came by, where there is one.
+    /// The connection it arrived on; none in tests.
     pub(crate) connection: Option<Arc<Connection>>,
     body: Option<RequestBody>,
     bytes: Bytes,
@@ -50,7 +50,7 @@ pub(crate) struct Checks {
     pub(crate) target: Option<&'static str>,
 }
 
-/// What was read of a request: its input or what is wrong with it, and what the audit log may keep.
+/// A decoded request: its input or the errors in it, and the part of the body for the audit log.
 pub(crate) struct Decoded<E: Endpoint> {
     pub(crate) input: Result<(E::Query, E::Body), Failure>,
     pub(crate) audited_body: Option<Value>,
@@ -77,7 +77,7 @@ impl Incoming {
         PathParams::from_ids(&self.ids)
     }
 
-    /// What is asked with a token.
+    /// The key of the response cache.
     pub(crate) fn key_ref(&self, token_id: CredentialId) -> KeyRef<'_> {
         let uri = self.parts.uri.path_and_query().map_or("", |uri| uri.as_str());
         KeyRef { token_id, uri }
@@ -93,7 +93,7 @@ impl Incoming {
         bearer(&self.parts.headers)?.ok().map(str::to_owned)
     }
 
-    /// What the request says of itself.
+    /// The request's metadata.
     pub(crate) fn request(
         &self,
         endpoint: &'static Description,
@@ -185,7 +185,7 @@ impl Incoming {
         let Some(body) = self.body.take() else { return Ok(()) };
         self.bytes = if access == Access::Public {
             let (limit, within) = (settings.public_body_limit, settings.public_body_timeout);
-            read_of_stranger(body, limit, within, self.connection.as_ref()).await?
+            read_public(body, limit, within, self.connection.as_ref()).await?
         } else {
             read_whole(body, settings.body_limit, settings.body_timeout).await?
         };
@@ -197,7 +197,7 @@ impl Incoming {
     }
 }
 
-/// Reads a body that is held as a whole, of so many bytes at the most and within a time.
+/// Reads a body into memory, up to a size limit and within a time limit.
 pub(crate) async fn read_whole(body: RequestBody, limit: usize, within: Duration) -> Result<Bytes, Failure> {
     match tokio::time::timeout(within, Limited::new(body, limit).collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
@@ -214,17 +214,16 @@ pub(crate) async fn read_whole(body: RequestBody, limit: usize, within: Duration
     }
 }
 
-/// Reads a body that is held as a whole, of a client that nobody knows yet: its connection is closed where another one needs
-/// the room.
-pub(crate) async fn read_of_stranger(
+/// Reads and buffers the body of an unauthenticated client, whose connection may be closed meanwhile to make room.
+pub(crate) async fn read_public(
     body: RequestBody,
     limit: usize,
     within: Duration,
     connection: Option<&Arc<Connection>>,
 ) -> Result<Bytes, Failure> {
-    let awaited = connection.map(|connection| connection.await_stranger());
+    let awaited = connection.map(|connection| connection.await_public_body());
     let read = read_whole(body, limit, within).await;
-    match awaited.map(AwaitedBody::has_come) {
+    match awaited.map(AwaitedBody::end) {
         Some(Err(Shed)) => Err(no_room()),
         _ => read,
     }

@@ -1,4 +1,4 @@
-//! Answers: JSON with its `ETag`, nothing, or a stream.
+//! Responses: JSON with its `ETag`, no content, or a stream.
 
 use std::future::{Future, ready};
 
@@ -14,18 +14,18 @@ use crate::bind::Env;
 use crate::body::{Body, whole};
 use crate::errors::Failure;
 
-/// Bytes of SHA-256 in an `ETag`: it would take 2^96 bodies to find two with the same.
+/// How many bytes of the SHA-256 an `ETag` contains: a collision would take 2^96 attempts.
 const DIGEST: usize = 24;
 
-/// Marks an answer that is passed on as it comes: whoever made it has compressed it, or streams it.
+/// Marks a response that is passed through unchanged: it is already compressed, or a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passthrough;
 
-/// Marks an answer whose bytes are kept for everybody: they are compressed already, and cost nothing while they wait.
+/// Marks a response with a shared static body: it is already compressed, and buffering it costs nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StaticBody;
 
-/// The head of an answer, for whoever asked for no more.
+/// The head of a response, for HEAD requests.
 pub(crate) fn head_of(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
     if !parts.headers.contains_key(CONTENT_LENGTH)
@@ -38,11 +38,11 @@ pub(crate) fn head_of(response: Response<Body>) -> Response<Body> {
     Response::from_parts(parts, whole(""))
 }
 
-/// A kind of reply, and how what a function answers with becomes one.
+/// Turns what a function returns into a reply of this kind.
 pub(crate) trait WriteReply: Reply {
-    /// What the function answers with.
+    /// What the function returns.
     type Value: Send + 'static;
-    /// Writes it.
+    /// Serializes it.
     fn write(value: Self::Value, env: &Env) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send;
 }
 
@@ -63,11 +63,11 @@ macro_rules! written_whole {
 
 written_whole! { [T] One<T> [T] Many<T> [] Nothing [] Blank }
 
-/// What an endpoint answers with.
+/// The output of an endpoint.
 pub(crate) enum ReplyOutput {
-    /// A whole answer.
+    /// A complete response.
     WrittenReply(WrittenReply),
-    /// An answer that is sent as it is read.
+    /// A streamed response.
     Streamed(Response<Body>),
 }
 
@@ -81,7 +81,7 @@ impl ReplyOutput {
     }
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Clone)]
 pub(crate) struct WrittenReply {
     kind: ReplyKind,
@@ -90,7 +90,7 @@ pub(crate) struct WrittenReply {
 }
 
 impl WrittenReply {
-    /// Writes the reply of an endpoint.
+    /// Serializes the reply of an endpoint.
     pub(crate) fn new<R: Reply>(reply: &R) -> Result<Self, Failure> {
         let (version, body) = reply.parts();
         let mut bytes = Vec::with_capacity(1024);
@@ -103,7 +103,7 @@ impl WrittenReply {
         Ok(Self::of(R::KIND, version, bytes))
     }
 
-    /// An answer that was given before.
+    /// A stored response.
     pub(crate) fn again(kind: ReplyKind, replay: Replay) -> Self {
         Self::of(kind, replay.version, replay.body)
     }
@@ -137,9 +137,8 @@ impl WrittenReply {
     }
 }
 
-/// The version that `If-Match` compares, and a digest of the body that `If-None-Match` compares as well. Callers choose much
-/// of what is in a body, so the digest is one for which nobody finds two bodies; without a key, so that it is the same on
-/// every replica.
+/// The version that `If-Match` compares, and a digest of the body that `If-None-Match` compares too. Callers choose much of a
+/// body, so the digest has to resist collisions. It has no key, so that it is the same on every replica and after a restart.
 fn etag(version: i64, body: &[u8]) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("\"{version}-{}\"", hex(&sha256(body)[..DIGEST]))).ok()
 }
@@ -159,19 +158,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_finds_two_bodies_with_one_tag() {
-        // Made within seconds, for the hash that tags once had: xxh3_64 is the same for both.
+    fn bodies_that_collided_before_have_different_etags() {
+        // `ETag`s were xxh3_64 once. These two bodies with the same hash were found in half a minute.
         let zeros = |count| "0".repeat(count);
         let found = "90ce35150a79c551ad88562574493fe8a26d7771142c9c6c8b307730089b3a1c";
         let [one, other] = [zeros(117), [zeros(7).as_str(), found, &zeros(46)].concat()]
             .map(|name| format!("{{\"name\":\"{name}\"}}"));
         assert_eq!((one.len(), xxh3_64(one.as_bytes())), (other.len(), xxh3_64(other.as_bytes())));
         assert_ne!(etag(1, one.as_bytes()), etag(1, other.as_bytes()));
-        assert_ne!(etag(1, one.as_bytes()), etag(2, one.as_bytes()), "the version is a part of it");
+        assert_ne!(etag(1, one.as_bytes()), etag(2, one.as_bytes()), "the version is part of it");
     }
 
     #[test]
-    fn a_tag_is_the_same_wherever_it_is_made() {
+    fn an_etag_depends_on_version_and_body_only() {
         let tag = etag(7, b"abc").unwrap();
         assert_eq!(tag, "\"7-ba7816bf8f01cfea414140de5dae2223b00361a396177a9c\"");
     }

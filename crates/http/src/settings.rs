@@ -1,4 +1,4 @@
-//! Limits and settings of the HTTP side.
+//! Limits and settings of the HTTP server.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,10 +19,9 @@ pub struct Settings {
     pub body_timeout: Duration,
     /// The largest body that is read.
     pub body_limit: usize,
-    /// How long a client that nobody knows yet may take to send a body: one that signs in, or accepts an invite.
+    /// How long an unauthenticated client (one that signs in or accepts an invite) may take to send a body.
     pub public_body_timeout: Duration,
-    /// The largest body that is read of a client that nobody knows yet. A password of 1,024 characters takes 12 KiB where
-    /// each of them is escaped.
+    /// The largest body that is read from an unauthenticated client. A password of 1,024 escaped characters takes 12 KiB.
     pub public_body_limit: usize,
     /// How long a client may read nothing of an answer that waits for it.
     pub write_timeout: Duration,

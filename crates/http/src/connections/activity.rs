@@ -1,31 +1,31 @@
-//! What happens on a connection, and whether it can be closed for another one.
+//! Which connections are idle, and may be closed to make room for others.
 //!
-//! A request that nobody is known to have sent holds nothing while its body is awaited: whoever sends half of a sign-in and
-//! waits has no more of a right to the connection than whoever sends half a head.
+//! A request whose caller is not authenticated does not count while its body is awaited: a client that sends half a sign-in
+//! is treated like one that sends half a head.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Connection;
 
-/// A body that is awaited longer than this is the first to go: honest clients send all of it at once.
+/// Milliseconds after which an awaited body is closed before idle connections: honest clients send head and body together.
 const SLOW: u64 = 1_000;
 
-/// One body of a stranger that is awaited; requests that run are counted below.
+/// One awaited body of an unauthenticated client; the bits below count running requests.
 const AWAITED: u64 = 1 << 32;
 /// The connection is being closed.
 const CLOSING: u64 = 1 << 63;
 
-/// Requests that run, answers that are sent included, and how many of them await the body of a stranger: in one number, so
-/// that a request either runs or is closed.
+/// How many requests run, responses being sent included, and how many of them await the body of an unauthenticated client.
+/// It is one number, so that a body that arrives while its connection is closed is never processed.
 #[derive(Debug, Default)]
 pub(super) struct Activity(AtomicU64);
 
-/// The connection was closed for another one.
+/// The connection was closed to make room.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Shed;
 
-/// The body of a stranger, which is awaited until this is dropped.
+/// A body of an unauthenticated client that is awaited until this is dropped.
 pub(crate) struct AwaitedBody(Option<Arc<Connection>>);
 
 impl Activity {
@@ -33,7 +33,7 @@ impl Activity {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Whether nothing is left that keeps the connection.
+    /// Ends a request; returns whether the connection is idle now.
     pub(super) fn end(&self) -> bool {
         is_idle(self.0.fetch_sub(1, Ordering::SeqCst) - 1)
     }
@@ -43,12 +43,12 @@ impl Activity {
         running(self.0.load(Ordering::SeqCst)) == 0
     }
 
-    /// Whether nothing keeps the connection.
+    /// Whether no request runs, except for those that await the body of an unauthenticated client.
     pub(super) fn is_idle(&self) -> bool {
         is_idle(self.0.load(Ordering::SeqCst))
     }
 
-    /// Closes it, if nothing keeps it.
+    /// Marks the connection as closing if it is idle.
     fn close(&self) -> bool {
         let close = |state: u64| is_idle(state).then_some(state | CLOSING);
         self.0.try_update(Ordering::SeqCst, Ordering::SeqCst, close).is_ok()
@@ -72,32 +72,32 @@ fn is_idle(state: u64) -> bool {
 }
 
 impl Connection {
-    /// Whether nothing keeps it, and nothing is on its way.
+    /// Whether it may be closed: no request runs and no response is being written.
     pub(super) fn is_idle(&self) -> bool {
         self.activity.is_idle() && !self.is_stalled.load(Ordering::Relaxed)
     }
 
-    /// How long it has had no request, in milliseconds; nothing where it has one.
+    /// How long it has had no request, in milliseconds; `None` if it has one.
     pub(super) fn unused_for(&self, now: u64) -> Option<u64> {
         let is_unused = self.activity.is_unused() && !self.is_stalled.load(Ordering::Relaxed);
         is_unused.then(|| now.saturating_sub(self.idle_at.load(Ordering::Relaxed)))
     }
 
-    /// Its place among those that go for others: bodies that do not come, then what has been idle the longest.
+    /// The order in which connections are closed to make room: overdue bodies first, then the longest idle ones.
     pub(super) fn rank(&self, now: u64) -> (bool, u64) {
         let idle_for = now.saturating_sub(self.idle_at.load(Ordering::Relaxed));
         let is_slow = self.activity.awaits() && idle_for >= SLOW;
         (!is_slow, self.idle_since.load(Ordering::Relaxed))
     }
 
-    /// Notes that it is idle from now on.
+    /// Records that it becomes idle now.
     pub(super) fn note_idle(&self) {
         self.idle_since.store(self.all.next.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         self.idle_at.store(self.all.now(), Ordering::Relaxed);
     }
 
-    /// Begins to wait for the body of a stranger: meanwhile its request does not keep the connection.
-    pub(crate) fn await_stranger(self: &Arc<Self>) -> AwaitedBody {
+    /// Starts to await the body of an unauthenticated client: until it has arrived, its request does not count as running.
+    pub(crate) fn await_public_body(self: &Arc<Self>) -> AwaitedBody {
         self.note_idle();
         let before = self.activity.0.fetch_add(AWAITED, Ordering::SeqCst);
         if is_idle(before + AWAITED) {
@@ -106,11 +106,11 @@ impl Connection {
         AwaitedBody(Some(Arc::clone(self)))
     }
 
-    /// Resolves once it has to go for another one.
+    /// Resolves once it has to be closed to make room.
     pub(crate) async fn close_requested(&self) {
         loop {
             self.go.notified().await;
-            // A request may have come in the meantime.
+            // A request may have arrived meanwhile.
             if !self.is_stalled.load(Ordering::Relaxed) && self.activity.close() {
                 self.all.counts.shed.fetch_add(1, Ordering::Relaxed);
                 return;
@@ -121,8 +121,8 @@ impl Connection {
 }
 
 impl AwaitedBody {
-    /// The body has come, or never will: from now on its request keeps the connection, unless that was closed before.
-    pub(crate) fn has_come(mut self) -> Result<(), Shed> {
+    /// The wait is over: the request counts as running again, unless the connection was closed meanwhile.
+    pub(crate) fn end(mut self) -> Result<(), Shed> {
         match self.0.take().map(|connection| connection.activity.0.fetch_sub(AWAITED, Ordering::SeqCst)) {
             Some(before) if before & CLOSING != 0 => Err(Shed),
             _ => Ok(()),
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
-    /// So many connections to a server that has run for ten seconds and has room for no more.
+    /// As many connections as a server has room for; it started ten seconds ago.
     fn opened(count: u8) -> (Arc<Connections>, Vec<Admitted>) {
         let all = Connections::new(&Settings { connections: count.into(), ..Settings::default() });
         let started = Instant::now().checked_sub(Duration::from_secs(10)).unwrap();
@@ -159,43 +159,43 @@ mod tests {
     }
 
     #[test]
-    fn a_body_of_a_stranger_that_does_not_come_goes_for_others() {
+    fn an_overdue_public_body_is_closed_first() {
         let (connections, all) = opened(4);
         let running: Vec<_> = all[..3].iter().map(|one| one.0.begin()).collect();
-        let awaited = [all[0].0.await_stranger(), all[1].0.await_stranger()];
-        let told_to_go = || {
+        let awaited = [all[0].0.await_public_body(), all[1].0.await_public_body()];
+        let closed = || {
             assert!(connections.make_room().now_or_never().is_none(), "it goes on until there is room");
             all.iter().position(|one| one.0.close_requested().now_or_never().is_some())
         };
-        assert_eq!(told_to_go(), Some(3), "one that has only just begun to send has some time");
-        // The second has been awaited for longer than the first, and both for ten seconds.
+        assert_eq!(closed(), Some(3), "a body that was requested just now has some time");
+        // The second has been awaited for longer than the first, both for ten seconds.
         all[1].0.idle_since.store(0, Ordering::Relaxed);
         all.iter().for_each(|one| one.0.idle_at.store(0, Ordering::Relaxed));
-        assert_eq!(told_to_go(), Some(1));
-        let [first, second] = awaited.map(AwaitedBody::has_come);
-        assert_eq!(first, Ok(()), "it runs from now on");
-        assert_eq!(second, Err(Shed), "it comes too late to run");
+        assert_eq!(closed(), Some(1));
+        let [first, second] = awaited.map(AwaitedBody::end);
+        assert_eq!(first, Ok(()), "it runs now");
+        assert_eq!(second, Err(Shed), "it arrived too late and must not run");
         assert!(!all[0].0.is_idle() && !all[2].0.is_idle());
         drop(running);
         assert!(all[0].0.is_idle() && all[2].0.is_idle());
     }
 
     #[test]
-    fn whoever_waits_for_room_hears_of_a_body_that_is_awaited() {
+    fn awaiting_a_public_body_makes_a_connection_idle() {
         let (connections, all) = opened(1);
         let _running = all[0].0.begin();
         let mut waiting = Box::pin(connections.make_room());
         assert!((&mut waiting).now_or_never().is_none());
         assert!(all[0].0.close_requested().now_or_never().is_none(), "a request runs");
-        let _awaited = all[0].0.await_stranger();
+        let _awaited = all[0].0.await_public_body();
         assert!((&mut waiting).now_or_never().is_none());
         assert!(all[0].0.close_requested().now_or_never().is_some());
     }
 
     #[test]
-    fn how_long_a_connection_has_no_request_is_a_time() {
+    fn idle_time_does_not_depend_on_the_number_of_requests() {
         let (connections, all) = opened(1);
-        // As many requests as this have been answered.
+        // Many requests were served before.
         connections.next.store(1_000_000_000, Ordering::Relaxed);
         drop(all[0].0.begin());
         let now = connections.now();
@@ -204,7 +204,7 @@ mod tests {
         let later = now + 60_000;
         assert_eq!(all[0].0.unused_for(later), Some(later - became_idle));
         let _running = all[0].0.begin();
-        let _awaited = all[0].0.await_stranger();
-        assert_eq!(all[0].0.unused_for(later), None, "there is a request, even if it does not count");
+        let _awaited = all[0].0.await_public_body();
+        assert_eq!(all[0].0.unused_for(later), None, "there is a request, even if it does not count as running");
     }
 }

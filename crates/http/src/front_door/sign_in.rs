@@ -1,4 +1,4 @@
-//! Signing in with a browser: a form, and a cookie that stands for the session and is no token. Works without a script.
+//! Signing in with a browser: a form, and a session cookie that is not a token. Works without scripts.
 
 use http::header::SET_COOKIE;
 use http::{HeaderValue, Method, Response, StatusCode};
@@ -11,13 +11,13 @@ use super::cookies::SameSite;
 use super::{FrontDoor, HttpResult, InboundRequest, cookies, headers, isolation, notice, redirect};
 use crate::body::{Body, RequestBody};
 use crate::errors::Failure;
-use crate::incoming::{query_pairs, read_of_stranger};
+use crate::incoming::{query_pairs, read_public};
 use crate::pages;
 
 /// Where the page is.
 pub(crate) const PATH: &str = "/sign-in";
 const PAGE: &str = include_str!("../pages/sign-in.html");
-/// Name and password take at most 15 KiB, where each byte is escaped; the rest is for where the form leads.
+/// Name and password take at most 15 KiB with every byte escaped; the rest is for the path to return to.
 const LARGEST_FORM: usize = 32 * 1024;
 /// Why browsers cannot sign in, and what to do about it.
 pub(super) const NOT_PRIVATE: &str = "Browsers cannot sign in here: this address is reached without encryption, so others \
@@ -32,7 +32,7 @@ struct Form {
     token: String,
 }
 
-/// The page, for whoever wants to be somewhere else afterwards.
+/// The URL of the page, with the target to go to afterwards.
 pub(super) fn leading_to(target: &str) -> String {
     format!(
         "{PATH}?to={}",
@@ -41,7 +41,7 @@ pub(super) fn leading_to(target: &str) -> String {
 }
 
 impl FrontDoor {
-    /// Answers a request for the page, or a form from it.
+    /// Handles a request for the page, or its form.
     pub(crate) async fn sign_in(&self, inbound: InboundRequest, body: RequestBody) -> Response<Body> {
         let request_id = inbound.request_id.clone();
         let answer = match inbound.parts.method {
@@ -52,7 +52,7 @@ impl FrontDoor {
         answer.unwrap_or_else(|failure| notice::refusal(failure, true, &request_id))
     }
 
-    /// The form; whoever has a session and wants to be somewhere else goes on there.
+    /// The form; a browser with a session is redirected to its target.
     async fn offer(&self, inbound: &InboundRequest) -> HttpResult {
         let query = query_pairs(inbound.parts.uri.query().unwrap_or_default());
         let to = query.iter().find(|(name, _)| name == "to").map(|(_, to)| to.as_str());
@@ -75,7 +75,7 @@ impl FrontDoor {
         }
         isolation::check_form(&inbound.parts.headers, &self.app.public_url().origin(), PATH)?;
         let connection = inbound.peer.connection.as_ref();
-        let bytes = read_of_stranger(body, LARGEST_FORM, self.form_timeout, connection).await?;
+        let bytes = read_public(body, LARGEST_FORM, self.form_timeout, connection).await?;
         let form = Form::read(&String::from_utf8_lossy(&bytes));
         let request = inbound.request(SignIn::DESCRIPTION);
         let begun = if form.token.is_empty() {
@@ -109,12 +109,12 @@ impl FrontDoor {
         let mut response = pages::html(text);
         pages::protect(response.headers_mut(), &self.form_targets());
         headers::set_no_store(response.headers_mut());
-        // Without it a browser would not say which page a form comes from.
+        // Without it a browser would not send the origin of a form.
         response.headers_mut().insert(http::header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
         response
     }
 
-    /// Where the form may lead: browsers follow it through every redirect, to the environments too.
+    /// The allowed form targets: browsers check every redirect, including those to environments.
     fn form_targets(&self) -> String {
         let public = self.app.public_url();
         match &self.app.config.environments {

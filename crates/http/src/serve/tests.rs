@@ -1,4 +1,4 @@
-//! Panics, over real connections. No endpoint of a real server can be made to panic.
+//! Panics over real connections. No endpoint of a real server can be made to panic.
 
 #[path = "../../tests/it/kept_log.rs"]
 mod kept_log;
@@ -19,7 +19,7 @@ use super::*;
 use crate::bind::Handler;
 use crate::body;
 
-/// Panics are counted for the process, so one test at a time counts them.
+/// Panics are counted per process, so one test runs at a time.
 static COUNTING: Mutex<()> = Mutex::const_new(());
 const INSIDE: &str = "the inside of this server";
 
@@ -37,7 +37,7 @@ fn panics_in_a_unit() -> Handler {
     })
 }
 
-fn panics_while_it_is_sent() -> Handler {
+fn panics_while_streaming() -> Handler {
     Box::new(|_| {
         let chunks = stream::unfold(0, |sent| async move {
             if sent == 3 {
@@ -76,7 +76,7 @@ impl Talk {
         Self { sender: Sender::One(sender), client: tokio::spawn(client), served, stop }
     }
 
-    /// Without the encryption that it takes outside of tests.
+    /// Without TLS, which HTTP/2 requires outside tests.
     async fn over_http_2(server: &Server) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -111,7 +111,7 @@ impl Talk {
         }
     }
 
-    /// Every connection has to give back its room.
+    /// Ends both sides: every connection has to be released.
     async fn end(self, server: &Server) {
         drop(self.sender);
         let _ = self.client.await.unwrap();
@@ -128,11 +128,11 @@ async fn server(handler: Handler) -> Server {
     server.with_handler("GetSelfUser", handler)
 }
 
-/// How many panics the page of numbers shows.
+/// The number of panics in the metrics.
 fn panics_in(numbers: &[u8]) -> u64 {
     let numbers = String::from_utf8_lossy(numbers);
     let count = numbers.lines().find_map(|line| line.strip_prefix("podium_panics_total "));
-    count.unwrap_or_else(|| panic!("no panics are shown in\n{numbers}")).parse().unwrap()
+    count.unwrap_or_else(|| panic!("no count of panics in\n{numbers}")).parse().unwrap()
 }
 
 async fn panics_of(server: &Server) -> u64 {
@@ -141,13 +141,13 @@ async fn panics_of(server: &Server) -> u64 {
     panics_in(&numbers.into_body().collect().await.unwrap().to_bytes())
 }
 
-/// Whether a line of the log has all of these.
+/// Whether a line of the log contains all of these.
 fn is_logged(parts: &[&str]) -> bool {
     let log = String::from_utf8_lossy(&kept_log::logged()).into_owned();
     log.lines().any(|line| parts.iter().all(|part| line.contains(part)))
 }
 
-/// Asks for what panics, then for other things on the same connection.
+/// Requests an endpoint that panics, then others on the same connection.
 async fn panics_and_goes_on(server: &Server, mut talk: Talk, request_id: &str) {
     let before = panics_of(server).await;
     let panicked = talk.ask("/v1/users/self", request_id).await;
@@ -172,12 +172,12 @@ async fn panics_and_goes_on(server: &Server, mut talk: Talk, request_id: &str) {
     talk.end(server).await;
 }
 
-/// Asks for an answer that panics after its first lines: what is read of it cannot be taken for the whole.
-async fn panics_and_breaks_off(server: &Server, talk: &mut Talk, request_id: &str) {
+/// Requests a response that panics after its first lines.
+async fn panics_and_aborts(server: &Server, talk: &mut Talk, request_id: &str) {
     let before = panics_of(server).await;
     let broken = talk.ask("/v1/users/self", request_id).await;
-    assert_eq!(broken.status(), StatusCode::OK, "the status was sent before");
-    assert!(broken.into_body().collect().await.is_err(), "it has no end");
+    assert_eq!(broken.status(), StatusCode::OK, "the status was sent before the panic");
+    assert!(broken.into_body().collect().await.is_err(), "the client can tell that it is incomplete");
     assert_eq!(panics_of(server).await, before + 1);
     assert!(is_logged(&["ERROR", request_id, INSIDE]), "{request_id} is not logged");
 }
@@ -205,24 +205,24 @@ fn a_panic_is_a_500_and_the_connection_goes_on_http_2() {
 }
 
 #[test]
-fn a_panic_while_an_answer_is_sent_breaks_it_off_and_is_counted_http_1() {
+fn a_panic_in_a_streamed_response_aborts_it_and_is_counted_http_1() {
     block_on(async {
         let _counting = COUNTING.lock().await;
-        let server = server(panics_while_it_is_sent()).await;
+        let server = server(panics_while_streaming()).await;
         let mut talk = Talk::over_http_1(&server).await;
-        panics_and_breaks_off(&server, &mut talk, "while-sent-1").await;
+        panics_and_aborts(&server, &mut talk, "while-sent-1").await;
         talk.end(&server).await;
     });
 }
 
 #[test]
-fn a_panic_while_an_answer_is_sent_breaks_it_off_and_is_counted_http_2() {
+fn a_panic_in_a_streamed_response_aborts_it_and_is_counted_http_2() {
     block_on(async {
         let _counting = COUNTING.lock().await;
-        let server = server(panics_while_it_is_sent()).await;
+        let server = server(panics_while_streaming()).await;
         let mut talk = Talk::over_http_2(&server).await;
-        panics_and_breaks_off(&server, &mut talk, "while-sent-2").await;
-        // Other answers on the connection are not touched.
+        panics_and_aborts(&server, &mut talk, "while-sent-2").await;
+        // Other streams of the connection are not affected.
         assert_eq!(talk.ask("/healthz", "others").await.status(), StatusCode::OK);
         talk.end(&server).await;
     });

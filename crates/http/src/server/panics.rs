@@ -1,6 +1,6 @@
-//! A panic costs the request that it happened in and nothing else: it is answered with 500, logged and counted, and the
-//! connection goes on. Once an answer is being sent its status cannot change any more: the answer breaks off, which its
-//! reader sees, and is logged and counted as well.
+//! A panic affects only the request that it happened in: the response is 500, the panic is logged and counted, and the
+//! connection stays open. A response that panics after its status was sent is aborted, which the client can tell from a
+//! complete one.
 
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
@@ -23,7 +23,7 @@ use crate::compress::{Accepted, compress};
 use crate::errors::Failure;
 use crate::metrics::Meter;
 
-/// How many panics this process has had.
+/// How often this process has panicked.
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
 /// The panics of this process.
@@ -31,8 +31,8 @@ static PANICS: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Panics(());
 
 impl Panics {
-    /// Counts every panic from now on, on whatever thread it happens and whoever catches it: a request, a unit of work, a
-    /// step of a loop, a task that nobody waits for.
+    /// Counts every panic in this process from now on, on any thread and whether it is caught or not: in requests, units of
+    /// work, reconcilers and detached tasks.
     pub(super) fn watch() -> Self {
         static WATCHED: Once = Once::new();
         WATCHED.call_once(|| {
@@ -45,7 +45,7 @@ impl Panics {
         Self(())
     }
 
-    /// What came of answering a request; a fault where it panicked.
+    /// The result of handling a request; an internal error if it panicked.
     ///
     /// What requests share stays usable: it is behind locks whose users do not mind that a holder has panicked, or in
     /// the database, whose units end by themselves.
@@ -70,9 +70,9 @@ fn reason(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given")
 }
 
-/// A body that is sent as it is read, and breaks off where reading it panics.
+/// A streamed body that ends with an error if it panics.
 struct Guarded {
-    /// Nothing once it has panicked: what it was in the middle of is lost.
+    /// `None` once it has panicked.
     body: Option<UnsyncBoxBody<Bytes, BodyError>>,
     request_id: HeaderValue,
 }
@@ -91,12 +91,12 @@ impl hyper::body::Body for Guarded {
         match catch_unwind(AssertUnwindSafe(|| Pin::new(body).poll_frame(cx))) {
             Ok(polled) => {
                 if let Poll::Ready(Some(Err(error))) = &polled {
-                    tracing::warn!(%error, request_id, "a response broke off");
+                    tracing::warn!(%error, request_id, "a streamed response failed");
                 }
                 polled
             }
             Err(panic) => {
-                tracing::error!(reason = reason(&*panic), request_id, "sending a response panicked");
+                tracing::error!(reason = reason(&*panic), request_id, "a streamed response panicked");
                 this.body = None;
                 Poll::Ready(Some(Err(BodyError::new("the response panicked"))))
             }
@@ -113,7 +113,7 @@ impl hyper::body::Body for Guarded {
 }
 
 impl Server {
-    /// Makes an answer ready to be sent: compressed where the client accepts that, and guarded against panics.
+    /// Prepares a response for sending: compressed if the client accepts that, and guarded against panics.
     pub(crate) async fn finish(
         &self,
         mut response: Response<Body>,
@@ -136,7 +136,7 @@ impl Server {
         })
     }
 
-    /// Counts an answer, be it that of a request that panicked.
+    /// Counts a response, including that of a request that panicked.
     pub(super) async fn counted(
         &self,
         meter: &Meter,

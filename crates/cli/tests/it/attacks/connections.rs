@@ -94,8 +94,7 @@ fn half_sent_heads_and_bodies_hold_nobody_up() {
     let bearer = format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
     let origin = format!("Origin: http://{}\r\n", program.address);
     let organization = program.organization(&token);
-    let of_strangers =
-        [post("/sign-in", &origin), post("/v1/auth/sign-in", "Content-Type: application/json\r\n")];
+    let public = [post("/sign-in", &origin), post("/v1/auth/sign-in", "Content-Type: application/json\r\n")];
     let others = [
         b"GET /healthz HTTP/1.1\r\nHost: pod".to_vec(),
         post(&format!("{organization}/workspaces"), &bearer),
@@ -103,18 +102,18 @@ fn half_sent_heads_and_bodies_hold_nobody_up() {
     let send_all = |halves: &[Vec<u8>; 2]| -> Vec<_> {
         (0..strength(50, 500)).flat_map(|_| halves.iter().map(|half| send(&program, half))).collect()
     };
-    let (_hurried, held) = (send_all(&of_strangers), send_all(&others));
+    let (_public, held) = (send_all(&public), send_all(&others));
     is_served(&program, &token);
     assert!(held.iter().all(is_held), "they have some time left");
 }
 
 #[test]
-fn half_sent_bodies_of_strangers_give_way() {
+fn half_sent_public_bodies_make_room() {
     let most = strength(50, 1000);
     let (_installation, program, token) = target(&["--max-connections", &most.to_string()]);
     let half = b"POST /v1/auth/sign-in HTTP/1.1\r\nHost: podium\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\
                  \r\nhalf";
-    // Nobody who sends them hangs up: each of them would keep its place for as long as a body may take.
+    // None of these clients hangs up.
     let mut held: Vec<_> = (0..2 * most).map(|_| send(&program, half)).collect();
     for _ in 0..READS {
         let mut honest = send(&program, HEALTH);
@@ -131,7 +130,7 @@ fn half_sent_bodies_of_strangers_give_way() {
         .lines()
         .find_map(|line| line.strip_prefix("podium_connections_closed_total{reason=\"shed\"} "));
     let shed: usize = shed.expect("a count").trim().parse().expect("a number");
-    assert!(shed >= READS, "they gave way before their time was over: {shed}");
+    assert!(shed >= READS, "they were closed to make room, not by their deadline: {shed}");
 }
 
 #[test]

@@ -51,7 +51,7 @@ async fn counted(served: &Served, name: &str, least: usize) {
 }
 
 #[test]
-fn idle_connections_go_for_new_ones_the_oldest_first() {
+fn idle_connections_are_closed_for_new_ones_the_oldest_first() {
     block_on(async {
         let served = serve(|settings| settings.connections = 4).await;
         let mut idle = Vec::new();
@@ -106,8 +106,8 @@ fn a_form_that_does_not_come_is_not_waited_for() {
     });
 }
 
-/// Half of a request of a client that nobody knows, to the API or by the form.
-fn half_of_a_stranger(path: &str) -> Vec<u8> {
+/// The head of a request to a public endpoint; the response to it says that the server awaits the body.
+fn half_a_public_request(path: &str) -> Vec<u8> {
     format!(
         "POST {path} HTTP/1.1\r\nHost: podium\r\nOrigin: https://podium.test\r\nContent-Type: application/json\r\n\
          Content-Length: 100\r\nExpect: 100-continue\r\n\r\n"
@@ -115,20 +115,19 @@ fn half_of_a_stranger(path: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-const OPEN_TO_STRANGERS: [&str; 3] = ["/v1/auth/sign-in", "/v1/auth/accept-invite", "/sign-in"];
+const PUBLIC: [&str; 3] = ["/v1/auth/sign-in", "/v1/auth/accept-invite", "/sign-in"];
 
 #[test]
-fn half_sent_bodies_of_strangers_keep_nobody_out() {
+fn half_sent_public_bodies_do_not_block_new_connections() {
     block_on(async {
-        for path in OPEN_TO_STRANGERS {
+        for path in PUBLIC {
             let served = serve(|settings| {
                 (settings.connections, settings.public_body_timeout) = (4, LONG);
             })
             .await;
             let mut held = Vec::new();
             for _ in 0..3 {
-                // Told to go on: the server awaits the body.
-                let (stream, said) = say(connect(&served), half_of_a_stranger(path), "\r\n\r\n").await;
+                let (stream, said) = say(connect(&served), half_a_public_request(path), "\r\n\r\n").await;
                 assert!(said.starts_with("HTTP/1.1 100"), "{said}");
                 held.push(stream);
             }
@@ -139,20 +138,20 @@ fn half_sent_bodies_of_strangers_keep_nobody_out() {
                 newer.push(is_well(&served).await);
             }
             for stream in held {
-                assert_eq!(say(stream, Vec::new(), "").await.1, "", "it was closed for another");
+                assert_eq!(say(stream, Vec::new(), "").await.1, "", "it was closed to make room");
             }
             let (_, said) = say(known, b"{\"name\":\"Data\"}".to_vec(), "}").await;
-            assert!(said.starts_with("HTTP/1.1 200"), "whoever is known is waited for: {said}");
+            assert!(said.starts_with("HTTP/1.1 200"), "an authenticated request is not closed: {said}");
         }
     });
 }
 
 #[test]
-fn bodies_of_strangers_have_less_time_and_room() {
+fn public_bodies_have_a_shorter_deadline_and_a_smaller_limit() {
     block_on(async {
         let served = serve(|settings| settings.public_body_timeout = SHORT).await;
-        for path in OPEN_TO_STRANGERS {
-            let (stream, said) = say(connect(&served), half_of_a_stranger(path), "\r\n\r\n").await;
+        for path in PUBLIC {
+            let (stream, said) = say(connect(&served), half_a_public_request(path), "\r\n\r\n").await;
             assert!(said.starts_with("HTTP/1.1 100"), "{said}");
             assert!(say(stream, b"half".to_vec(), "").await.1.starts_with("HTTP/1.1 408"), "{path}");
         }
@@ -160,7 +159,7 @@ fn bodies_of_strangers_have_less_time_and_room() {
             let body = format!("{{\"username\":\"{username}\",\"password\":\"{password}\"}}");
             served.app.call("POST", "/v1/auth/sign-in").header("content-type", "application/json").body(body)
         };
-        // The longest name and password there can be, in the longest form that JSON has for them.
+        // The longest valid name and password, in their longest JSON encoding.
         let longest = |count| r"\ud83d\ude00".repeat(count);
         sign_in(&longest(254), &longest(1024)).send().await.refused(401);
         let message = sign_in("nobody", &"x".repeat(16 * 1024)).send().await.refused(413);
@@ -236,7 +235,7 @@ async fn get(
 }
 
 #[test]
-fn an_answer_that_gets_no_window_ends_its_connection() {
+fn a_response_without_a_window_closes_its_connection() {
     block_on(async {
         let served = serve(|settings| (settings.tls, settings.write_timeout) = (tls(), SHORT)).await;
         for path in ["/docs/reference.js", "/healthz"] {
@@ -251,7 +250,7 @@ fn an_answer_that_gets_no_window_ends_its_connection() {
 }
 
 #[test]
-fn answers_that_wait_on_one_connection_are_bounded_together() {
+fn unread_responses_on_one_connection_share_a_limit() {
     block_on(async {
         let few = Waiting { connection: 4096, address: 4096, all: 4096 };
         let served = serve(|settings| (settings.tls, settings.waiting) = (tls(), few)).await;
