@@ -205,6 +205,10 @@ mod tests {
         assert_eq!(all[0].0.unused_for(later), Some(later - became_idle));
         let _running = all[0].0.begin();
         let _awaited = all[0].0.await_public_body();
-        assert_eq!(all[0].0.unused_for(later), None, "there is a request, even if it does not count as running");
+        assert_eq!(
+            all[0].0.unused_for(later),
+            None,
+            "there is a request, even if it does not count as running"
+        );
     }
 }

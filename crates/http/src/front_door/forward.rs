@@ -181,7 +181,7 @@ impl FrontDoor {
         }
         // The audit record is written even if the client disconnects.
         tokio::spawn(work).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "a request to an environment was not completed");
+            tracing::error!(%error, request_id = inbound.request_id, "a request to an environment was not completed");
             Err(Failure::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "The request was not completed: check whether it had an effect.",

@@ -1,7 +1,7 @@
 //! Panics over real connections. No endpoint of a real server can be made to panic.
 
-#[path = "../../tests/it/kept_log.rs"]
-mod kept_log;
+#[path = "../../tests/it/captured_log.rs"]
+mod captured_log;
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -122,7 +122,7 @@ impl Talk {
 }
 
 async fn server(handler: Handler) -> Server {
-    kept_log::keep_log();
+    captured_log::capture_log();
     let app = TestApp::start(Engine::Sqlite).await;
     let server = Server::new(app.app.clone(), app.plane.clone(), Settings::default());
     server.with_handler("GetSelfUser", handler)
@@ -143,7 +143,7 @@ async fn panics_of(server: &Server) -> u64 {
 
 /// Whether a line of the log contains all of these.
 fn is_logged(parts: &[&str]) -> bool {
-    let log = String::from_utf8_lossy(&kept_log::logged()).into_owned();
+    let log = String::from_utf8_lossy(&captured_log::logged()).into_owned();
     log.lines().any(|line| parts.iter().all(|part| line.contains(part)))
 }
 
