@@ -13,7 +13,7 @@ use std::sync::Arc;
 use clap::Args;
 use podium_api::DeploymentId;
 use podium_app::world::World;
-use podium_dataplane::local::{AirflowDatabase, Carried, Metadata, Options, Services};
+use podium_dataplane::local::{AirflowDatabase, BackupContents, Metadata, Options, Services};
 
 use self::archive::{Checksums, MANIFEST, Manifest, Writer};
 use self::tree::Tree;
@@ -56,9 +56,9 @@ impl Backup {
         // Whatever is made here holds secrets.
         rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
         let partial = self.file.with_added_extension("partial");
-        let carried = carried(&self.installation.data_dir.join(LOCAL))?;
-        let dumps: Vec<Dump> = carried.dumps.iter().map(|(id, to)| Dump::of(&self.file, *id, to)).collect();
-        let written = self.dump(&dumps).await.and_then(|()| self.write(&partial, &carried, &dumps));
+        let contents = backup_contents(&self.installation.data_dir.join(LOCAL))?;
+        let dumps: Vec<Dump> = contents.dumps.iter().map(|(id, to)| Dump::of(&self.file, *id, to)).collect();
+        let written = self.dump(&dumps).await.and_then(|()| self.write(&partial, &contents, &dumps));
         dumps.iter().for_each(|dump| _ = fs::remove_file(&dump.draft));
         let written = written.and_then(|told| {
             let renamed = fs::rename(&partial, &self.file);
@@ -106,7 +106,7 @@ impl Backup {
         Ok(dumped?)
     }
 
-    fn write(&self, path: &Path, carried: &Carried, dumps: &[Dump]) -> Result<Checksums, Failure> {
+    fn write(&self, path: &Path, contents: &BackupContents, dumps: &[Dump]) -> Result<Checksums, Failure> {
         let data_dir = &self.installation.data_dir;
         let fail = |what: &str| {
             let what = what.to_owned();
@@ -117,7 +117,7 @@ impl Backup {
         writer.bytes(MANIFEST, &manifest.to_json(), 0o600).map_err(fail(MANIFEST))?;
         let local = data_dir.join(LOCAL);
         let mut offsets = Vec::new();
-        for path in &carried.offsets {
+        for path in &contents.offsets {
             if let Ok(bytes) = fs::read(path) {
                 offsets.push((path.clone(), bytes));
             }
@@ -131,33 +131,33 @@ impl Backup {
         tree.write(&mut writer, Path::new(OBJECTS)).map_err(fail("uploaded archives"))?;
         let simulated = Tree::new(&data_dir.join(SIMULATED));
         simulated.write(&mut writer, Path::new(SIMULATED)).map_err(fail("the simulated data plane"))?;
-        let mut left_out = carried.left_out.clone();
-        left_out.extend(carried.offsets.iter().cloned());
-        for database in &carried.databases {
+        let mut excluded = contents.excluded.clone();
+        excluded.extend(contents.offsets.iter().cloned());
+        for database in &contents.databases {
             let beside = |ending| database.with_added_extension(ending);
-            left_out.push(database.clone());
-            left_out.extend(["db-wal", "db-shm", "db-journal"].map(|ending| database.with_extension(ending)));
-            left_out.push(beside("lock"));
+            excluded.push(database.clone());
+            excluded.extend(["db-wal", "db-shm", "db-journal"].map(|ending| database.with_extension(ending)));
+            excluded.push(beside("lock"));
         }
-        left_out.extend(later(&local, carried));
-        let tree = Tree::new(&local).without(&left_out).of_others();
+        excluded.extend(later(&local, contents));
+        let tree = Tree::new(&local).without(&excluded).of_others();
         tree.write(&mut writer, Path::new(LOCAL)).map_err(fail("the environments"))?;
         let inside =
             |path: &Path| path.strip_prefix(data_dir).map(Path::to_owned).map_err(|error| error.to_string());
         for (path, bytes) in offsets {
             writer.bytes(&inside(&path)?, &bytes, 0o600).map_err(fail("how far logs were read"))?;
         }
-        for (path, bytes) in &carried.states {
+        for (path, bytes) in &contents.states {
             writer.bytes(&inside(path)?, bytes, 0o600).map_err(fail("what is known of an environment"))?;
         }
-        for database in &carried.databases {
+        for database in &contents.databases {
             self.copy_database(&mut writer, database, &inside(database)?)?;
         }
         // One that was made and never migrated has nothing to be dumped.
         for dump in dumps.iter().filter(|dump| dump.draft.exists()) {
             writer.file(&dump.draft, &inside(&dump.to)?).map_err(fail("a metadata database"))?;
         }
-        for id in &carried.on_a_server {
+        for id in &contents.on_external_server {
             eprintln!(
                 "The metadata of deployment {id} is on a server that --airflow-database names: save it with that \
                  server's tools."
@@ -199,9 +199,9 @@ impl Backup {
     }
 }
 
-/// Environments that were made since it was found out what is carried.
-fn later(local: &Path, carried: &Carried) -> Vec<PathBuf> {
-    let known: Vec<&Path> = carried.states.iter().filter_map(|(path, _)| path.parent()).collect();
+/// Environments that were made since it was found out what the backup contains.
+fn later(local: &Path, contents: &BackupContents) -> Vec<PathBuf> {
+    let known: Vec<&Path> = contents.states.iter().filter_map(|(path, _)| path.parent()).collect();
     let now = fs::read_dir(local.join("environments")).into_iter().flatten().flatten();
     now.map(|entry| entry.path()).filter(|path| !known.contains(&path.as_path())).collect()
 }
@@ -227,8 +227,9 @@ fn tempfile_beside(file: &Path, name: &Path) -> PathBuf {
     file.with_added_extension(format!("{plain}.draft"))
 }
 
-fn carried(local: &Path) -> Result<Carried, Failure> {
-    Ok(podium_dataplane::local::carried(local).map_err(|error| format!("the environments: {error}"))?)
+fn backup_contents(local: &Path) -> Result<BackupContents, Failure> {
+    Ok(podium_dataplane::local::backup_contents(local)
+        .map_err(|error| format!("the environments: {error}"))?)
 }
 
 #[cfg(test)]
@@ -249,7 +250,7 @@ mod tests {
         };
         remember(&known, 1);
         fs::write(data_dir.join(DATABASE), "").unwrap();
-        let found = carried(&data_dir.join(LOCAL)).unwrap();
+        let found = backup_contents(&data_dir.join(LOCAL)).unwrap();
         // Everything goes on while a backup is written.
         remember(&known, 2);
         remember(&later, 1);

@@ -162,7 +162,7 @@ impl Choice {
         data_dir: &Path,
         kept: Option<PathBuf>,
     ) -> Result<podium_dataplane::local::Options, Failure> {
-        use podium_dataplane::Hidden;
+        use podium_dataplane::Secret;
         use podium_dataplane::local::{Broker, NetworkChoice, Options, half_of_disk};
 
         let environment_disk = match self.environment_disk {
@@ -174,7 +174,7 @@ impl Choice {
             public_url: app.config.public_url.clone(),
             python: self.python.clone(),
             database: self.database()?,
-            broker: Broker::find(self.broker_url.clone().map(Hidden::new)),
+            broker: Broker::find(self.broker_url.clone().map(Secret::new)),
             launcher: std::env::current_exe().ok(),
             kept: [data_dir.to_owned(), app.config.files.clone()].into_iter().chain(kept).collect(),
             task_ports: self.task_ports.clone(),
@@ -216,7 +216,7 @@ fn simulated(
 ) -> Result<Arc<dyn DataPlane>, Failure> {
     let directory = data_dir.join(crate::data_dir::SIMULATED);
     let clock = Arc::clone(&app.world);
-    let plane = Simulated::kept_in(&directory, Arc::new(move || clock.now())).map_err(|error| {
+    let plane = Simulated::in_directory(&directory, Arc::new(move || clock.now())).map_err(|error| {
         format!("the simulated data plane in {} cannot be used: {error}", directory.display())
     })?;
     let plane = plane.logging_to(log_sink(app, system));

@@ -39,9 +39,11 @@ pub(crate) async fn join(
         None => host_name(),
     };
     let joined =
-        app.join(Node { id, name: name.clone() }, plane.kept()).await.map_err(|error| match error {
-            Error::Refused(refusal) => refusal.message(),
-            other => other.to_string(),
+        app.join(Node { id, name: name.clone() }, plane.local_environments()).await.map_err(|error| {
+            match error {
+                Error::Refused(refusal) => refusal.message(),
+                other => other.to_string(),
+            }
         })?;
     for id in joined.strangers {
         tracing::warn!(%id, "an environment is here that belongs to no deployment; it is left alone");

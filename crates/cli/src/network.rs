@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use podium_dataplane::local::{Forward, Holding, Uplink};
+use podium_dataplane::local::{Forward, NetworkHolder, Uplink};
 
 use crate::failure::Failure;
 
@@ -43,7 +43,7 @@ pub(crate) enum Network {
 impl Network {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let why = match self {
-            Self::Hold { user, listen, forwards } => Holding { user, listen, forwards }.hold(),
+            Self::Hold { user, listen, forwards } => NetworkHolder { user, listen, forwards }.hold(),
             Self::Uplink { user, holder, forwards, pasta } => Uplink { user, holder, forwards, pasta }.run(),
         };
         Err(why.into())

@@ -60,7 +60,7 @@ impl Restore {
         }
         let draft = target.join(RESTORING);
         let restored = unpack(file, &draft).and_then(|manifest| {
-            settle_in(&draft, target)?;
+            prepare_restored(&draft, target)?;
             put_in_place(&draft, target).map_err(|error| format!("it cannot be put in place: {error}"))?;
             Ok(manifest)
         });
@@ -198,9 +198,10 @@ fn finish(draft: &Path, later: Later) -> io::Result<()> {
     File::open(draft)?.sync_all()
 }
 
-fn settle_in(draft: &Path, target: &Path) -> Result<(), Failure> {
+fn prepare_restored(draft: &Path, target: &Path) -> Result<(), Failure> {
     let home = fs::canonicalize(target).map_err(|error| error.to_string())?.join(LOCAL);
-    Ok(podium_dataplane::local::settle_in(&draft.join(LOCAL), &home).map_err(|error| error.to_string())?)
+    Ok(podium_dataplane::local::prepare_restored(&draft.join(LOCAL), &home)
+        .map_err(|error| error.to_string())?)
 }
 
 /// Moves everything to where it belongs, the database last.

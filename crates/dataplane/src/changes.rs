@@ -20,23 +20,23 @@ pub enum Changed {
 
 /// Where a plane says what changed.
 #[derive(Clone, Debug)]
-pub struct News(broadcast::Sender<Changed>);
+pub struct ChangeNotifier(broadcast::Sender<Changed>);
 
-impl Default for News {
+impl Default for ChangeNotifier {
     fn default() -> Self {
         Self(broadcast::Sender::new(WAITING))
     }
 }
 
-impl News {
+impl ChangeNotifier {
     /// Tells whoever listens.
-    pub fn tell(&self, changed: Changed) {
+    pub fn notify(&self, changed: Changed) {
         // Nobody listens: then somebody will look at the start.
         let _ = self.0.send(changed);
     }
 
     /// Listens from now on.
-    pub fn listen(&self) -> Changes {
+    pub fn subscribe(&self) -> Changes {
         Changes { is_begun: false, receiver: self.0.subscribe() }
     }
 }
@@ -83,16 +83,16 @@ mod tests {
 
     #[test]
     fn who_is_too_slow_looks_at_everything() {
-        let news = News::default();
-        let mut changes = news.listen();
+        let notifier = ChangeNotifier::default();
+        let mut changes = notifier.subscribe();
         assert_eq!(changes.try_next(), Some(Changed::Everything), "what happened before");
         let id = Id::from_parts(1, 2, 3);
         let (cluster, environment) = (ClusterId::from_raw(id), DeploymentId::from_raw(id));
-        news.tell(Changed::Cluster(cluster));
+        notifier.notify(Changed::Cluster(cluster));
         assert_eq!(changes.try_next(), Some(Changed::Cluster(cluster)));
         assert_eq!(changes.try_next(), None);
         for _ in 0..=WAITING {
-            news.tell(Changed::Environment(environment));
+            notifier.notify(Changed::Environment(environment));
         }
         assert_eq!(changes.try_next(), Some(Changed::Everything));
         assert_eq!(changes.try_next(), Some(Changed::Environment(environment)));

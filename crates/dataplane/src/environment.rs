@@ -6,7 +6,7 @@ use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize};
 use podium_api::{ClusterId, DeploymentId, NodePoolId, OrganizationId, WorkspaceId};
 use podium_domain::deployments::{Bundle, Queue, Release, RemoteExecution, Running, RunningBundle, Spec};
 
-use crate::Hidden;
+use crate::Secret;
 
 /// An environment as it is wanted.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,8 +92,8 @@ pub struct Setting {
     /// The name.
     pub key: String,
     /// The value.
-    pub value: Hidden,
-    /// Whether it is to be hidden from logs.
+    pub value: Secret,
+    /// Whether it is to be secret from logs.
     pub is_secret: bool,
 }
 

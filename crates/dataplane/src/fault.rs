@@ -16,7 +16,7 @@ pub enum Fault {
 
 impl Fault {
     /// Whether it is not known what became of what was asked.
-    pub fn is_silence(&self) -> bool {
+    pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unreachable(_))
     }
 

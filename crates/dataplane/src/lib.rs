@@ -10,35 +10,35 @@ mod changes;
 mod clusters;
 #[cfg(test)]
 mod conformance;
-mod door;
 mod environment;
 mod fault;
-mod hidden;
 #[cfg(target_os = "linux")]
 pub mod local;
 mod log_line;
+mod metrics;
+mod secret;
 pub mod simulated;
-mod vitals;
+mod web_server;
 
 use std::pin::Pin;
 
 use podium_api::{ClusterId, DeploymentId};
 
-pub use changes::{Changed, Changes, News};
+pub use changes::{ChangeNotifier, Changed, Changes};
 pub use clusters::{Cluster, ObservedCluster};
-pub use door::Door;
 pub use environment::{Environment, Identity, Objects, Setting};
 pub use fault::Fault;
-pub use hidden::Hidden;
 pub use log_line::LogLine;
 pub use podium_domain::airflow::Line;
 pub use podium_domain::clusters::plan::Progress;
 pub use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
+pub use secret::Secret;
+pub use web_server::WebServer;
 
-pub use vitals::{Vital, Vitals};
+pub use metrics::{ComponentMetrics, EnvironmentMetrics};
 
 /// What a plane answers, some time.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
+pub type PlaneFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
 
 /// What environments and clusters run on.
 ///
@@ -47,25 +47,25 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 
 pub trait DataPlane: Send + Sync {
     /// Makes an environment as described. One of an older generation than was applied before changes nothing: it comes
     /// from somebody who was overtaken.
-    fn apply<'a>(&'a self, environment: &'a Environment) -> Answer<'a, ()>;
+    fn apply<'a>(&'a self, environment: &'a Environment) -> PlaneFuture<'a, ()>;
 
     /// Shows an environment; `None` where nothing is left of it.
-    fn observe(&self, id: DeploymentId) -> Answer<'_, Option<Observed>>;
+    fn observe(&self, id: DeploymentId) -> PlaneFuture<'_, Option<Observed>>;
 
     /// Removes an environment and everything that it kept; one that is not there is removed already.
-    fn remove(&self, id: DeploymentId) -> Answer<'_, ()>;
+    fn remove(&self, id: DeploymentId) -> PlaneFuture<'_, ()>;
 
     /// Makes a cluster as described.
-    fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> Answer<'a, ()>;
+    fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> PlaneFuture<'a, ()>;
 
     /// Shows a cluster; `None` where nothing is left of it.
-    fn observe_cluster(&self, id: ClusterId) -> Answer<'_, Option<ObservedCluster>>;
+    fn observe_cluster(&self, id: ClusterId) -> PlaneFuture<'_, Option<ObservedCluster>>;
 
     /// Removes a cluster; one that is not there is removed already.
-    fn remove_cluster(&self, id: ClusterId) -> Answer<'_, ()>;
+    fn remove_cluster(&self, id: ClusterId) -> PlaneFuture<'_, ()>;
 
     /// The way to an environment's web server; `None` where there is none, or none yet.
-    fn door(&self, id: DeploymentId) -> Answer<'_, Option<Door>>;
+    fn web_server(&self, id: DeploymentId) -> PlaneFuture<'_, Option<WebServer>>;
 
     /// The users of this machine that environments run under, if it is this machine and they are told apart by users.
     /// What such a process has of a browser's is not its own.
@@ -82,18 +82,18 @@ pub trait DataPlane: Send + Sync {
     }
 
     /// The environments that are on this machine, for a plane that is bound to one.
-    fn kept(&self) -> Vec<DeploymentId> {
+    fn local_environments(&self) -> Vec<DeploymentId> {
         Vec::new()
     }
 
     /// What the components of the environments here take, for the operator's numbers; nothing where nobody measures.
-    fn vitals(&self) -> Answer<'_, Vec<Vitals>> {
+    fn metrics(&self) -> PlaneFuture<'_, Vec<EnvironmentMetrics>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
     /// Ends an environment that another machine runs by now. What it kept is put where nothing starts it again, for an
     /// operator to look at or to delete.
-    fn set_aside(&self, id: DeploymentId) -> Answer<'_, ()> {
+    fn set_aside(&self, id: DeploymentId) -> PlaneFuture<'_, ()> {
         self.remove(id)
     }
 }

@@ -133,8 +133,8 @@ impl FrontDoor {
     }
 
     /// What the environments of this machine take.
-    pub(crate) async fn vitals(&self) -> Vec<podium_dataplane::Vitals> {
-        self.plane.vitals().await.unwrap_or_default()
+    pub(crate) async fn vitals(&self) -> Vec<podium_dataplane::EnvironmentMetrics> {
+        self.plane.metrics().await.unwrap_or_default()
     }
 
     /// Answers a request below `/airflow/` at the control plane's own URL.

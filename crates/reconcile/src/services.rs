@@ -6,7 +6,7 @@ use podium_api::DeploymentId;
 use podium_app::App;
 use podium_app::secrets::Secrets;
 use podium_dataplane::local::{Archive, Archives, Keys, Logs, Services};
-use podium_dataplane::{Answer, Hidden, LogLine};
+use podium_dataplane::{LogLine, PlaneFuture, Secret};
 use podium_domain::Reason;
 use podium_store::System;
 
@@ -31,14 +31,14 @@ pub fn keys(secrets: Secrets) -> Keys {
     Arc::new(move |id, purpose| key(&secrets, id, purpose))
 }
 
-fn key(secrets: &Secrets, id: DeploymentId, purpose: &str) -> Hidden {
-    Hidden::new(secrets.sign(PURPOSE, &format!("{id}\n{purpose}")))
+fn key(secrets: &Secrets, id: DeploymentId, purpose: &str) -> Secret {
+    Secret::new(secrets.sign(PURPOSE, &format!("{id}\n{purpose}")))
 }
 
 struct OfApp(App, System);
 
 impl Archives for OfApp {
-    fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> Answer<'a, Option<Archive>> {
+    fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> PlaneFuture<'a, Option<Archive>> {
         Box::pin(async move {
             let opened = self.0.open_upload(deployment_id, version).await;
             opened.map_err(|error| Reason::new("what was deployed cannot be read", error).into())
@@ -47,7 +47,7 @@ impl Archives for OfApp {
 }
 
 impl Logs for OfApp {
-    fn append(&self, batch: Vec<LogLine>) -> Answer<'_, ()> {
+    fn append(&self, batch: Vec<LogLine>) -> PlaneFuture<'_, ()> {
         Box::pin(async move {
             // Nothing is lost: lines stay where they were written until there is room for them.
             if let Some(why) = self.0.disk_is_full() {

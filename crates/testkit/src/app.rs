@@ -132,7 +132,7 @@ impl TestApp {
             Server::new(self.app.clone(), Arc::<Simulated>::clone(&self.plane), Settings::default());
         self.loops = loops(&self.app, self.system, &self.plane);
         let node = Node { id: self.world.id(), name: name.to_owned() };
-        self.app.join(node, self.plane.kept()).await.expect("it joins");
+        self.app.join(node, self.plane.local_environments()).await.expect("it joins");
         self
     }
 

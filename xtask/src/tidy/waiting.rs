@@ -1,7 +1,7 @@
 //! Nothing waits for a disk where others wait with it: code of futures does no work with files by itself.
 //!
 //! This looks at words and brackets, so it sees what stands in a future and not what a function does that is called
-//! there. Those that wait say so when they run: `not_on_a_worker` in `podium-dataplane`.
+//! there. Those that wait say so when they run: `assert_may_block` in `podium-dataplane`.
 
 use super::Report;
 use super::source::Source;
@@ -14,7 +14,7 @@ const WAITS: &[&str] = &["fs::", "File::", "OpenOptions::", "thread::sleep("];
 /// Of these what does not wait.
 const FINE: &[&str] = &["tokio::fs::"];
 /// What takes work to a thread that may wait.
-const ELSEWHERE: &[&str] = &["spawn_blocking(", "blocking(", "in_turn("];
+const ELSEWHERE: &[&str] = &["spawn_blocking(", "blocking(", "blocking_exclusive("];
 
 /// No future works with files.
 pub(super) fn futures_do_not_wait_for_disks(tree: &Tree, report: &mut Report) {

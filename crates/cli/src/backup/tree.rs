@@ -26,14 +26,14 @@ const ROUNDS: usize = 20;
 /// A directory that goes into a backup.
 pub(super) struct Tree {
     root: PathBuf,
-    left_out: BTreeSet<PathBuf>,
+    excluded: BTreeSet<PathBuf>,
     /// Whether what cannot be read is left out, and said: others write here, and must not stop a backup.
     is_others: bool,
 }
 
 impl Tree {
     pub(super) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), left_out: BTreeSet::new(), is_others: false }
+        Self { root: root.to_owned(), excluded: BTreeSet::new(), is_others: false }
     }
 
     /// The same directory, in which code writes that is not trusted.
@@ -44,7 +44,7 @@ impl Tree {
 
     /// The same directory without some of its files and directories.
     pub(super) fn without(mut self, paths: &[PathBuf]) -> Self {
-        self.left_out.extend(paths.iter().cloned());
+        self.excluded.extend(paths.iter().cloned());
         self
     }
 
@@ -102,7 +102,7 @@ impl Tree {
         entries.sort();
         for entry in entries {
             let (at, name) = (at.join(&entry), name.join(&entry));
-            if self.left_out.contains(&at) {
+            if self.excluded.contains(&at) {
                 continue;
             }
             if self.is_others && name.as_os_str().len() > LONGEST {

@@ -11,9 +11,9 @@ use podium_api::DeploymentId;
 use podium_domain::Reason;
 
 use super::Local;
+use super::orphans::OrphanProcesses;
 use super::process::Process;
 use super::state::State;
-use super::strays::Strays;
 use crate::Fault;
 use crate::blocking::blocking;
 
@@ -22,9 +22,9 @@ const GRACE: Duration = Duration::from_secs(10);
 
 impl Local {
     /// Ends what runs of an environment, and moves its directory to `set-aside`.
-    pub(super) async fn put_aside(&self, id: DeploymentId) -> Result<(), Fault> {
-        // Its keeper first, which would start again what ends.
-        let handle = self.plane.keepers().remove(&id);
+    pub(super) async fn move_aside(&self, id: DeploymentId) -> Result<(), Fault> {
+        // Its supervisor first, which would start again what ends.
+        let handle = self.plane.supervisors().remove(&id);
         let place = self.plane.layout.environment(id);
         let path = place.state();
         let read = blocking(move || {
@@ -38,11 +38,11 @@ impl Local {
                 process.stop(GRACE).await;
             }
         }
-        let user = match self.plane.ground().await {
-            Ok(ground) => ground.apart.user_of(state.slot),
+        let user = match self.plane.host().await {
+            Ok(host) => host.isolation.user_of(state.slot),
             Err(_) => None,
         };
-        Strays::of(id, user, &self.plane.cgroups).end_within(place.root.clone()).await;
+        OrphanProcesses::of(id, user, &self.plane.cgroups).kill_in_directory(place.root.clone()).await;
         // Where another plane of this machine runs the environment by now they are that one's.
         let plane = Arc::clone(&self.plane);
         let to = blocking(move || {

@@ -7,10 +7,10 @@ use std::io;
 use std::path::PathBuf;
 
 use super::layout::Place;
-use super::program::{Manner, Program};
-use super::settings::{self, Known, Variables, percent_encoded};
-use super::short_directory;
-use crate::Hidden;
+use super::program::{Program, ReplaceStrategy};
+use super::settings::{self, SettingsContext, Variables, percent_encoded};
+use super::socket_directory;
+use crate::Secret;
 
 /// The longest path of a socket that a kernel takes, without its end.
 const LONGEST: usize = 107;
@@ -20,12 +20,12 @@ const NAME: &str = "broker.sock";
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct OwnBroker {
     pub(super) socket: PathBuf,
-    pub(super) password: Hidden,
+    pub(super) password: Secret,
 }
 
 impl OwnBroker {
     /// In a directory of the environment's own; in a shorter one where that has too long a name.
-    pub(super) fn of(place: &Place, user: Option<u32>, password: Hidden) -> io::Result<Self> {
+    pub(super) fn of(place: &Place, user: Option<u32>, password: Secret) -> io::Result<Self> {
         let directory = Self::directory(place, user)?.unwrap_or_else(|| place.temporary());
         Ok(Self { socket: directory.join(NAME), password })
     }
@@ -40,21 +40,21 @@ impl OwnBroker {
 
     /// The directory that its server has to be able to write to beside the environment's own.
     pub(super) fn directory(place: &Place, user: Option<u32>) -> io::Result<Option<PathBuf>> {
-        if is_short(place) { Ok(None) } else { short_directory::of(&place.root, user).map(Some) }
+        if is_short(place) { Ok(None) } else { socket_directory::of(&place.root, user).map(Some) }
     }
 
     /// What Celery is told.
-    pub(super) fn url(&self) -> Hidden {
+    pub(super) fn url(&self) -> Secret {
         let path = self.socket.display().to_string();
         let path: Vec<String> = path.split('/').map(percent_encoded).collect();
-        Hidden::new(format!("redis+socket://:{}@{}", self.password.reveal(), path.join("/")))
+        Secret::new(format!("redis+socket://:{}@{}", self.password.reveal(), path.join("/")))
     }
 
     /// The server. Its password is in no file and not on the command line.
-    pub(super) fn program(&self, known: &Known<'_>, program: PathBuf) -> Program {
+    pub(super) fn program(&self, context: &SettingsContext<'_>, program: PathBuf) -> Program {
         let mut variables = Variables::new();
-        let (name, value) = settings::mark(known.environment.id);
-        variables.insert(name, Hidden::new(value));
+        let (name, value) = settings::marker(context.environment.id);
+        variables.insert(name, Secret::new(value));
         variables.insert("PODIUM_BROKER_PASSWORD".into(), self.password.clone());
         let script = "printf 'port 0\\nunixsocket \"%s\"\\nunixsocketperm 700\\nsave \"\"\\nappendonly no\\n\
                       requirepass %s\\n' \"$1\" \"$PODIUM_BROKER_PASSWORD\" | exec \"$0\" -";
@@ -68,9 +68,9 @@ impl OwnBroker {
                 self.socket.clone().into_os_string(),
             ],
             variables,
-            directory: known.place.temporary(),
-            log: known.place.component_log("broker"),
-            manner: Manner::Restart,
+            directory: context.place.temporary(),
+            log: context.place.component_log("broker"),
+            strategy: ReplaceStrategy::Restart,
         }
     }
 }
@@ -87,7 +87,7 @@ mod tests {
     fn a_socket_is_the_environments_own_and_never_too_long() {
         let directory = tempfile::tempdir().unwrap();
         let broker =
-            |root: PathBuf| OwnBroker::of(&Place { root }, None, Hidden::new("password".into())).unwrap();
+            |root: PathBuf| OwnBroker::of(&Place { root }, None, Secret::new("password".into())).unwrap();
         let near = directory.path().join("near");
         assert_eq!(broker(near.clone()).socket, near.join("tmp").join(NAME));
         let far = directory.path().join("far/".repeat(30));

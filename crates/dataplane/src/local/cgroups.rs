@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use podium_api::DeploymentId;
 
-use crate::blocking::{blocking, not_on_a_worker};
+use crate::blocking::{assert_may_block, blocking};
 
 const ROOT: &str = "/sys/fs/cgroup";
 /// The period that quotas of processor time are counted in, in microseconds.
@@ -40,7 +40,7 @@ pub(super) enum Cgroups {
 impl Cgroups {
     /// What can be written here.
     pub(super) fn find() -> Self {
-        not_on_a_worker();
+        assert_may_block();
         let root = Path::new(ROOT);
         let unified = root.join("podium");
         let controllers = fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
@@ -70,7 +70,7 @@ impl Cgroups {
 
     /// Sets the bounds of an environment.
     pub(super) fn bound(&self, id: DeploymentId, bounds: Bounds) -> io::Result<()> {
-        not_on_a_worker();
+        assert_may_block();
         let quota = bounds.millicores * PERIOD / 1000;
         let set = |directory: PathBuf, settings: &[(&str, String)]| {
             fs::create_dir_all(&directory)?;
@@ -151,7 +151,7 @@ impl Cgroups {
     /// Forgets the bounds of an environment that has no processes any more; tells whether nothing is left. What was
     /// just killed counts until its parent has noticed.
     pub(super) fn forget(&self, id: DeploymentId) -> bool {
-        not_on_a_worker();
+        assert_may_block();
         let is_gone = |group: &PathBuf| match fs::remove_dir(group) {
             Ok(()) => true,
             Err(error) => error.kind() == io::ErrorKind::NotFound,

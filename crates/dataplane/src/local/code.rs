@@ -12,9 +12,9 @@ use podium_domain::{Given, Reason, UserText};
 
 use super::layout::Place;
 use super::services::{Archive, Archives};
-use super::trees::{self, Seen, Walk};
+use super::trees::{self, Entry, Walk};
 use crate::Fault;
-use crate::blocking::{blocking, in_turn};
+use crate::blocking::{blocking, blocking_exclusive};
 
 /// The version of a deployment that has no DAGs yet.
 const EMPTY: &str = "none";
@@ -32,14 +32,14 @@ pub(super) fn dags(place: &Place) -> PathBuf {
 
 /// Why a bundle is not at its place.
 #[derive(Debug, thiserror::Error)]
-enum Unplaced {
+enum MountError {
     #[error("{0}")]
     Refused(&'static str),
     #[error(transparent)]
     Broken(#[from] io::Error),
 }
 
-impl Unplaced {
+impl MountError {
     fn reason(self, mount_path: &str) -> Reason {
         let what = UserText::filled("the bundle at {} cannot be mounted", &[&Given(mount_path)]);
         match self {
@@ -50,18 +50,18 @@ impl Unplaced {
 }
 
 /// Brings the DAGs to a version.
-pub(super) async fn bring_dags(
+pub(super) async fn install_dags(
     archives: &dyn Archives,
     id: DeploymentId,
     place: &Place,
     version: Option<&str>,
 ) -> Result<(), Reason> {
-    bring(archives, id, &dags(place), version, Some(ROOT)).await
+    install_version(archives, id, &dags(place), version, Some(ROOT)).await
 }
 
 /// Brings all bundles to their versions, each at its place in Airflow's home, and drops those that are gone. They are
 /// dropped first: what comes may lie inside or around what goes.
-pub(super) async fn bring_bundles(
+pub(super) async fn install_bundles(
     archives: &dyn Archives,
     id: DeploymentId,
     place: &Place,
@@ -69,20 +69,21 @@ pub(super) async fn bring_bundles(
 ) -> Result<(), Reason> {
     let wanted: Vec<String> = bundles.iter().map(|bundle| encoded(bundle.place())).collect();
     let own = place.clone();
-    let dropped = in_turn(&place.code(), move || drop_others(&own, &wanted)).await;
+    let dropped = blocking_exclusive(&place.code(), move || remove_unwanted(&own, &wanted)).await;
     dropped.map_err(|error| Reason::of_io("bundles that are gone cannot be removed", &error))?;
     for bundle in bundles {
         let folder = place.code().join("bundles").join(encoded(bundle.place()));
-        bring(archives, id, &folder, Some(&bundle.version), None).await?;
+        install_version(archives, id, &folder, Some(&bundle.version), None).await?;
         let (home, at) = (place.home(), bundle.place().to_owned());
-        let mounted = in_turn(&place.code(), move || mount(&folder.join("current"), &home, &at)).await;
+        let mounted =
+            blocking_exclusive(&place.code(), move || mount(&folder.join("current"), &home, &at)).await;
         mounted.map_err(|error| error.reason(&bundle.mount_path))?;
     }
     Ok(())
 }
 
 /// Drops the bundles that are not wanted any more.
-fn drop_others(place: &Place, wanted: &[String]) -> io::Result<()> {
+fn remove_unwanted(place: &Place, wanted: &[String]) -> io::Result<()> {
     let there = fs::read_dir(place.code().join("bundles")).into_iter().flatten().flatten();
     for entry in there.filter(|entry| !wanted.iter().any(|name| entry.file_name() == name.as_str())) {
         let gone = decoded(&entry.file_name().to_string_lossy());
@@ -92,7 +93,7 @@ fn drop_others(place: &Place, wanted: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-async fn bring(
+async fn install_version(
     archives: &dyn Archives,
     id: DeploymentId,
     folder: &Path,
@@ -110,7 +111,7 @@ async fn bring(
         _ => None,
     };
     let own = folder.to_owned();
-    let placed = in_turn(folder, move || switch(&own, &name, archive, root)).await;
+    let placed = blocking_exclusive(folder, move || switch(&own, &name, archive, root)).await;
     placed.map_err(|error| {
         let told = match is_full(&error) {
             true => "the code cannot be unpacked: the disk is full",
@@ -155,7 +156,7 @@ fn switch(folder: &Path, version: &str, archive: Option<Archive>, root: Option<&
         current.push(root);
     }
     point(&folder.join("current"), &current)?;
-    forget_old(&versions, version)
+    remove_old(&versions, version)
 }
 
 /// Unpacks an archive that was checked when it was received. Files get the present time, so that Airflow sees them as
@@ -171,7 +172,7 @@ fn unpack(archive: Archive, into: &Path) -> io::Result<()> {
 /// Lets everybody who reaches it read all that is in a directory.
 fn open_up(directory: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, FileType, Mode, chmodat};
-    let open = |seen: &Seen<'_>| {
+    let open = |seen: &Entry<'_>| {
         let mode = seen.stat.st_mode;
         let is_program = match FileType::from_raw_mode(mode) {
             FileType::Symlink => return Ok(()),
@@ -181,7 +182,7 @@ fn open_up(directory: &Path) -> io::Result<()> {
         let mode = Mode::from_raw_mode(if is_program { 0o755 } else { 0o644 });
         chmodat(seen.above, seen.name, mode, AtFlags::empty())
     };
-    Walk::new(directory)?.go_on(usize::MAX, open)?;
+    Walk::new(directory)?.advance(usize::MAX, open)?;
     Ok(())
 }
 
@@ -211,7 +212,7 @@ fn point(link: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Removes the oldest versions beyond those that are kept.
-fn forget_old(versions: &Path, current: &str) -> io::Result<()> {
+fn remove_old(versions: &Path, current: &str) -> io::Result<()> {
     let mut all = Vec::new();
     for entry in fs::read_dir(versions)? {
         let entry = entry?;
@@ -225,13 +226,13 @@ fn forget_old(versions: &Path, current: &str) -> io::Result<()> {
 }
 
 /// Puts a bundle at its place below the home. What else is there stays, and is said.
-fn mount(current: &Path, home: &Path, place: &str) -> Result<(), Unplaced> {
+fn mount(current: &Path, home: &Path, place: &str) -> Result<(), MountError> {
     let at = below(home, place)?;
     if let Some(above) = at.parent() {
         make_readable(above)?;
     }
     match fs::symlink_metadata(&at) {
-        Ok(metadata) if !metadata.is_symlink() => Err(Unplaced::Refused("something else is there already")),
+        Ok(metadata) if !metadata.is_symlink() => Err(MountError::Refused("something else is there already")),
         _ => Ok(point(&at, current)?),
     }
 }
@@ -255,8 +256,8 @@ fn unmount(home: &Path, place: &str) -> io::Result<()> {
 
 /// A path below the home that no link leads out of: a link on the way is another bundle, and what lies inside it is not
 /// the home. Only the control plane writes there, so nobody puts one there meanwhile.
-fn below(home: &Path, place: &str) -> Result<PathBuf, Unplaced> {
-    let wrong = |message| Err(Unplaced::Refused(message));
+fn below(home: &Path, place: &str) -> Result<PathBuf, MountError> {
+    let wrong = |message| Err(MountError::Refused(message));
     let place = Path::new(place);
     if place.as_os_str().is_empty() || !place.components().all(|part| matches!(part, Component::Normal(_))) {
         return wrong("it does not lie in the environment's home");

@@ -12,21 +12,21 @@ const FIRST_ANSWER: Duration = Duration::from_secs(120);
 
 /// Asks environments.
 #[derive(Clone, Debug)]
-pub(super) struct Probes(reqwest::Client);
+pub(super) struct HealthClient(reqwest::Client);
 
 /// What a web server says of the other components: when each was last heard of, if it is well.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Heard(BTreeMap<&'static str, Result<Timestamp, UserText>>);
+pub(super) struct HealthReport(BTreeMap<&'static str, Result<Timestamp, UserText>>);
 
 #[derive(Deserialize)]
-struct Report {
-    scheduler: Option<Said>,
-    triggerer: Option<Said>,
-    dag_processor: Option<Said>,
+struct HealthResponse {
+    scheduler: Option<ComponentHealth>,
+    triggerer: Option<ComponentHealth>,
+    dag_processor: Option<ComponentHealth>,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct ComponentHealth {
     status: Option<String>,
     #[serde(alias = "latest_scheduler_heartbeat")]
     #[serde(alias = "latest_triggerer_heartbeat")]
@@ -34,19 +34,19 @@ struct Said {
     heartbeat: Option<String>,
 }
 
-impl Probes {
+impl HealthClient {
     /// Waits so long for an answer.
-    pub(super) fn new(patience: Duration) -> reqwest::Result<Self> {
+    pub(super) fn new(timeout: Duration) -> reqwest::Result<Self> {
         let client = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
-            .timeout(patience)
+            .timeout(timeout)
             .build();
         client.map(Self)
     }
 
     /// Asks a web server below its base URL; an error says why it does not answer.
-    pub(super) async fn ask(&self, base: &str, major: u32) -> Result<Heard, Reason> {
+    pub(super) async fn check(&self, base: &str, major: u32) -> Result<HealthReport, Reason> {
         let path = if major < 3 { "health" } else { "api/v2/monitor/health" };
         let answer = self.0.get(format!("{base}/{path}")).send().await.map_err(|error| reason(&error))?;
         if !answer.status().is_success() {
@@ -54,7 +54,7 @@ impl Probes {
                 UserText::filled("its health is answered with {}", &[&answer.status().as_u16()]).into()
             );
         }
-        answer.json::<Report>().await.map(Heard::from).map_err(|error| reason(&error))
+        answer.json::<HealthResponse>().await.map(HealthReport::from).map_err(|error| reason(&error))
     }
 
     /// Has the interface for tasks built, so that no task has to wait for it.
@@ -69,25 +69,26 @@ impl Probes {
     }
 }
 
-impl From<Report> for Heard {
-    fn from(report: Report) -> Self {
+impl From<HealthResponse> for HealthReport {
+    fn from(report: HealthResponse) -> Self {
         let parts = [
             ("scheduler", report.scheduler),
             ("triggerer", report.triggerer),
             ("dag-processor", report.dag_processor),
         ];
-        let heard =
-            |said: Said| match (said.status.as_deref(), said.heartbeat.as_deref().and_then(Timestamp::parse))
-            {
-                (Some("healthy"), Some(at)) => Ok(at),
-                (_, Some(at)) => Err(UserText::filled("it was last heard of at {}", &[&at])),
-                (_, None) => Err("it was not heard of yet".into()),
-            };
+        let heard = |said: ComponentHealth| match (
+            said.status.as_deref(),
+            said.heartbeat.as_deref().and_then(Timestamp::parse),
+        ) {
+            (Some("healthy"), Some(at)) => Ok(at),
+            (_, Some(at)) => Err(UserText::filled("it was last heard of at {}", &[&at])),
+            (_, None) => Err("it was not heard of yet".into()),
+        };
         Self(parts.into_iter().filter_map(|(name, said)| Some((name, heard(said?)))).collect())
     }
 }
 
-impl Heard {
+impl HealthReport {
     /// When each component was last heard of that is well.
     pub(super) fn heartbeats(&self) -> impl Iterator<Item = (&'static str, Timestamp)> {
         self.0.iter().filter_map(|(name, heard)| Some((*name, *heard.as_ref().ok()?)))
@@ -118,8 +119,8 @@ fn reason(error: &reqwest::Error) -> Reason {
 mod tests {
     use super::*;
 
-    fn heard(text: &str) -> Heard {
-        serde_json::from_str::<Report>(text).unwrap().into()
+    fn heard(text: &str) -> HealthReport {
+        serde_json::from_str::<HealthResponse>(text).unwrap().into()
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! What keeps the code of one environment from everything that is not its own.
 //!
 //! Code of DAGs is somebody else's code. Where the control plane is root every environment is a user of its own; else
-//! the kernel (Landlock) lets its processes reach their own directory, the runtime and the system's programs, and
+//! the kernel (Landlock) lets its processes access their own directory, the runtime and the system's programs, and
 //! nothing else. Where neither works all authors are trusted, and the start says so. In every case a launcher makes sure
 //! that no program gains rights by becoming another one, and, where the kernel can, that none takes a port on which
 //! somebody may be waiting for a service of ours.
 
-mod confining;
+mod confinement;
 mod filter;
 mod grants;
-mod proving;
+mod probe;
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,30 +20,30 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-pub use self::confining::Confinement;
-pub(super) use self::confining::MOUNTED;
-use self::proving::Proven;
-pub(super) use self::proving::is_passing;
+pub use self::confinement::Confinement;
+pub(super) use self::confinement::MOUNTED;
+use self::probe::ProbeResult;
+pub(super) use self::probe::is_transient;
 use super::options::Options;
 use super::settings::Variables;
 
 const SHELL: &str = "/bin/sh";
 
 /// What stands before the names of variables that are data to the launcher: neither it nor its loader heeds them.
-const AS_DATA: &str = "PODIUM_SET_";
+const VARIABLE_PREFIX: &str = "PODIUM_SET_";
 
 /// What every program of an environment starts with, whatever the control plane keeps to: what it writes is its own to
 /// close, and it may open as many files as servers usually may.
-const ORDINARY: &str = "umask 022; limit=$(ulimit -H -n); [ \"$limit\" -le 65536 ] 2>/dev/null || limit=65536; \
+const PRELUDE: &str = "umask 022; limit=$(ulimit -H -n); [ \"$limit\" -le 65536 ] 2>/dev/null || limit=65536; \
                         ulimit -S -n \"$limit\"; exec \"$0\" \"$@\"";
 
 /// How environments of this machine are kept apart.
 #[derive(Clone, Debug)]
-pub(super) struct Apart {
+pub(super) struct HostIsolation {
     pub(super) mode: Mode,
     launcher: Option<Launcher>,
     /// What was tried out.
-    proven: Proven,
+    probed: ProbeResult,
 }
 
 /// What keeps their files apart.
@@ -72,7 +72,7 @@ struct Launcher {
 
 /// What one environment uses of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Reach {
+pub(super) struct FileAccess {
     /// What it writes.
     pub(super) write: Vec<PathBuf>,
     /// What it reads beside that and the system.
@@ -93,12 +93,12 @@ pub(super) struct Isolation {
     groups: Vec<PathBuf>,
 }
 
-impl Apart {
+impl HostIsolation {
     /// What this machine allows, with an interpreter that environments have to be able to run. An error says why that
     /// could not be tried: a machine that is short of something for a moment must not count as one that cannot.
-    pub(super) fn of_this_machine(
+    pub(super) fn detect(
         python: &Path,
-        reach: &Reach,
+        access: &FileAccess,
         options: &Options,
         first: u32,
     ) -> io::Result<Self> {
@@ -110,20 +110,20 @@ impl Apart {
             kept: options.kept.iter().map(|path| real(path)).collect(),
             ports: options.task_ports.clone(),
         });
-        let mut apart = Self { mode: Mode::Landlock, launcher, proven: Proven::default() };
+        let mut apart = Self { mode: Mode::Landlock, launcher, probed: ProbeResult::default() };
         match users_work(python, &options.directory, first).map_err(untried)? {
             None => apart.mode = Mode::Users { first },
-            Some(why) if apart.launcher.is_none() || !confining::confines_files().map_err(untried)? => {
+            Some(why) if apart.launcher.is_none() || !confinement::confines_files().map_err(untried)? => {
                 apart.mode = Mode::Trusted(format!("{why}; and the kernel offers no Landlock"));
             }
             Some(_) => {}
         }
         if apart.launcher.is_some() {
-            apart.proven = apart.prove(reach, &options.directory).map_err(untried)?;
-            if let (Mode::Landlock, [first, ..]) = (&apart.mode, apart.proven.readable.as_slice()) {
+            apart.probed = apart.probe(access, &options.directory).map_err(untried)?;
+            if let (Mode::Landlock, [first, ..]) = (&apart.mode, apart.probed.readable.as_slice()) {
                 apart.mode = Mode::Trusted(format!("a confined process can still read {}", first.display()));
             }
-            apart.proven.own_port = confining::open_port(&options.public_url);
+            apart.probed.own_port = confinement::open_port(&options.public_url);
         }
         Ok(apart)
     }
@@ -143,7 +143,7 @@ impl Apart {
         if self.launcher.is_none() {
             return format!("{apart}. But programs can gain rights and take ports: there is no launcher");
         }
-        let but = self.proven.but(matches!(self.mode, Mode::Landlock));
+        let but = self.probed.limitations(matches!(self.mode, Mode::Landlock));
         if but.is_empty() { apart.into() } else { format!("{apart}. But {}", but.join("; ")) }
     }
 
@@ -153,19 +153,25 @@ impl Apart {
     }
 
     /// The bounds of one environment.
-    pub(super) fn of_environment(&self, slot: u32, reach: &Reach) -> Isolation {
+    pub(super) fn of_environment(&self, slot: u32, access: &FileAccess) -> Isolation {
         let user = self.user_of(slot);
-        let launch = self.launcher.as_ref().map(|launcher| self.launch(launcher, user, reach));
+        let launch = self.launcher.as_ref().map(|launcher| self.launch(launcher, user, access));
         Isolation { user, launch, holder: None, groups: Vec::new() }
     }
 
-    fn launch(&self, launcher: &Launcher, user: Option<u32>, reach: &Reach) -> (PathBuf, Vec<OsString>) {
+    fn launch(
+        &self,
+        launcher: &Launcher,
+        user: Option<u32>,
+        access: &FileAccess,
+    ) -> (PathBuf, Vec<OsString>) {
         let mut told: Vec<OsString> = vec!["confine".into()];
         let mut tell = |flag: &str, value: OsString| told.extend([flag.into(), value]);
-        if self.proven.has_own_temporary {
-            tell("--temporary", reach.temporary.clone().into());
+        if self.probed.has_own_temporary {
+            tell("--temporary", access.temporary.clone().into());
         }
-        for (flag, paths) in [("--write", &reach.write), ("--read", &reach.read), ("--kept", &launcher.kept)]
+        for (flag, paths) in
+            [("--write", &access.write), ("--read", &access.read), ("--kept", &launcher.kept)]
         {
             paths.iter().for_each(|path| tell(flag, path.into()));
         }
@@ -234,7 +240,7 @@ impl Isolation {
         let mut command = if let Some((launcher, flags)) = &self.launch {
             let mut command = Command::new(launcher);
             // The launcher is not confined yet: what an author sets must not take effect on it.
-            command.env_clear().envs(told.map(|(name, value)| (format!("{AS_DATA}{name}"), value)));
+            command.env_clear().envs(told.map(|(name, value)| (format!("{VARIABLE_PREFIX}{name}"), value)));
             command.args(flags);
             for group in &self.groups {
                 command.arg("--group").arg(group);
@@ -242,7 +248,7 @@ impl Isolation {
             if let Some(holder) = self.holder {
                 command.arg("--holder").arg(holder.to_string());
             }
-            command.arg("--").args([SHELL, "-c", ORDINARY]);
+            command.arg("--").args([SHELL, "-c", PRELUDE]);
             command
         } else {
             let mut command = Command::new(SHELL);
@@ -255,7 +261,7 @@ impl Isolation {
             let groups = self.groups.iter().filter(|_| self.user.is_none());
             let join = |group: &PathBuf| format!("echo 0 > '{}/cgroup.procs' || exit 1; ", group.display());
             let joining: String = groups.map(join).collect();
-            command.args(["-c", &format!("{joining}{ORDINARY}")]);
+            command.args(["-c", &format!("{joining}{PRELUDE}")]);
             command
         };
         command.args(arguments);
@@ -283,7 +289,7 @@ fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// Why processes cannot run under other users here and reach what they need, where that is so. An error says why that
+/// Why processes cannot run under other users here and access what they need, where that is so. An error says why that
 /// could not be tried.
 fn users_work(python: &Path, directory: &Path, user: u32) -> io::Result<Option<String>> {
     if !rustix::process::geteuid().is_root() {

@@ -10,7 +10,7 @@ use podium_api::DeploymentId;
 
 use super::isolation::Isolation;
 use super::users;
-use crate::blocking::not_on_a_worker;
+use crate::blocking::assert_may_block;
 
 /// The directories of the plane.
 #[derive(Clone, Debug)]
@@ -105,7 +105,7 @@ impl Layout {
 
     /// The environments that there are.
     pub(super) fn known(&self) -> io::Result<Vec<DeploymentId>> {
-        not_on_a_worker();
+        assert_may_block();
         let mut ids = Vec::new();
         for entry in fs::read_dir(self.environments())? {
             ids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<DeploymentId>().ok()));
@@ -254,14 +254,14 @@ impl Place {
 }
 
 fn directory_with(path: &Path, mode: u32) -> io::Result<()> {
-    not_on_a_worker();
+    assert_may_block();
     fs::create_dir_all(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
 /// Writes a file that is there as a whole or not at all.
 pub(super) fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    not_on_a_worker();
+    assert_may_block();
     let draft = path.with_extension("draft");
     {
         let mut options = fs::OpenOptions::new();

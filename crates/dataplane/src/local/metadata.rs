@@ -14,18 +14,18 @@ use podium_domain::{Reason, UserText};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
-use super::database::{At, Databases, Kind, name_of};
+use super::command::{CommandError, run};
+use super::database::{Databases, Kind, Location, name_of};
 use super::layout::{Layout, Place, rename_whole};
 use super::options::Options;
-use super::pace::Pace;
 use super::plane::{Plane, databases};
 use super::postgres::Programs;
-use super::running::{NotDone, run};
 use super::server_url;
 use super::services::Services;
 use super::state::State;
-use crate::Hidden;
-use crate::blocking::{blocking, in_turn};
+use super::timing::Timing;
+use crate::Secret;
+use crate::blocking::{blocking, blocking_exclusive};
 
 /// Copies a SQLite database while somebody may be writing to it.
 const COPY: &str = "import sqlite3, sys\n\
@@ -48,7 +48,7 @@ impl Metadata {
         let options = options.clone();
         blocking(move || {
             let layout = Layout::make(&options.directory)?;
-            let databases = databases(&options, &services, &layout, Pace::default());
+            let databases = databases(&options, &services, &layout, Timing::default());
             let was_up = databases.cluster.is_running();
             Ok(Self { layout, services, databases, was_up })
         })
@@ -76,17 +76,17 @@ impl Metadata {
     pub async fn dump(&self, id: DeploymentId, into: &Path) -> Result<bool, Reason> {
         let (place, state) = self.find(id).await?;
         let what = UserText::filled("the metadata database of {} cannot be saved", &[&id]);
-        let fail = |error: NotDone| Reason::new(what.clone(), error);
+        let fail = |error: CommandError| Reason::new(what.clone(), error);
         if state.migrated_for.is_none() {
             return Ok(false);
         }
         match self.databases.of(&state).await? {
-            At::File => {
+            Location::File => {
                 let mut copy = Command::new(self.python(&state));
                 copy.arg("-c").arg(COPY).arg(place.database_file()).arg(into).env_clear().kill_on_drop(true);
                 run(copy, |_| {}).await.map_err(fail)?;
             }
-            At::Server { admin, .. } => {
+            Location::Server { admin, .. } => {
                 let mut dump =
                     self.client(&state, "pg_dump").await.map_err(|why| why.within(what.clone()))?;
                 dump.args(["--format", "custom", "--no-owner", "--no-acl", "--file"]).arg(into);
@@ -105,14 +105,14 @@ impl Metadata {
     pub async fn restore(&self, id: DeploymentId, from: &Path) -> Result<(), Reason> {
         let (place, state) = self.find(id).await?;
         let what = UserText::filled("the metadata database of {} cannot be brought back", &[&id]);
-        let fail = |error: NotDone| Reason::new(what.clone(), error);
+        let fail = |error: CommandError| Reason::new(what.clone(), error);
         match self.databases.of(&state).await? {
-            At::File => {
+            Location::File => {
                 let (from, directory) = (from.to_owned(), place.database());
-                let put = in_turn(&directory, move || put(&from, &place)).await;
+                let put = blocking_exclusive(&directory, move || put(&from, &place)).await;
                 put.map_err(|error| Reason::of_io(what, &error))
             }
-            At::Server { admin, connections } => {
+            Location::Server { admin, connections } => {
                 let name = name_of(&state.namespace);
                 let password = (self.services.keys)(id, "database");
                 self.make_empty(&state, &admin, &name, &password, connections)
@@ -138,7 +138,7 @@ impl Metadata {
     /// Stops the plane's own server again, where it was started for this alone.
     pub async fn close(self) {
         if self.was_up {
-            self.databases.cluster.leave();
+            self.databases.cluster.stop_supervising();
         } else {
             self.databases.cluster.stop_unless(async { false }).await;
         }
@@ -179,9 +179,9 @@ impl Metadata {
     async fn make_empty(
         &self,
         state: &State,
-        admin: &Hidden,
+        admin: &Secret,
         name: &str,
-        password: &Hidden,
+        password: &Secret,
         connections: Option<u32>,
     ) -> Result<(), Reason> {
         let is_plain =
@@ -198,14 +198,14 @@ impl Metadata {
              CREATE DATABASE \"{name}\" OWNER \"{name}\" TEMPLATE template0 ENCODING 'UTF8';\n\
              REVOKE ALL ON DATABASE \"{name}\" FROM PUBLIC;\n"
         );
-        self.tell(state, admin, "postgres", &script).await?;
+        self.run_sql(state, admin, "postgres", &script).await?;
         let script = format!("ALTER SCHEMA public OWNER TO \"{name}\";\n");
-        self.tell(state, admin, name, &script).await
+        self.run_sql(state, admin, name, &script).await
     }
 
     /// Runs statements, which are on no command line.
-    async fn tell(&self, state: &State, admin: &Hidden, name: &str, script: &str) -> Result<(), Reason> {
-        let fail = |error: NotDone| Reason::new("the server cannot be told to make it", error);
+    async fn run_sql(&self, state: &State, admin: &Secret, name: &str, script: &str) -> Result<(), Reason> {
+        let fail = |error: CommandError| Reason::new("the server cannot be told to make it", error);
         let mut psql = self.client(state, "psql").await?;
         psql.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]);
         connect(&mut psql, admin, name);
@@ -220,12 +220,12 @@ impl Metadata {
             return Ok(());
         }
         let (said, status) = (said.trim().chars().take(300).collect(), output.status);
-        Err(fail(NotDone::Failed { said, status }))
+        Err(fail(CommandError::Failed { said, status }))
     }
 }
 
 /// Where a client connects to. A password is not on the command line.
-fn connect(command: &mut Command, admin: &Hidden, name: &str) {
+fn connect(command: &mut Command, admin: &Secret, name: &str) {
     let (url, password) = server_url::without_password(&server_url::of_database(admin, name));
     command.arg("--dbname").arg(url);
     if let Some(password) = password {

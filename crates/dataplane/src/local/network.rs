@@ -7,9 +7,9 @@
 //! control plane, and the uplink can be started again at any time.
 
 mod filter;
-mod holding;
-mod joining;
-mod proving;
+mod holder;
+mod join;
+mod probe;
 mod relay;
 mod uplink;
 
@@ -26,17 +26,17 @@ use std::sync::Arc;
 use podium_api::DeploymentId;
 
 use self::filter::Filter;
-pub use self::holding::Holding;
-pub(super) use self::joining::{join, made};
-pub(super) use self::proving::find;
+pub use self::holder::NetworkHolder;
+pub(super) use self::join::{join, made};
+pub(super) use self::probe::find;
 pub use self::uplink::Uplink;
 use super::layout::Place;
 use super::options::{AirflowDatabase, Broker, Options};
-use super::program::{Manner, Program};
+use super::program::{Program, ReplaceStrategy};
 use super::server_url;
 use super::settings;
 use super::users::NETWORK_SLOT;
-use crate::Hidden;
+use crate::Secret;
 
 /// The component that holds the name space.
 pub(super) const HOLDER: &str = "network";
@@ -53,12 +53,12 @@ pub(super) enum Network {
     /// The machine's, and a filter keeps them from each other on loopback; and why they have none of their own.
     Filtered(Arc<Filter>, String),
     /// One of their own each.
-    Own(Own),
+    Own(OwnNetworks),
 }
 
 /// How networks are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Own {
+pub(super) struct OwnNetworks {
     /// This program.
     launcher: PathBuf,
     /// The network stack.
@@ -87,21 +87,21 @@ impl fmt::Display for Forward {
 /// Why there is no network, or no filter of one, as operators read it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct NoNetwork(String);
+pub(super) struct NetworkError(String);
 
-impl From<String> for NoNetwork {
+impl From<String> for NetworkError {
     fn from(why: String) -> Self {
         Self(why)
     }
 }
 
-impl From<&str> for NoNetwork {
+impl From<&str> for NetworkError {
     fn from(why: &str) -> Self {
         Self(why.to_owned())
     }
 }
 
-impl From<io::Error> for NoNetwork {
+impl From<io::Error> for NetworkError {
     fn from(error: io::Error) -> Self {
         Self(error.to_string())
     }
@@ -110,13 +110,13 @@ impl From<io::Error> for NoNetwork {
 /// A text that names no address to forward.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}: neither tcp:ADDRESS:PORT nor udp:ADDRESS:PORT")]
-pub struct NotAForward(String);
+pub struct BadForward(String);
 
 impl FromStr for Forward {
-    type Err = NotAForward;
+    type Err = BadForward;
 
-    fn from_str(text: &str) -> Result<Self, NotAForward> {
-        let wrong = || NotAForward(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, BadForward> {
+        let wrong = || BadForward(text.to_owned());
         let (kind, address) = text.split_once(':').ok_or_else(wrong)?;
         let is_datagram = match kind {
             "tcp" => false,
@@ -127,9 +127,9 @@ impl FromStr for Forward {
     }
 }
 
-impl Own {
+impl OwnNetworks {
     /// The networks of this machine, where its programs allow any; why not, where they do not.
-    fn new(options: &Options, first_user: u32, is_taken: bool) -> Result<Self, NoNetwork> {
+    fn new(options: &Options, first_user: u32, is_taken: bool) -> Result<Self, NetworkError> {
         let launcher = options.launcher.clone().ok_or("there is no launcher")?;
         let pasta = program("pasta").ok_or("pasta is not installed (package passt)")?;
         if is_taken {
@@ -171,10 +171,10 @@ impl Own {
 }
 
 fn of_environment(id: DeploymentId, name: String, arguments: Vec<OsString>, log: PathBuf) -> Program {
-    let (mark, value) = settings::mark(id);
+    let (mark, value) = settings::marker(id);
     let told = [(mark, value), ("PATH".into(), "/usr/sbin:/usr/bin:/sbin:/bin".into())];
-    let variables = told.map(|(name, value)| (name, Hidden::new(value))).into();
-    Program { name, arguments, variables, directory: "/".into(), log, manner: Manner::Restart }
+    let variables = told.map(|(name, value)| (name, Secret::new(value))).into();
+    Program { name, arguments, variables, directory: "/".into(), log, strategy: ReplaceStrategy::Restart }
 }
 
 /// Whether a component makes the network that others are in.
@@ -193,7 +193,7 @@ pub(super) fn number_of(process: &str) -> Option<u64> {
 }
 
 /// Whether there is a way out of the network that a process is in.
-pub(super) fn leads_out(holder: i32) -> bool {
+pub(super) fn has_uplink(holder: i32) -> bool {
     let is_way = |line: &str| line.starts_with(INTERFACE);
     ["route", "ipv6_route"].iter().any(|table| {
         let routes = fs::read_to_string(format!("/proc/{holder}/net/{table}")).unwrap_or_default();

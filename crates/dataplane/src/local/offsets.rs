@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::digest::{SHA256, digest};
 
 use super::layout::write_whole;
-use crate::blocking::not_on_a_worker;
+use crate::blocking::assert_may_block;
 
 const RECORD: usize = 16;
 
@@ -47,7 +47,7 @@ impl Offsets {
     /// Remembers how far files were read. Where that cannot be written it is known until the process ends, and written
     /// with the next step.
     pub(super) fn advance(&mut self, steps: &[(u64, u64)]) -> io::Result<()> {
-        not_on_a_worker();
+        assert_may_block();
         self.known.extend(steps.iter().copied());
         let Some(journal) = &mut self.journal else { return self.rewrite() };
         let bytes: Vec<u8> = steps.iter().flat_map(|(file, offset)| record(*file, *offset)).collect();

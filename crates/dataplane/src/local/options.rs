@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use super::server_url::{self, BadUrl};
-use crate::Hidden;
+use crate::Secret;
 
 /// How the plane runs environments.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +62,7 @@ pub enum AirflowDatabase {
     /// The same where this machine can have one, else in files.
     Best,
     /// On the PostgreSQL server whose administrator this URL names.
-    Server(Hidden),
+    Server(Secret),
 }
 
 /// Why metadata databases cannot be made where somebody asks for.
@@ -85,7 +85,7 @@ impl std::str::FromStr for AirflowDatabase {
             "private" => Ok(Self::Private),
             url if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
                 server_url::check(url)?;
-                Ok(Self::Server(Hidden::new(url.to_owned())))
+                Ok(Self::Server(Secret::new(url.to_owned())))
             }
             _ => Err(BadDatabase::Unknown),
         }
@@ -96,7 +96,7 @@ impl std::str::FromStr for AirflowDatabase {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Broker {
     /// A broker that runs already.
-    Given(Hidden),
+    Given(Secret),
     /// One of its own for each environment, run by this program.
     Own(PathBuf),
     /// Nothing: all tasks run with Airflow's local executor.
@@ -106,7 +106,7 @@ pub enum Broker {
 
 impl Broker {
     /// The one that is given, or else the one that this machine can run.
-    pub fn find(url: Option<Hidden>) -> Self {
+    pub fn find(url: Option<Secret>) -> Self {
         if let Some(url) = url {
             return Self::Given(url);
         }

@@ -4,7 +4,7 @@
 //! its own where the control plane is root, and it listens on a socket in the file system only. Like the environments it
 //! outlives the control plane; the next start takes it over.
 
-mod making;
+mod create;
 mod programs;
 #[cfg(test)]
 pub(super) mod tests;
@@ -27,11 +27,11 @@ use tokio::time::Instant;
 
 pub(super) use self::programs::Programs;
 use super::identity::Identity;
-use super::pace::Pace;
 use super::process::Process;
-use super::short_directory;
-use crate::Hidden;
-use crate::blocking::{blocking, not_on_a_worker};
+use super::socket_directory;
+use super::timing::Timing;
+use crate::Secret;
+use crate::blocking::{assert_may_block, blocking};
 
 /// The role that everything of the cluster belongs to.
 const ADMIN: &str = "podium";
@@ -46,7 +46,7 @@ const LONGEST_LOG: u64 = 16 << 20;
 
 /// How the server does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Seen {
+enum ServerStatus {
     Starting,
     Up,
     Down(Reason),
@@ -58,9 +58,9 @@ pub(super) struct Cluster {
     directory: PathBuf,
     /// The user that it runs under, where that is another.
     user: Option<u32>,
-    password: Hidden,
-    pace: Pace,
-    seen: watch::Sender<Seen>,
+    password: Secret,
+    timing: Timing,
+    status: watch::Sender<ServerStatus>,
     supervisor: Mutex<Option<AbortHandle>>,
     /// Held by whoever starts or stops it.
     turn: AsyncMutex<()>,
@@ -68,13 +68,13 @@ pub(super) struct Cluster {
 
 impl Cluster {
     /// The cluster in a directory, started by nobody yet.
-    pub(super) fn new(directory: PathBuf, user: Option<u32>, password: Hidden, pace: Pace) -> Arc<Self> {
+    pub(super) fn new(directory: PathBuf, user: Option<u32>, password: Secret, timing: Timing) -> Arc<Self> {
         Arc::new(Self {
             directory,
             user,
             password,
-            pace,
-            seen: watch::Sender::new(Seen::Starting),
+            timing,
+            status: watch::Sender::new(ServerStatus::Starting),
             supervisor: Mutex::default(),
             turn: AsyncMutex::default(),
         })
@@ -99,30 +99,30 @@ impl Cluster {
     }
 
     /// The URL of its administrator, once it is up; an error says why it is not.
-    pub(super) async fn ensure(self: &Arc<Self>) -> Result<Hidden, Reason> {
-        let mut seen = self.seen.subscribe();
+    pub(super) async fn ensure(self: &Arc<Self>) -> Result<Secret, Reason> {
+        let mut status = self.status.subscribe();
         {
             let _turn = self.turn.lock().await;
             let mut supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
             if supervisor.as_ref().is_none_or(AbortHandle::is_finished) {
-                self.seen.send_replace(Seen::Starting);
+                self.status.send_replace(ServerStatus::Starting);
                 *supervisor = Some(tokio::spawn(supervise(Arc::clone(self))).abort_handle());
             }
         }
-        let settled = seen.wait_for(|seen| *seen != Seen::Starting);
+        let settled = status.wait_for(|status| *status != ServerStatus::Starting);
         let settled = tokio::time::timeout(STARTING, settled).await;
-        match settled.map(|seen| seen.map(|seen| seen.clone())) {
-            Ok(Ok(Seen::Down(why))) => Err(why),
+        match settled.map(|status| status.map(|status| status.clone())) {
+            Ok(Ok(ServerStatus::Down(why))) => Err(why),
             Ok(Ok(_)) => self.url().await,
             _ => Err("the database server does not come up".into()),
         }
     }
 
     /// Why it does not work; nothing while it does, or while nobody needs it.
-    pub(super) fn trouble(&self) -> Option<Reason> {
-        match &*self.seen.borrow() {
-            Seen::Down(why) => Some(why.clone()),
-            Seen::Starting | Seen::Up => None,
+    pub(super) fn failure(&self) -> Option<Reason> {
+        match &*self.status.borrow() {
+            ServerStatus::Down(why) => Some(why.clone()),
+            ServerStatus::Starting | ServerStatus::Up => None,
         }
     }
 
@@ -132,9 +132,9 @@ impl Cluster {
         if is_needed.await {
             return;
         }
-        self.leave();
+        self.stop_supervising();
         if let Some(process) = self.find_running().await {
-            process.stop(self.pace.grace).await;
+            process.stop(self.timing.grace).await;
         }
     }
 
@@ -146,16 +146,16 @@ impl Cluster {
     /// Clears away the directory of the socket.
     #[cfg(test)]
     pub(super) fn forget_socket(&self) {
-        let socket = short_directory::of(&self.directory, self.user).unwrap();
+        let socket = socket_directory::of(&self.directory, self.user).unwrap();
         fs::remove_dir_all(socket).unwrap();
     }
 
     /// Ends supervision, and nothing else.
-    pub(super) fn leave(&self) {
+    pub(super) fn stop_supervising(&self) {
         if let Some(supervisor) = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take() {
             supervisor.abort();
         }
-        self.seen.send_replace(Seen::Starting);
+        self.status.send_replace(ServerStatus::Starting);
     }
 
     /// Programs of the version that the cluster was made with, or of the newest for a new one.
@@ -174,19 +174,19 @@ impl Cluster {
 
     /// The directory of its socket.
     pub(super) fn socket_directory(&self) -> io::Result<PathBuf> {
-        short_directory::of(&self.directory, self.user)
+        socket_directory::of(&self.directory, self.user)
     }
 
-    async fn url(&self) -> Result<Hidden, Reason> {
+    async fn url(&self) -> Result<Secret, Reason> {
         let socket = self.find_socket().await?;
         let password = self.password.reveal();
-        Ok(Hidden::new(format!("postgresql://{ADMIN}:{password}@/postgres?host={}", socket.display())))
+        Ok(Secret::new(format!("postgresql://{ADMIN}:{password}@/postgres?host={}", socket.display())))
     }
 
     /// The directory of its socket, made where it is missing.
     async fn find_socket(&self) -> Result<PathBuf, Reason> {
         let (directory, user) = (self.directory.clone(), self.user);
-        let found = blocking(move || short_directory::of(&directory, user)).await;
+        let found = blocking(move || socket_directory::of(&directory, user)).await;
         found
             .map_err(|error| Reason::of_io("there is no place for the socket of the database server", &error))
     }
@@ -199,7 +199,7 @@ impl Cluster {
 
     /// The server that runs on the cluster, whoever started it.
     fn running(&self) -> Option<Process> {
-        not_on_a_worker();
+        assert_may_block();
         let data = fs::canonicalize(self.data()).ok()?;
         let file = fs::read_to_string(data.join("postmaster.pid")).ok()?;
         let pid: i32 = file.lines().next()?.trim().parse().ok()?;
@@ -212,7 +212,7 @@ impl Cluster {
 
     /// Whether the server says that it takes connections.
     fn is_ready(&self) -> bool {
-        not_on_a_worker();
+        assert_may_block();
         let file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
         file.lines().nth(7).is_some_and(|status| status.trim() == "ready")
     }
@@ -230,8 +230,8 @@ impl Cluster {
         let process = match (self.find_running().await, look().await) {
             (Some(process), (is_ready, has_socket)) if has_socket || !is_ready => process,
             (other, _) => {
-                if let Some(deaf) = other {
-                    deaf.stop(self.pace.short_grace).await;
+                if let Some(unreachable) = other {
+                    unreachable.stop(self.timing.short_grace).await;
                 }
                 let (cluster, socket) = (Arc::clone(self), socket.clone());
                 let started = blocking(move || cluster.start(&programs, &socket)).await;
@@ -244,7 +244,7 @@ impl Cluster {
             }
         };
         tokio::select! {
-            () = process.ended() => Err(self.last_words().await),
+            () = process.ended() => Err(self.last_error_line().await),
             ready = tokio::time::timeout(STARTING, ready) => match ready {
                 Ok(()) => Ok(process),
                 Err(_) => Err("the database server does not come up".into()),
@@ -294,9 +294,9 @@ impl Cluster {
         if file.metadata()?.len() > LONGEST_LOG { file.set_len(0) } else { Ok(()) }
     }
 
-    async fn last_words(&self) -> Reason {
+    async fn last_error_line(&self) -> Reason {
         let log = self.log();
-        let words = blocking(move || super::process::last_words(&log, 0)).await;
+        let words = blocking(move || super::process::last_error_line(&log, 0)).await;
         Reason::new("the database server ended", words.as_deref().unwrap_or("it did not say why"))
     }
 }
@@ -349,35 +349,35 @@ async fn supervise(cluster: Arc<Cluster>) {
         let why = match cluster.bring_up().await {
             Ok(process) => {
                 let since = Instant::now();
-                cluster.seen.send_replace(Seen::Up);
-                let why = watch_over(&cluster, &process).await;
-                if since.elapsed() > cluster.pace.steady {
+                cluster.status.send_replace(ServerStatus::Up);
+                let why = watch_process(&cluster, &process).await;
+                if since.elapsed() > cluster.timing.stable_after {
                     times = 0;
                 }
                 why
             }
             Err(why) => why,
         };
-        let pause = cluster.pace.pause(times);
+        let pause = cluster.timing.pause(times);
         times += 1;
         tracing::warn!(%why, "the database server of the environments does not run and is started again");
         let later = UserText::filled("; it starts again {} s later", &[&pause.as_secs_f32()]);
-        cluster.seen.send_replace(Seen::Down(why.followed_by(&later)));
+        cluster.status.send_replace(ServerStatus::Down(why.followed_by(&later)));
         tokio::time::sleep(pause).await;
     }
 }
 
 /// Returns once the server has ended or cannot be reached any more, and says so.
-async fn watch_over(cluster: &Arc<Cluster>, process: &Process) -> Reason {
+async fn watch_process(cluster: &Arc<Cluster>, process: &Process) -> Reason {
     loop {
         tokio::select! {
-            () = process.ended() => return cluster.last_words().await,
-            () = tokio::time::sleep(cluster.pace.calm) => {}
+            () = process.ended() => return cluster.last_error_line().await,
+            () = tokio::time::sleep(cluster.timing.steady_poll) => {}
         }
         let looked = Arc::clone(cluster);
         let is_there = blocking(move || {
             let _ = looked.bound_log();
-            short_directory::of(&looked.directory, looked.user).is_ok_and(|at| has_socket(&at))
+            socket_directory::of(&looked.directory, looked.user).is_ok_and(|at| has_socket(&at))
         });
         if !is_there.await {
             return "the socket of the database server was removed".into();

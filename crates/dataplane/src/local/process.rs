@@ -21,12 +21,12 @@ use tokio::process::Command;
 use super::identity::Identity;
 use super::isolation::Isolation;
 use super::lines;
-#[cfg(test)]
-use super::program::Manner;
+use super::orphans::COMPONENT;
 use super::program::Program;
-use super::strays::COMPONENT;
-use crate::Hidden;
-use crate::blocking::{blocking, not_on_a_worker};
+#[cfg(test)]
+use super::program::ReplaceStrategy;
+use crate::Secret;
+use crate::blocking::{assert_may_block, blocking};
 
 /// How long the members of a killed group may take to vanish.
 const VANISHING: Duration = Duration::from_secs(10);
@@ -44,10 +44,10 @@ impl Process {
         isolation: &Isolation,
         socket: Option<OwnedFd>,
     ) -> io::Result<Self> {
-        not_on_a_worker();
+        assert_may_block();
         let log = open_log(&program.log)?;
         let mut variables = program.variables.clone();
-        variables.insert(COMPONENT.into(), Hidden::new(program.name.clone()));
+        variables.insert(COMPONENT.into(), Secret::new(program.name.clone()));
         let mut command = isolation.command(&program.arguments, &variables);
         command
             .current_dir(&program.directory)
@@ -123,7 +123,7 @@ impl Process {
                 let identity = self.identity.clone();
                 let is_left = blocking(move || {
                     !identity.is_taken_by_another()
-                        && is_of_group(identity.pid)
+                        && group_has_members(identity.pid)
                         && kill_process_group(group, Signal::KILL).is_ok()
                 });
                 if !is_left.await {
@@ -139,7 +139,7 @@ impl Process {
 }
 
 /// What runs these arguments so that their user has at most so many processes. Shells name that limit differently.
-pub(super) fn counted(arguments: &[OsString], most: u64) -> Vec<OsString> {
+pub(super) fn with_process_limit(arguments: &[OsString], most: u64) -> Vec<OsString> {
     let script = format!(
         "if (ulimit -u {most}) 2>/dev/null; then ulimit -u {most}; else ulimit -p {most}; fi; exec \"$0\" \"$@\""
     );
@@ -151,8 +151,8 @@ fn open_log(path: &Path) -> io::Result<File> {
 }
 
 /// Whether anybody is left in a process group who is not just waiting to be noticed.
-fn is_of_group(group: i32) -> bool {
-    numbers().any(|pid| group_of(pid) == Some(group))
+fn group_has_members(group: i32) -> bool {
+    pids().any(|pid| group_of(pid) == Some(group))
 }
 
 /// The process group of a process; none where nothing or only its remains are left.
@@ -163,18 +163,18 @@ pub(super) fn group_of(pid: i32) -> Option<i32> {
     if is_dead { None } else { fields.nth(1)?.parse().ok() }
 }
 
-/// The numbers of all processes.
-pub(super) fn numbers() -> impl Iterator<Item = i32> {
-    not_on_a_worker();
+/// The pids of all processes.
+pub(super) fn pids() -> impl Iterator<Item = i32> {
+    assert_may_block();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Why a program failed, as far as what it wrote since its start tells: its last line that names an error, or else its
 /// last line.
-pub(super) fn last_words(log: &Path, since: u64) -> Option<String> {
+pub(super) fn last_error_line(log: &Path, since: u64) -> Option<String> {
     const WINDOW: u64 = 16 * 1024;
-    not_on_a_worker();
+    assert_may_block();
     let file = File::open(log).ok()?;
     let length = file.metadata().ok()?.len();
     let from = length.saturating_sub(WINDOW).max(since.min(length));
@@ -183,19 +183,19 @@ pub(super) fn last_words(log: &Path, since: u64) -> Option<String> {
     let text = String::from_utf8_lossy(&text);
     let said: Vec<String> =
         text.lines().rev().filter_map(lines::of_component).map(|line| line.text).collect();
-    let error = said.iter().find(|line| names_an_error(line)).or(said.first())?;
+    let error = said.iter().find(|line| is_exception_line(line)).or(said.first())?;
     Some(error.chars().take(300).collect())
 }
 
 /// Whether a line is the end of a traceback: the name of an exception, and mostly what it says.
-fn names_an_error(line: &str) -> bool {
+fn is_exception_line(line: &str) -> bool {
     let name = line.split([':', ' ']).next().unwrap_or_default();
     name.ends_with("Error") || name.ends_with("Exception")
 }
 
 /// How much a program has written by now.
-pub(super) fn length_of(log: &Path) -> u64 {
-    not_on_a_worker();
+pub(super) fn log_length(log: &Path) -> u64 {
+    assert_may_block();
     fs::metadata(log).map_or(0, |metadata| metadata.len())
 }
 
@@ -209,21 +209,21 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::blocking::here;
+    use crate::blocking::allow_blocking;
 
     fn shell(directory: &Path, script: &str) -> Program {
         Program {
             name: "test".into(),
             arguments: vec!["/bin/sh".into(), "-c".into(), script.into()],
-            variables: BTreeMap::from([("PODIUM_MARK".into(), Hidden::new(directory.display().to_string()))]),
+            variables: BTreeMap::from([("PODIUM_MARK".into(), Secret::new(directory.display().to_string()))]),
             directory: directory.to_owned(),
             log: directory.join("log"),
-            manner: Manner::Restart,
+            strategy: ReplaceStrategy::Restart,
         }
     }
 
     fn start(program: &Program) -> io::Result<Process> {
-        here(|| Process::start(program, &Isolation::NONE, None))
+        allow_blocking(|| Process::start(program, &Isolation::NONE, None))
     }
 
     async fn eventually(what: impl Fn() -> bool) {
@@ -243,10 +243,13 @@ mod tests {
         let log = fs::read_to_string(directory.path().join("log")).unwrap();
         assert_eq!(log, "one\ntwo\none\ntwo\n");
         let log = directory.path().join("log");
-        assert_eq!(here(|| last_words(&log, 0)).as_deref(), Some("two"));
-        assert_eq!(here(|| last_words(&log, length_of(&log))), None, "it said nothing since");
+        assert_eq!(allow_blocking(|| last_error_line(&log, 0)).as_deref(), Some("two"));
+        assert_eq!(allow_blocking(|| last_error_line(&log, log_length(&log))), None, "it said nothing since");
         fs::write(&log, "ValueError: not enough values\nshutting down\n").unwrap();
-        assert_eq!(here(|| last_words(&log, 0)).as_deref(), Some("ValueError: not enough values"));
+        assert_eq!(
+            allow_blocking(|| last_error_line(&log, 0)).as_deref(),
+            Some("ValueError: not enough values")
+        );
     }
 
     #[tokio::test]
@@ -258,7 +261,7 @@ mod tests {
             .await;
         let group = process.identity.pid;
         process.stop(Duration::from_millis(10)).await;
-        assert!(!here(|| is_of_group(group)));
+        assert!(!allow_blocking(|| group_has_members(group)));
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use aws_lc_rs::hmac;
 use serde::{Deserialize, Serialize};
 
-use crate::Hidden;
+use crate::Secret;
 
 /// A program as it is to run.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,19 +18,19 @@ pub(super) struct Program {
     /// What is called, and with what. Never a secret: every user of the machine can read it.
     pub(super) arguments: Vec<OsString>,
     /// Its whole environment.
-    pub(super) variables: BTreeMap<String, Hidden>,
+    pub(super) variables: BTreeMap<String, Secret>,
     /// Where it runs.
     pub(super) directory: PathBuf,
     /// The file that it appends to.
     pub(super) log: PathBuf,
     /// How it is replaced by a newer one.
-    pub(super) manner: Manner,
+    pub(super) strategy: ReplaceStrategy,
 }
 
 /// How a program that runs is replaced by a newer one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Manner {
+pub(super) enum ReplaceStrategy {
     /// It is ended, and then the newer one starts.
     #[default]
     Restart,
@@ -45,7 +45,7 @@ pub(super) enum Manner {
 impl Program {
     /// Tells programs, and the bounds that they run in, apart without giving away what is in them. Nobody without the key
     /// can guess at it.
-    pub(super) fn fingerprint(&self, key: &Hidden, bounds: &[OsString]) -> String {
+    pub(super) fn fingerprint(&self, key: &Secret, bounds: &[OsString]) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, key.reveal().as_bytes());
         let mut all = hmac::Context::with_key(&key);
         let mut add = |part: &[u8]| {
@@ -67,17 +67,17 @@ mod tests {
 
     #[test]
     fn a_fingerprint_changes_with_everything_that_a_process_is_started_with() {
-        let key = Hidden::new("key".into());
+        let key = Secret::new("key".into());
         let program = |arguments: &[&str], variables: &[(&str, &str)]| Program {
             name: "scheduler".into(),
             arguments: arguments.iter().map(OsString::from).collect(),
             variables: variables
                 .iter()
-                .map(|(name, value)| ((*name).to_owned(), Hidden::new((*value).into())))
+                .map(|(name, value)| ((*name).to_owned(), Secret::new((*value).into())))
                 .collect(),
             directory: "/".into(),
             log: "/log".into(),
-            manner: Manner::Restart,
+            strategy: ReplaceStrategy::Restart,
         };
         let first = program(&["a", "bc"], &[("K", "v")]).fingerprint(&key, &[]);
         assert_eq!(first, program(&["a", "bc"], &[("K", "v")]).fingerprint(&key, &[]));
@@ -86,7 +86,7 @@ mod tests {
         assert_ne!(first, program(&["a", "bc"], &[("K", "w")]).fingerprint(&key, &[]));
         assert_ne!(
             first,
-            program(&["a", "bc"], &[("K", "v")]).fingerprint(&Hidden::new("other".into()), &[])
+            program(&["a", "bc"], &[("K", "v")]).fingerprint(&Secret::new("other".into()), &[])
         );
     }
 }

@@ -15,8 +15,8 @@ use tokio::time::Instant;
 
 use super::layout::Place;
 use super::plane::Plane;
-use super::trees::{Seen, Walk};
-use crate::blocking::{blocking, not_on_a_worker};
+use super::trees::{Entry, Walk};
+use crate::blocking::{assert_may_block, blocking};
 
 /// How many files are looked at before others may use the disk.
 const SLICE: usize = 4_000;
@@ -68,7 +68,7 @@ impl Measuring {
     }
 
     /// Measures on; the usage once that was all. What cannot be looked at does not count, and ends nothing.
-    pub(super) fn go_on(&mut self, most: usize) -> Option<Usage> {
+    pub(super) fn advance(&mut self, most: usize) -> Option<Usage> {
         if self.at.is_none() {
             let Some((name, path)) = self.waiting.pop() else {
                 return Some(std::mem::take(&mut self.usage));
@@ -82,7 +82,7 @@ impl Measuring {
         }
         let (name, walk) = self.at.as_mut()?;
         let bytes = self.usage.0.entry(name.clone()).or_default();
-        let walked = walk.go_on(most, |seen| {
+        let walked = walk.advance(most, |seen| {
             *bytes = bytes.saturating_add(taken(seen));
             Ok(())
         });
@@ -100,7 +100,7 @@ impl Measuring {
 }
 
 /// What a file takes; one with several names is shared among them.
-fn taken(seen: &Seen<'_>) -> u64 {
+fn taken(seen: &Entry<'_>) -> u64 {
     let blocks = u64::try_from(seen.stat.st_blocks).unwrap_or(0).saturating_mul(512);
     (blocks / seen.stat.st_nlink.max(1)).max(SMALLEST)
 }
@@ -111,7 +111,7 @@ pub(super) async fn watch(plane: Weak<Plane>) {
     while rest(&plane, took * REST).await.is_some() {
         let begun = Instant::now();
         let Some(ids) =
-            plane.upgrade().map(|plane| plane.keepers().keys().copied().collect::<Vec<DeploymentId>>())
+            plane.upgrade().map(|plane| plane.supervisors().keys().copied().collect::<Vec<DeploymentId>>())
         else {
             return;
         };
@@ -144,7 +144,7 @@ async fn rest(plane: &Weak<Plane>, length: Duration) -> Option<()> {
     };
     let (until, (at_first, _)) = (Instant::now() + length, look(plane.upgrade()?).await);
     loop {
-        tokio::time::sleep(plane.upgrade()?.pace.measure).await;
+        tokio::time::sleep(plane.upgrade()?.timing.disk_poll).await;
         let (free, is_full) = look(plane.upgrade()?).await;
         let is_urgent = is_full || free < at_first.saturating_sub(MUCH);
         if is_urgent || Instant::now() >= until {
@@ -155,7 +155,7 @@ async fn rest(plane: &Weak<Plane>, length: Duration) -> Option<()> {
 
 /// The bytes that are free at a directory.
 fn free_bytes(directory: &Path) -> Option<u64> {
-    not_on_a_worker();
+    assert_may_block();
     let disk = rustix::fs::statvfs(directory).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
@@ -164,13 +164,13 @@ fn free_bytes(directory: &Path) -> Option<u64> {
 async fn measure(plane: &Weak<Plane>, id: DeploymentId) -> Option<Usage> {
     let (place, bound, is_stopped) = {
         let plane = plane.upgrade()?;
-        let is_stopped = plane.keepers().get(&id)?.stopped_for().is_some();
+        let is_stopped = plane.supervisors().get(&id)?.stop_reason().is_some();
         (plane.layout.environment(id), plane.options.environment_disk, is_stopped)
     };
     let (mut measuring, begun, mut further) = (Measuring::new(&place), Instant::now(), 0);
     loop {
         let step = blocking(move || {
-            let done = measuring.go_on(SLICE);
+            let done = measuring.advance(SLICE);
             (measuring, done)
         });
         let (kept, done) = step.await;
@@ -185,15 +185,15 @@ async fn measure(plane: &Weak<Plane>, id: DeploymentId) -> Option<Usage> {
         if further > FURTHER || (!is_stopped && begun.elapsed() > LONGEST) {
             return Some(measuring.usage);
         }
-        tokio::time::sleep(plane.upgrade()?.pace.slice).await;
+        tokio::time::sleep(plane.upgrade()?.timing.disk_pause).await;
     }
 }
 
 /// Tells an environment whether it has to stop because of what it has, or may run again.
 fn judge(plane: &Plane, id: DeploymentId, usage: &Usage, before: Option<u64>) {
-    let keepers = plane.keepers();
-    let Some(handle) = keepers.get(&id) else { return };
-    handle.view.pulse.note_disk(usage.total());
+    let supervisors = plane.supervisors();
+    let Some(handle) = supervisors.get(&id) else { return };
+    handle.view.measurements.note_disk(usage.total());
     let bound = plane.options.environment_disk;
     if let Some(most) = bound {
         let is_much = |bytes: u64| bytes > most / 5 * 4;
@@ -202,12 +202,12 @@ fn judge(plane: &Plane, id: DeploymentId, usage: &Usage, before: Option<u64>) {
             tracing::warn!(%id, %has, %may_have, "an environment has nearly as much on disk as it may have");
         }
     }
-    let is_stopped = handle.stopped_for();
+    let is_stopped = handle.stop_reason();
     // What was stopped for the disk waits until there is room again.
     let why = over(usage, bound).or_else(|| is_stopped.clone().filter(|_| FullDisk::look(plane).is_some()));
     // The same words as long as it is stopped: every change of them is written down.
     if is_stopped.is_some() != why.is_some() {
-        handle.stop_for(why);
+        handle.set_stop_reason(why);
     }
 }
 
@@ -219,10 +219,10 @@ fn stop_writer(plane: &Plane, now: &HashMap<DeploymentId, Usage>, before: &HashM
     let Some((_, id)) = now.iter().filter_map(growth).max().filter(|(growth, _)| *growth >= WRITES_ON) else {
         return;
     };
-    let keepers = plane.keepers();
-    let handle = keepers.get(&id).filter(|handle| handle.stopped_for().is_none());
+    let supervisors = plane.supervisors();
+    let handle = supervisors.get(&id).filter(|handle| handle.stop_reason().is_none());
     if let (Some(handle), Some(usage)) = (handle, now.get(&id)) {
-        handle.stop_for(Some(full.described(usage)));
+        handle.set_stop_reason(Some(full.described(usage)));
     }
 }
 
@@ -244,7 +244,7 @@ struct FullDisk {
 
 impl FullDisk {
     fn look(plane: &Plane) -> Option<Self> {
-        not_on_a_worker();
+        assert_may_block();
         let disk = rustix::fs::statvfs(plane.layout.environments()).ok()?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         let files = (disk.f_files > 0).then_some(disk.f_favail);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use percent_encoding::percent_decode_str;
 
 use super::settings::percent_encoded;
-use crate::Hidden;
+use crate::Secret;
 
 /// What of the administrator's URL is nobody else's.
 const ADMINS: &[&str] = &["dbname", "passfile", "password", "user"];
@@ -123,7 +123,7 @@ fn with_query(url: String, query: &[&str]) -> String {
 }
 
 /// The database of an environment on the server of an administrator, as Airflow is told.
-pub(super) fn of_environment(admin: &Hidden, name: &str, password: &Hidden) -> String {
+pub(super) fn of_environment(admin: &Secret, name: &str, password: &Secret) -> String {
     let Parts { host, query, .. } = parts(admin.reveal());
     let is_shared = |pair: &&str| !ADMINS.contains(&pair.split('=').next().unwrap_or_default());
     let query: Vec<&str> = query.into_iter().filter(is_shared).collect();
@@ -131,7 +131,7 @@ pub(super) fn of_environment(admin: &Hidden, name: &str, password: &Hidden) -> S
 }
 
 /// Another database of the same server, for its administrator.
-pub(super) fn of_database(admin: &Hidden, name: &str) -> String {
+pub(super) fn of_database(admin: &Secret, name: &str) -> String {
     let Parts { user, host, query } = parts(admin.reveal());
     let at = if user.is_empty() { String::new() } else { format!("{user}@") };
     let query: Vec<&str> = query.into_iter().filter(|pair| !pair.starts_with("dbname=")).collect();
@@ -172,7 +172,7 @@ pub(super) fn loopback(url: &str, usual: u16) -> Vec<SocketAddr> {
 }
 
 /// A URL as it may stand on a command line, and the password that may not.
-pub(super) fn without_password(url: &str) -> (String, Option<Hidden>) {
+pub(super) fn without_password(url: &str) -> (String, Option<Secret>) {
     let is_password = |pair: &&str| pair.starts_with("password=");
     let Parts { user, host, query } = parts(url);
     let (name, password) =
@@ -183,7 +183,7 @@ pub(super) fn without_password(url: &str) -> (String, Option<Hidden>) {
     let path = rest.split_once('/').map(|(_, path)| path).unwrap_or_default();
     let query: Vec<&str> = query.iter().copied().filter(|pair| !is_password(pair)).collect();
     let plain = with_query(format!("postgresql://{at}{host}/{path}"), &query);
-    (plain, password.map(|password| Hidden::new(decoded(password))))
+    (plain, password.map(|password| Secret::new(decoded(password))))
 }
 
 /// Text without percent signs.
@@ -216,8 +216,8 @@ pub(super) fn asynchronous(url: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn hidden(text: &str) -> Hidden {
-        Hidden::new(text.into())
+    fn secret(text: &str) -> Secret {
+        Secret::new(text.into())
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn an_environment_is_told_the_host_and_how_to_reach_it_and_nothing_of_the_administrator() {
-        let told = |admin: &str| of_environment(&hidden(admin), "podium_x", &hidden("pw"));
+        let told = |admin: &str| of_environment(&secret(admin), "podium_x", &secret("pw"));
         let table = [
             ("postgres://admin:secret@db:5433/postgres", "db:5433/podium_x"),
             ("postgresql://db/postgres", "db/podium_x"),
@@ -272,7 +272,7 @@ mod tests {
             ("postgresql://podium:pw@/postgres?host=/run/x", "postgresql://podium:pw@/t?host=/run/x"),
         ];
         for (admin, expected) in table {
-            assert_eq!(of_database(&hidden(admin), "t"), expected);
+            assert_eq!(of_database(&secret(admin), "t"), expected);
         }
     }
 
@@ -294,7 +294,7 @@ mod tests {
         ];
         for (url, expected, password) in table {
             let (plain, found) = without_password(url);
-            assert_eq!((plain.as_str(), found.as_ref().map(Hidden::reveal)), (expected, password), "{url}");
+            assert_eq!((plain.as_str(), found.as_ref().map(Secret::reveal)), (expected, password), "{url}");
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use podium_api::DeploymentId;
 
 use crate::simulated::Clock;
-use crate::{Answer, Fault, Hidden, LogLine};
+use crate::{Fault, LogLine, PlaneFuture, Secret};
 
 /// Reads an archive from its beginning.
 pub type Archive = Box<dyn Read + Send>;
@@ -14,29 +14,29 @@ pub type Archive = Box<dyn Read + Send>;
 /// Where the code of deployments comes from.
 pub trait Archives: Send + Sync {
     /// Opens the gzip tar of a version of a deployment's DAGs or bundles; `None` where there is none.
-    fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> Answer<'a, Option<Archive>>;
+    fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> PlaneFuture<'a, Option<Archive>>;
 }
 
 /// Where lines of logs go.
 pub trait Logs: Send + Sync {
     /// Takes lines; once it answers they are kept.
-    fn append(&self, lines: Vec<LogLine>) -> Answer<'_, ()>;
+    fn append(&self, lines: Vec<LogLine>) -> PlaneFuture<'_, ()>;
 }
 
 /// Makes the keys of an environment: the same for the same environment and purpose, and of no use for guessing others.
-pub type Keys = Arc<dyn Fn(DeploymentId, &str) -> Hidden + Send + Sync>;
+pub type Keys = Arc<dyn Fn(DeploymentId, &str) -> Secret + Send + Sync>;
 
 /// Has no code, and keeps no lines.
 struct Nothing;
 
 impl Archives for Nothing {
-    fn open<'a>(&'a self, _: DeploymentId, _: &'a str) -> Answer<'a, Option<Archive>> {
+    fn open<'a>(&'a self, _: DeploymentId, _: &'a str) -> PlaneFuture<'a, Option<Archive>> {
         Box::pin(async { Ok(None) })
     }
 }
 
 impl Logs for Nothing {
-    fn append(&self, _: Vec<LogLine>) -> Answer<'_, ()> {
+    fn append(&self, _: Vec<LogLine>) -> PlaneFuture<'_, ()> {
         Box::pin(async { Err(Fault::Failed("nobody keeps logs here".into())) })
     }
 }

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::identity::Identity;
 use super::layout::write_whole;
-use super::program::Manner;
-use crate::blocking::{blocking, not_on_a_worker};
+use super::program::ReplaceStrategy;
+use crate::blocking::{assert_may_block, blocking};
 
 /// What is remembered of an environment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -52,14 +52,14 @@ pub(super) struct Started {
     /// What it was started with.
     pub(super) fingerprint: String,
     /// How it is replaced.
-    #[serde(default)]
-    pub(super) manner: Manner,
+    #[serde(default, rename = "manner")]
+    pub(super) strategy: ReplaceStrategy,
 }
 
 impl State {
     /// Reads what was remembered; nothing where there is nothing.
     pub(super) fn read(path: &Path) -> io::Result<Option<Self>> {
-        not_on_a_worker();
+        assert_may_block();
         match fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
                 io::Error::new(ErrorKind::InvalidData, format!("{} cannot be read: {error}", path.display()))
@@ -75,16 +75,16 @@ impl State {
     }
 }
 
-/// Where the state of one environment is written: by its keeper, and by whoever orders its removal.
-pub(super) struct Memory {
+/// Where the state of one environment is written: by its supervisor, and by whoever orders its removal.
+pub(super) struct StateFile {
     path: PathBuf,
     /// How many writes were asked for.
     asked: AtomicU64,
-    written: Mutex<Written>,
+    written: Mutex<WriteLog>,
 }
 
 /// What is known of the writes of a state.
-struct Written {
+struct WriteLog {
     is_removed: bool,
     /// The write that was asked for last of those that were done: an older one must not undo it.
     newest: u64,
@@ -92,36 +92,40 @@ struct Written {
     is_over: bool,
 }
 
-impl Memory {
+impl StateFile {
     pub(super) fn new(path: PathBuf, is_removed: bool) -> Self {
-        let written = Mutex::new(Written { is_removed, newest: 0, is_over: false });
+        let written = Mutex::new(WriteLog { is_removed, newest: 0, is_over: false });
         Self { path, asked: AtomicU64::new(0), written }
     }
 
     /// Remembers a state. A removal that was ordered is not forgotten by it.
     pub(super) async fn write(self: &Arc<Self>, state: &State) -> io::Result<()> {
         let state = state.clone();
-        self.in_turn(move |writing| writing.write(&state)).await
+        self.exclusively(move |writing| writing.write(&state)).await
     }
 
     /// Does work that writes states, unless something newer was written meanwhile or it is over. Nothing else is written
-    /// until the work is done, and [`Memory::end`] waits for it.
-    pub(super) async fn in_turn<T: Send + 'static>(
+    /// until the work is done, and [`StateFile::end`] waits for it.
+    pub(super) async fn exclusively<T: Send + 'static>(
         self: &Arc<Self>,
-        work: impl FnOnce(&Writing<'_>) -> io::Result<T> + Send + 'static,
+        work: impl FnOnce(&StateWriter<'_>) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
-        let memory = Arc::clone(self);
-        blocking(move || memory.do_in_turn(number, work)).await
+        let state_file = Arc::clone(self);
+        blocking(move || state_file.do_exclusively(number, work)).await
     }
 
-    fn do_in_turn<T>(&self, number: u64, work: impl FnOnce(&Writing<'_>) -> io::Result<T>) -> io::Result<T> {
+    fn do_exclusively<T>(
+        &self,
+        number: u64,
+        work: impl FnOnce(&StateWriter<'_>) -> io::Result<T>,
+    ) -> io::Result<T> {
         let mut written = self.lock();
         if written.is_over || written.newest > number {
             return Err(ErrorKind::Interrupted.into());
         }
         written.newest = number;
-        work(&Writing { path: &self.path, is_removed: written.is_removed })
+        work(&StateWriter { path: &self.path, is_removed: written.is_removed })
     }
 
     /// Writes nothing any more, once what is being written is there.
@@ -138,18 +142,18 @@ impl Memory {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Written> {
+    fn lock(&self) -> MutexGuard<'_, WriteLog> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The right to write the state of an environment.
-pub(super) struct Writing<'a> {
+pub(super) struct StateWriter<'a> {
     path: &'a Path,
     is_removed: bool,
 }
 
-impl Writing<'_> {
+impl StateWriter<'_> {
     /// Remembers a state. A removal that was ordered is not forgotten by it.
     pub(super) fn write(&self, state: &State) -> io::Result<()> {
         State { is_removed: self.is_removed, ..state.clone() }.write(self.path)
@@ -160,9 +164,9 @@ impl Writing<'_> {
 mod tests {
     use super::*;
 
-    fn memory(directory: &Path) -> (PathBuf, Arc<Memory>) {
+    fn state_file(directory: &Path) -> (PathBuf, Arc<StateFile>) {
         let path = directory.join("state.json");
-        (path.clone(), Arc::new(Memory::new(path, false)))
+        (path.clone(), Arc::new(StateFile::new(path, false)))
     }
 
     async fn read(path: &Path) -> State {
@@ -173,16 +177,16 @@ mod tests {
     #[tokio::test]
     async fn a_removal_that_was_ordered_outlasts_whatever_the_keeper_writes_after_it() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, memory) = memory(directory.path());
+        let (path, state_file) = state_file(directory.path());
         let state = State { slot: 7, ..State::default() };
         let mark_removed = || {
-            let memory = Arc::clone(&memory);
-            blocking(move || memory.mark_removed())
+            let state_file = Arc::clone(&state_file);
+            blocking(move || state_file.mark_removed())
         };
         assert!(mark_removed().await.is_err(), "there is nothing to remove");
-        memory.write(&state).await.unwrap();
+        state_file.write(&state).await.unwrap();
         mark_removed().await.unwrap();
-        memory.write(&State { generation: 3, ..state }).await.unwrap();
+        state_file.write(&State { generation: 3, ..state }).await.unwrap();
         let read = read(&path).await;
         assert_eq!((read.slot, read.generation, read.is_removed), (7, 3, true));
     }
@@ -190,15 +194,15 @@ mod tests {
     #[test]
     fn a_write_that_nobody_waits_for_any_more_undoes_no_later_one_and_ends_with_the_keeper() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, memory) = memory(directory.path());
+        let (path, state_file) = state_file(directory.path());
         let write = |number: u64| {
             let state = State { generation: i64::try_from(number).unwrap(), ..State::default() };
-            memory.do_in_turn(number, |writing| writing.write(&state)).map_err(|error| error.kind())
+            state_file.do_exclusively(number, |writing| writing.write(&state)).map_err(|error| error.kind())
         };
         assert_eq!(write(2), Ok(()));
         assert_eq!(write(1), Err(ErrorKind::Interrupted), "it was asked for before the other");
         assert_eq!(State::read(&path).unwrap().unwrap().generation, 2);
-        memory.end();
+        state_file.end();
         assert_eq!(write(3), Err(ErrorKind::Interrupted));
     }
 }

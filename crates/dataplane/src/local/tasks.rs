@@ -11,7 +11,7 @@ use podium_domain::deployments::Queue;
 
 use super::broker::OwnBroker;
 use super::options::Broker;
-use crate::{Environment, Hidden};
+use crate::{Environment, Secret};
 
 /// The most tasks that run at once for each processor of the machine.
 const TASKS_OF_PROCESSOR: usize = 2;
@@ -32,8 +32,8 @@ pub(super) struct Tasks {
 /// Workers of queues, and what they are fed by.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Celery {
-    pub(super) broker: Hidden,
-    pub(super) results: Hidden,
+    pub(super) broker: Secret,
+    pub(super) results: Secret,
     /// The broker to run beside them, unless there is one already.
     pub(super) own_broker: Option<PathBuf>,
     /// A worker for each: its queue, and how many tasks it runs at once.

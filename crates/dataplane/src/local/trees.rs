@@ -16,10 +16,10 @@ use rustix::fs::{FileType, Mode, OFlags, chmod, fchmod, fstat, openat};
 use rustix::io::{Errno, Result};
 use rustix::path::Arg;
 
-pub(super) use self::removal::{Left, clear, remove};
+pub(super) use self::removal::{Remaining, clear, remove};
 #[cfg(test)]
 pub(super) use self::tests::nest;
-pub(super) use self::walk::{Seen, Walk};
+pub(super) use self::walk::{Entry, Walk};
 
 /// What its owner may do with a directory that is to be looked at or emptied.
 const ALL: u32 = 0o700;

@@ -20,13 +20,13 @@ const FIRST_USER: u32 = 2_000_000;
 const USERS: u32 = 65_536;
 const PLANES: u32 = 25_000;
 /// How many users the planes of before have.
-const FEWER_USERS: u32 = 4096;
+const LEGACY_USERS: u32 = 4096;
 /// The lower half of these may have been used already, by environments that are gone.
-const UNUSED_OF_FEWER: u32 = FEWER_USERS / 2;
+const FIRST_UNUSED_LEGACY_SLOT: u32 = LEGACY_USERS / 2;
 /// The slot whose user the plane's own database server runs under; no environment gets it.
-pub(super) const DATABASE_SLOT: u32 = FEWER_USERS - 1;
+pub(super) const DATABASE_SLOT: u32 = LEGACY_USERS - 1;
 /// The slot whose user the helpers run under that make networks of environments; no environment gets it either.
-pub(super) const NETWORK_SLOT: u32 = FEWER_USERS - 2;
+pub(super) const NETWORK_SLOT: u32 = LEGACY_USERS - 2;
 
 const RANGE: &str = "first-user";
 const NEXT: &str = "next-slot";
@@ -42,7 +42,7 @@ pub(super) fn of_plane(root: &Path, has_environments: bool) -> io::Result<Range<
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         Err(_) if has_environments => {
             write_whole(&path, format!("{FIRST_USER}\n").as_bytes(), 0o600)?;
-            Ok(FIRST_USER..FIRST_USER + FEWER_USERS)
+            Ok(FIRST_USER..FIRST_USER + LEGACY_USERS)
         }
         Err(_) => choose(root, root),
     }
@@ -63,7 +63,7 @@ pub(super) fn choose(root: &Path, home: &Path) -> io::Result<Range<u32>> {
 fn parsed(text: &str) -> Option<Range<u32>> {
     let mut numbers = text.split_whitespace().map(str::parse::<u32>);
     let first = numbers.next()?.ok()?;
-    let count = numbers.next().unwrap_or(Ok(FEWER_USERS)).ok()?;
+    let count = numbers.next().unwrap_or(Ok(LEGACY_USERS)).ok()?;
     Some(first..first.checked_add(count)?)
 }
 
@@ -76,7 +76,7 @@ pub(super) fn take_slot(root: &Path, users: &Range<u32>, taken: &[u32]) -> io::R
             io::Error::new(ErrorKind::InvalidData, format!("{} holds no number", path.display()))
         })?,
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        Err(_) if slots == FEWER_USERS => UNUSED_OF_FEWER,
+        Err(_) if slots == LEGACY_USERS => FIRST_UNUSED_LEGACY_SLOT,
         Err(_) => 1,
     };
     let next = taken.iter().map(|slot| slot + 1).chain([next]).max().unwrap_or(1);
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(Layout::make(&at("moved")).unwrap().users(), one.users());
         let old = at("old").join("environments").join(Id::from_parts(1, 2, 3).as_str());
         fs::create_dir_all(old).unwrap();
-        assert_eq!(Layout::make(&at("old")).unwrap().users(), FIRST_USER..FIRST_USER + FEWER_USERS);
+        assert_eq!(Layout::make(&at("old")).unwrap().users(), FIRST_USER..FIRST_USER + LEGACY_USERS);
         fs::remove_dir_all(at("two")).unwrap();
         let again = Layout::make(&at("two")).unwrap();
         assert_ne!(again.first_user(), two.first_user(), "what was here before may have left something");
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_plane_of_before_begins_above_all_that_may_have_been_used() {
         let directory = tempfile::tempdir().unwrap();
-        let users = FIRST_USER..FIRST_USER + FEWER_USERS;
-        assert_eq!(take_slot(directory.path(), &users, &[1, 3]).unwrap(), UNUSED_OF_FEWER);
+        let users = FIRST_USER..FIRST_USER + LEGACY_USERS;
+        assert_eq!(take_slot(directory.path(), &users, &[1, 3]).unwrap(), FIRST_UNUSED_LEGACY_SLOT);
     }
 }

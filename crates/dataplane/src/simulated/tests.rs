@@ -10,7 +10,7 @@ use podium_api::enums::{CloudProvider, ClusterStatus, ClusterType, DeploymentTyp
 use podium_domain::deployments::Spec;
 
 use super::*;
-use crate::{Changed, Hidden, Identity, Objects, Setting};
+use crate::{Changed, Identity, Objects, Secret, Setting};
 
 /// A clock that tests move.
 #[derive(Clone, Default)]
@@ -46,7 +46,7 @@ fn environment(number: u32, generation: i64) -> Environment {
         namespace: "calm-river-1234".into(),
         generation,
     };
-    let variables = vec![Setting { key: "TOKEN".into(), value: Hidden::new(SECRET.into()), is_secret: true }];
+    let variables = vec![Setting { key: "TOKEN".into(), value: Secret::new(SECRET.into()), is_secret: true }];
     Environment::new(identity, &spec, false, variables, Objects::default())
 }
 
@@ -148,14 +148,14 @@ async fn the_script_upsets_calls_and_keeps_a_journal() {
     let script = plane.script();
     script.keep_journal();
     let failed = Fault::Failed("no room".into());
-    script.upset(Call::Apply, Upset::Fail(failed.clone()), 2);
-    script.upset_one(id(2), Call::Remove, Upset::LoseAnswer, 1);
+    script.inject(Call::Apply, InjectedFault::Fail(failed.clone()), 2);
+    script.inject_for(id(2), Call::Remove, InjectedFault::LoseResponse, 1);
     assert_eq!(plane.apply(&environment(1, 1)).await, Err(failed.clone()));
     assert_eq!(plane.apply(&environment(1, 1)).await, Err(failed));
     assert_eq!(plane.apply(&environment(1, 1)).await, Ok(()));
     assert_eq!(plane.apply(&environment(2, 1)).await, Ok(()));
     assert_eq!(plane.remove(id(1)).await, Ok(()));
-    assert!(plane.remove(id(2)).await.unwrap_err().is_silence());
+    assert!(plane.remove(id(2)).await.unwrap_err().is_unreachable());
     assert_eq!(plane.environments(), [], "it was removed, but nobody heard of it");
     let calls: Vec<(Call, Id)> = script.journal().iter().map(|entry| (entry.call, entry.id)).collect();
     let expected =
@@ -183,7 +183,7 @@ async fn health_and_contact_come_and_go_and_are_told() {
     }
     assert_eq!(seen, [false, true, false, true, true]);
     script.lose_contact();
-    assert!(plane.observe(id(1)).await.unwrap_err().is_silence());
+    assert!(plane.observe(id(1)).await.unwrap_err().is_unreachable());
     script.regain_contact();
     script.lose_contact_with(id(1));
     assert!(plane.observe(id(1)).await.is_err() && plane.observe(id(2)).await.is_ok());
@@ -193,7 +193,7 @@ async fn health_and_contact_come_and_go_and_are_told() {
 async fn what_is_kept_in_a_directory_is_found_again_and_holds_no_secret() {
     let directory = tempfile::tempdir().unwrap();
     let hands = Hands::default();
-    let open = || Simulated::kept_in(directory.path(), hands.clock()).unwrap();
+    let open = || Simulated::in_directory(directory.path(), hands.clock()).unwrap();
     let cluster = failed_over(id(7));
     let plane = open();
     plane.apply(&environment(1, 1)).await.unwrap();
@@ -263,7 +263,7 @@ impl crate::conformance::Reopened for Kept {
     type Plane = Simulated;
 
     fn open(&self) -> Simulated {
-        Simulated::kept_in(self.0.path(), Hands::default().clock()).unwrap()
+        Simulated::in_directory(self.0.path(), Hands::default().clock()).unwrap()
     }
 
     fn environment(&self, generation: i64) -> Environment {

@@ -10,7 +10,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use podium_api::enums::DeploymentStatus;
 use podium_app::Error;
 use podium_app::front_door::{Addressed, Passed, Shown, Visitor, bearer_for_three, header_for_two};
-use podium_dataplane::{Door, Fault, Line};
+use podium_dataplane::{Fault, Line, WebServer};
 use podium_domain::Refusal;
 use podium_domain::airflow::{AirflowPath, Passage, Rule, closed, find, judge};
 
@@ -30,7 +30,7 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 struct Judged {
     path: AirflowPath,
     query: Option<String>,
-    door: Door,
+    door: WebServer,
     is_write: bool,
 }
 
@@ -104,7 +104,7 @@ impl FrontDoor {
     }
 
     /// The way to the environment, if it is up.
-    async fn open_door(&self, visitor: &Visitor) -> Result<Door, Failure> {
+    async fn open_door(&self, visitor: &Visitor) -> Result<WebServer, Failure> {
         let away =
             |message: &str, seconds| Err(Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, seconds));
         if visitor.status == DeploymentStatus::Hibernating {
@@ -113,7 +113,7 @@ impl FrontDoor {
             return away(message, 60);
         }
         let id = visitor.deployment.id;
-        let shown = tokio::time::timeout(SHOWN, self.plane.door(id)).await;
+        let shown = tokio::time::timeout(SHOWN, self.plane.web_server(id)).await;
         let shown = shown.unwrap_or_else(|_| Err(Fault::Unreachable("it does not answer in time".into())));
         if matches!(shown, Ok(None))
             && let Some(node) = self.app.runs_elsewhere(id).await?
@@ -192,7 +192,7 @@ impl FrontDoor {
 /// Makes the caller known to the environment.
 pub(super) fn introduce(
     sent: &mut http::HeaderMap,
-    door: &Door,
+    door: &WebServer,
     name: &str,
     role: podium_domain::airflow::AirflowRole,
     now: podium_api::Timestamp,

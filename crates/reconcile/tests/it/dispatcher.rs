@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use podium_api::enums::DeploymentStatus::{Creating, Healthy};
 use podium_api::{DeploymentId, Id};
-use podium_dataplane::simulated::{Call, Upset};
+use podium_dataplane::simulated::{Call, InjectedFault};
 use podium_dataplane::{DataPlane, Health};
 use podium_reconcile::{Done, Failure, Loops, Options, Reconciler, Stepping};
 use podium_store::work;
@@ -147,7 +147,7 @@ on_both_engines! {
 
     async fn a_drain_that_takes_too_long_leaves_the_rest_to_others(app) {
         let running = app.loops.start();
-        app.plane.script().upset(Call::Apply, Upset::Hang, 1);
+        app.plane.script().inject(Call::Apply, InjectedFault::Hang, 1);
         let id = app.new_deployment(app.workspace("Data").await).await;
         eventually("it hangs", async || app.plane.script().hung() == 1).await;
         running.drain(Duration::ZERO).await;
@@ -275,7 +275,7 @@ fn the_only_process_takes_over_at_once_what_the_last_one_held() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;
         let id = app.new_deployment(app.workspace("Data").await).await;
-        app.plane.script().upset(Call::Apply, Upset::Hang, 1);
+        app.plane.script().inject(Call::Apply, InjectedFault::Hang, 1);
         let first = Gated::new(&app).loops(&app).start();
         eventually("it hangs", async || app.plane.script().hung() == 1).await;
         drop(first);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use podium_api::DeploymentId;
 use podium_api::enums::DeploymentStatus::Healthy;
-use podium_dataplane::simulated::{Call, Upset};
+use podium_dataplane::simulated::{Call, InjectedFault};
 use podium_testkit::{Engine, TestApp, block_on};
 
 use crate::dispatcher::eventually;
@@ -24,7 +24,7 @@ fn a_replica_that_dies_is_replaced_within_the_lease() {
     block_on(async {
         let [a, b] = two_replicas().await;
         let id = a.new_deployment(a.workspace("Data").await).await;
-        a.plane.script().upset(Call::Apply, Upset::Hang, 1);
+        a.plane.script().inject(Call::Apply, InjectedFault::Hang, 1);
         let dying = Gated::new(&a).loops(&a).start();
         eventually("it hangs", async || a.plane.script().hung() == 1).await;
         drop(dying);
@@ -83,7 +83,7 @@ fn a_replica_that_is_told_to_stop_hands_over_at_once() {
     block_on(async {
         let [a, b] = two_replicas().await;
         let id = a.new_deployment(a.workspace("Data").await).await;
-        a.plane.script().upset(Call::Apply, Upset::Hang, 1);
+        a.plane.script().inject(Call::Apply, InjectedFault::Hang, 1);
         let stopping = a.loops.start();
         eventually("it hangs", async || a.plane.script().hung() == 1).await;
         stopping.drain(Duration::ZERO).await;

@@ -118,7 +118,7 @@ fn a_forgotten_node_is_replaced_and_puts_aside_what_others_run_when_it_comes_bac
         assert_eq!(b.status(id).await.0, Healthy);
         tokio::time::timeout(Duration::from_secs(60), a.app.stay_joined()).await.expect("it is told");
         let node = a.app.node().expect("it was one").clone();
-        let joined = a.app.join(node, a.plane.kept()).await.unwrap();
+        let joined = a.app.join(node, a.plane.local_environments()).await.unwrap();
         assert_eq!(joined, Joined { elsewhere: vec![id], strangers: vec![] });
     });
 }
@@ -140,7 +140,7 @@ fn a_deployment_of_before_is_taken_by_the_node_that_has_it_and_by_nobody_else() 
         assert_eq!(status, Unknown);
         assert!(reason.starts_with("No node says that it runs this deployment"), "{reason}");
         let node = a.app.node().expect("it is one").clone();
-        let joined = a.app.join(node, a.plane.kept()).await.unwrap();
+        let joined = a.app.join(node, a.plane.local_environments()).await.unwrap();
         assert_eq!(joined, Joined::default());
         a.advance(Duration::from_hours(1));
         a.settle().await;

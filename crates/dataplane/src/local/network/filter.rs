@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use super::NoNetwork;
+use super::NetworkError;
 
 /// A table of the packet filter.
 #[derive(Debug)]
@@ -33,21 +33,21 @@ impl Filter {
         users: Range<u32>,
         closed: Vec<u16>,
         web_ports: BTreeMap<u32, u16>,
-    ) -> Result<Self, NoNetwork> {
+    ) -> Result<Self, NetworkError> {
         let filter = Self { program, users, closed, web_ports: Mutex::new(web_ports) };
         filter.change(|_| {})?;
         Ok(filter)
     }
 
     /// Lets an environment's user reach the port of its own web server, and nobody else's.
-    pub(in crate::local) fn admit(&self, user: u32, web_port: u16) -> Result<(), NoNetwork> {
+    pub(in crate::local) fn admit(&self, user: u32, web_port: u16) -> Result<(), NetworkError> {
         self.change(|ports| {
             ports.insert(user, web_port);
         })
     }
 
     /// Forgets an environment.
-    pub(in crate::local) fn forget(&self, user: u32) -> Result<(), NoNetwork> {
+    pub(in crate::local) fn forget(&self, user: u32) -> Result<(), NetworkError> {
         self.change(|ports| {
             ports.remove(&user);
         })
@@ -75,7 +75,7 @@ impl Filter {
     }
 
     /// Changes what is known, and the table with it, at one moment.
-    fn change(&self, change: impl FnOnce(&mut BTreeMap<u32, u16>)) -> Result<(), NoNetwork> {
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<u32, u16>)) -> Result<(), NetworkError> {
         let mut ports = self.web_ports.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut ports);
         self.apply(&self.rules(&ports))
@@ -116,8 +116,8 @@ impl Filter {
         rules
     }
 
-    fn apply(&self, rules: &str) -> Result<(), NoNetwork> {
-        let fail = |error: std::io::Error| NoNetwork::from(format!("{}: {error}", self.program.display()));
+    fn apply(&self, rules: &str) -> Result<(), NetworkError> {
+        let fail = |error: std::io::Error| NetworkError::from(format!("{}: {error}", self.program.display()));
         let mut command = Command::new(&self.program);
         command.args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(fail)?;

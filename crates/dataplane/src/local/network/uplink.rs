@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use rustix::thread::set_no_new_privs;
 use tokio::process::Command;
 
-use super::holding::{become_user, drop_capabilities};
-use super::joining::{held, hold};
+use super::holder::{become_user, drop_capabilities};
+use super::join::{held, hold};
 use super::relay::relay;
 use super::{Forward, INTERFACE};
 

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use podium_domain::{Reason, UserText};
 
-use crate::blocking::not_on_a_worker;
+use crate::blocking::assert_may_block;
 
 /// Where distributions put them: `*` stands for anything.
 const PLACES: &[(&str, &str)] = &[("/usr/lib/postgresql", "bin"), ("/usr/local/pgsql", "bin")];
@@ -26,7 +26,7 @@ impl Programs {
 
     /// Those of this machine, the newest first.
     pub(in crate::local) fn find() -> Vec<Self> {
-        not_on_a_worker();
+        assert_may_block();
         let search = std::env::var_os("PATH").unwrap_or_default();
         let mut directories: Vec<PathBuf> = std::env::split_paths(&search).collect();
         for (place, below) in PLACES {

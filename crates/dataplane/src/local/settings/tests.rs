@@ -9,13 +9,13 @@ use super::super::tasks::tests::own_broker;
 use super::*;
 use crate::{Identity, Objects};
 
-fn hidden(text: &str) -> Hidden {
-    Hidden::new(text.into())
+fn secret(text: &str) -> Secret {
+    Secret::new(text.into())
 }
 
 fn settings(pairs: &[(&str, &str)]) -> Vec<Setting> {
     let setting =
-        |(key, value): &(&str, &str)| Setting { key: (*key).into(), value: hidden(value), is_secret: false };
+        |(key, value): &(&str, &str)| Setting { key: (*key).into(), value: secret(value), is_secret: false };
     pairs.iter().map(setting).collect()
 }
 
@@ -43,18 +43,18 @@ fn told_by(environment: &Environment, version: &str, broker: &Broker) -> Vec<Pro
     let version = version.parse().unwrap();
     let runtime = Runtime::at(version, "/plane/runtimes/x".into());
     let tasks = Tasks::new(environment, version.major(), false, broker, &own_broker());
-    let known = Known {
+    let context = SettingsContext {
         environment,
         place: &Place { root: "/plane/environments/e".into() },
         runtime: &runtime,
         support: Path::new("/plane/support"),
         public_url: "https://podium.example",
-        database: &hidden("postgresql+psycopg2://x:pw@/x?host=/run/pg"),
+        database: &secret("postgresql+psycopg2://x:pw@/x?host=/run/pg"),
         tasks: &tasks,
         web_port: 4001,
-        keys: EnvironmentKeys::new(|purpose| hidden(&format!("key-{purpose}"))),
+        keys: EnvironmentKeys::new(|purpose| secret(&format!("key-{purpose}"))),
     };
-    programs(&known, &own_broker())
+    programs(&context, &own_broker())
 }
 
 fn program<'a>(programs: &'a [Program], name: &str) -> &'a Variables {
@@ -66,7 +66,7 @@ fn names(variables: &Variables) -> Vec<&str> {
 }
 
 fn value<'a>(variables: &'a Variables, name: &str) -> Option<&'a str> {
-    variables.get(name).map(Hidden::reveal)
+    variables.get(name).map(Secret::reveal)
 }
 
 /// What processes of both lines are told.
@@ -227,11 +227,11 @@ fn what_people_may_set_is_honoured_and_the_rest_is_refused() {
     wanted.objects.metrics_exports = settings(&[("metrics", r#"{"endpoint":"e","authType":"AUTH_TOKEN"}"#)]);
     let mut honoured = BTreeSet::new();
     for version in ["3.3.2", "2.11.2"] {
-        let plain = told_by(&wanted, version, &Broker::Given(hidden("redis://broker/0")));
+        let plain = told_by(&wanted, version, &Broker::Given(secret("redis://broker/0")));
         let names: BTreeSet<&str> = plain.iter().flat_map(|program| names(&program.variables)).collect();
         let theirs: Vec<(&str, &str)> = names.iter().map(|name| (*name, "mine")).collect();
         let chosen = Environment { variables: settings(&theirs), ..wanted.clone() };
-        let after = told_by(&chosen, version, &Broker::Given(hidden("redis://broker/0")));
+        let after = told_by(&chosen, version, &Broker::Given(secret("redis://broker/0")));
         for Program { name: component, variables: after, .. } in &after {
             for (name, ours) in program(&plain, component) {
                 let expected = match (variables::refused(name), name.as_str()) {
@@ -314,18 +314,18 @@ fn metrics_go_where_they_should_with_headers_as_they_are_read() {
 
 #[test]
 fn keys_differ_by_purpose_and_are_long_enough() {
-    let keys = EnvironmentKeys::new(|purpose| hidden(&format!("{purpose:-<43}")));
+    let keys = EnvironmentKeys::new(|purpose| secret(&format!("{purpose:-<43}")));
     assert_eq!(BASE64_URL_SAFE.decode(keys.fernet.reveal()).unwrap().len(), 32);
-    assert!(keys.door.reveal().len() >= 64 && keys.session.reveal().len() >= 64);
-    assert_ne!(keys.door, keys.session);
+    assert!(keys.token_signing.reveal().len() >= 64 && keys.session.reveal().len() >= 64);
+    assert_ne!(keys.token_signing, keys.session);
 }
 
 #[test]
 fn no_key_of_one_environment_is_of_any_use_at_another() {
     let keys = |id: u32| {
         let keys =
-            EnvironmentKeys::new(|purpose| hidden(&format!("{purpose} of {id}, which is long enough")));
-        [keys.fernet, keys.door, keys.session].map(|key| key.reveal().to_owned())
+            EnvironmentKeys::new(|purpose| secret(&format!("{purpose} of {id}, which is long enough")));
+        [keys.fernet, keys.token_signing, keys.session].map(|key| key.reveal().to_owned())
     };
     let all: BTreeSet<String> = keys(1).into_iter().chain(keys(2)).collect();
     assert_eq!(all.len(), 6, "{all:?}");

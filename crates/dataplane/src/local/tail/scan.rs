@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, ResolveFlags, fallocate, openat2};
 
-use crate::blocking::not_on_a_worker;
+use crate::blocking::assert_may_block;
 use crate::local::offsets::{Offsets, key};
 
 /// The most that is read of one file at a time; a longer line is cut.
@@ -71,7 +71,7 @@ impl Scanner {
 
     /// What is new, and whether that is all of it. What cannot be read is left for the next time.
     pub(super) fn scan(&mut self) -> (Vec<Chunk>, bool) {
-        not_on_a_worker();
+        assert_may_block();
         let mut found = Found::default();
         for path in entries(&self.logs, std::fs::FileType::is_file) {
             if let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".log")) {

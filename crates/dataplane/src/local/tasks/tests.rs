@@ -43,7 +43,7 @@ fn the_executor_follows_from_queues_runtime_database_and_broker() {
     const TWO: &[(&str, u32)] = &[("default", 1), ("heavy", 2)];
     let none = || Broker::None;
     let own = || Broker::Own("/usr/bin/redis-server".into());
-    let given = || Broker::Given(Hidden::new("redis://broker/0".into()));
+    let given = || Broker::Given(Secret::new("redis://broker/0".into()));
     let together = Some("no broker");
     let instead_of_celery = Some("LocalExecutor on this machine instead of CELERY");
     let instead_of_platform = Some("LocalExecutor on this machine instead of PLATFORM");
@@ -86,7 +86,7 @@ fn the_executor_follows_from_queues_runtime_database_and_broker() {
 }
 
 pub(crate) fn own_broker() -> OwnBroker {
-    OwnBroker { socket: "/data here/tmp/broker.sock".into(), password: Hidden::new("password".into()) }
+    OwnBroker { socket: "/data here/tmp/broker.sock".into(), password: Secret::new("password".into()) }
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_broker_of_ones_own_is_reached_here_and_with_its_password() {
     let celery = tasks.celery.unwrap();
     assert_eq!(celery.broker.reveal(), "redis+socket://:password@/data%20here/tmp/broker.sock");
     assert_eq!(celery.own_broker.as_deref(), Some(std::path::Path::new("/usr/bin/redis-server")));
-    let given = Broker::Given(Hidden::new("redis://elsewhere/3".into()));
+    let given = Broker::Given(Secret::new("redis://elsewhere/3".into()));
     let tasks = Tasks::new(&environment, 3, true, &given, &own_broker());
     let celery = tasks.celery.unwrap();
     assert_eq!((celery.broker.reveal(), celery.own_broker), ("redis://elsewhere/3", None));

@@ -10,11 +10,11 @@ use rustix::fs::{AtFlags, CWD, FileType, RawDir, SeekFrom, renameat, seek, unlin
 use rustix::io::Errno;
 
 use super::{NAMES, is_dots, make_accessible, open_directory};
-use crate::blocking::not_on_a_worker;
+use crate::blocking::assert_may_block;
 
 /// How much was left by a removal that was to do so much and no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Left {
+pub(in super::super) enum Remaining {
     /// Nothing.
     Nothing,
     /// Something; to be gone on with.
@@ -23,7 +23,7 @@ pub(in super::super) enum Left {
 
 /// Removes a file, or a directory and everything in it; none is fine.
 pub(in super::super) fn remove(path: &Path) -> io::Result<()> {
-    not_on_a_worker();
+    assert_may_block();
     let none_is_fine = |error: io::Error| match error.kind() {
         ErrorKind::NotFound => Ok(()),
         _ => Err(error),
@@ -40,30 +40,30 @@ pub(in super::super) fn remove(path: &Path) -> io::Result<()> {
 
 /// Removes what is in a directory but for one name, in at most so many steps; no directory is fine. An error says why
 /// something cannot be removed, and comes after everything else is gone.
-pub(in super::super) fn clear(directory: &Path, kept: Option<&CStr>, steps: u64) -> io::Result<Left> {
-    not_on_a_worker();
+pub(in super::super) fn clear(directory: &Path, kept: Option<&CStr>, steps: u64) -> io::Result<Remaining> {
+    assert_may_block();
     let root = match open_directory(CWD, directory) {
-        Err(Errno::NOENT) => return Ok(Left::Nothing),
+        Err(Errno::NOENT) => return Ok(Remaining::Nothing),
         root => root?,
     };
-    let mut clearing = Clearing { root, kept, moved: 0, steps: 0, most: steps, trouble: None };
+    let mut removal = Removal { root, kept, moved: 0, steps: 0, most: steps, error: None };
     loop {
-        let before = clearing.steps;
-        clearing.trouble = None;
-        let is_empty = clearing.pass()?;
+        let before = removal.steps;
+        removal.error = None;
+        let is_empty = removal.pass()?;
         if is_empty {
-            return Ok(Left::Nothing);
+            return Ok(Remaining::Nothing);
         }
-        if clearing.is_over() {
-            return Ok(Left::Something);
+        if removal.is_over() {
+            return Ok(Remaining::Something);
         }
-        if clearing.steps == before {
-            return Err(clearing.trouble.unwrap_or(Errno::NOTEMPTY).into());
+        if removal.steps == before {
+            return Err(removal.error.unwrap_or(Errno::NOTEMPTY).into());
         }
     }
 }
 
-struct Clearing<'a> {
+struct Removal<'a> {
     root: OwnedFd,
     kept: Option<&'a CStr>,
     /// How many names were given to what was moved up.
@@ -71,10 +71,10 @@ struct Clearing<'a> {
     steps: u64,
     most: u64,
     /// Why something could not be removed.
-    trouble: Option<Errno>,
+    error: Option<Errno>,
 }
 
-impl Clearing<'_> {
+impl Removal<'_> {
     fn is_over(&self) -> bool {
         self.steps >= self.most
     }
@@ -97,7 +97,7 @@ impl Clearing<'_> {
                 break;
             }
             if !self.take(&root, name, entry.file_type()) {
-                self.hollow(name);
+                self.empty_and_remove(name);
             }
         }
         Ok(is_empty)
@@ -118,15 +118,15 @@ impl Clearing<'_> {
             Ok(()) => self.steps += 1,
             Err(Errno::NOENT) => {}
             Err(Errno::NOTEMPTY | Errno::EXIST) => return false,
-            Err(error) => self.trouble = Some(error),
+            Err(error) => self.error = Some(error),
         }
         true
     }
 
     /// Empties a directory at the top, and removes it: what it holds that is not empty is moved to the top.
-    fn hollow(&mut self, name: &CStr) {
+    fn empty_and_remove(&mut self, name: &CStr) {
         if let Err(error) = self.empty(name) {
-            self.trouble = Some(error);
+            self.error = Some(error);
             return;
         }
         let root = self.root.as_fd();
@@ -134,7 +134,7 @@ impl Clearing<'_> {
             Ok(()) => self.steps += 1,
             // Something was put there meanwhile, or could not be taken away: that is known already.
             Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => {}
-            Err(error) => self.trouble = Some(error),
+            Err(error) => self.error = Some(error),
         }
     }
 
@@ -155,7 +155,7 @@ impl Clearing<'_> {
                 match self.move_up(&directory, name) {
                     Ok(()) => self.steps += 1,
                     Err(Errno::NOENT) => {}
-                    Err(error) => self.trouble = Some(error),
+                    Err(error) => self.error = Some(error),
                 }
             }
         }

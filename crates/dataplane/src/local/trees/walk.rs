@@ -22,7 +22,7 @@ pub(in super::super) struct Walk {
 }
 
 /// What is seen of one entry.
-pub(in super::super) struct Seen<'a> {
+pub(in super::super) struct Entry<'a> {
     /// The directory that it is in.
     pub(in super::super) above: &'a OwnedFd,
     pub(in super::super) name: &'a CStr,
@@ -63,10 +63,10 @@ impl Walk {
     }
 
     /// Walks on over at most so many entries; tells whether that was all.
-    pub(in super::super) fn go_on(
+    pub(in super::super) fn advance(
         &mut self,
         mut most: usize,
-        mut visit: impl FnMut(&Seen<'_>) -> Result<()>,
+        mut visit: impl FnMut(&Entry<'_>) -> Result<()>,
     ) -> Result<bool> {
         loop {
             let depth = self.levels.len();
@@ -142,7 +142,7 @@ impl Level {
         device: u64,
         most: &mut usize,
         lost: &mut u64,
-        visit: &mut impl FnMut(&Seen<'_>) -> Result<()>,
+        visit: &mut impl FnMut(&Entry<'_>) -> Result<()>,
     ) -> Result<Pause> {
         seek(directory, SeekFrom::Start(self.position))?;
         let mut buffer = Vec::with_capacity(NAMES);
@@ -175,7 +175,7 @@ impl Level {
             if stat.st_dev != device {
                 continue;
             }
-            visit(&Seen { above: directory, name, stat: &stat })?;
+            visit(&Entry { above: directory, name, stat: &stat })?;
             if is_directory(stat.st_mode) {
                 return Ok(Pause::Below(name.to_owned()));
             }

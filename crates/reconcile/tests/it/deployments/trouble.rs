@@ -5,7 +5,7 @@ use std::time::Duration;
 use podium_api::enums::DeploymentStatus::{Creating, Deploying, Healthy, Unhealthy, Unknown};
 use podium_api::enums::LogSource;
 use podium_api::{DeploymentId, Timestamp};
-use podium_dataplane::simulated::{Call, Upset};
+use podium_dataplane::simulated::{Call, InjectedFault};
 use podium_dataplane::{DataPlane, Fault, Health};
 use podium_domain::Reason;
 use podium_logs::{Page, Query, Search};
@@ -66,7 +66,7 @@ on_both_engines! {
         script.fail(Call::Apply, why.clone(), 1);
         let told = "Making the environment failed and is tried again: the metadata database cannot be made.";
         is_told(Creating, told).await;
-        script.upset(Call::Observe, Upset::Fail(Fault::Unreachable(why.clone())), 1);
+        script.inject(Call::Observe, InjectedFault::Fail(Fault::Unreachable(why.clone())), 1);
         is_told(Creating, "The data plane does not answer: the metadata database cannot be made.").await;
         script.set_health(id, "scheduler", Health::Down(why));
         is_told(Unhealthy, "Not working: scheduler (the metadata database cannot be made).").await;

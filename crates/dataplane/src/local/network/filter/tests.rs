@@ -5,7 +5,7 @@ use std::process::Child;
 use rustix::thread::UnshareFlags;
 
 use super::*;
-use crate::local::network::{holding, program};
+use crate::local::network::{holder, program};
 
 const FIRST: u32 = 1_999_900_000;
 
@@ -62,7 +62,7 @@ fn heard(user: u32, ports: &[u16]) -> Vec<String> {
 fn leave_network() -> bool {
     #[expect(deprecated, reason = "its successor is unsafe because of flags that are not used here")]
     let left = rustix::thread::unshare(UnshareFlags::NEWNET);
-    left.is_ok() && holding::raise_loopback().is_ok()
+    left.is_ok() && holder::raise_loopback().is_ok()
 }
 
 #[test]

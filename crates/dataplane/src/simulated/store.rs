@@ -15,22 +15,22 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Fault;
-use crate::blocking::{blocking, in_turn};
+use crate::blocking::{blocking, blocking_exclusive};
 
 const HALF_WRITTEN: &str = "tmp";
 
 /// A place for things of one kind.
-pub(super) enum Shelf<I, T> {
+pub(super) enum Store<I, T> {
     Memory(Mutex<BTreeMap<I, T>>),
     Files(PathBuf),
 }
 
-impl<I: TypedId, T: Clone + Serialize + DeserializeOwned + Send + 'static> Shelf<I, T> {
+impl<I: TypedId, T: Clone + Serialize + DeserializeOwned + Send + 'static> Store<I, T> {
     pub(super) fn memory() -> Self {
         Self::Memory(Mutex::default())
     }
 
-    /// A shelf in a directory, which is made where there is none. What a killed process left half written is dropped.
+    /// A store in a directory, which is made where there is none. What a killed process left half written is dropped.
     pub(super) fn files(directory: PathBuf) -> std::io::Result<Self> {
         fs::create_dir_all(&directory)?;
         for file in fs::read_dir(&directory)?.flatten() {
@@ -63,7 +63,7 @@ impl<I: TypedId, T: Clone + Serialize + DeserializeOwned + Send + 'static> Shelf
                 let bytes = serde_json::to_vec(thing).map_err(|error| broken(id, &error))?;
                 let beside = directory.join(format!("{id}.{HALF_WRITTEN}"));
                 let path = directory.join(file(id));
-                let put = in_turn(&beside.clone(), move || {
+                let put = blocking_exclusive(&beside.clone(), move || {
                     fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, path))
                 });
                 put.await.map_err(|error| broken(id, &error))

@@ -12,43 +12,43 @@ use podium_api::DeploymentId;
 use rustix::fs::{AtFlags, Gid, Uid, chownat};
 
 use super::layout::{Layout, write_whole};
-use super::numbers;
 use super::open_error::OpenError;
+use super::orphans::has_marker;
+use super::pids;
 use super::state::State;
-use super::strays::carries_mark;
-use super::trees::{Seen, Walk, remove};
+use super::trees::{Entry, Walk, remove};
 use super::users;
-use crate::blocking::here;
+use crate::blocking::allow_blocking;
 
 /// A file that says that this plane came out of a backup and has not been started since.
 const RESTORED: &str = "restored";
 
 /// What is carried of a plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct BackupContents {
     /// SQLite databases, which somebody may be writing: to be copied as they are at one moment.
     pub databases: Vec<PathBuf>,
     /// How far logs were read: to be copied before the logs are.
     pub offsets: Vec<PathBuf>,
     /// What is left out, beside the files that belong to the databases.
-    pub left_out: Vec<PathBuf>,
-    /// What is remembered of each environment, of the moment when this was asked for: what comes later is not carried.
+    pub excluded: Vec<PathBuf>,
+    /// What is remembered of each environment, of the moment when this was asked for: what comes later is not contents.
     pub states: Vec<(PathBuf, Vec<u8>)>,
     /// Environments whose metadata is on the plane's own server, and the files that each is dumped to.
     pub dumps: Vec<(DeploymentId, PathBuf)>,
     /// Environments whose metadata is on another server, which is somebody else's to save.
-    pub on_a_server: Vec<DeploymentId>,
+    pub on_external_server: Vec<DeploymentId>,
 }
 
 /// What is carried of the plane in a directory. For a command that does nothing else meanwhile: it waits for the disk.
-pub fn carried(directory: &Path) -> io::Result<Carried> {
-    here(|| find_carried(directory))
+pub fn backup_contents(directory: &Path) -> io::Result<BackupContents> {
+    allow_blocking(|| find_contents(directory))
 }
 
-fn find_carried(directory: &Path) -> io::Result<Carried> {
-    let mut carried = Carried::default();
+fn find_contents(directory: &Path) -> io::Result<BackupContents> {
+    let mut contents = BackupContents::default();
     let layout = Layout::at(directory);
-    carried.left_out =
+    contents.excluded =
         vec![layout.runtimes(), layout.tools(), layout.support(), layout.aside(), layout.postgres()];
     let known = match layout.known() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -56,39 +56,39 @@ fn find_carried(directory: &Path) -> io::Result<Carried> {
     };
     for id in known {
         let place = layout.environment(id);
-        carried.left_out.push(place.temporary());
-        carried.offsets.push(place.offsets());
+        contents.excluded.push(place.temporary());
+        contents.offsets.push(place.offsets());
         let Ok(bytes) = fs::read(place.state()) else { continue };
         // One that is broken is carried as it is, and keeps nobody from saving the others.
         let state = State::read(&place.state()).ok().flatten();
-        carried.left_out.push(place.state());
-        carried.states.push((place.state(), bytes));
+        contents.excluded.push(place.state());
+        contents.states.push((place.state(), bytes));
         let is_file = state.as_ref().is_none_or(|state| !state.is_private && state.server_runtime.is_none());
         match state {
-            Some(state) if state.is_private => carried.dumps.push((id, place.saved_metadata())),
-            Some(state) if state.server_runtime.is_some() => carried.on_a_server.push(id),
+            Some(state) if state.is_private => contents.dumps.push((id, place.saved_metadata())),
+            Some(state) if state.server_runtime.is_some() => contents.on_external_server.push(id),
             _ => {}
         }
         // The directory is the environment's own: whatever else is put there is not opened.
         let file = place.database_file();
         if is_file && fs::symlink_metadata(&file).is_ok_and(|metadata| metadata.is_file()) {
-            carried.databases.push(file);
+            contents.databases.push(file);
         } else {
-            carried.left_out.push(file);
+            contents.excluded.push(file);
         }
     }
-    Ok(carried)
+    Ok(contents)
 }
 
 /// Makes a plane that was carried here ready to run below `home`, where it is about to be moved. For a command that does
 /// nothing else meanwhile: it waits for the disk.
-pub fn settle_in(directory: &Path, home: &Path) -> io::Result<()> {
-    here(|| settle(directory, home))
+pub fn prepare_restored(directory: &Path, home: &Path) -> io::Result<()> {
+    allow_blocking(|| settle(directory, home))
 }
 
 /// Removes a directory and everything in it, however deep it is. For a command that does nothing else meanwhile.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
-    here(|| remove(path))
+    allow_blocking(|| remove(path))
 }
 
 fn settle(directory: &Path, home: &Path) -> io::Result<()> {
@@ -130,13 +130,13 @@ fn settle(directory: &Path, home: &Path) -> io::Result<()> {
 
 /// Refuses the first start of a restored plane while what it was copied from runs on this machine: each would take the
 /// other's processes for its own.
-pub(super) fn first_start(directory: &Path, layout: &Layout) -> Result<(), OpenError> {
+pub(super) fn check_first_start(directory: &Path, layout: &Layout) -> Result<(), OpenError> {
     let marker = directory.join(RESTORED);
     if !marker.exists() {
         return Ok(());
     }
     for id in layout.known().map_err(|error| OpenError::unusable(directory, error))? {
-        if let Some(pid) = numbers().find(|pid| carries_mark(*pid, id)) {
+        if let Some(pid) = pids().find(|pid| has_marker(*pid, id)) {
             return Err(OpenError::StillRuns { pid, id });
         }
     }
@@ -147,8 +147,8 @@ pub(super) fn first_start(directory: &Path, layout: &Layout) -> Result<(), OpenE
 fn give_all(directory: &Path, user: u32) -> io::Result<()> {
     lchown(directory, Some(user), Some(user))?;
     let (owner, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(user)));
-    let give = |seen: &Seen<'_>| chownat(seen.above, seen.name, owner, group, AtFlags::SYMLINK_NOFOLLOW);
-    Walk::new(directory)?.go_on(usize::MAX, give)?;
+    let give = |seen: &Entry<'_>| chownat(seen.above, seen.name, owner, group, AtFlags::SYMLINK_NOFOLLOW);
+    Walk::new(directory)?.advance(usize::MAX, give)?;
     Ok(())
 }
 
@@ -168,11 +168,11 @@ mod tests {
         fs::write(place.database_file(), "").unwrap();
         let state = State { slot: 3, web_port: 4000, generation: 7, ..State::default() };
         state.write(&place.state()).unwrap();
-        let found = carried(&local).unwrap();
+        let found = backup_contents(&local).unwrap();
         assert_eq!(found.databases.len(), 1);
-        assert!(found.left_out.iter().any(|path| path.ends_with("runtimes")));
-        assert_eq!(found.on_a_server, []);
-        settle_in(&local, Path::new("/somewhere/else/local")).unwrap();
+        assert!(found.excluded.iter().any(|path| path.ends_with("runtimes")));
+        assert_eq!(found.on_external_server, []);
+        prepare_restored(&local, Path::new("/somewhere/else/local")).unwrap();
         let settled = State::read(&place.state()).unwrap().unwrap();
         assert_eq!((settled.slot, settled.generation), (1, 7), "its users are others, from the first on");
         assert_eq!(settled.web_port, 0);
@@ -180,7 +180,7 @@ mod tests {
         fs::create_dir_all(broken.database()).unwrap();
         fs::write(broken.database_file(), "").unwrap();
         fs::write(broken.state(), "{").unwrap();
-        assert!(carried(&local).unwrap().databases.contains(&broken.database_file()));
+        assert!(backup_contents(&local).unwrap().databases.contains(&broken.database_file()));
         let private = State { is_private: true, migrated_for: Some("3.3.2".into()), ..state };
         let migrated_for = |is_saved: bool| {
             private.write(&place.state()).unwrap();
@@ -188,23 +188,28 @@ mod tests {
             if is_saved {
                 fs::write(place.saved_metadata(), "").unwrap();
             }
-            settle_in(&local, Path::new("/somewhere/else/local")).unwrap();
+            prepare_restored(&local, Path::new("/somewhere/else/local")).unwrap();
             State::read(&place.state()).unwrap().unwrap().migrated_for
         };
         assert_eq!(migrated_for(true), private.migrated_for);
         assert_eq!(migrated_for(false), None, "there is nothing to bring back: it has to be made");
         let layout = Layout::make(&local).unwrap();
         assert_ne!(layout.first_user(), users, "its users are its own");
-        let (name, value) = crate::local::settings::mark(id);
+        let (name, value) = crate::local::settings::marker(id);
         let mut old = std::process::Command::new("sleep").arg("1000").env(name, value).spawn().unwrap();
-        while !carries_mark(old.id().cast_signed(), id) {
+        while !has_marker(old.id().cast_signed(), id) {
             std::thread::yield_now();
         }
-        assert!(first_start(&local, &layout).unwrap_err().to_string().contains("still runs on this machine"));
+        assert!(
+            check_first_start(&local, &layout)
+                .unwrap_err()
+                .to_string()
+                .contains("still runs on this machine")
+        );
         old.kill().unwrap();
         old.wait().unwrap();
-        first_start(&local, &layout).unwrap();
+        check_first_start(&local, &layout).unwrap();
         assert!(!local.join(RESTORED).exists());
-        assert_eq!(carried(Path::new("/nowhere")).unwrap().databases, Vec::<PathBuf>::new());
+        assert_eq!(backup_contents(Path::new("/nowhere")).unwrap().databases, Vec::<PathBuf>::new());
     }
 }

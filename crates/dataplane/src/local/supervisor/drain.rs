@@ -13,11 +13,11 @@ use podium_domain::UserText;
 use rustix::fs::{Mode, OFlags};
 use tokio::time::Instant;
 
-use super::Keeper;
+use super::Supervisor;
 use crate::Environment;
-use crate::blocking::{blocking, in_turn, not_on_a_worker};
+use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
 use crate::local::layout::write_whole;
-use crate::local::program::Manner;
+use crate::local::program::ReplaceStrategy;
 
 /// A drain that is under way.
 pub(super) struct Drain {
@@ -29,10 +29,10 @@ pub(super) struct Drain {
     until: Timestamp,
 }
 
-impl Keeper {
+impl Supervisor {
     /// How long tasks may take to end by themselves.
     pub(super) fn drain_grace(&self, environment: &Environment) -> Duration {
-        environment.drain_grace.unwrap_or(self.pace().drain)
+        environment.drain_grace.unwrap_or(self.timing().drain)
     }
 
     /// Asks the executor to take no further task, if nobody has yet; tells until when to wait for those that run.
@@ -43,7 +43,7 @@ impl Keeper {
         let now = (self.plane.services.clock)();
         // One that was begun before a restart of the control plane goes on.
         let path = self.place.drain();
-        let asked = in_turn(&self.place.control(), move || {
+        let asked = blocking_exclusive(&self.place.control(), move || {
             let begun = fs::read_to_string(&path).ok().and_then(|text| text.parse().ok());
             let begun = begun.map_or(now, Timestamp::from_millis);
             (begun, write_whole(&path, begun.millis().to_string().as_bytes(), 0o644))
@@ -72,7 +72,7 @@ impl Keeper {
     pub(super) async fn end_drain(&mut self) {
         self.drain = None;
         let path = self.place.drain();
-        match in_turn(&self.place.control(), move || fs::remove_file(path)).await {
+        match blocking_exclusive(&self.place.control(), move || fs::remove_file(path)).await {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 tracing::error!(id = %self.id, %error, "a drain cannot be ended");
             }
@@ -83,18 +83,18 @@ impl Keeper {
     /// Waits for running tasks before everything stops; tells whether to go on, which is not so where something else is
     /// wanted by now.
     pub(super) async fn drain_before(&mut self, what: &'static str, environment: &Environment) -> bool {
-        let scheduler = self.kept.get("scheduler").filter(|kept| kept.ends_by.is_none());
-        if scheduler.is_none_or(|kept| kept.manner != Manner::Drain) {
+        let scheduler = self.processes.get("scheduler").filter(|kept| kept.kill_at.is_none());
+        if scheduler.is_none_or(|kept| kept.strategy != ReplaceStrategy::Drain) {
             return true;
         }
         let until = self.begin_drain(self.drain_grace(environment)).await;
         self.view.wait_for("scheduler", waiting(what, until));
         let mut orders = self.orders.clone();
         while !self.is_drained().await {
-            let Some(scheduler) = self.kept.get("scheduler") else { break };
+            let Some(scheduler) = self.processes.get("scheduler") else { break };
             tokio::select! {
                 () = scheduler.process.ended() => break,
-                () = tokio::time::sleep(self.pace().impatient) => {}
+                () = tokio::time::sleep(self.timing().startup_poll) => {}
                 _ = orders.changed() => return false,
             }
         }
@@ -105,7 +105,7 @@ impl Keeper {
 /// Reads the beginning of a file that belongs to code that nobody trusts: not through a link, and without waiting for
 /// whoever may be at the other end of it.
 fn read_untrusted(path: &Path, length: usize) -> Option<Vec<u8>> {
-    not_on_a_worker();
+    assert_may_block();
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, OFlags::RDONLY | flags, Mode::empty()).ok()?);
     let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());

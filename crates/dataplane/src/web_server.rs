@@ -4,16 +4,16 @@ use std::net::SocketAddr;
 
 use podium_domain::airflow::Line;
 
-use crate::Hidden;
+use crate::Secret;
 
 /// The way to an environment's web server. It listens where only this machine reaches it, and believes whoever holds
 /// the key: so whoever stands before it decides who comes in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Door {
+pub struct WebServer {
     /// Where it listens.
     pub address: SocketAddr,
     /// Which line of Apache Airflow answers there.
     pub line: Line,
     /// What the tokens that it believes are signed with.
-    pub key: Hidden,
+    pub key: Secret,
 }

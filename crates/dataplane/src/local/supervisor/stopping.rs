@@ -5,22 +5,22 @@ use std::sync::PoisonError;
 use podium_domain::UserText;
 use podium_domain::deployments::plan::{Component, Health, Rollout};
 
-use super::Keeper;
+use super::Supervisor;
 use crate::Environment;
 use crate::blocking::blocking;
 use crate::local::trees::clear;
 
-impl Keeper {
+impl Supervisor {
     /// Why it must not run, where that is so.
-    pub(super) fn must_not_run(&self) -> Option<UserText> {
-        self.stopped_for.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn stop_reason(&self) -> Option<UserText> {
+        self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends everything that runs, and removes temporary files, which nobody has any more.
-    pub(super) async fn stay_stopped(&mut self, environment: &Environment, why: UserText) {
+    pub(super) async fn stop_and_report(&mut self, environment: &Environment, why: UserText) {
         tracing::warn!(id = %self.id, %why, "an environment is stopped");
-        let _ = self.stand_on_ground().await;
-        self.stop_all(self.pace().short_grace).await;
+        let _ = self.refresh_isolation().await;
+        self.stop_all(self.timing().short_grace).await;
         let temporary = self.place.temporary();
         let cleared = blocking(move || clear(&temporary, None, u64::MAX)).await;
         if let Err(error) = cleared {
@@ -28,13 +28,13 @@ impl Keeper {
         }
         self.follow_logs().await;
         self.state.running = environment.running();
-        self.remember().await;
+        self.save_state().await;
         let running = self.state.running.clone();
-        self.view.change(|shown| {
-            shown.rollout = Rollout::Done;
-            shown.components = vec![Component { name: "disk".into(), health: Health::Down(why.into()) }];
-            shown.running = running;
-            shown.web_port = None;
+        self.view.change(|status| {
+            status.rollout = Rollout::Done;
+            status.components = vec![Component { name: "disk".into(), health: Health::Down(why.into()) }];
+            status.running = running;
+            status.web_port = None;
         });
     }
 }

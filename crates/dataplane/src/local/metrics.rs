@@ -1,4 +1,4 @@
-//! What components take, as the kernel and their keepers tell it.
+//! What components take, as the kernel and their supervisors tell it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -7,15 +7,15 @@ use std::sync::{Mutex, PoisonError};
 use podium_api::Timestamp;
 use podium_domain::deployments::plan::Health;
 
-use super::health::Heard;
-use super::plane::{Plane, UNREADABLE};
-use super::process::{group_of, numbers};
+use super::health::HealthReport;
+use super::plane::{Plane, UNREADABLE_COMPONENT};
+use super::process::{group_of, pids};
 use super::state::State;
-use crate::{Vital, Vitals};
+use crate::{ComponentMetrics, EnvironmentMetrics};
 
-/// What is counted of an environment while it is kept.
+/// What is with_process_limit of an environment while it is kept.
 #[derive(Default)]
-pub(super) struct Pulse(Mutex<Counts>);
+pub(super) struct Measurements(Mutex<Counts>);
 
 #[derive(Clone, Default)]
 struct Counts {
@@ -23,9 +23,9 @@ struct Counts {
     disk: Option<u64>,
 }
 
-impl Pulse {
+impl Measurements {
     /// Components were heard of.
-    pub(super) fn note_heartbeats(&self, heard: &Heard) {
+    pub(super) fn note_heartbeats(&self, heard: &HealthReport) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.heartbeats.extend(heard.heartbeats().map(|(name, at)| (name.to_owned(), at)));
     }
@@ -41,18 +41,18 @@ impl Pulse {
 }
 
 /// Every environment of a plane.
-pub(super) fn of(plane: &Plane) -> Vec<Vitals> {
+pub(super) fn of(plane: &Plane) -> Vec<EnvironmentMetrics> {
     let seen: Vec<_> = {
-        let keepers = plane.keepers();
-        keepers
+        let supervisors = plane.supervisors();
+        supervisors
             .iter()
-            .map(|(id, handle)| (*id, handle.view.get().components, handle.view.pulse.get()))
+            .map(|(id, handle)| (*id, handle.view.get().components, handle.view.measurements.get()))
             .collect()
     };
     let memory = memory_of_groups();
-    let vitals = seen.into_iter().map(|(id, components, counts)| {
+    let metrics = seen.into_iter().map(|(id, components, counts)| {
         let state = State::read(&plane.layout.environment(id).state()).ok().flatten().unwrap_or_default();
-        let component = |component: podium_domain::deployments::plan::Component| Vital {
+        let component = |component: podium_domain::deployments::plan::Component| ComponentMetrics {
             is_up: component.health == Health::Up,
             restarts: Some(state.restarts.get(&component.name).copied().unwrap_or(0)),
             memory: state
@@ -63,23 +63,32 @@ pub(super) fn of(plane: &Plane) -> Vec<Vitals> {
             heartbeat_at: counts.heartbeats.get(&component.name).copied(),
             name: component.name,
         };
-        Vitals { id, components: components.into_iter().map(component).collect(), disk: counts.disk }
+        EnvironmentMetrics {
+            id,
+            components: components.into_iter().map(component).collect(),
+            disk: counts.disk,
+        }
     });
     let unreadable = plane.unreadable_ids().into_iter().map(|id| {
-        let down =
-            Vital { name: UNREADABLE.into(), is_up: false, restarts: None, memory: None, heartbeat_at: None };
-        Vitals { id, components: vec![down], disk: None }
+        let down = ComponentMetrics {
+            name: UNREADABLE_COMPONENT.into(),
+            is_up: false,
+            restarts: None,
+            memory: None,
+            heartbeat_at: None,
+        };
+        EnvironmentMetrics { id, components: vec![down], disk: None }
     });
-    let mut vitals: Vec<Vitals> = vitals.chain(unreadable).collect();
-    vitals.sort_by_key(|vitals| vitals.id);
-    vitals
+    let mut metrics: Vec<EnvironmentMetrics> = metrics.chain(unreadable).collect();
+    metrics.sort_by_key(|metrics| metrics.id);
+    metrics
 }
 
-/// The bytes in memory of every process group. What its members share is counted for each of them.
+/// The bytes in memory of every process group. What its members share is with_process_limit for each of them.
 fn memory_of_groups() -> HashMap<i32, u64> {
     let page = rustix::param::page_size() as u64;
     let mut groups = HashMap::new();
-    for pid in numbers() {
+    for pid in pids() {
         let Some(group) = group_of(pid) else { continue };
         let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
         let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);

@@ -6,65 +6,65 @@ use std::sync::Arc;
 
 use podium_domain::Reason;
 
-use super::Keeper;
+use super::Supervisor;
 use crate::blocking::blocking;
 use crate::local::broker::OwnBroker;
 use crate::local::layout::Place;
-use crate::local::strays::{LOOK_AGAIN, VANISHING};
-use crate::local::trees::{Left, clear, remove};
+use crate::local::orphans::{LOOK_AGAIN, VANISHING};
+use crate::local::trees::{Remaining, clear, remove};
 
 /// What is remembered of an environment is removed last: until then its user is nobody else's.
 const REMEMBERED: &CStr = c"state.json";
 /// How much is removed before somebody looks whether anything of it runs again.
 const STEPS: u64 = 20_000;
 
-impl Keeper {
+impl Supervisor {
     /// Clears everything away; tells whether nothing is left.
     pub(super) async fn remove(&mut self) -> bool {
         self.view.wait_for("removal", "it is being cleared away");
         if let Some(tail) = self.tail.take() {
             tail.abort();
         }
-        let _ = self.stand_on_ground().await;
-        self.stop_all(self.pace().short_grace).await;
+        let _ = self.refresh_isolation().await;
+        self.stop_all(self.timing().short_grace).await;
         if let Err(why) = self.drop_database().await {
-            return self.still_there(why).await;
+            return self.retry_removal(why).await;
         }
-        self.forget_bounds().await;
-        self.leave_filter().await;
+        self.remove_cgroups().await;
+        self.remove_from_filter().await;
         let (place, user) = (self.place.clone(), self.isolation.user());
         blocking(move || OwnBroker::forget(&place, user)).await;
         if let Err(why) = self.remove_files().await {
-            return self.still_there(why).await;
+            return self.retry_removal(why).await;
         }
         self.plane.forget(self.id);
         // By somebody else: nobody keeps this environment any more.
         let plane = Arc::clone(&self.plane);
-        tokio::spawn(async move { plane.rest_database().await });
+        tokio::spawn(async move { plane.stop_unused_database().await });
         true
     }
 
     /// Removes everything that it has on disk. What writes there meanwhile is ended.
     async fn remove_files(&self) -> Result<(), Reason> {
-        let on_disk = |work: fn(&Place) -> io::Result<Left>| {
+        let on_disk = |work: fn(&Place) -> io::Result<Remaining>| {
             let place = self.place.clone();
             async move {
                 let done = blocking(move || work(&place)).await;
                 done.map_err(|error| Reason::of_io("its files cannot be removed", &error))
             }
         };
-        while on_disk(|place| clear(&place.root, Some(REMEMBERED), STEPS)).await? == Left::Something {
-            self.strays().end().await;
+        while on_disk(|place| clear(&place.root, Some(REMEMBERED), STEPS)).await? == Remaining::Something {
+            self.orphans().end().await;
         }
         let gone = on_disk(|place| {
             remove(&place.state())?;
             remove(&place.root)?;
-            Ok(Left::Nothing)
+            Ok(Remaining::Nothing)
         });
         gone.await.map(drop)
     }
 
-    async fn forget_bounds(&self) {
+    async fn remove_cgroups(&self) {
         let gone = async {
             loop {
                 let (plane, id) = (Arc::clone(&self.plane), self.id);
@@ -79,10 +79,10 @@ impl Keeper {
         }
     }
 
-    async fn still_there(&mut self, why: Reason) -> bool {
+    async fn retry_removal(&mut self, why: Reason) -> bool {
         tracing::warn!(id = %self.id, %why, "an environment cannot be cleared away yet");
         self.view.wait_for("removal", why);
-        tokio::time::sleep(self.pace().again).await;
+        tokio::time::sleep(self.timing().retry).await;
         // Again, by the same order.
         self.orders.mark_changed();
         false

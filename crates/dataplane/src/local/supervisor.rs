@@ -22,23 +22,23 @@ use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 
 use self::drain::Drain;
-use self::history::Trouble;
+use self::history::Failure;
 use super::isolation::Isolation;
 use super::layout::Place;
-use super::pace::Pace;
+use super::orphans::OrphanProcesses;
 use super::plane::Plane;
 use super::process::Process;
-use super::program::{Manner, Program};
+use super::program::{Program, ReplaceStrategy};
 use super::services::Services;
 use super::socket::Socket;
-use super::state::{Memory, State};
-use super::strays::Strays;
+use super::state::{State, StateFile};
 use super::tail::Tail;
-use super::view::{Shown, View};
+use super::timing::Timing;
+use super::view::{Status, View};
 use crate::Environment;
 use crate::blocking::blocking;
 
-/// What is wanted of a keeper.
+/// What is wanted of a supervisor.
 #[derive(Clone)]
 pub(super) enum Order {
     /// To hold what runs, until somebody says what is wanted.
@@ -49,15 +49,15 @@ pub(super) enum Order {
     Remove,
 }
 
-/// The handle of a keeper. Without it there is no keeper; what it kept runs on.
+/// The handle of a supervisor. Without it there is no supervisor; what it kept runs on.
 pub(super) struct Handle {
     pub(super) orders: Sender<Order>,
     pub(super) view: Arc<View>,
-    pub(super) memory: Arc<Memory>,
+    pub(super) state_file: Arc<StateFile>,
     /// The generation that was known when it began.
     pub(super) generation: i64,
     /// Why it must not run, where that is so.
-    stopped_for: Arc<Mutex<Option<UserText>>>,
+    stop_reason: Arc<Mutex<Option<UserText>>>,
     task: AbortHandle,
 }
 
@@ -68,13 +68,13 @@ impl Handle {
     }
 
     /// Why its environment must not run, where that is so.
-    pub(super) fn stopped_for(&self) -> Option<UserText> {
-        self.stopped_for.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn stop_reason(&self) -> Option<UserText> {
+        self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Has its environment stop for a reason, or run again.
-    pub(super) fn stop_for(&self, why: Option<UserText>) {
-        *self.stopped_for.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    pub(super) fn set_stop_reason(&self, why: Option<UserText>) {
+        *self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner) = why;
         // The same order, looked at again.
         self.orders.send_modify(|_| {});
     }
@@ -84,30 +84,30 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.task.abort();
         // What is being written or started is finished, and nothing else is.
-        self.memory.end();
+        self.state_file.end();
     }
 }
 
 /// A process that is kept.
-struct Kept {
+struct SupervisedProcess {
     process: Process,
     fingerprint: String,
     /// When it was started; long ago where that was somebody else.
     started_at: Timestamp,
     since: Instant,
-    manner: Manner,
+    strategy: ReplaceStrategy,
     /// How much its log held when it was started.
     log_start: u64,
     /// Whether it has been well since its start.
-    was_well: bool,
+    was_healthy: bool,
     /// Since when it has not been well.
-    unwell_since: Option<Instant>,
+    unhealthy_since: Option<Instant>,
     /// When it is killed, once it was asked to end.
-    ends_by: Option<Instant>,
+    kill_at: Option<Instant>,
 }
 
 /// Keeps an environment.
-pub(super) struct Keeper {
+pub(super) struct Supervisor {
     plane: Arc<Plane>,
     id: DeploymentId,
     place: Place,
@@ -115,32 +115,32 @@ pub(super) struct Keeper {
     isolation: Isolation,
     tail: Option<JoinHandle<()>>,
     state: State,
-    memory: Arc<Memory>,
-    kept: BTreeMap<String, Kept>,
+    state_file: Arc<StateFile>,
+    processes: BTreeMap<String, SupervisedProcess>,
     /// Process groups that were left behind by leaders that are gone.
     leaderless: Vec<i32>,
     /// What ended, since somebody last said what is wanted.
-    troubles: HashMap<String, Trouble>,
+    failures: HashMap<String, Failure>,
     /// Where its web server listens, whichever process that is.
     socket: Option<Socket>,
     /// What ran last, and is started again when it ends although something else is wanted that cannot be made yet.
-    held_up: Vec<Program>,
+    last_programs: Vec<Program>,
     /// Why it must not run, where that is so.
-    stopped_for: Arc<Mutex<Option<UserText>>>,
+    stop_reason: Arc<Mutex<Option<UserText>>>,
     /// The drain that is under way.
     drain: Option<Drain>,
-    /// Whether a web server has answered.
-    answered: bool,
+    /// Whether a web server has has_answered.
+    has_answered: bool,
     /// The web server whose interface for tasks is built.
-    warmed: Option<i32>,
+    warmed_up: Option<i32>,
     orders: Receiver<Order>,
     view: Arc<View>,
 }
 
-impl Keeper {
+impl Supervisor {
     /// Starts to keep an environment, with what is remembered of it.
     pub(super) fn start(plane: &Arc<Plane>, id: DeploymentId, state: State, order: Order) -> Handle {
-        let shown = Shown {
+        let status = Status {
             generation: None,
             is_hibernating: state.is_hibernating,
             rollout: Rollout::Underway,
@@ -149,52 +149,52 @@ impl Keeper {
             note: None,
             web_port: None,
         };
-        let view = Arc::new(View::new(id, plane.news.clone(), shown));
+        let view = Arc::new(View::new(id, plane.notifier.clone(), status));
         let (orders, received) = tokio::sync::watch::channel(order);
         let place = plane.layout.environment(id);
-        let memory = Arc::new(Memory::new(place.state(), state.is_removed));
+        let state_file = Arc::new(StateFile::new(place.state(), state.is_removed));
         let generation = state.generation;
-        let stopped_for = Arc::default();
-        let mut keeper = Self {
+        let stop_reason = Arc::default();
+        let mut supervisor = Self {
             plane: Arc::clone(plane),
             id,
             place,
             isolation: Isolation::NONE,
             tail: None,
             state,
-            memory: Arc::clone(&memory),
-            kept: BTreeMap::new(),
+            state_file: Arc::clone(&state_file),
+            processes: BTreeMap::new(),
             leaderless: Vec::new(),
-            troubles: HashMap::new(),
+            failures: HashMap::new(),
             socket: None,
-            held_up: Vec::new(),
-            stopped_for: Arc::clone(&stopped_for),
+            last_programs: Vec::new(),
+            stop_reason: Arc::clone(&stop_reason),
             drain: None,
-            answered: false,
-            warmed: None,
+            has_answered: false,
+            warmed_up: None,
             orders: received,
             view: Arc::clone(&view),
         };
-        keeper.adopt();
-        let task = tokio::spawn(keeper.keep()).abort_handle();
-        Handle { orders, view, memory, generation, stopped_for, task }
+        supervisor.adopt();
+        let task = tokio::spawn(supervisor.supervise()).abort_handle();
+        Handle { orders, view, state_file, generation, stop_reason, task }
     }
 
-    fn pace(&self) -> Pace {
-        self.plane.pace
+    fn timing(&self) -> Timing {
+        self.plane.timing
     }
 
-    fn strays(&self) -> Strays {
-        let strays = Strays::of(self.id, self.isolation.user(), &self.plane.cgroups);
+    fn orphans(&self) -> OrphanProcesses {
+        let orphans = OrphanProcesses::of(self.id, self.isolation.user(), &self.plane.cgroups);
         // Where environments have users of their own these tell them from everybody else.
         if !self.isolation.shares_user() {
-            return strays;
+            return orphans;
         }
-        let components = self.kept.values().map(|kept| kept.process.identity.pid);
-        strays.using(self.place.root.clone()).beside(components)
+        let components = self.processes.values().map(|kept| kept.process.identity.pid);
+        orphans.using(self.place.root.clone()).beside(components)
     }
 
-    async fn keep(mut self) {
+    async fn supervise(mut self) {
         loop {
             let order = self.orders.borrow_and_update().clone();
             match order {
@@ -232,81 +232,81 @@ impl Keeper {
         self.state.generation = environment.generation;
         self.state.is_hibernating = environment.is_hibernating;
         self.state.namespace.clone_from(&environment.namespace);
-        self.troubles.clear();
-        self.view.change(|shown| {
-            shown.generation = Some(environment.generation);
-            shown.is_hibernating = environment.is_hibernating;
-            shown.rollout = Rollout::Underway;
+        self.failures.clear();
+        self.view.change(|status| {
+            status.generation = Some(environment.generation);
+            status.is_hibernating = environment.is_hibernating;
+            status.rollout = Rollout::Underway;
         });
-        self.end_forgotten().await;
+        self.kill_orphans().await;
         if environment.is_hibernating {
-            let _ = self.stand_on_ground().await;
+            let _ = self.refresh_isolation().await;
             if !self.drain_before("it goes to sleep", environment).await {
                 return;
             }
             // Workers finish their tasks by themselves; a scheduler has been waited for already.
-            let has_workers = self.kept.values().any(|kept| kept.manner == Manner::Finish);
-            let grace = if has_workers { self.drain_grace(environment) } else { self.pace().grace };
+            let has_workers = self.processes.values().any(|kept| kept.strategy == ReplaceStrategy::Finish);
+            let grace = if has_workers { self.drain_grace(environment) } else { self.timing().grace };
             let mut orders = self.orders.clone();
             tokio::select! {
                 () = self.stop_all(grace) => {}
                 _ = orders.changed() => return,
             }
             self.state.running = environment.running();
-            self.remember().await;
+            self.save_state().await;
             let running = self.state.running.clone();
-            return self.view.change(|shown| {
-                shown.rollout = Rollout::Done;
-                shown.components = Vec::new();
-                shown.running = running;
-                shown.note = None;
+            return self.view.change(|status| {
+                status.rollout = Rollout::Done;
+                status.components = Vec::new();
+                status.running = running;
+                status.note = None;
             });
         }
-        if let Some(why) = self.must_not_run() {
-            return self.stay_stopped(environment, why).await;
+        if let Some(why) = self.stop_reason() {
+            return self.stop_and_report(environment, why).await;
         }
         let mut orders = self.orders.clone();
         while !self.has_changed() {
-            self.remember().await;
+            self.save_state().await;
             let prepared = tokio::select! {
                 prepared = self.prepare(environment) => prepared,
                 _ = orders.changed() => return,
             };
             // A database is not left halfway, whatever is wanted meanwhile.
             let prepared = match prepared {
-                Ok(mut prepared) => match self.make_way(environment, &prepared).await {
+                Ok(mut prepared) => match self.drain_for_migration(environment, &prepared).await {
                     true => self.migrate(environment, &mut prepared).await.map(|()| prepared),
                     false => return,
                 },
                 Err((what, why)) => {
-                    self.cannot_come_up(what, why).await;
-                    self.hold_up(self.pace().again).await;
+                    self.report_startup_failure(what, why).await;
+                    self.keep_running(self.timing().retry).await;
                     continue;
                 }
             };
             match prepared {
                 Ok(prepared) => {
                     self.follow_logs().await;
-                    self.held_up.clone_from(&prepared.programs);
+                    self.last_programs.clone_from(&prepared.programs);
                     self.watch(environment, &prepared).await;
                 }
                 Err((what, why)) => {
-                    self.cannot_come_up(what, why).await;
-                    let _ = tokio::time::timeout(self.pace().again, orders.changed()).await;
+                    self.report_startup_failure(what, why).await;
+                    let _ = tokio::time::timeout(self.timing().retry, orders.changed()).await;
                 }
             }
         }
     }
 
-    async fn cannot_come_up(&mut self, what: &str, why: Reason) {
+    async fn report_startup_failure(&mut self, what: &str, why: Reason) {
         tracing::warn!(id = %self.id, what, %why, "an environment cannot be brought up yet");
         // What runs goes on taking tasks until there is something to replace it with.
         self.end_drain().await;
         self.view.wait_for(what, why);
     }
 
-    async fn remember(&self) {
-        if let Err(error) = self.memory.write(&self.state).await {
+    async fn save_state(&self) {
+        if let Err(error) = self.state_file.write(&self.state).await {
             tracing::error!(id = %self.id, %error, "the state of an environment cannot be remembered");
         }
     }
@@ -317,14 +317,14 @@ impl Keeper {
             health: health.map_or_else(Health::Down, |()| Health::Up),
         };
         let components = components.into_iter().map(component).collect();
-        self.view.change(|shown| {
-            shown.rollout = rollout;
-            shown.components = components;
+        self.view.change(|status| {
+            status.rollout = rollout;
+            status.components = components;
         });
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Supervisor {
     fn drop(&mut self) {
         if let Some(tail) = self.tail.take() {
             tail.abort();

@@ -4,18 +4,18 @@ use podium_api::{DeploymentId, Timestamp};
 
 /// An environment, component by component.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Vitals {
+pub struct EnvironmentMetrics {
     /// The environment.
     pub id: DeploymentId,
     /// Its components, by name.
-    pub components: Vec<Vital>,
+    pub components: Vec<ComponentMetrics>,
     /// The bytes that it has on disk, as they were last measured.
     pub disk: Option<u64>,
 }
 
 /// A component.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Vital {
+pub struct ComponentMetrics {
     /// Its name, such as `scheduler`.
     pub name: String,
     /// Whether it works.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::{Apart, Mode, Reach, confining};
+use super::{FileAccess, HostIsolation, Mode, confinement};
 use crate::local::settings::Variables;
 
 /// A file that is seen in `/tmp` by whoever has one of its own.
@@ -20,7 +20,7 @@ const SCRIPT: &str = "[ ! -e /tmp/podium-proof ] || echo own; \
 
 /// What an environment's process was found to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Proven {
+pub(super) struct ProbeResult {
     /// Whether each has directories for temporary files of its own.
     pub(super) has_own_temporary: bool,
     /// Whether ports are kept from it.
@@ -31,9 +31,9 @@ pub(super) struct Proven {
     pub(super) own_port: Option<u16>,
 }
 
-impl Proven {
+impl ProbeResult {
     /// What is lacking, for people.
-    pub(super) fn but(&self, is_landlock: bool) -> Vec<String> {
+    pub(super) fn limitations(&self, is_landlock: bool) -> Vec<String> {
         let mut but = Vec::new();
         if !self.has_own_temporary {
             let shared = if is_landlock { "/dev/shm" } else { "/tmp, /var/tmp and /dev/shm" };
@@ -62,17 +62,17 @@ impl Proven {
     }
 }
 
-impl Apart {
+impl HostIsolation {
     /// Runs a process as those of environments are run, and lets it try.
-    pub(super) fn prove(&self, reach: &Reach, directory: &Path) -> io::Result<Proven> {
+    pub(super) fn probe(&self, access: &FileAccess, directory: &Path) -> io::Result<ProbeResult> {
         let place = directory.join("proof");
         let made = make(&place).map_err(|error| io::Error::other(format!("{}: {error}", place.display())));
         let tried = made.and_then(|()| {
-            let with_own = Proven { has_own_temporary: true, ..Proven::default() };
-            match (Self { proven: with_own, ..self.clone() }).try_out(reach, &place) {
-                Err(why) if !is_passing(&why.to_string()) => {
+            let with_own = ProbeResult { has_own_temporary: true, ..ProbeResult::default() };
+            match (Self { probed: with_own, ..self.clone() }).run_probe(access, &place) {
+                Err(why) if !is_transient(&why.to_string()) => {
                     // Not every kernel lets everybody have mounts of its own.
-                    Self { proven: Proven::default(), ..self.clone() }.try_out(reach, &place)
+                    Self { probed: ProbeResult::default(), ..self.clone() }.run_probe(access, &place)
                 }
                 tried => tried,
             }
@@ -81,9 +81,9 @@ impl Apart {
         tried
     }
 
-    fn try_out(&self, reach: &Reach, place: &Path) -> io::Result<Proven> {
-        let mut reach = Reach { temporary: place.to_owned(), ..reach.clone() };
-        reach.write.push(place.to_owned());
+    fn run_probe(&self, access: &FileAccess, place: &Path) -> io::Result<ProbeResult> {
+        let mut access = FileAccess { temporary: place.to_owned(), ..access.clone() };
+        access.write.push(place.to_owned());
         let mut arguments = vec!["/bin/sh".into(), "-c".into(), SCRIPT.into(), "sh".into()];
         let kept = self.launcher.iter().flat_map(|launcher| &launcher.kept);
         let files = |path: &PathBuf| {
@@ -92,8 +92,8 @@ impl Apart {
         };
         // Directories of environments are beside those that everybody reads; they are tried as what they are in.
         arguments.extend(kept.filter(|path| path.exists()).flat_map(files).map(PathBuf::into_os_string));
-        let variables = Variables::from([("PATH".into(), crate::Hidden::new("/usr/bin:/bin".into()))]);
-        let mut command = self.of_environment(0, &reach).command(&arguments, &variables);
+        let variables = Variables::from([("PATH".into(), crate::Secret::new("/usr/bin:/bin".into()))]);
+        let mut command = self.of_environment(0, &access).command(&arguments, &variables);
         let output = command.current_dir("/").stdin(std::process::Stdio::null()).output();
         let output = output?;
         if !output.status.success() {
@@ -101,9 +101,9 @@ impl Apart {
         }
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let is_apart = !matches!(self.mode, Mode::Trusted(_));
-        Ok(Proven {
+        Ok(ProbeResult {
             has_own_temporary: said.lines().any(|line| line == "own"),
-            keeps_ports: confining::confines_ports(),
+            keeps_ports: confinement::confines_ports(),
             own_port: None,
             readable: said
                 .lines()
@@ -116,7 +116,7 @@ impl Apart {
 }
 
 /// Whether something failed for want of what may be there in a moment.
-pub(in crate::local) fn is_passing(why: &str) -> bool {
+pub(in crate::local) fn is_transient(why: &str) -> bool {
     let most = fs::read_to_string("/proc/sys/user/max_user_namespaces").unwrap_or_default();
     let has_name_spaces = most.trim() != "0";
     let is = |error: Errno| why.contains(&io::Error::from(error).to_string());

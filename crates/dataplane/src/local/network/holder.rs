@@ -23,7 +23,7 @@ const LOOPBACK: u32 = 1;
 
 /// A network to be held.
 #[derive(Clone, Debug)]
-pub struct Holding {
+pub struct NetworkHolder {
     /// The user to become.
     pub user: Option<u32>,
     /// Where to listen in it, for its web server.
@@ -32,7 +32,7 @@ pub struct Holding {
     pub forwards: Vec<Forward>,
 }
 
-impl Holding {
+impl NetworkHolder {
     /// Makes the network and holds it. Returns only why it could not. It must be called before this process has other
     /// threads.
     pub fn hold(&self) -> String {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use podium_domain::UserText;
 use tokio::time::Instant;
 
-use super::Keeper;
+use super::Supervisor;
 use super::drain::waiting;
 use super::prepare::Prepared;
 use crate::Environment;
@@ -15,7 +15,7 @@ use crate::blocking::blocking;
 use crate::local::components::RETIRING;
 use crate::local::identity::is_stopped;
 use crate::local::network::{HOLDER, is_network};
-use crate::local::program::{Manner, Program};
+use crate::local::program::{Program, ReplaceStrategy};
 
 /// How long a web server may finish its requests once another one serves.
 const LAST_REQUESTS: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ fn needs_broker(name: &str) -> bool {
 /// What is still to be replaced, and what is waited for.
 pub(super) type Outdated = BTreeMap<String, UserText>;
 
-impl Keeper {
+impl Supervisor {
     /// Takes the next step with everything that is outdated; it is called again until nothing is.
     pub(super) async fn replace_outdated(
         &mut self,
@@ -46,11 +46,11 @@ impl Keeper {
         let replaces_broker = outdated.iter().any(|name| name == BROKER);
         if replaces_broker {
             // Whoever it feeds ends before it does, also those that would be as they should.
-            outdated.extend(self.kept.keys().filter(|name| is_worker(name)).cloned());
+            outdated.extend(self.processes.keys().filter(|name| is_worker(name)).cloned());
             outdated.sort();
             outdated.dedup();
             let held = prepared.programs.iter().map(|program| &program.name);
-            let held = held.filter(|name| needs_broker(name) && !self.kept.contains_key(*name));
+            let held = held.filter(|name| needs_broker(name) && !self.processes.contains_key(*name));
             waits.extend(held.map(|name| (name.clone(), "the broker is replaced first".into())));
         }
         let is_wanted = |name: &String| prepared.programs.iter().any(|program| program.name == *name);
@@ -58,16 +58,16 @@ impl Keeper {
         let gives_up_workers = outdated.iter().any(|name| is_worker(name) && !is_wanted(name));
         let replaces_others = outdated.iter().any(|name| !is_network(name));
         for name in outdated {
-            let Some(kept) = self.kept.get(&name) else { continue };
+            let Some(kept) = self.processes.get(&name) else { continue };
             let must_wait = match name.as_str() {
                 // A newer one would send tasks where nobody takes them yet.
                 "scheduler" => gives_up_workers || replaces_broker,
-                BROKER => self.kept.keys().any(|name| is_worker(name)),
+                BROKER => self.processes.keys().any(|name| is_worker(name)),
                 // Whoever is in it needs it until it ends.
                 name if is_network(name) => replaces_others,
                 _ => false,
             };
-            if must_wait && kept.ends_by.is_none() {
+            if must_wait && kept.kill_at.is_none() {
                 let first = if is_network(&name) {
                     "whatever uses it ends first"
                 } else {
@@ -76,33 +76,37 @@ impl Keeper {
                 waits.insert(name, first.into());
                 continue;
             }
-            if let Some(by) = kept.ends_by {
+            if let Some(by) = kept.kill_at {
                 if Instant::now() >= by {
                     kept.process.kill().await;
                 }
                 waits.insert(name, "an older one is ending".into());
                 continue;
             }
-            let wait = match kept.manner {
-                _ if name == RETIRING => self.retire_web().await,
-                Manner::Overlap if prepared.programs.iter().any(|program| program.name == name) => {
-                    self.step_aside(&name).await
+            let wait = match kept.strategy {
+                _ if name == RETIRING => self.retire_web_server().await,
+                ReplaceStrategy::Overlap if prepared.programs.iter().any(|program| program.name == name) => {
+                    self.retire_for_newer(&name).await
                 }
-                Manner::Drain => {
+                ReplaceStrategy::Drain => {
                     let until = self.begin_drain(self.drain_grace(environment)).await;
                     if self.is_drained().await {
                         // After the grace whatever still runs is not waited for any longer.
-                        self.ask_to_end(&name, self.pace().grace)
+                        self.terminate_within(&name, self.timing().grace)
                     } else {
                         waiting("it restarts", until)
                     }
                 }
-                Manner::Finish => self.ask_to_end(&name, self.drain_grace(environment)),
-                Manner::Restart | Manner::Overlap => self.ask_to_end(&name, self.pace().grace),
+                ReplaceStrategy::Finish => self.terminate_within(&name, self.drain_grace(environment)),
+                ReplaceStrategy::Restart | ReplaceStrategy::Overlap => {
+                    self.terminate_within(&name, self.timing().grace)
+                }
             };
             waits.insert(name, wait);
         }
-        let drains = |name: &String| self.kept.get(name).is_some_and(|kept| kept.manner == Manner::Drain);
+        let drains = |name: &String| {
+            self.processes.get(name).is_some_and(|kept| kept.strategy == ReplaceStrategy::Drain)
+        };
         if !waits.keys().any(drains) {
             self.end_drain().await;
         }
@@ -111,72 +115,72 @@ impl Keeper {
 
     /// Whether a program must not start yet: no one that needs the broker starts until an outdated broker is replaced.
     /// Otherwise there would always be a worker for the broker to wait for.
-    pub(super) fn is_held(&self, name: &str, programs: &[Program]) -> bool {
+    pub(super) fn must_not_start_yet(&self, name: &str, programs: &[Program]) -> bool {
         // A new network is nobody's until everything else is prepared for it.
         name == HOLDER
             || needs_broker(name)
-                && self.kept.contains_key(BROKER)
+                && self.processes.contains_key(BROKER)
                 && self.outdated(programs).iter().any(|outdated| outdated == BROKER)
     }
 
     fn outdated(&self, programs: &[Program]) -> Vec<String> {
         let wanted: BTreeMap<&str, String> =
             programs.iter().map(|program| (program.name.as_str(), self.fingerprint(program))).collect();
-        let kept = self.kept.iter();
+        let kept = self.processes.iter();
         kept.filter(|(name, kept)| wanted.get(name.as_str()) != Some(&kept.fingerprint))
             .map(|(name, _)| name.clone())
             .collect()
     }
 
-    fn ask_to_end(&mut self, name: &str, grace: Duration) -> UserText {
-        if let Some(kept) = self.kept.get_mut(name) {
+    fn terminate_within(&mut self, name: &str, grace: Duration) -> UserText {
+        if let Some(kept) = self.processes.get_mut(name) {
             kept.process.terminate();
-            kept.ends_by = Some(Instant::now() + grace);
+            kept.kill_at = Some(Instant::now() + grace);
         }
         "an older one is ending".into()
     }
 
     /// Makes room for a newer web server, and goes on serving until that one does.
-    async fn step_aside(&mut self, name: &str) -> UserText {
+    async fn retire_for_newer(&mut self, name: &str) -> UserText {
         // Two are enough, and without a socket to share there is only one.
-        if self.kept.contains_key(RETIRING) || self.socket.is_none() {
-            return self.ask_to_end(name, self.pace().grace);
+        if self.processes.contains_key(RETIRING) || self.socket.is_none() {
+            return self.terminate_within(name, self.timing().grace);
         }
-        if let Some(kept) = self.kept.remove(name) {
-            self.kept.insert(RETIRING.into(), kept);
+        if let Some(kept) = self.processes.remove(name) {
+            self.processes.insert(RETIRING.into(), kept);
         }
         if let Some(started) = self.state.processes.remove(name) {
             self.state.processes.insert(RETIRING.into(), started);
         }
-        self.remember().await;
+        self.save_state().await;
         "a newer one is starting".into()
     }
 
     /// Why nobody will answer at the web server's socket, where that is known: whoever asks there would wait.
-    pub(super) async fn why_silent(&self, major: u32) -> Option<&'static str> {
-        let well = |name: &str| self.kept.get(name).is_some_and(|kept| kept.was_well);
+    pub(super) async fn why_not_serving(&self, major: u32) -> Option<&'static str> {
+        let well = |name: &str| self.processes.get(name).is_some_and(|kept| kept.was_healthy);
         if self.web_server().is_some_and(is_stopped) {
             return Some("its process is stopped");
         }
         let serves = major < 3
             || well("apiserver")
-            || self.kept.contains_key(RETIRING)
+            || self.processes.contains_key(RETIRING)
             || self.is_newest_ready().await;
         (!serves).then_some("it does not serve yet")
     }
 
     /// Whether the web server that was started last says that it serves.
     async fn is_newest_ready(&self) -> bool {
-        let newest = self.kept.get("apiserver").map(|kept| kept.process.identity.pid);
+        let newest = self.processes.get("apiserver").map(|kept| kept.process.identity.pid);
         let Some(pid) = newest else { return false };
         let said = self.place.status().join(format!("{pid}.ready"));
         blocking(move || fs::symlink_metadata(said)).await.is_ok()
     }
 
     /// Ends a web server once a newer one serves.
-    async fn retire_web(&mut self) -> UserText {
+    async fn retire_web_server(&mut self) -> UserText {
         if self.is_newest_ready().await {
-            return self.ask_to_end(RETIRING, LAST_REQUESTS);
+            return self.terminate_within(RETIRING, LAST_REQUESTS);
         }
         "a newer one is starting".into()
     }

@@ -9,37 +9,37 @@ use podium_domain::deployments::plan::{Component, Health, Rollout};
 use podium_domain::{Reason, UserText};
 use tokio::time::Instant;
 
-use super::Keeper;
+use super::Supervisor;
 use super::prepare::Prepared;
 use crate::Environment;
 use crate::blocking::blocking;
 use crate::local::components::{RETIRING, is_web};
-use crate::local::process::last_words;
+use crate::local::process::last_error_line;
 use crate::local::program::Program;
 use crate::local::settings;
 
 /// How the components do, by name.
 type Healths = Vec<(String, Result<(), Reason>)>;
 
-/// What a look at an environment found.
-struct Look {
+/// What a check_health at an environment found.
+struct HealthCheck {
     healths: Healths,
-    /// Whether a web server answered.
-    answered: bool,
+    /// Whether a web server has_answered.
+    has_answered: bool,
     /// The web server whose interface for tasks is built.
-    warmed: Option<i32>,
+    warmed_up: Option<i32>,
 }
 
-impl Keeper {
+impl Supervisor {
     /// Keeps the programs running until something else is wanted, or has to be prepared anew.
     pub(super) async fn watch(&mut self, environment: &Environment, prepared: &Prepared) {
-        let pace = self.pace();
+        let timing = self.timing();
         let base = format!(
             "http://127.0.0.1:{}{}",
             self.state.web_port,
             settings::base_path(&environment.namespace)
         );
-        let mut given_up = Instant::now() + pace.patience;
+        let mut given_up = Instant::now() + timing.startup_timeout;
         let mut is_done = false;
         let mut orders = self.orders.clone();
         while !self.has_changed() {
@@ -47,33 +47,34 @@ impl Keeper {
             if self.socket.is_none() && self.web_server().is_none() {
                 return;
             }
-            if self.lost_network() {
+            if self.has_lost_network() {
                 return;
             }
             let outdated = self.replace_outdated(environment, prepared).await;
             if !outdated.is_empty() {
-                given_up = Instant::now() + pace.patience;
+                given_up = Instant::now() + timing.startup_timeout;
             }
             self.start_missing(&prepared.programs).await;
             // Answers may take their time; what ends meanwhile does not wait for them.
             let looked = tokio::select! {
-                look = self.look(&base, prepared) => Ok(look),
-                name = self.any_end() => Err(Some(name)),
-                () = self.next_start(&prepared.programs) => Err(None),
+                check_health = self.check_health(&base, prepared) => Ok(check_health),
+                name = self.any_exit() => Err(Some(name)),
+                () = self.next_restart(&prepared.programs) => Err(None),
                 _ = orders.changed() => return,
             };
-            let look = match looked {
-                Ok(look) => look,
+            let check_health = match looked {
+                Ok(check_health) => check_health,
                 Err(Some(name)) => {
-                    self.note_end(&name, &prepared.programs).await;
+                    self.handle_exit(&name, &prepared.programs).await;
                     continue;
                 }
                 Err(None) => continue,
             };
-            (self.answered, self.warmed) = (look.answered || self.answered, look.warmed.or(self.warmed));
-            self.show_door();
-            self.end_hung(&look.healths).await;
-            let healths: Healths = look
+            (self.has_answered, self.warmed_up) =
+                (check_health.has_answered || self.has_answered, check_health.warmed_up.or(self.warmed_up));
+            self.publish_web_server();
+            self.restart_hung(&check_health.healths).await;
+            let healths: Healths = check_health
                 .healths
                 .into_iter()
                 .map(|(name, health)| {
@@ -86,39 +87,39 @@ impl Keeper {
             if !is_done && (are_up || Instant::now() > given_up) {
                 is_done = true;
                 self.state.running = environment.running();
-                self.remember().await;
+                self.save_state().await;
                 let (running, note) = (self.state.running.clone(), prepared.note.clone());
-                self.view.change(|shown| (shown.running, shown.note) = (running, note));
+                self.view.change(|status| (status.running, status.note) = (running, note));
             }
             self.show(if is_done { Rollout::Done } else { Rollout::Underway }, healths);
-            let pause = if are_up { pace.calm } else { pace.impatient };
+            let pause = if are_up { timing.steady_poll } else { timing.startup_poll };
             let ended = tokio::select! {
-                name = self.any_end() => Some(name),
+                name = self.any_exit() => Some(name),
                 () = tokio::time::sleep(pause) => None,
-                () = self.next_start(&prepared.programs) => None,
+                () = self.next_restart(&prepared.programs) => None,
                 _ = orders.changed() => return,
             };
             if let Some(name) = ended {
-                self.note_end(&name, &prepared.programs).await;
+                self.handle_exit(&name, &prepared.programs).await;
             }
         }
     }
 
     /// Keeps what ran last running for a while, or until something else is wanted.
-    pub(super) async fn hold_up(&mut self, length: Duration) {
+    pub(super) async fn keep_running(&mut self, length: Duration) {
         let until = Instant::now() + length;
-        let programs = self.held_up.clone();
+        let programs = self.last_programs.clone();
         let mut orders = self.orders.clone();
         loop {
             self.start_missing(&programs).await;
             let ended = tokio::select! {
-                name = self.any_end() => Some(name),
-                () = self.next_start(&programs), if !programs.is_empty() => None,
+                name = self.any_exit() => Some(name),
+                () = self.next_restart(&programs), if !programs.is_empty() => None,
                 () = tokio::time::sleep_until(until) => return,
                 _ = orders.changed() => return,
             };
             if let Some(name) = ended {
-                self.note_end(&name, &programs).await;
+                self.handle_exit(&name, &programs).await;
             }
         }
     }
@@ -126,36 +127,40 @@ impl Keeper {
     /// Starts what does not run and need not wait any longer.
     async fn start_missing(&mut self, programs: &[Program]) {
         for program in programs {
-            let trouble = self.troubles.get(&program.name);
+            let failure = self.failures.get(&program.name);
             let must_wait =
-                trouble.and_then(|trouble| trouble.start_at).is_some_and(|at| at > Instant::now());
-            if self.kept.contains_key(&program.name) || must_wait || self.is_held(&program.name, programs) {
+                failure.and_then(|failure| failure.start_at).is_some_and(|at| at > Instant::now());
+            if self.processes.contains_key(&program.name)
+                || must_wait
+                || self.must_not_start_yet(&program.name, programs)
+            {
                 continue;
             }
-            if let Err(error) = self.begin(program).await {
-                let pace = self.pace();
-                let trouble = self.troubles.entry(program.name.clone()).or_default();
-                trouble.fail(Reason::of_io("it cannot be started", &error), &pace);
+            if let Err(error) = self.start_program(program).await {
+                let timing = self.timing();
+                let failure = self.failures.entry(program.name.clone()).or_default();
+                failure.fail(Reason::of_io("it cannot be started", &error), &timing);
             }
         }
     }
 
     /// Waits until something that ended may start again.
-    async fn next_start(&self, programs: &[Program]) {
-        let may_start = |name: &str| !self.kept.contains_key(name) && !self.is_held(name, programs);
-        let missing = self.troubles.iter().filter(|(name, _)| may_start(name));
-        match missing.filter_map(|(_, trouble)| trouble.start_at).min() {
+    async fn next_restart(&self, programs: &[Program]) {
+        let may_start =
+            |name: &str| !self.processes.contains_key(name) && !self.must_not_start_yet(name, programs);
+        let missing = self.failures.iter().filter(|(name, _)| may_start(name));
+        match missing.filter_map(|(_, failure)| failure.start_at).min() {
             Some(at) => tokio::time::sleep_until(at).await,
             None => std::future::pending().await,
         }
     }
 
     /// Waits for the end of any process, and names it.
-    async fn any_end(&self) -> String {
-        if self.kept.is_empty() {
+    async fn any_exit(&self) -> String {
+        if self.processes.is_empty() {
             return std::future::pending().await;
         }
-        let ends = self.kept.iter().map(|(name, kept)| {
+        let ends = self.processes.iter().map(|(name, kept)| {
             let ended = kept.process.ended();
             async move {
                 ended.await;
@@ -167,57 +172,60 @@ impl Keeper {
     }
 
     /// Clears away what is left of a process that ended, and notes when it starts again.
-    async fn note_end(&mut self, name: &str, programs: &[Program]) {
-        let Some(kept) = self.kept.get(name) else { return };
+    async fn handle_exit(&mut self, name: &str, programs: &[Program]) {
+        let Some(kept) = self.processes.get(name) else { return };
         kept.process.kill().await;
         let (is_steady, is_expected, log_start) =
-            (kept.since.elapsed() > self.pace().steady, kept.ends_by.is_some(), kept.log_start);
-        self.forget_process(name).await;
+            (kept.since.elapsed() > self.timing().stable_after, kept.kill_at.is_some(), kept.log_start);
+        self.remove_process(name).await;
         let Some(program) = programs.iter().find(|program| program.name == name) else { return };
         if is_expected {
             return;
         }
         let log = program.log.clone();
-        let words = blocking(move || last_words(&log, log_start)).await;
+        let words = blocking(move || last_error_line(&log, log_start)).await;
         let why = words
             .map_or_else(|| "it ended".into(), |words| Reason::new("it ended, and its log says why", words));
-        let why = self.note_failure(name, why, is_steady).await;
-        self.view.change(|shown| {
+        let why = self.record_failure(name, why, is_steady).await;
+        self.view.change(|status| {
             let health = Health::Down(why);
-            match shown.components.iter_mut().find(|component| component.name == name) {
+            match status.components.iter_mut().find(|component| component.name == name) {
                 Some(component) => component.health = health,
-                None => shown.components.push(Component { name: name.to_owned(), health }),
+                None => status.components.push(Component { name: name.to_owned(), health }),
             }
         });
     }
 
     /// Asks how each component does.
-    async fn look(&self, base: &str, prepared: &Prepared) -> Look {
-        let heard = match self.why_silent(prepared.major).await {
-            None => self.plane.probes.ask(base, prepared.major).await,
+    async fn check_health(&self, base: &str, prepared: &Prepared) -> HealthCheck {
+        let heard = match self.why_not_serving(prepared.major).await {
+            None => self.plane.health_client.check(base, prepared.major).await,
             Some(why) => Err(why.into()),
         };
         if let Ok(heard) = &heard {
-            self.view.pulse.note_heartbeats(heard);
+            self.view.measurements.note_heartbeats(heard);
         }
         let web = self.web_server();
         let is_warm = match &heard {
-            Ok(_) if prepared.major >= 3 && self.warmed != web => self.plane.probes.warm_up(base).await,
+            Ok(_) if prepared.major >= 3 && self.warmed_up != web => {
+                self.plane.health_client.warm_up(base).await
+            }
             _ => Ok(()),
         };
-        let signs = self.signs().await;
+        let progress_times = self.progress_times().await;
         let (plane, id) = (Arc::clone(&self.plane), self.id);
         let crowd = blocking(move || plane.cgroups.is_crowded(id)).await;
         let health = |program: &Program| {
             let name = program.name.as_str();
-            let Some(kept) = self.kept.get(name) else {
-                let trouble = self.troubles.get(name).map(|trouble| trouble.why.clone());
+            let Some(kept) = self.processes.get(name) else {
+                let failure = self.failures.get(name).map(|failure| failure.why.clone());
                 return (
                     program.name.clone(),
-                    Err(trouble.unwrap_or_else(|| "it is not started yet".into())),
+                    Err(failure.unwrap_or_else(|| "it is not started yet".into())),
                 );
             };
-            let alive = self.liveness(name, kept, heard.as_ref().ok(), &signs, prepared.is_sequential);
+            let alive =
+                self.liveness(name, kept, heard.as_ref().ok(), &progress_times, prepared.is_sequential);
             let health = match &heard {
                 Ok(_) if is_web(name) => alive.and_then(|()| is_warm.clone()),
                 Err(why) if is_web(name) => alive.and_then(|()| Err(why.clone())),
@@ -225,10 +233,10 @@ impl Keeper {
                 _ => alive,
             };
             // What failed before and is not well again says why it failed.
-            let failed = self.troubles.get(name).filter(|_| !kept.was_well).map(|trouble| &trouble.why);
+            let failed = self.failures.get(name).filter(|_| !kept.was_healthy).map(|failure| &failure.why);
             (program.name.clone(), health.map_err(|why| failed.cloned().unwrap_or(why)))
         };
-        let database = self.database_trouble().map(|why| ("database".to_owned(), Err(why)));
+        let database = self.database_failure().map(|why| ("database".to_owned(), Err(why)));
         let crowd = crowd.map(|most| {
             let why = UserText::filled(
                 "it has all the {} processes and threads that it may have, and can start no others",
@@ -236,10 +244,10 @@ impl Keeper {
             );
             ("processes".to_owned(), Err(why.into()))
         });
-        Look {
+        HealthCheck {
             healths: prepared.programs.iter().map(health).chain(database).chain(crowd).collect(),
-            answered: heard.is_ok() && web.is_some(),
-            warmed: (heard.is_ok() && is_warm.is_ok()).then_some(web).flatten(),
+            has_answered: heard.is_ok() && web.is_some(),
+            warmed_up: (heard.is_ok() && is_warm.is_ok()).then_some(web).flatten(),
         }
     }
 }

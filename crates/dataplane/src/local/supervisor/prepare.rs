@@ -6,24 +6,24 @@ use podium_api::enums::SchedulerSize;
 use podium_domain::options::{self, Version};
 use podium_domain::{Given, Reason, UserText};
 
-use super::Keeper;
+use super::Supervisor;
 use crate::Environment;
-use crate::blocking::{blocking, in_turn};
+use crate::blocking::{blocking, blocking_exclusive};
 use crate::local::broker::OwnBroker;
 use crate::local::cgroups::Bounds;
 use crate::local::code;
 use crate::local::components::programs;
-use crate::local::database::{At, Database, Kind, migration, run_within};
-use crate::local::ground::Ground;
-use crate::local::isolation::{Isolation, Reach};
+use crate::local::database::{Database, Kind, Location, migration, run_within};
+use crate::local::disk_space::SpaceCheckedArchives;
+use crate::local::host::Host;
+use crate::local::isolation::{FileAccess, Isolation};
 use crate::local::metadata::Metadata;
 use crate::local::network::is_network;
 use crate::local::options::Broker;
 use crate::local::ports;
 use crate::local::program::Program;
-use crate::local::room::Roomy;
 use crate::local::runtimes::Runtime;
-use crate::local::settings::{self, EnvironmentKeys, Known};
+use crate::local::settings::{self, EnvironmentKeys, SettingsContext};
 use crate::local::socket::Socket;
 use crate::local::state::State;
 use crate::local::tasks::Tasks;
@@ -44,15 +44,15 @@ pub(super) struct Prepared {
 }
 
 /// What could not be made, and why.
-type Trouble = (&'static str, Reason);
+type PrepareError = (&'static str, Reason);
 
-impl Keeper {
+impl Supervisor {
     /// Makes everything that is missing. It can be cut off anywhere and begun again.
-    pub(super) async fn prepare(&mut self, environment: &Environment) -> Result<Prepared, Trouble> {
-        self.stand_on_ground().await.map_err(|why| ("runtime", why))?;
+    pub(super) async fn prepare(&mut self, environment: &Environment) -> Result<Prepared, PrepareError> {
+        self.refresh_isolation().await.map_err(|why| ("runtime", why))?;
         let runtime = self.runtime(&environment.runtime_version).await?;
         let (place, isolation) = (self.place.clone(), self.isolation.clone());
-        in_turn(&self.place.root, move || place.make(&isolation))
+        blocking_exclusive(&self.place.root, move || place.make(&isolation))
             .await
             .map_err(|error| ("directories", Reason::of_io("they cannot be made", &error)))?;
         self.open_socket().await.map_err(|error| ("ports", Reason::of_io("none can be had", &error)))?;
@@ -62,21 +62,21 @@ impl Keeper {
             tracing::warn!(id = %self.id, %error, "processor time, memory and processes are not bounded");
         }
         let mut all = self.ensure_network().await.map_err(|why| ("network", why))?;
-        let archives = &Roomy {
+        let archives = &SpaceCheckedArchives {
             archives: &*self.plane.services.archives,
             directory: &self.place.code(),
             reserve: self.plane.options.disk_reserve,
         };
         let release = &environment.release;
         let placed = async {
-            code::bring_dags(archives, self.id, &self.place, release.dag_version.as_deref()).await?;
-            code::bring_bundles(archives, self.id, &self.place, &release.bundles).await
+            code::install_dags(archives, self.id, &self.place, release.dag_version.as_deref()).await?;
+            code::install_bundles(archives, self.id, &self.place, &release.bundles).await
         };
         placed.await.map_err(|why| ("code", why))?;
         self.choose_database(&runtime).await;
         let database = self.database(&environment.namespace).await.map_err(|why| ("database", why))?;
         let url = database.url();
-        self.bring_metadata_back().await.map_err(|why| ("database", why))?;
+        self.restore_metadata().await.map_err(|why| ("database", why))?;
         if self.state.migrated_for.is_none() {
             database.make(&runtime, &self.isolation).await.map_err(|why| ("database", why))?;
         }
@@ -88,11 +88,11 @@ impl Keeper {
         let tasks = Tasks::new(
             environment,
             runtime.version.major(),
-            matches!(database.at, At::File),
+            matches!(database.at, Location::File),
             &self.plane.options.broker,
             &own_broker,
         );
-        let known = Known {
+        let context = SettingsContext {
             environment,
             place: &self.place,
             runtime: &runtime,
@@ -103,8 +103,8 @@ impl Keeper {
             web_port: self.state.web_port,
             keys: self.keys(),
         };
-        all.extend(programs(&known, &own_broker));
-        let variables = settings::platform(&known);
+        all.extend(programs(&context, &own_broker));
+        let variables = settings::platform(&context);
         Ok(Prepared {
             programs: all,
             major: runtime.version.major(),
@@ -116,7 +116,7 @@ impl Keeper {
     }
 
     /// Puts what a backup had of its metadata onto the server again, once.
-    async fn bring_metadata_back(&self) -> Result<(), Reason> {
+    async fn restore_metadata(&self) -> Result<(), Reason> {
         let saved = self.place.saved_metadata();
         let path = saved.clone();
         if !blocking(move || path.exists()).await {
@@ -129,34 +129,34 @@ impl Keeper {
     }
 
     /// Learns what keeps this environment apart from the others.
-    pub(super) async fn stand_on_ground(&mut self) -> Result<(), Reason> {
-        let ground = self.plane.ground().await?;
-        self.isolation = self.within_network(self.bounds_of(ground).await?, &ground.network);
+    pub(super) async fn refresh_isolation(&mut self) -> Result<(), Reason> {
+        let host = self.plane.host().await?;
+        self.isolation = self.in_own_network(self.isolation_on(host).await?, &host.network);
         Ok(())
     }
 
     /// What keeps it apart from the others, but for its network.
-    pub(super) async fn bounds_of(&self, ground: &Ground) -> Result<Isolation, Reason> {
+    pub(super) async fn isolation_on(&self, host: &Host) -> Result<Isolation, Reason> {
         let mut read = self.place.read();
-        read.extend(ground.read.iter().cloned());
+        read.extend(host.read.iter().cloned());
         // Where sockets of servers are, and whom to trust, is nobody's to hide.
         let (databases, state) = (self.plane.databases.clone(), self.state.clone());
-        read.extend(blocking(move || databases.ways(&state)).await);
+        read.extend(blocking(move || databases.required_paths(&state)).await);
         let mut write = self.place.own();
         if matches!(self.plane.options.broker, Broker::Own(_)) {
-            let (place, user) = (self.place.clone(), ground.apart.user_of(self.state.slot));
+            let (place, user) = (self.place.clone(), host.isolation.user_of(self.state.slot));
             let directory = blocking(move || OwnBroker::directory(&place, user)).await;
             let lacking = |error| Reason::of_io("there is no place for the socket of its broker", &error);
             write.extend(directory.map_err(lacking)?);
         }
-        let reach = Reach { write, read, temporary: self.place.temporary() };
-        Ok(ground.apart.of_environment(self.state.slot, &reach))
+        let access = FileAccess { write, read, temporary: self.place.temporary() };
+        Ok(host.isolation.of_environment(self.state.slot, &access))
     }
 
-    async fn runtime(&self, version: &str) -> Result<Runtime, Trouble> {
-        let ground = self.plane.ground().await.map_err(|why| ("runtime", why))?;
+    async fn runtime(&self, version: &str) -> Result<Runtime, PrepareError> {
+        let host = self.plane.host().await.map_err(|why| ("runtime", why))?;
         let tell = |progress| self.view.wait_for("runtime", progress);
-        self.plane.runtimes.ensure(ground, version, tell).await.map_err(|why| ("runtime", why))
+        self.plane.runtimes.ensure(host, version, tell).await.map_err(|why| ("runtime", why))
     }
 
     fn keys(&self) -> EnvironmentKeys {
@@ -181,20 +181,20 @@ impl Keeper {
         if is_new && kind != Kind::Files {
             *server_runtime = Some(runtime.version.to_string());
             *is_private = kind == Kind::Private;
-            self.remember().await;
+            self.save_state().await;
         }
     }
 
     /// Why the server of its database does not work, where that is the plane's own.
-    pub(super) fn database_trouble(&self) -> Option<Reason> {
-        self.state.is_private.then(|| self.plane.databases.cluster.trouble()).flatten()
+    pub(super) fn database_failure(&self) -> Option<Reason> {
+        self.state.is_private.then(|| self.plane.databases.cluster.failure()).flatten()
     }
 
     /// Drops the database of an environment that is not wanted any more.
     pub(super) async fn drop_database(&self) -> Result<(), Reason> {
         let Some(version) = &self.state.server_runtime else { return Ok(()) };
         let database = self.database(&self.state.namespace).await?;
-        let runtime = self.plane.runtimes.ensure(self.plane.ground().await?, version, |_| {}).await?;
+        let runtime = self.plane.runtimes.ensure(self.plane.host().await?, version, |_| {}).await?;
         database.drop(&runtime).await
     }
 
@@ -205,7 +205,11 @@ impl Keeper {
     }
 
     /// Lets running tasks end where everything has to stop for a while; tells whether to go on.
-    pub(super) async fn make_way(&mut self, environment: &Environment, prepared: &Prepared) -> bool {
+    pub(super) async fn drain_for_migration(
+        &mut self,
+        environment: &Environment,
+        prepared: &Prepared,
+    ) -> bool {
         !self.must_migrate(prepared) || self.drain_before("the runtime changes", environment).await
     }
 
@@ -214,12 +218,12 @@ impl Keeper {
         &mut self,
         environment: &Environment,
         prepared: &mut Prepared,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PrepareError> {
         let Prepared { runtime, variables, programs, .. } = prepared;
         let version = runtime.version.to_string();
         let Some(before) = self.state.migrated_for.clone().filter(|before| *before != version) else {
             self.state.migrated_for = Some(version);
-            self.remember().await;
+            self.save_state().await;
             return Ok(());
         };
         let going =
@@ -238,7 +242,7 @@ impl Keeper {
         migrated
             .map_err(|error| ("database", Reason::new("the metadata database cannot be migrated", error)))?;
         self.state.migrated_for = Some(version);
-        self.remember().await;
+        self.save_state().await;
         Ok(())
     }
 
@@ -250,10 +254,10 @@ impl Keeper {
         }
         self.stop_web_servers().await;
         // Others may have been told of the port.
-        let is_known = !self.kept.is_empty() || ports::are_for_us(self.state.web_port);
-        let known = if is_known { self.state.web_port } else { 0 };
+        let is_known = !self.processes.is_empty() || ports::is_in_our_range(self.state.web_port);
+        let context = if is_known { self.state.web_port } else { 0 };
         let avoided = self.plane.options.task_ports.as_ref();
-        let socket = Socket::open(ports::candidates(known, self.state.slot, avoided))?;
+        let socket = Socket::open(ports::candidates(context, self.state.slot, avoided))?;
         self.state.web_port = socket.port()?;
         self.socket = Some(socket);
         Ok(())

@@ -14,33 +14,33 @@ use podium_domain::{Reason, UserText};
 use super::plane::Plane;
 use super::runtimes::READY;
 use super::state::State;
-use crate::blocking::{blocking, not_on_a_worker};
+use crate::blocking::{assert_may_block, blocking};
 
 /// Its time of change says when a runtime was last used.
 const USED: &str = "podium-used";
 /// How often somebody looks.
 const EVERY: Duration = Duration::from_hours(1);
 /// What an installed runtime takes, with room for what is unpacked on the way.
-const TAKEN_BY_ONE: u64 = 1 << 30;
+const RUNTIME_SIZE: u64 = 1 << 30;
 
 /// Refuses to begin an installation that would fill the disk.
-pub(super) fn room_for_one(directory: &Path, reserve: u64) -> Result<(), Reason> {
-    not_on_a_worker();
+pub(super) fn check_space_for_runtime(directory: &Path, reserve: u64) -> Result<(), Reason> {
+    assert_may_block();
     let Ok(disk) = rustix::fs::statvfs(directory) else { return Ok(()) };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    if free >= reserve.saturating_add(TAKEN_BY_ONE) {
+    if free >= reserve.saturating_add(RUNTIME_SIZE) {
         return Ok(());
     }
     let told = UserText::filled(
         "the disk is full: a runtime takes up to {} MiB, {} MiB are free and {} MiB are kept in reserve",
-        &[&(TAKEN_BY_ONE >> 20), &(free >> 20), &(reserve >> 20)],
+        &[&(RUNTIME_SIZE >> 20), &(free >> 20), &(reserve >> 20)],
     );
     Err(Reason::new(told, directory.display()))
 }
 
 /// Notes that a runtime is used now.
 pub(super) fn note_use(directory: &Path) {
-    not_on_a_worker();
+    assert_may_block();
     let noted = File::create(directory.join(USED));
     if let Err(error) = noted.and_then(|file| file.set_len(0).and_then(|()| file.set_modified(now()))) {
         tracing::debug!(%error, directory = %directory.display(), "the use of a runtime cannot be noted");
@@ -48,7 +48,7 @@ pub(super) fn note_use(directory: &Path) {
 }
 
 /// How long ago a whole runtime was last used.
-pub(super) fn for_how_long(directory: &Path) -> Option<Duration> {
+pub(super) fn unused_for(directory: &Path) -> Option<Duration> {
     let changed = |name: &str| fs::metadata(directory.join(name)).and_then(|file| file.modified()).ok();
     let installed = changed(READY)?;
     let used = changed(USED).map_or(installed, |used| used.max(installed));
@@ -57,14 +57,14 @@ pub(super) fn for_how_long(directory: &Path) -> Option<Duration> {
 
 /// Removes a runtime. What says that it is whole goes first.
 pub(super) fn remove(directory: &Path) -> io::Result<()> {
-    not_on_a_worker();
+    assert_may_block();
     fs::remove_file(directory.join(READY))?;
     fs::remove_dir_all(directory)
 }
 
 /// The versions that are installed.
 pub(super) fn installed(runtimes: &Path) -> Vec<Version> {
-    not_on_a_worker();
+    assert_may_block();
     let entries = fs::read_dir(runtimes).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
@@ -102,7 +102,7 @@ fn in_use(plane: &Plane) -> io::Result<BTreeSet<Version>> {
         add(state.migrated_for);
         add(state.server_runtime);
     }
-    for handle in plane.keepers().values() {
+    for handle in plane.supervisors().values() {
         if let super::Order::Run(environment) = &*handle.orders.borrow() {
             add(Some(environment.runtime_version.clone()));
         }

@@ -1,6 +1,6 @@
 //! Everything that an environment has running, whatever became of its parents.
 //!
-//! A process belongs to an environment if it carries its mark, is within its bounds or runs under its user. One that has
+//! A process belongs to an environment if it has_variable its mark, is within its bounds or runs under its user. One that has
 //! cleared its variables and shares the control plane's user is known by the files of the environment that it uses, or by
 //! the mounts that it shares with a component. Each is held by a descriptor of the kernel before it is looked at, so that a
 //! number that was given to somebody else is never hit.
@@ -18,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::cgroups::Cgroups;
 use super::isolation::MOUNTED;
-use super::process::{group_of, numbers};
+use super::process::{group_of, pids};
 use super::settings;
 use crate::blocking::blocking;
 
@@ -32,7 +32,7 @@ pub(super) const COMPONENT: &str = "PODIUM_COMPONENT";
 
 /// How processes of an environment are known.
 #[derive(Clone, Debug)]
-pub(super) struct Strays {
+pub(super) struct OrphanProcesses {
     id: DeploymentId,
     mark: String,
     user: Option<u32>,
@@ -43,10 +43,10 @@ pub(super) struct Strays {
     mounts: Arc<Vec<File>>,
 }
 
-impl Strays {
+impl OrphanProcesses {
     /// Those of an environment, which may have a user of its own.
     pub(super) fn of(id: DeploymentId, user: Option<u32>, cgroups: &Cgroups) -> Self {
-        let (name, value) = settings::mark(id);
+        let (name, value) = settings::marker(id);
         let mark = format!("{name}={value}");
         Self { id, mark, user, cgroups: cgroups.clone(), directory: None, mounts: Arc::default() }
     }
@@ -61,7 +61,7 @@ impl Strays {
     /// are shared: after a restart of this service those of the one before are the mounts of all that it had started.
     pub(super) fn beside(mut self, pids: impl Iterator<Item = i32>) -> Self {
         let own = mounts_of("self").ok().and_then(|mounts| identity(&mounts));
-        let made = pids.filter(|pid| has_made_mounts(*pid));
+        let made = pids.filter(|pid| has_launcher_mounts(*pid));
         let others = made.filter_map(|pid| mounts_of(&pid.to_string()).ok());
         self.mounts = Arc::new(others.filter(|mounts| identity(mounts) != own).collect());
         self
@@ -73,42 +73,42 @@ impl Strays {
         cgroups
             .with_no_starts(id, async {
                 if let Some(user) = self.user {
-                    end_all_of(user).await;
+                    kill_all_of_user(user).await;
                 }
-                self.end_those(|_| true).await;
+                self.kill_matching(|_| true).await;
             })
             .await;
     }
 
     /// Ends those of some process groups, whose leaders are gone.
-    pub(super) async fn end_groups(self, groups: Vec<i32>) {
+    pub(super) async fn kill_groups(self, groups: Vec<i32>) {
         if !groups.is_empty() {
-            self.end_those(move |pid| group_of(pid).is_some_and(|group| groups.contains(&group))).await;
+            self.kill_matching(move |pid| group_of(pid).is_some_and(|group| groups.contains(&group))).await;
         }
     }
 
     /// Ends those that run under the environment's user or within a directory. Others carry the same mark where the
     /// same environment runs on this machine for another plane.
-    pub(super) async fn end_within(self, directory: PathBuf) {
+    pub(super) async fn kill_in_directory(self, directory: PathBuf) {
         let user = Self { cgroups: Cgroups::None, ..self.clone() };
-        self.end_those(move |pid| user.runs(pid) || stands_in(pid, &directory)).await;
+        self.kill_matching(move |pid| user.runs(pid) || works_in(pid, &directory)).await;
     }
 
     /// Ends those of a component, unless they are of these process groups.
-    pub(super) async fn end_component(self, component: &str, known: Vec<i32>) {
-        let mark = component_mark(component);
-        self.end_those(move |pid| {
-            carries(pid, &mark) && group_of(pid).is_some_and(|group| !known.contains(&group))
+    pub(super) async fn kill_component(self, component: &str, known: Vec<i32>) {
+        let mark = component_marker(component);
+        self.kill_matching(move |pid| {
+            has_variable(pid, &mark) && group_of(pid).is_some_and(|group| !known.contains(&group))
         })
         .await;
     }
 
-    async fn end_those(self, are_meant: impl Fn(i32) -> bool + Clone + Send + 'static) {
+    async fn kill_matching(self, is_selected: impl Fn(i32) -> bool + Clone + Send + 'static) {
         let id = self.id;
         let gone = async {
             loop {
-                let (strays, are_meant) = (self.clone(), are_meant.clone());
-                if blocking(move || strays.kill(are_meant)).await == 0 {
+                let (orphans, is_selected) = (self.clone(), is_selected.clone());
+                if blocking(move || orphans.kill(is_selected)).await == 0 {
                     return;
                 }
                 // What is killed may have started another meanwhile.
@@ -121,7 +121,7 @@ impl Strays {
     }
 
     /// Kills whatever is there; tells how many that were.
-    pub(super) fn kill(&self, are_meant: impl Fn(i32) -> bool) -> usize {
+    pub(super) fn kill(&self, is_selected: impl Fn(i32) -> bool) -> usize {
         let members = self.cgroups.members(self.id);
         let is_killed = |pid: &i32| {
             let Some(held) = Pid::from_raw(*pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
@@ -131,17 +131,17 @@ impl Strays {
             // Remains that wait for their parent to notice are in no group.
             let is_theirs = group_of(*pid).is_some()
                 && (members.contains(pid)
-                    || carries(*pid, &self.mark)
+                    || has_variable(*pid, &self.mark)
                     || self.runs(*pid)
-                    || self.is_confined_here(*pid));
-            is_theirs && are_meant(*pid) && pidfd_send_signal(&held, Signal::KILL).is_ok()
+                    || self.is_confined_to_environment(*pid));
+            is_theirs && is_selected(*pid) && pidfd_send_signal(&held, Signal::KILL).is_ok()
         };
-        numbers().filter(is_killed).count()
+        pids().filter(is_killed).count()
     }
 
     /// Whether a process gave up its rights for good, as all that runs code of authors has, and has to do with this
     /// environment. Others may look at the files of an environment: whoever operates it, saves it or ships its logs.
-    fn is_confined_here(&self, pid: i32) -> bool {
+    fn is_confined_to_environment(&self, pid: i32) -> bool {
         let has_to_do = || {
             let mounts = mounts_of(&pid.to_string()).ok().and_then(|mounts| identity(&mounts));
             let is_beside = mounts.is_some() && self.mounts.iter().any(|known| identity(known) == mounts);
@@ -149,7 +149,7 @@ impl Strays {
         };
         let user = self.user.unwrap_or_else(|| rustix::process::geteuid().as_raw());
         pid != std::process::id().cast_signed()
-            && has_given_up_rights(pid)
+            && has_no_new_privs(pid)
             && user_of(pid) == Some(user)
             && has_to_do()
     }
@@ -166,7 +166,7 @@ fn user_of(pid: i32) -> Option<u32> {
 }
 
 /// Whether a process sees something that only the launcher mounts.
-fn has_made_mounts(pid: i32) -> bool {
+fn has_launcher_mounts(pid: i32) -> bool {
     let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
     // After the fields that vary in number: the kind of file system, and what is mounted.
     let source = |line: &str| line.split_once(" - ")?.1.split(' ').nth(1).map(str::to_owned);
@@ -174,7 +174,7 @@ fn has_made_mounts(pid: i32) -> bool {
 }
 
 /// Ends everything of a user at one moment, as only that user can.
-async fn end_all_of(user: u32) {
+async fn kill_all_of_user(user: u32) {
     let mut command = tokio::process::Command::new("/bin/sh");
     command.args(["-c", "kill -9 -1"]).current_dir("/").env_clear().uid(user).gid(user);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -184,7 +184,7 @@ async fn end_all_of(user: u32) {
 }
 
 /// Whether a process stands in a directory.
-fn stands_in(pid: i32, directory: &Path) -> bool {
+fn works_in(pid: i32, directory: &Path) -> bool {
     fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|at| at.starts_with(directory))
 }
 
@@ -196,7 +196,7 @@ fn uses(pid: i32, directory: &Path) -> bool {
     ["cwd", "root", "exe"].into_iter().map(of).chain(files()).any(leads_there)
 }
 
-fn has_given_up_rights(pid: i32) -> bool {
+fn has_no_new_privs(pid: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status.lines().any(|line| line.strip_prefix("NoNewPrivs:").is_some_and(|value| value.trim() == "1"))
 }
@@ -210,17 +210,17 @@ fn identity(mounts: &File) -> Option<(u64, u64)> {
 }
 
 /// The mark of everything that a component has started.
-fn component_mark(component: &str) -> String {
+fn component_marker(component: &str) -> String {
     format!("{COMPONENT}={component}")
 }
 
 /// Whether a process belongs to an environment, whoever started it.
-pub(super) fn carries_mark(pid: i32, id: DeploymentId) -> bool {
-    let (name, value) = settings::mark(id);
-    carries(pid, &format!("{name}={value}"))
+pub(super) fn has_marker(pid: i32, id: DeploymentId) -> bool {
+    let (name, value) = settings::marker(id);
+    has_variable(pid, &format!("{name}={value}"))
 }
 
-fn carries(pid: i32, mark: &str) -> bool {
+fn has_variable(pid: i32, mark: &str) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ"));
     environment.is_ok_and(|text| text.split(|byte| *byte == 0).any(|pair| pair == mark.as_bytes()))
 }
@@ -231,24 +231,24 @@ mod tests {
     use std::process::{Child, Command};
 
     use super::*;
-    use crate::blocking::here;
-    use crate::local::process::counted;
+    use crate::blocking::allow_blocking;
+    use crate::local::process::with_process_limit;
     use crate::local::tests::fresh_id;
 
     #[tokio::test]
     async fn strays_are_known_by_their_mark_and_others_are_let_be() {
         let (id, other) = (fresh_id(), fresh_id());
         let sleeping = |id: DeploymentId| {
-            let (name, value) = settings::mark(id);
+            let (name, value) = settings::marker(id);
             let mut sleep = Command::new("sleep");
             sleep.arg("1000").env(name, value).stdin(Stdio::null()).process_group(0).spawn().unwrap()
         };
-        let (mut stray, mut unmeant, mut stranger) = (sleeping(id), sleeping(id), sleeping(other));
-        let strays = || Strays::of(id, None, &Cgroups::None);
-        strays().end_groups(vec![stray.id().cast_signed()]).await;
-        assert!(!stray.wait().unwrap().success());
+        let (mut orphan, mut unmeant, mut stranger) = (sleeping(id), sleeping(id), sleeping(other));
+        let orphans = || OrphanProcesses::of(id, None, &Cgroups::None);
+        orphans().kill_groups(vec![orphan.id().cast_signed()]).await;
+        assert!(!orphan.wait().unwrap().success());
         assert_eq!(unmeant.try_wait().unwrap(), None);
-        strays().end().await;
+        orphans().end().await;
         assert!(!unmeant.wait().unwrap().success());
         assert_eq!(stranger.try_wait().unwrap(), None);
         stranger.kill().unwrap();
@@ -276,15 +276,15 @@ mod tests {
         let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (own, said) = (directory.path().canonicalize().unwrap(), elsewhere.path().join("said"));
         let holding = format!("exec 3>{}/held; echo $$ >{}; exec sleep 1000", own.display(), said.display());
-        let mut strays = [nameless(&own, "exec sleep 1000"), nameless(Path::new("/"), &holding)];
+        let mut orphans = [nameless(&own, "exec sleep 1000"), nameless(Path::new("/"), &holding)];
         let stranger = nameless(elsewhere.path(), "exec sleep 1000");
         let operator = Command::new("sleep").arg("1000").current_dir(&own).spawn().unwrap();
         until_it_says(&said).await;
-        while !has_given_up_rights(strays[0].id().cast_signed()) {
+        while !has_no_new_privs(orphans[0].id().cast_signed()) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        Strays::of(fresh_id(), None, &Cgroups::None).using(own).end().await;
-        strays.iter_mut().for_each(|stray| assert!(!stray.wait().unwrap().success()));
+        OrphanProcesses::of(fresh_id(), None, &Cgroups::None).using(own).end().await;
+        orphans.iter_mut().for_each(|orphan| assert!(!orphan.wait().unwrap().success()));
         for mut other in [stranger, operator] {
             assert_eq!(other.try_wait().unwrap(), None);
             other.kill().unwrap();
@@ -301,7 +301,7 @@ mod tests {
         // Of no plane, and of no other test of this machine.
         let user = 1_900_000_000 + std::process::id() % 90_000_000;
         let bomb = ["python3", "-I", "-S", "-c", crate::local::tests::BOMB].map(std::ffi::OsString::from);
-        let arguments = counted(&bomb, 40);
+        let arguments = with_process_limit(&bomb, 40);
         let mut bomb = Command::new(&arguments[0]);
         bomb.args(&arguments[1..])
             .uid(user)
@@ -310,14 +310,15 @@ mod tests {
             .env_clear()
             .env("PATH", "/usr/local/bin:/usr/bin:/bin");
         let mut bomb = bomb.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let strays = Strays::of(fresh_id(), Some(user), &Cgroups::None);
-        let count = || here(numbers).filter(|pid| group_of(*pid).is_some() && strays.runs(*pid)).count();
+        let orphans = OrphanProcesses::of(fresh_id(), Some(user), &Cgroups::None);
+        let count =
+            || allow_blocking(pids).filter(|pid| group_of(*pid).is_some() && orphans.runs(*pid)).count();
         while count() < 40 {
             assert!(bomb.try_wait().unwrap().is_none(), "it runs");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         assert!((0..20).all(|_| count() <= 40));
-        strays.clone().end().await;
+        orphans.clone().end().await;
         bomb.wait().unwrap();
         assert_eq!(count(), 0);
     }
@@ -335,18 +336,18 @@ mod tests {
         let mut component = Command::new("unshare");
         component.args(["--user", "--map-root-user", "--mount", "/bin/sh", "-c", &script]);
         let mut component = component.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let stray = tokio::select! {
+        let orphan = tokio::select! {
             pid = until_it_says(&said) => pid,
             () = async { while component.try_wait().unwrap().is_none() {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             } } => return None,
         };
-        let strays = Strays::of(fresh_id(), None, &Cgroups::None);
-        let strays = strays.beside(std::iter::once(component.id().cast_signed()));
+        let orphans = OrphanProcesses::of(fresh_id(), None, &Cgroups::None);
+        let orphans = orphans.beside(std::iter::once(component.id().cast_signed()));
         component.kill().unwrap();
         component.wait().unwrap();
-        strays.end().await;
-        Some((stray, group_of(stray).is_some()))
+        orphans.end().await;
+        Some((orphan, group_of(orphan).is_some()))
     }
 
     #[tokio::test]
@@ -377,10 +378,10 @@ mod tests {
         let log = File::create(own.join("log")).unwrap();
         let mut shipper = command.current_dir("/").stdin(log).spawn().unwrap();
         let pid = shipper.id().cast_signed();
-        while !has_given_up_rights(pid) || user_of(pid) != Some(1_999_990_003) {
+        while !has_no_new_privs(pid) || user_of(pid) != Some(1_999_990_003) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        Strays::of(fresh_id(), None, &Cgroups::None).using(own).end().await;
+        OrphanProcesses::of(fresh_id(), None, &Cgroups::None).using(own).end().await;
         assert_eq!(shipper.try_wait().unwrap(), None);
         shipper.kill().unwrap();
         shipper.wait().unwrap();

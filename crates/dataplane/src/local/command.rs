@@ -11,7 +11,7 @@ const LONGEST: usize = 300;
 
 /// Why a command did not do what it was run for. What it said may hold anything, and is for operators.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NotDone {
+pub(super) enum CommandError {
     /// It could not be run, or nobody knows what became of it.
     #[error("it cannot be run: {0}")]
     NotRun(#[from] io::Error),
@@ -26,7 +26,7 @@ pub(super) enum NotDone {
 }
 
 /// Runs a command to its end; what it says on the way is told, and its last words where it fails.
-pub(super) async fn run(mut command: Command, tell: impl Fn(&str)) -> Result<(), NotDone> {
+pub(super) async fn run(mut command: Command, tell: impl Fn(&str)) -> Result<(), CommandError> {
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let mut said = String::new();
@@ -40,5 +40,5 @@ pub(super) async fn run(mut command: Command, tell: impl Fn(&str)) -> Result<(),
         }
     }
     let status = child.wait().await?;
-    if status.success() { Ok(()) } else { Err(NotDone::Failed { said, status }) }
+    if status.success() { Ok(()) } else { Err(CommandError::Failed { said, status }) }
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use podium_domain::Reason;
 
-use super::Keeper;
+use super::Supervisor;
 use crate::blocking::blocking;
 use crate::local::isolation::Isolation;
-use crate::local::network::{HOLDER, Network, is_network, leads_out, made, number_of};
-use crate::local::process::{last_words, length_of};
+use crate::local::network::{HOLDER, Network, has_uplink, is_network, made, number_of};
+use crate::local::process::{last_error_line, log_length};
 use crate::local::program::Program;
 
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -22,13 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What people are told where it cannot be made; operators are told why.
 const UNMADE: &str = "its network cannot be made";
 
-impl Keeper {
+impl Supervisor {
     /// Makes the environment's own network unless it is there, with a way out, and has everything that starts from now on
     /// start in it. The answer is what makes it; nothing where environments share the machine's.
     pub(super) async fn ensure_network(&mut self) -> Result<Vec<Program>, Reason> {
         let plane = Arc::clone(&self.plane);
-        let ground = plane.ground().await?;
-        let own = match &ground.network {
+        let host = plane.host().await?;
+        let own = match &host.network {
             Network::Own(own) => own,
             Network::Shared(_) => return Ok(Vec::new()),
             Network::Filtered(filter, _) => {
@@ -41,26 +41,26 @@ impl Keeper {
         };
         let holder = own.holder(self.id, &self.place, self.state.web_port);
         let wanted = self.fingerprint(&holder);
-        if self.kept.get(HOLDER).is_none_or(|kept| kept.fingerprint != wanted) {
+        if self.processes.get(HOLDER).is_none_or(|kept| kept.fingerprint != wanted) {
             // Whatever runs in an older one keeps that until it ends.
             self.stop_components(vec![HOLDER.into()]).await;
-            self.begin(&holder).await.map_err(|error| Reason::of_io(UNMADE, &error))?;
+            self.start_program(&holder).await.map_err(|error| Reason::of_io(UNMADE, &error))?;
         }
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, self.state.web_port));
         let pid = self.holder().ok_or(Reason::from("nobody holds its network"))?;
         let number = self.until(&holder, || made(pid, listen).ok().flatten()).await?;
-        self.isolation = self.bounds_of(ground).await?.in_network(pid, number);
+        self.isolation = self.isolation_on(host).await?.in_network(pid, number);
         let uplink = own.uplink(self.id, &self.place, pid, number);
-        if !self.kept.contains_key(&uplink.name) {
-            self.begin(&uplink).await.map_err(|error| Reason::of_io(UNMADE, &error))?;
+        if !self.processes.contains_key(&uplink.name) {
+            self.start_program(&uplink).await.map_err(|error| Reason::of_io(UNMADE, &error))?;
         }
-        self.until(&uplink, || leads_out(pid).then_some(())).await?;
+        self.until(&uplink, || has_uplink(pid).then_some(())).await?;
         Ok(vec![holder, uplink])
     }
 
     /// The bounds with the network that is there. Where there is none they are such that nothing starts: never in the
     /// machine's own.
-    pub(super) fn within_network(&self, isolation: Isolation, network: &Network) -> Isolation {
+    pub(super) fn in_own_network(&self, isolation: Isolation, network: &Network) -> Isolation {
         match network {
             Network::Shared(_) | Network::Filtered(..) => isolation,
             Network::Own(_) => {
@@ -71,9 +71,9 @@ impl Keeper {
     }
 
     /// Forgets what a filter knows of it.
-    pub(super) async fn leave_filter(&self) {
-        let Ok(ground) = self.plane.ground().await else { return };
-        if let (Network::Filtered(filter, _), Some(user)) = (&ground.network, self.isolation.user()) {
+    pub(super) async fn remove_from_filter(&self) {
+        let Ok(host) = self.plane.host().await else { return };
+        if let (Network::Filtered(filter, _), Some(user)) = (&host.network, self.isolation.user()) {
             let filter = Arc::clone(filter);
             if let Err(error) = blocking(move || filter.forget(user)).await {
                 tracing::warn!(id = %self.id, %error, "the filter of the loopback cannot be changed");
@@ -82,14 +82,14 @@ impl Keeper {
     }
 
     /// Whether its network has to be made again.
-    pub(super) fn lost_network(&self) -> bool {
+    pub(super) fn has_lost_network(&self) -> bool {
         self.isolation.holder().is_some() && self.holder() != self.isolation.holder()
     }
 
     /// How the way out does.
-    pub(super) fn uplink_health(&self) -> Result<(), Reason> {
+    pub(super) fn check_uplink(&self) -> Result<(), Reason> {
         match self.isolation.holder() {
-            Some(holder) if !leads_out(holder) => Err("there is no way out of its network yet".into()),
+            Some(holder) if !has_uplink(holder) => Err("there is no way out of its network yet".into()),
             _ => Ok(()),
         }
     }
@@ -101,12 +101,12 @@ impl Keeper {
     }
 
     fn holder(&self) -> Option<i32> {
-        self.kept.get(HOLDER).map(|kept| kept.process.identity.pid)
+        self.processes.get(HOLDER).map(|kept| kept.process.identity.pid)
     }
 
     /// Waits until something is so that a component makes so.
     async fn until<T>(&self, program: &Program, what: impl Fn() -> Option<T>) -> Result<T, Reason> {
-        let kept = self.kept.get(&program.name).ok_or(Reason::from("its network is not started yet"))?;
+        let kept = self.processes.get(&program.name).ok_or(Reason::from("its network is not started yet"))?;
         let waiting = async {
             loop {
                 if let Some(found) = what() {
@@ -115,7 +115,7 @@ impl Keeper {
                 tokio::select! {
                     () = kept.process.ended() => {
                         let (log, start) = (program.log.clone(), kept.log_start);
-                        let said = blocking(move || last_words(&log, start.min(length_of(&log)))).await;
+                        let said = blocking(move || last_error_line(&log, start.min(log_length(&log)))).await;
                         return Err(Reason::new(UNMADE, said.unwrap_or_else(|| "it ended".into())));
                     }
                     () = tokio::time::sleep(LOOK_AGAIN) => {}

@@ -3,22 +3,22 @@
 use podium_domain::{Reason, UserText};
 use tokio::time::Instant;
 
-use super::Keeper;
+use super::Supervisor;
 use crate::LogLine;
 use crate::local::components;
-use crate::local::pace::Pace;
+use crate::local::timing::Timing;
 
 /// A component that failed.
 #[derive(Default)]
-pub(super) struct Trouble {
+pub(super) struct Failure {
     pub(super) times: u32,
     pub(super) start_at: Option<Instant>,
     pub(super) why: Reason,
 }
 
-impl Trouble {
-    pub(super) fn fail(&mut self, why: Reason, pace: &Pace) {
-        let pause = pace.pause(self.times);
+impl Failure {
+    pub(super) fn fail(&mut self, why: Reason, timing: &Timing) {
+        let pause = timing.pause(self.times);
         self.times += 1;
         self.start_at = Some(Instant::now() + pause);
         let times = match self.times {
@@ -31,25 +31,25 @@ impl Trouble {
     }
 }
 
-impl Keeper {
+impl Supervisor {
     /// Notes that a component failed, and when it starts again.
-    pub(super) async fn note_failure(&mut self, name: &str, why: Reason, is_steady: bool) -> Reason {
-        let pace = self.pace();
-        let trouble = self.troubles.entry(name.to_owned()).or_default();
+    pub(super) async fn record_failure(&mut self, name: &str, why: Reason, is_steady: bool) -> Reason {
+        let timing = self.timing();
+        let failure = self.failures.entry(name.to_owned()).or_default();
         if is_steady {
-            trouble.times = 0;
+            failure.times = 0;
         }
-        trouble.fail(why, &pace);
-        let why = trouble.why.clone();
+        failure.fail(why, &timing);
+        let why = failure.why.clone();
         tracing::warn!(id = %self.id, component = name, %why, "a component failed and is started again");
         *self.state.restarts.entry(name.to_owned()).or_default() += 1;
-        self.remember().await;
-        self.write_down(name, why.told());
+        self.save_state().await;
+        self.log_for_component(name, why.told());
         why
     }
 
     /// Puts a line of the supervisor's own into the log of a component.
-    fn write_down(&self, component: &str, what: &UserText) {
+    fn log_for_component(&self, component: &str, what: &UserText) {
         let Some(source) = components::source(component) else { return };
         let line = LogLine {
             deployment_id: self.id,

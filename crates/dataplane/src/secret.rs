@@ -6,9 +6,9 @@ use zeroize::Zeroizing;
 
 /// A value that no log, error or debugger's print shows. It is wiped from memory when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Hidden(Zeroizing<String>);
+pub struct Secret(Zeroizing<String>);
 
-impl Hidden {
+impl Secret {
     /// Hides a value.
     pub fn new(value: String) -> Self {
         Self(Zeroizing::new(value))
@@ -20,9 +20,9 @@ impl Hidden {
     }
 }
 
-impl fmt::Debug for Hidden {
+impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(hidden)")
+        f.write_str("(secret)")
     }
 }
 
@@ -32,8 +32,8 @@ mod tests {
 
     #[test]
     fn a_hidden_value_is_not_printed() {
-        let hidden = Hidden::new("s3cret".into());
-        assert_eq!(format!("{hidden:?} {:?}", Some(&hidden)), "(hidden) Some((hidden))");
-        assert_eq!(hidden.reveal(), "s3cret");
+        let secret = Secret::new("s3cret".into());
+        assert_eq!(format!("{secret:?} {:?}", Some(&secret)), "(secret) Some((secret))");
+        assert_eq!(secret.reveal(), "s3cret");
     }
 }

@@ -8,35 +8,35 @@ use podium_api::Timestamp;
 use podium_domain::{Reason, UserText};
 use tokio::time::Instant;
 
-use super::{Keeper, Kept};
+use super::{SupervisedProcess, Supervisor};
 use crate::blocking::blocking;
-use crate::local::health::Heard;
+use crate::local::health::HealthReport;
 use crate::local::identity::is_stopped;
 use crate::local::network::is_uplink;
 
-/// How old a component's own sign of progress may be: it is given every second or two.
+/// How old a component's own last_progress of progress may be: it is given every second or two.
 const PROGRESS: Duration = Duration::from_secs(45);
 
 /// When components last said that they get on, by name.
-pub(super) type Signs = HashMap<String, SystemTime>;
+pub(super) type ProgressTimes = HashMap<String, SystemTime>;
 
-impl Keeper {
+impl Supervisor {
     /// How a process that runs does: by what it is for, as far as that can be told.
     pub(super) fn liveness(
         &self,
         name: &str,
-        kept: &Kept,
-        heard: Option<&Heard>,
-        signs: &Signs,
+        kept: &SupervisedProcess,
+        heard: Option<&HealthReport>,
+        progress_times: &ProgressTimes,
         is_sequential: bool,
     ) -> Result<(), Reason> {
         if is_stopped(kept.process.identity.pid) {
             return Err("its process is stopped".into());
         }
         if is_uplink(name) {
-            return self.uplink_health();
+            return self.check_uplink();
         }
-        let progress = self.progress(signs.get(name).copied(), kept.started_at);
+        let progress = self.progress(progress_times.get(name).copied(), kept.started_at);
         let is_scheduler = name == "scheduler";
         if let Some(age) = progress.filter(|age| *age > PROGRESS)
             && !(is_scheduler && is_sequential)
@@ -49,27 +49,27 @@ impl Keeper {
         }
         match heard.map_or(Ok(()), |heard| heard.of(name, kept.started_at)) {
             // While a task runs within it, it says nothing else.
-            Err(_) if is_scheduler && is_sequential && kept.was_well => Ok(()),
+            Err(_) if is_scheduler && is_sequential && kept.was_healthy => Ok(()),
             health => health,
         }
     }
 
     /// When each component last said that it gets on.
-    pub(super) async fn signs(&self) -> Signs {
-        let (status, names) = (self.place.status(), self.kept.keys().cloned().collect::<Vec<String>>());
+    pub(super) async fn progress_times(&self) -> ProgressTimes {
+        let (status, names) = (self.place.status(), self.processes.keys().cloned().collect::<Vec<String>>());
         blocking(move || {
-            let sign = |name: &String| {
+            let last_progress = |name: &String| {
                 let path = status.join(format!("{name}.progress"));
                 fs::symlink_metadata(path).and_then(|found| found.modified()).ok()
             };
-            names.into_iter().filter_map(|name| sign(&name).map(|at| (name, at))).collect()
+            names.into_iter().filter_map(|name| last_progress(&name).map(|at| (name, at))).collect()
         })
         .await
     }
 
     /// How long ago a component last said that it gets on; nothing where it never did since its start.
-    fn progress(&self, sign: Option<SystemTime>, started_at: Timestamp) -> Option<Duration> {
-        let at = sign?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    fn progress(&self, last_progress: Option<SystemTime>, started_at: Timestamp) -> Option<Duration> {
+        let at = last_progress?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
         let at = Timestamp::from_millis(i64::try_from(at.as_millis()).ok()?);
         if at < started_at {
             return None;
@@ -79,29 +79,31 @@ impl Keeper {
     }
 
     /// Starts a component again that has not been well for too long.
-    pub(super) async fn end_hung(&mut self, healths: &[(String, Result<(), Reason>)]) {
-        let pace = self.pace();
+    pub(super) async fn restart_hung(&mut self, healths: &[(String, Result<(), Reason>)]) {
+        let timing = self.timing();
         for (name, health) in healths {
-            let Some(kept) = self.kept.get_mut(name).filter(|kept| kept.ends_by.is_none()) else { continue };
-            let Err(why) = health else {
-                (kept.was_well, kept.unwell_since) = (true, None);
+            let Some(kept) = self.processes.get_mut(name).filter(|kept| kept.kill_at.is_none()) else {
                 continue;
             };
-            let since = *kept.unwell_since.get_or_insert_with(Instant::now);
-            let patience = if kept.was_well { pace.hung } else { pace.patience };
+            let Err(why) = health else {
+                (kept.was_healthy, kept.unhealthy_since) = (true, None);
+                continue;
+            };
+            let since = *kept.unhealthy_since.get_or_insert_with(Instant::now);
+            let patience = if kept.was_healthy { timing.hang_timeout } else { timing.startup_timeout };
             if since.elapsed() < patience {
                 continue;
             }
             let killed = UserText::filled("it was killed after {} s", &[&patience.as_secs_f32()]);
-            self.end_at_once(name, why.clone().within(killed)).await;
+            self.kill_and_record(name, why.clone().within(killed)).await;
         }
     }
 
-    async fn end_at_once(&mut self, name: &str, why: Reason) {
-        let Some(kept) = self.kept.get(name) else { return };
+    async fn kill_and_record(&mut self, name: &str, why: Reason) {
+        let Some(kept) = self.processes.get(name) else { return };
         kept.process.kill().await;
-        let is_steady = kept.since.elapsed() > self.pace().steady;
-        self.forget_process(name).await;
-        self.note_failure(name, why, is_steady).await;
+        let is_steady = kept.since.elapsed() > self.timing().stable_after;
+        self.remove_process(name).await;
+        self.record_failure(name, why, is_steady).await;
     }
 }

@@ -10,9 +10,9 @@ use podium_domain::Reason;
 use tokio::process::Command;
 
 use super::{ADMIN, Cluster, Programs};
-use crate::blocking::in_turn;
+use crate::blocking::blocking_exclusive;
+use crate::local::command::run;
 use crate::local::layout::write_whole;
-use crate::local::running::run;
 
 /// What users are told where it cannot be made.
 const NOT_MADE: &str = "the cluster of the metadata databases cannot be made";
@@ -22,7 +22,7 @@ impl Cluster {
     pub(super) async fn make(self: &Arc<Self>, programs: &Programs) -> Result<(), Reason> {
         let fail = |error: io::Error| Reason::of_io(NOT_MADE, &error);
         let cluster = Arc::clone(self);
-        let begun = in_turn(&self.directory, move || cluster.begin()).await;
+        let begun = blocking_exclusive(&self.directory, move || cluster.begin()).await;
         let Some((secret, maker)) = begun? else { return Ok(()) };
         let (data, draft) = (self.data(), self.draft());
         let mut initdb = self.command(&programs.program("initdb"), maker);
@@ -32,7 +32,7 @@ impl Cluster {
         initdb.kill_on_drop(true);
         let made = run(initdb, |_| {}).await;
         let cluster = Arc::clone(self);
-        let settled = in_turn(&self.directory, move || {
+        let settled = blocking_exclusive(&self.directory, move || {
             fs::remove_file(&secret)?;
             if made.is_ok() {
                 cluster.give_all(&draft)?;

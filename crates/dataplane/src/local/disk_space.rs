@@ -6,51 +6,53 @@ use std::path::{Path, PathBuf};
 use podium_api::DeploymentId;
 
 use super::services::{Archive, Archives};
-use crate::Answer;
+use crate::PlaneFuture;
 
 /// After so many bytes of an archive it is looked again whether there is room: they may be two hundred times as many once
 /// they are unpacked.
-const LOOK_EVERY: usize = 64 * 1024;
+const CHECK_EVERY: usize = 64 * 1024;
 
 /// Archives that end early where less would be left than the reserve.
-pub(super) struct Roomy<'a> {
+pub(super) struct SpaceCheckedArchives<'a> {
     pub(super) archives: &'a dyn Archives,
     /// Where they are unpacked.
     pub(super) directory: &'a Path,
     pub(super) reserve: u64,
 }
 
-impl Archives for Roomy<'_> {
-    fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> Answer<'a, Option<Archive>> {
+impl Archives for SpaceCheckedArchives<'_> {
+    fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> PlaneFuture<'a, Option<Archive>> {
         let (directory, reserve) = (self.directory.to_owned(), self.reserve);
         Box::pin(async move {
             let opened = self.archives.open(deployment_id, version).await?;
-            let watched =
-                |inner| Box::new(Watched { inner, directory, reserve, unseen: LOOK_EVERY }) as Archive;
+            let watched = |inner| {
+                Box::new(SpaceCheckedReader { inner, directory, reserve, since_check: CHECK_EVERY })
+                    as Archive
+            };
             Ok(opened.map(watched))
         })
     }
 }
 
-struct Watched {
+struct SpaceCheckedReader {
     inner: Archive,
     directory: PathBuf,
     reserve: u64,
-    unseen: usize,
+    since_check: usize,
 }
 
-impl Read for Watched {
+impl Read for SpaceCheckedReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.unseen >= LOOK_EVERY {
-            self.unseen = 0;
+        if self.since_check >= CHECK_EVERY {
+            self.since_check = 0;
             let disk = rustix::fs::statvfs(&self.directory)?;
             if disk.f_bavail.saturating_mul(disk.f_frsize) < self.reserve {
                 return Err(io::Error::new(ErrorKind::StorageFull, "the disk is full"));
             }
         }
-        let most = buffer.len().min(LOOK_EVERY);
+        let most = buffer.len().min(CHECK_EVERY);
         let count = self.inner.read(&mut buffer[..most])?;
-        self.unseen += count;
+        self.since_check += count;
         Ok(count)
     }
 }

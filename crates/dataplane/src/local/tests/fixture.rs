@@ -17,19 +17,19 @@ use podium_domain::deployments::plan::{Health, Observed, Rollout};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
-use super::services::{Kept, Shelf, key};
-use crate::blocking::here;
+use super::services::{ArchiveFixture, KeptLines, key};
+use crate::blocking::allow_blocking;
 use crate::local::cgroups::Cgroups;
 use crate::local::identity::Identity;
 use crate::local::layout::Place;
-use crate::local::pace::Pace;
-use crate::local::process::{group_of, numbers};
+use crate::local::orphans::OrphanProcesses;
+use crate::local::process::{group_of, pids};
 use crate::local::python::Python;
 use crate::local::runtimes::{READY, TEMPLATE, seal};
 use crate::local::state::State;
-use crate::local::strays::Strays;
-use crate::local::{Local, Logs, Options, Services, locks, vitals};
-use crate::{DataPlane as _, Environment, Hidden, Objects, Vitals};
+use crate::local::timing::Timing;
+use crate::local::{Local, Logs, Options, Services, locks, metrics};
+use crate::{DataPlane as _, Environment, EnvironmentMetrics, Objects, Secret};
 
 /// So long that only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -56,23 +56,23 @@ pub(crate) struct Start {
 }
 
 /// A directory for a plane, and for what its programs are told and note down.
-pub(crate) struct Bed {
+pub(crate) struct Fixture {
     directory: TempDir,
     pub(crate) id: DeploymentId,
     /// Held by everybody who follows logs.
-    pub(crate) logs: Arc<Kept>,
+    pub(crate) logs: Arc<KeptLines>,
 }
 
-impl Bed {
+impl Fixture {
     pub(crate) fn new() -> Self {
         // As the control plane does.
         rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
-        let bed = Self { directory: tempfile::tempdir().unwrap(), id: fresh_id(), logs: Arc::default() };
-        fs::create_dir(bed.path("told")).unwrap();
-        fs::write(bed.path("server.py"), include_str!("fake_server.py")).unwrap();
-        let python = bed.python();
+        let fixture = Self { directory: tempfile::tempdir().unwrap(), id: fresh_id(), logs: Arc::default() };
+        fs::create_dir(fixture.path("told")).unwrap();
+        fs::write(fixture.path("server.py"), include_str!("fake_server.py")).unwrap();
+        let python = fixture.python();
         program(&python, &format!("#!/bin/sh\nprintf '3.12\\n%s\\n' '{}'\n", python.display()));
-        bed
+        fixture
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -117,12 +117,12 @@ impl Bed {
     }
 
     /// Tells a program what to do before it does what it always does, in the language of the shell.
-    pub(crate) fn tell(&self, program: &str, script: &str) {
+    pub(crate) fn set_script(&self, program: &str, script: &str) {
         fs::write(self.path("told").join(program), format!("{script}\n")).unwrap();
     }
 
     /// Takes back what a program was told.
-    pub(crate) fn untell(&self, program: &str) {
+    pub(crate) fn clear_script(&self, program: &str) {
         fs::remove_file(self.path("told").join(program)).unwrap();
     }
 
@@ -130,7 +130,7 @@ impl Bed {
         self.open_with(|_, _| {})
     }
 
-    pub(crate) fn open_with(&self, change: impl FnOnce(&mut Options, &mut Pace)) -> Local {
+    pub(crate) fn open_with(&self, change: impl FnOnce(&mut Options, &mut Timing)) -> Local {
         let mut options = Options {
             directory: self.plane(),
             public_url: "https://podium.example".into(),
@@ -138,30 +138,30 @@ impl Bed {
             ..Options::default()
         };
         let millis = Duration::from_millis;
-        let mut pace = Pace {
+        let mut timing = Timing {
             grace: PATIENCE,
             drain: PATIENCE,
             short_grace: PATIENCE,
-            again: millis(20),
-            patience: PATIENCE,
-            impatient: millis(20),
-            calm: millis(50),
-            answer: PATIENCE,
-            hung: PATIENCE,
-            steady: PATIENCE,
+            retry: millis(20),
+            startup_timeout: PATIENCE,
+            startup_poll: millis(20),
+            steady_poll: millis(50),
+            response_timeout: PATIENCE,
+            hang_timeout: PATIENCE,
+            stable_after: PATIENCE,
             first_pause: millis(10),
             longest_pause: millis(100),
-            measure: millis(20),
-            slice: Duration::ZERO,
+            disk_poll: millis(20),
+            disk_pause: Duration::ZERO,
         };
-        change(&mut options, &mut pace);
+        change(&mut options, &mut timing);
         let services = Services {
-            archives: Arc::new(Shelf),
+            archives: Arc::new(ArchiveFixture),
             logs: Arc::clone(&self.logs) as Arc<dyn Logs>,
-            keys: Arc::new(|id, purpose| Hidden::new(key(id, purpose))),
+            keys: Arc::new(|id, purpose| Secret::new(key(id, purpose))),
             clock: Arc::new(|| Timestamp::from_millis(0)),
         };
-        here(|| Local::open_at(pace, options, services)).unwrap()
+        allow_blocking(|| Local::open_at(timing, options, services)).unwrap()
     }
 
     /// What is wanted at first.
@@ -202,7 +202,7 @@ impl Bed {
 
     /// What the plane remembers.
     pub(crate) fn state(&self) -> State {
-        here(|| State::read(&self.place().state())).unwrap().unwrap()
+        allow_blocking(|| State::read(&self.place().state())).unwrap().unwrap()
     }
 
     /// What runs, by component.
@@ -217,7 +217,7 @@ impl Bed {
             let told = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             marks.iter().all(|mark| told.split(|byte| *byte == 0).any(|pair| pair == mark.as_bytes()))
         };
-        here(numbers).filter(|pid| group_of(*pid) == Some(*pid) && carries_all(*pid)).count()
+        allow_blocking(pids).filter(|pid| group_of(*pid) == Some(*pid) && carries_all(*pid)).count()
     }
 
     /// The plane's view of the environment, once it is so.
@@ -258,10 +258,10 @@ impl Bed {
     }
 }
 
-impl Drop for Bed {
+impl Drop for Fixture {
     fn drop(&mut self) {
-        let strays = Strays::of(self.id, None, &Cgroups::None);
-        while here(|| strays.kill(|_| true)) > 0 {
+        let orphans = OrphanProcesses::of(self.id, None, &Cgroups::None);
+        while allow_blocking(|| orphans.kill(|_| true)) > 0 {
             std::thread::yield_now();
         }
         let started: Vec<Pid> =
@@ -269,7 +269,7 @@ impl Drop for Bed {
         for _ in 0..500 {
             // Nobody else notices the ends of those that this very process has started.
             started.iter().for_each(|pid| _ = waitpid(Some(*pid), WaitOptions::NOHANG));
-            if here(|| Cgroups::find().forget(self.id)) {
+            if allow_blocking(|| Cgroups::find().forget(self.id)) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(4));
@@ -295,8 +295,8 @@ fn reason(seen: &Observed, component: &str) -> Option<Reason> {
 }
 
 /// What components take.
-pub(crate) fn vitals(plane: &Local) -> Vec<Vitals> {
-    here(|| vitals::of(&plane.plane))
+pub(crate) fn metrics(plane: &Local) -> Vec<EnvironmentMetrics> {
+    allow_blocking(|| metrics::of(&plane.plane))
 }
 
 /// Waits for what nobody tells of.

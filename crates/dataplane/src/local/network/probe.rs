@@ -20,14 +20,14 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 
 use super::filter::Filter;
-use super::joining::made;
-use super::{Network, NoNetwork, Own, leads_out, program};
+use super::join::made;
+use super::{Network, NetworkError, OwnNetworks, has_uplink, program};
 use crate::blocking::blocking;
-use crate::local::isolation::{Apart, Isolation, Mode, Reach, is_passing};
+use crate::local::isolation::{FileAccess, HostIsolation, Isolation, Mode, is_transient};
 use crate::local::layout::{Layout, Place};
 use crate::local::options::{NetworkChoice, Options};
 use crate::local::ports;
-use crate::local::process::{Process, last_words};
+use crate::local::process::{Process, last_error_line};
 use crate::local::program::Program;
 use crate::local::server_url;
 use crate::local::settings::Variables;
@@ -69,7 +69,7 @@ os._exit(0)
 
 /// What a process heard.
 #[derive(Debug, PartialEq)]
-struct Heard {
+struct Reached {
     machine: bool,
     loopback: bool,
     world: bool,
@@ -80,17 +80,17 @@ struct Heard {
 pub(in crate::local) async fn find(
     options: &Options,
     layout: &Layout,
-    apart: &Apart,
+    isolation: &HostIsolation,
     python: &Path,
     read: &[PathBuf],
-) -> Result<Network, NoNetwork> {
-    let not_own = async |why: NoNetwork| match options.network {
-        NetworkChoice::Own => Err(NoNetwork::from(format!(
+) -> Result<Network, NetworkError> {
+    let not_own = async |why: NetworkError| match options.network {
+        NetworkChoice::Own => Err(NetworkError::from(format!(
             "environments cannot have networks of their own, which --environment-network asks for: {why}"
         ))),
         _ => {
-            let (options, layout, apart) = (options.clone(), layout.clone(), apart.clone());
-            Ok(match blocking(move || filtered(&options, &layout, &apart)).await {
+            let (options, layout, isolation) = (options.clone(), layout.clone(), isolation.clone());
+            Ok(match blocking(move || filtered(&options, &layout, &isolation)).await {
                 Ok(filter) => Network::Filtered(Arc::new(filter), why.to_string()),
                 Err(neither) => Network::Shared(Some(format!("{why}; and {neither}"))),
             })
@@ -108,23 +108,23 @@ pub(in crate::local) async fn find(
     }
     let known = layout.clone();
     let is_taken = blocking(move || has_slot(&known, NETWORK_SLOT)).await?;
-    let own = match Own::new(options, layout.first_user(), is_taken) {
+    let own = match OwnNetworks::new(options, layout.first_user(), is_taken) {
         Ok(own) => own,
         Err(why) => return not_own(why).await,
     };
     let directory = options.directory.clone();
     let directory = blocking(move || fs::canonicalize(directory)).await?;
     let place = Place { root: directory.join("network-proof") };
-    let proof = Proof { own: &own, apart, python, read, place };
-    let tried = tokio::time::timeout(PATIENCE, proof.try_out()).await;
-    let root = proof.place.root.clone();
+    let probe = Probe { own: &own, isolation, python, read, place };
+    let tried = tokio::time::timeout(PATIENCE, probe.run()).await;
+    let root = probe.place.root.clone();
     let _ = blocking(move || fs::remove_dir_all(root)).await;
     match tried {
         Ok(Ok(())) => {
             forget_filter(layout).await;
             Ok(Network::Own(own))
         }
-        Ok(Err(why)) if may_pass(&why.to_string()) => Err(untried(&why)),
+        Ok(Err(why)) if is_transient_failure(&why.to_string()) => Err(untried(&why)),
         // A machine that is busy for a moment must not count as one that cannot: authors can make it busy.
         Err(_) if options.network == NetworkChoice::Auto => {
             let why = "it took too long. It is tried again; `--environment-network shared` does without";
@@ -142,18 +142,18 @@ async fn forget_filter(layout: &Layout) {
     blocking(move || Filter::forget_table(nft, users)).await;
 }
 
-fn untried(why: &NoNetwork) -> NoNetwork {
+fn untried(why: &NetworkError) -> NetworkError {
     format!("it could not be tried whether environments can have networks of their own: {why}").into()
 }
 
 /// Whether something failed for want of what may be there in a moment. Where the kernel is told to make no networks, none
 /// ever is.
-fn may_pass(why: &str) -> bool {
+fn is_transient_failure(why: &str) -> bool {
     let most = fs::read_to_string("/proc/sys/user/max_net_namespaces").unwrap_or_default();
     let is_busy = [Errno::ADDRINUSE, Errno::ADDRNOTAVAIL]
         .into_iter()
         .any(|error| why.contains(&io::Error::from(error).to_string()));
-    most.trim() != "0" && (is_busy || is_passing(why))
+    most.trim() != "0" && (is_busy || is_transient(why))
 }
 
 /// Whether an environment has a slot that none is given any more.
@@ -163,23 +163,23 @@ fn has_slot(layout: &Layout, slot: u32) -> io::Result<bool> {
 }
 
 /// A filter for the environments that there are; why there can be none, where that is so.
-fn filtered(options: &Options, layout: &Layout, apart: &Apart) -> Result<Filter, NoNetwork> {
-    if !matches!(apart.mode, Mode::Users { .. }) {
+fn filtered(options: &Options, layout: &Layout, isolation: &HostIsolation) -> Result<Filter, NetworkError> {
+    if !matches!(isolation.mode, Mode::Users { .. }) {
         return Err("they have no users of their own to be told apart by".into());
     }
     let program = program("nft").ok_or("nft is not installed (package nftables)")?;
     let known = layout.known()?;
     let remembered = known.into_iter().filter_map(|id| State::read(&layout.environment(id).state()).ok()?);
     let has_port = remembered.filter(|state| state.web_port != 0);
-    let ports = has_port.filter_map(|state| Some((apart.user_of(state.slot)?, state.web_port))).collect();
+    let ports = has_port.filter_map(|state| Some((isolation.user_of(state.slot)?, state.web_port))).collect();
     let console = server_url::loopback_port(&options.public_url, 80);
     let closed = console.filter(|port| !options.loopback_ports.contains(port)).into_iter().collect();
     Filter::new(program, layout.users(), closed, ports)
 }
 
-struct Proof<'a> {
-    own: &'a Own,
-    apart: &'a Apart,
+struct Probe<'a> {
+    own: &'a OwnNetworks,
+    isolation: &'a HostIsolation,
     python: &'a Path,
     read: &'a [PathBuf],
     place: Place,
@@ -194,8 +194,8 @@ impl Drop for Helper {
     }
 }
 
-impl Proof<'_> {
-    async fn try_out(&self) -> Result<(), NoNetwork> {
+impl Probe<'_> {
+    async fn run(&self) -> Result<(), NetworkError> {
         let address = outward().ok_or("this machine has no network")?;
         let place = self.place.clone();
         blocking(move || make(&place)).await?;
@@ -208,13 +208,13 @@ impl Proof<'_> {
         let number = until(&held, &holder, || made(pid, listen).ok().flatten()).await?;
         let uplink = self.own.uplink(id, &self.place, pid, number);
         let leading = start(&uplink).await?;
-        until(&leading, &uplink, || leads_out(pid).then_some(())).await?;
-        let (machine, machine_port) = answering(address).await?;
-        let (loopback, loopback_port) = answering(Ipv4Addr::LOCALHOST.into()).await?;
+        until(&leading, &uplink, || has_uplink(pid).then_some(())).await?;
+        let (machine, machine_port) = responder(address).await?;
+        let (loopback, loopback_port) = responder(Ipv4Addr::LOCALHOST.into()).await?;
         let (machine, loopback) = (tokio::spawn(machine), tokio::spawn(loopback));
         let temporary = self.place.temporary();
-        let reach = Reach { read: self.read.to_vec(), write: vec![temporary.clone()], temporary };
-        let shared = self.apart.of_environment(0, &reach);
+        let access = FileAccess { read: self.read.to_vec(), write: vec![temporary.clone()], temporary };
+        let shared = self.isolation.of_environment(0, &access);
         let inside = shared.clone().in_network(pid, number);
         let arguments = [
             self.python.as_os_str().to_owned(),
@@ -227,7 +227,8 @@ impl Proof<'_> {
             WORLD.1.to_string().into(),
         ];
         let verdict = async {
-            let (heard, outside) = tokio::join!(hear(&inside, &arguments), hear(&shared, &arguments));
+            let (heard, outside) =
+                tokio::join!(run_script(&inside, &arguments), run_script(&shared, &arguments));
             let heard = heard?;
             if !heard.machine {
                 return Err("this machine is not reached from inside of one".into());
@@ -272,7 +273,7 @@ fn outward() -> Option<IpAddr> {
 }
 
 /// Somebody who answers whoever connects, and the port.
-async fn answering(address: IpAddr) -> io::Result<(impl Future<Output = ()> + use<>, u16)> {
+async fn responder(address: IpAddr) -> io::Result<(impl Future<Output = ()> + use<>, u16)> {
     let listener = TcpListener::bind((address, 0)).await?;
     let port = listener.local_addr()?.port();
     let answer = async move {
@@ -283,13 +284,17 @@ async fn answering(address: IpAddr) -> io::Result<(impl Future<Output = ()> + us
     Ok((answer, port))
 }
 
-async fn start(program: &Program) -> Result<Helper, NoNetwork> {
+async fn start(program: &Program) -> Result<Helper, NetworkError> {
     let program = program.clone();
     Ok(blocking(move || Process::start(&program, &Isolation::NONE, None)).await.map(Helper)?)
 }
 
 /// Waits until something is so, or its helper has ended.
-async fn until<T>(helper: &Helper, program: &Program, what: impl Fn() -> Option<T>) -> Result<T, NoNetwork> {
+async fn until<T>(
+    helper: &Helper,
+    program: &Program,
+    what: impl Fn() -> Option<T>,
+) -> Result<T, NetworkError> {
     loop {
         if let Some(found) = what() {
             return Ok(found);
@@ -297,7 +302,7 @@ async fn until<T>(helper: &Helper, program: &Program, what: impl Fn() -> Option<
         tokio::select! {
             () = helper.0.ended() => {
                 let log = program.log.clone();
-                let said = blocking(move || last_words(&log, 0)).await;
+                let said = blocking(move || last_error_line(&log, 0)).await;
                 return Err(said.unwrap_or_else(|| format!("{} has ended", program.name)).into());
             }
             () = tokio::time::sleep(LOOK_AGAIN) => {}
@@ -306,8 +311,11 @@ async fn until<T>(helper: &Helper, program: &Program, what: impl Fn() -> Option<
 }
 
 /// Runs the process that tries.
-async fn hear(isolation: &Isolation, arguments: &[std::ffi::OsString]) -> Result<Heard, NoNetwork> {
-    let variables = Variables::from([("PATH".into(), crate::Hidden::new("/usr/bin:/bin".into()))]);
+async fn run_script(
+    isolation: &Isolation,
+    arguments: &[std::ffi::OsString],
+) -> Result<Reached, NetworkError> {
+    let variables = Variables::from([("PATH".into(), crate::Secret::new("/usr/bin:/bin".into()))]);
     let mut command = Command::from(isolation.command(arguments, &variables));
     let output = command.current_dir("/").stdin(Stdio::null()).kill_on_drop(true).output().await;
     let output = output?;
@@ -316,5 +324,5 @@ async fn hear(isolation: &Isolation, arguments: &[std::ffi::OsString]) -> Result
     }
     let said = String::from_utf8_lossy(&output.stdout);
     let is = |what: &str| said.lines().any(|line| line == format!("{what} {WORD}"));
-    Ok(Heard { machine: is("machine"), loopback: is("loopback"), world: is("world") })
+    Ok(Reached { machine: is("machine"), loopback: is("loopback"), world: is("world") })
 }

@@ -24,17 +24,17 @@ use rustix::thread::{
     set_thread_res_gid, set_thread_res_uid,
 };
 
-use super::{AS_DATA, filter, grants};
+use super::{VARIABLE_PREFIX, filter, grants};
 use crate::local::{network, ports};
 
 /// The newest rules that this program knows; an older kernel keeps those that it knows.
-const RULES: ABI = ABI::V6;
+const LANDLOCK_ABI: ABI = ABI::V6;
 
 /// The variable that tells a web server which of its descriptors is the socket in its own network.
 const INNER_SOCKET: &str = "PODIUM_INNER_SOCKET";
 
 /// Directories that everybody may write to, which the program gets of its own where the kernel allows it.
-const EVERYBODYS: &[&str] = &["/tmp", "/var/tmp"];
+const SHARED_DIRECTORIES: &[&str] = &["/tmp", "/var/tmp"];
 /// The same in memory.
 const SHARED_MEMORY: &str = "/dev/shm";
 const QUEUES: &str = "/dev/mqueue";
@@ -97,7 +97,7 @@ impl Confinement {
         };
         let Some((program, rest)) = arguments.split_first() else { return "nothing to run".into() };
         let told = std::env::vars_os().filter_map(|(name, value)| {
-            let name = name.to_str()?.strip_prefix(AS_DATA)?.to_owned();
+            let name = name.to_str()?.strip_prefix(VARIABLE_PREFIX)?.to_owned();
             Some((name, value))
         });
         let mut command = Command::new(program);
@@ -130,11 +130,11 @@ impl Confinement {
         if let Some(temporary) = &self.temporary {
             let own =
                 |error: io::Error| io::Error::other(format!("no mounts of its own can be made: {error}"));
-            if !leave_name_spaces() {
+            if !unshare_namespaces() {
                 // Whoever may not leave them alone may leave them as its own master, once it is who it is to be.
                 self.become_user()?;
                 is_user = true;
-                leave_name_spaces_as_oneself().map_err(own)?;
+                unshare_with_user_namespace().map_err(own)?;
             }
             self.mount_own(temporary).map_err(own)?;
         }
@@ -172,8 +172,8 @@ impl Confinement {
         // What the operator mounts and unmounts later counts here, too; what is mounted here is seen nowhere else.
         mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
         // Under Landlock nothing else is written to, and the database server's socket may be there.
-        let everybodys = if self.any_file { EVERYBODYS } else { &EVERYBODYS[..1] };
-        for place in everybodys.iter().filter(|place| !self.needs(place)) {
+        let shared = if self.any_file { SHARED_DIRECTORIES } else { &SHARED_DIRECTORIES[..1] };
+        for place in shared.iter().filter(|place| !self.needs(place)) {
             // Links, as where one is the other, are left alone.
             if fs::symlink_metadata(place).is_ok_and(|found| found.is_dir()) {
                 mount_bind(temporary, *place)?;
@@ -211,15 +211,16 @@ impl Confinement {
     fn apply_rules(&self) -> io::Result<()> {
         let mut rules = Ruleset::default().handle_access(AccessNet::BindTcp).map_err(io::Error::other)?;
         // Signals of one user to another are nobody's to send anyway.
-        let scope = if self.any_file { Scope::AbstractUnixSocket.into() } else { Scope::from_all(RULES) };
+        let scope =
+            if self.any_file { Scope::AbstractUnixSocket.into() } else { Scope::from_all(LANDLOCK_ABI) };
         rules = rules.scope(scope).map_err(io::Error::other)?;
         if !self.any_file {
-            rules = rules.handle_access(AccessFs::from_all(RULES)).map_err(io::Error::other)?;
+            rules = rules.handle_access(AccessFs::from_all(LANDLOCK_ABI)).map_err(io::Error::other)?;
         }
         let mut rules = rules.create().map_err(io::Error::other)?;
         // The kernel picks a port where none is named. Many programs let it pick one, close it and name it then.
-        let picked = ports::picked().into_iter().flatten();
-        for port in std::iter::once(0).chain(picked).chain(self.ports.iter().cloned().flatten()) {
+        let ephemeral = ports::ephemeral_range().into_iter().flatten();
+        for port in std::iter::once(0).chain(ephemeral).chain(self.ports.iter().cloned().flatten()) {
             rules = rules.add_rule(NetPort::new(port, AccessNet::BindTcp)).map_err(io::Error::other)?;
         }
         if !self.any_file {
@@ -235,7 +236,7 @@ impl Confinement {
     }
 
     fn grant_files(&self, mut rules: RulesetCreated) -> io::Result<RulesetCreated> {
-        let (reading, all) = (AccessFs::from_read(RULES), AccessFs::from_all(RULES));
+        let (reading, all) = (AccessFs::from_read(LANDLOCK_ABI), AccessFs::from_all(LANDLOCK_ABI));
         let around = |path: &PathBuf| grants::named(path, &self.kept);
         let sinks: Vec<PathBuf> = SINKS.iter().map(PathBuf::from).collect();
         let readable = grants::system(&self.kept).into_iter().chain(self.read.iter().flat_map(around));
@@ -246,7 +247,7 @@ impl Confinement {
             // What this system lacks needs no rule.
             let Ok(opened) = PathFd::new(&path) else { continue };
             let is_file = fs::metadata(&path).is_ok_and(|metadata| !metadata.is_dir());
-            let access = if is_file { access & AccessFs::from_file(RULES) } else { access };
+            let access = if is_file { access & AccessFs::from_file(LANDLOCK_ABI) } else { access };
             rules = rules.add_rule(PathBeneath::new(opened, access)).map_err(io::Error::other)?;
         }
         Ok(rules)
@@ -254,7 +255,7 @@ impl Confinement {
 }
 
 /// Leaves the name spaces of mounts and queues that everybody is in.
-fn leave_name_spaces() -> bool {
+fn unshare_namespaces() -> bool {
     // Queues are left too where that is allowed.
     [UnshareFlags::NEWNS | UnshareFlags::NEWIPC, UnshareFlags::NEWNS]
         .into_iter()
@@ -262,7 +263,7 @@ fn leave_name_spaces() -> bool {
 }
 
 /// The same for whoever has no right to, with a name space of users in which it is the only one.
-fn leave_name_spaces_as_oneself() -> io::Result<()> {
+fn unshare_with_user_namespace() -> io::Result<()> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let own = UnshareFlags::NEWUSER | UnshareFlags::NEWNS;
     leave(own | UnshareFlags::NEWIPC).or_else(|_| leave(own))?;
@@ -301,7 +302,7 @@ pub(super) fn confines_files() -> io::Result<bool> {
 pub(super) fn open_port(url: &str) -> Option<u16> {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next()?;
     let port = authority.rsplit_once(':')?.1.parse().ok()?;
-    ports::picked()?.contains(&port).then_some(port)
+    ports::ephemeral_range()?.contains(&port).then_some(port)
 }
 
 /// Whether the kernel can keep ports from programs.
