@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
-use crate::keeper::Account;
 use crate::outcome::{Outcome, While};
+use crate::server_process::Account;
 use crate::workspace::{must, works};
 
 /// The directory of a program, looked for in `PATH` and then in `more`.

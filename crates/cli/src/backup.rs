@@ -26,11 +26,11 @@ Examples:
   podium backup /backups/podium-monday --data-dir ./podium-data
   podium restore /backups/podium-monday --data-dir ./restored";
 
-/// Write everything of an embedded installation to one file.
+/// Write a backup of an embedded installation to one file.
 ///
-/// The server may run meanwhile. The file holds the database, keys, uploaded archives, logs and the environments on
-/// this machine with their metadata databases; whoever can read it can read every secret. Runtimes are left out: they
-/// are installed again. With PostgreSQL use its own tools for the database, and copy the objects directory.
+/// The server may keep running. The file contains the database, keys, uploaded archives, logs and the environments on
+/// this machine with their metadata databases: anyone who can read it can read every secret. Runtimes are not included;
+/// they are installed again. With PostgreSQL, back up the database with its own tools and copy the objects directory.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Backup {
@@ -44,14 +44,13 @@ impl Backup {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         if !self.installation.is_embedded() {
             return Err(
-                "this installation is on PostgreSQL: save the database with its own tools (pg_dump), keep \
-                        PODIUM_SECRET_KEY, and copy the objects directory"
+                "this installation uses PostgreSQL: back up the database with its own tools (pg_dump), keep PODIUM_SECRET_KEY, and copy the objects directory"
                     .into(),
             );
         }
         self.installation.must_exist()?;
         if self.file.exists() {
-            return Err(format!("{} exists: give a file that does not", self.file.display()).into());
+            return Err(format!("{} already exists: name a file that does not", self.file.display()).into());
         }
         // Whatever is made here holds secrets.
         rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
@@ -69,7 +68,7 @@ impl Backup {
             Ok(checksums) => {
                 let (files, bytes) = (checksums.files.len(), checksums.bytes());
                 eprintln!(
-                    "{} holds {files} files, {bytes} bytes. It holds the keys too: keep it safe.",
+                    "{} contains {files} files, {bytes} bytes. It includes the keys: keep it safe.",
                     self.file.display()
                 );
                 Ok(())
@@ -145,10 +144,10 @@ impl Backup {
         let inside =
             |path: &Path| path.strip_prefix(data_dir).map(Path::to_owned).map_err(|error| error.to_string());
         for (path, bytes) in offsets {
-            writer.bytes(&inside(&path)?, &bytes, 0o600).map_err(fail("how far logs were read"))?;
+            writer.bytes(&inside(&path)?, &bytes, 0o600).map_err(fail("log offsets"))?;
         }
         for (path, bytes) in &contents.states {
-            writer.bytes(&inside(path)?, bytes, 0o600).map_err(fail("what is known of an environment"))?;
+            writer.bytes(&inside(path)?, bytes, 0o600).map_err(fail("the state of an environment"))?;
         }
         for database in &contents.databases {
             self.copy_database(&mut writer, database, &inside(database)?)?;
@@ -159,8 +158,7 @@ impl Backup {
         }
         for id in &contents.on_external_server {
             eprintln!(
-                "The metadata of deployment {id} is on a server that --airflow-database names: save it with that \
-                 server's tools."
+                "The metadata database of deployment {id} is on the server that --airflow-database names: back it up with that server's tools."
             );
         }
         Ok(writer.finish().map_err(fail("the file cannot be written"))?)

@@ -9,7 +9,7 @@ use clap::Args;
 use crate::data_plane::ports;
 use crate::failure::Failure;
 
-/// Confines itself to some directories and becomes another program.
+/// Confines this process to some directories and runs another program in it.
 #[derive(Args)]
 pub(crate) struct Confine {
     /// Directory that may be written; may be repeated.

@@ -68,7 +68,7 @@ impl DataDir {
     pub(crate) fn refuse_unfinished(&self) -> Result<(), Failure> {
         match self.0.join(RESTORING).exists() {
             true => Err(format!(
-                "a restore to {} was cut off: delete that directory and restore again",
+                "a restore to {} was interrupted: delete that directory and restore again",
                 self.0.display()
             )
             .into()),
@@ -80,9 +80,10 @@ impl DataDir {
     pub(crate) fn node_id(&self, world: &World) -> Result<NodeId, Failure> {
         let path = self.0.join(NODE_ID);
         match fs::read_to_string(&path) {
-            Ok(text) => {
-                Ok(text.trim().parse().map_err(|_| format!("{} holds no id of a node", path.display()))?)
-            }
+            Ok(text) => Ok(text
+                .trim()
+                .parse()
+                .map_err(|_| format!("{} does not contain a node id", path.display()))?),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let id = world.id();
                 write_private(&path, &format!("{id}\n"))?;

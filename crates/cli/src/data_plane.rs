@@ -19,15 +19,15 @@ pub(crate) struct Choice {
     /// What deployments run on.
     #[arg(long = "data-plane", env = "PODIUM_DATA_PLANE", value_enum, default_value = "local")]
     kind: Kind,
-    /// Interpreter of the local data plane; the default is the best one that this machine has.
+    /// Python interpreter for the local data plane; the default is the most suitable one on this machine.
     #[arg(long, env = "PODIUM_PYTHON")]
     python: Option<PathBuf>,
-    /// Where the metadata databases of new local environments are made: `sqlite` (a file each), `private` (a PostgreSQL
-    /// server of the installation's own) or the URL of a PostgreSQL server, with the right to make databases and roles.
-    /// The default is `private` where PostgreSQL is installed, else `sqlite`.
+    /// Where the metadata databases of new local environments are created: `sqlite` (one file each), `private` (a
+    /// PostgreSQL server that this installation runs) or the URL of a PostgreSQL server, as a user that may create
+    /// databases and roles. The default is `private` if PostgreSQL is installed, otherwise `sqlite`.
     #[arg(long, env = "PODIUM_AIRFLOW_DATABASE", hide_env_values = true, value_name = "sqlite|private|URL")]
     airflow_database: Option<String>,
-    /// The same for a URL, as it was called before.
+    /// Former name of `--airflow-database`, for a URL.
     #[arg(
         long,
         env = "PODIUM_AIRFLOW_DATABASE_URL",
@@ -36,29 +36,29 @@ pub(crate) struct Choice {
         conflicts_with = "airflow_database"
     )]
     airflow_database_url: Option<String>,
-    /// Broker of Celery workers on this machine; the default is a redis-server of its own for each environment that has
-    /// several queues, where that program is installed.
+    /// Broker for Celery workers on this machine; by default each environment with several queues gets its own
+    /// redis-server, if that program is installed.
     #[arg(long, env = "PODIUM_BROKER_URL", hide_env_values = true)]
     broker_url: Option<String>,
-    /// Days for which a runtime is kept on this machine that no deployment uses.
+    /// Days for which a runtime that no deployment uses is kept on this machine.
     #[arg(long, env = "PODIUM_RUNTIME_RETENTION_DAYS", default_value = "7", value_parser = clap::value_parser!(u32).range(1..))]
     runtime_retention_days: u32,
-    /// Processes and threads that a local environment may have at the most; 0 for as many as it likes.
+    /// Maximum number of processes and threads of a local environment; 0 for no limit.
     #[arg(long, env = "PODIUM_ENVIRONMENT_PROCESSES", default_value_t = 4096)]
     environment_processes: u64,
-    /// Gibibytes that a local environment may have on disk before it is stopped; 0 for as many as there are. The default is
-    /// half of the file system that the data directory is on.
+    /// Gibibytes of disk space that a local environment may use before it is stopped; 0 for no limit. The default is
+    /// half of the data directory's file system.
     #[arg(long = "environment-disk-gib", env = "PODIUM_ENVIRONMENT_DISK_GIB", value_parser = clap::value_parser!(u64).range(..1 << 30))]
     environment_disk: Option<u64>,
-    /// Ports that tasks on this machine may listen on, such as 20000-20099, beside those that the kernel picks for them; the
-    /// default is none.
+    /// Ports that tasks on this machine may listen on, such as 20000-20099, in addition to the ephemeral ports that the
+    /// kernel assigns; the default is none.
     #[arg(long, env = "PODIUM_TASK_PORTS", value_parser = ports)]
     task_ports: Option<RangeInclusive<u16>>,
-    /// Whose network environments on this machine use: one of their own each (`own`), this machine's (`shared`), or one of
-    /// their own where that was tried and works (`auto`).
+    /// Network that environments on this machine use: one for each (`own`), this machine's (`shared`), or one for each
+    /// if a test shows that it works (`auto`).
     #[arg(long, env = "PODIUM_ENVIRONMENT_NETWORK", value_enum, default_value = "auto")]
     environment_network: EnvironmentNetwork,
-    /// Ports of this machine's loopback that environments may connect to although they have networks of their own, such as
+    /// Ports on this machine's loopback interface that environments with their own networks may connect to, such as
     /// 4318,9000; the default is none.
     #[arg(long, env = "PODIUM_LOOPBACK_PORTS", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
     loopback_ports: Vec<u16>,
@@ -72,18 +72,18 @@ pub(crate) struct Choice {
 enum Kind {
     /// Processes on this machine.
     Local,
-    /// Nothing: every deployment is up at once, for demonstrations and tests.
+    /// Nothing: every deployment is up immediately, for demonstrations and tests.
     Simulated,
-    /// Clusters of Kubernetes (not available yet).
+    /// Kubernetes clusters (not available yet).
     Kubernetes,
 }
 
 /// Whose network environments use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum EnvironmentNetwork {
-    /// One of their own each where that works, else this machine's.
+    /// One for each environment if that works, otherwise this machine's.
     Auto,
-    /// One of their own each, or they do not run.
+    /// One for each environment, or they do not run.
     Own,
     /// This machine's.
     Shared,

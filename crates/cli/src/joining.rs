@@ -10,8 +10,7 @@ use crate::failure::Failure;
 use crate::settings::Installation;
 
 /// Said when an operator has forgotten this node while it ran.
-pub(crate) const FORGOTTEN: &str = "an operator has forgotten this node: its deployments run on other nodes by now. \
-                                    Start it again to take it back as a new one; what it ran is put aside then";
+pub(crate) const FORGOTTEN: &str = "an operator has removed this node (`podium node forget`): its deployments now run on other nodes. Start it again to join as a new node; the environments that it ran are then set aside";
 
 /// A name that can stand in a sentence, in a URL and on a command line.
 pub(crate) fn node_name(text: &str) -> Result<String, Failure> {
@@ -46,11 +45,11 @@ pub(crate) async fn join(
             }
         })?;
     for id in joined.strangers {
-        tracing::warn!(%id, "an environment is here that belongs to no deployment; it is left alone");
+        tracing::warn!(%id, "an environment on this machine belongs to no deployment; it is ignored");
     }
     for id in joined.elsewhere {
         plane.set_aside(id).await.map_err(|fault| {
-            format!("the environment {id}, which another node runs by now, cannot be put aside: {fault}")
+            format!("the environment {id}, which another node now runs, cannot be set aside: {fault}")
         })?;
     }
     if app.node().is_some() {

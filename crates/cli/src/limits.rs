@@ -12,7 +12,7 @@ pub(crate) fn raise_open_files() -> Option<u64> {
     limit.current = limit.maximum;
     match setrlimit(Resource::Nofile, limit) {
         Ok(()) => {
-            tracing::debug!(?before, now = ?limit.current, "more files may be open");
+            tracing::debug!(?before, now = ?limit.current, "raised the limit of open files");
             limit.current
         }
         Err(error) => {
@@ -28,7 +28,12 @@ pub(crate) fn connections(wanted: usize, files: Option<u64>) -> usize {
     let Some(files) = files.and_then(|files| usize::try_from(files).ok()) else { return wanted };
     let most = files.saturating_sub((files / 4).max(256)).max(16);
     if wanted > most {
-        tracing::warn!(wanted, most, files, "there are fewer connections: raise the limit of open files");
+        tracing::warn!(
+            wanted,
+            most,
+            files,
+            "fewer connections are accepted than configured: raise the limit of open files"
+        );
     }
     wanted.min(most)
 }

@@ -8,7 +8,7 @@ use podium_dataplane::local::{Forward, NetworkHolder, Uplink};
 
 use crate::failure::Failure;
 
-/// Makes a network, or the way out of one.
+/// Creates the network of an environment, or its uplink.
 #[derive(Subcommand)]
 pub(crate) enum Network {
     /// Make a network and hold it.

@@ -11,8 +11,8 @@ use crate::settings::Installation;
 
 /// Set the password of the owner, or of another user, to sign in with a browser.
 ///
-/// It is asked for on a terminal, and read from standard input otherwise. Every session of the user ends; tokens stay.
-/// With the embedded database stop the server first.
+/// The command prompts for it on a terminal, and otherwise reads it from standard input. All sessions of the user end;
+/// tokens stay valid. With the embedded database, stop the server first.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -25,7 +25,7 @@ pub(crate) struct OwnerPassword {
     /// E-mail address of the user; the default is the oldest owner.
     #[arg(long)]
     email: Option<String>,
-    /// Make a password and print it.
+    /// Generate a password and print it.
     #[arg(long)]
     generate: bool,
 }
@@ -75,12 +75,12 @@ fn read(username: &str) -> Result<Option<String>, Failure> {
         eprintln!();
         typed
     };
-    let password = ask(&format!("New password of {username} (empty to make one): "))?;
+    let password = ask(&format!("New password for {username} (empty to generate one): "))?;
     if password.is_empty() {
         return Ok(None);
     }
-    if ask("The same again: ")? != password {
-        return Err("the two are not the same: nothing was changed".into());
+    if ask("Repeat it: ")? != password {
+        return Err("the two passwords differ: nothing was changed".into());
     }
     Ok(Some(password))
 }

@@ -21,10 +21,10 @@ use crate::failure::Failure;
 /// What is read of a manifest at the most.
 const LONGEST_MANIFEST: u64 = 1 << 20;
 
-/// Make an installation out of a backup, in an empty directory.
+/// Create an installation from a backup, in an empty directory.
 ///
-/// The directory may be on another machine and at another path. Do not run the installation that the backup was taken of
-/// at the same time: both would answer for the same deployments.
+/// The directory may be on another machine and at another path. Do not run it at the same time as the installation that
+/// the backup was taken from: both would manage the same deployments.
 #[derive(Args)]
 #[command(after_help = "Example: podium restore /backups/podium-monday --data-dir ./restored")]
 pub(crate) struct Restore {
@@ -55,19 +55,20 @@ impl Restore {
         fs::create_dir_all(target).map_err(used)?;
         if fs::read_dir(target).map_err(used)?.next().is_some() {
             return Err(
-                format!("{shown} is not empty: give a directory that is, or that does not exist").into()
+                format!("{shown} is not empty: name an empty directory, or one that does not exist").into()
             );
         }
         let draft = target.join(RESTORING);
         let restored = unpack(file, &draft).and_then(|manifest| {
             prepare_restored(&draft, target)?;
-            put_in_place(&draft, target).map_err(|error| format!("it cannot be put in place: {error}"))?;
+            put_in_place(&draft, target)
+                .map_err(|error| format!("its files cannot be moved into place: {error}"))?;
             Ok(manifest)
         });
         match restored {
             Ok(manifest) => {
                 eprintln!(
-                    "Restored to {shown} what was saved at {}. Start it with: podium serve --data-dir {shown}",
+                    "Restored the backup of {} to {shown}. Start it with: podium serve --data-dir {shown}",
                     manifest.taken_at
                 );
                 Ok(())
@@ -85,21 +86,21 @@ impl Restore {
 
 /// Unpacks a file and checks all of it.
 fn unpack(file: File, draft: &Path) -> Result<Manifest, Failure> {
-    let damaged = |error: io::Error| format!("it is damaged or not whole ({error})");
+    let damaged = |error: io::Error| format!("it is damaged or incomplete ({error})");
     fs::create_dir(draft).map_err(|error| error.to_string())?;
     let decoder = zstd::Decoder::new(file).map_err(|error| error.to_string())?;
     let mut archive = tar::Archive::new(decoder);
     let (mut manifest, mut expected, mut found) = (None, None, Checksums::default());
     let mut later = Later::default();
-    for entry in archive.entries().map_err(|_| "it is no backup of Podium".to_owned())? {
+    for entry in archive.entries().map_err(|_| "it is not a Podium backup".to_owned())? {
         let mut entry = match entry {
             Ok(entry) => entry,
-            Err(_) if manifest.is_none() => return Err("it is no backup of Podium".into()),
+            Err(_) if manifest.is_none() => return Err("it is not a Podium backup".into()),
             Err(error) => return Err(damaged(error).into()),
         };
         let path = entry.path().map_err(damaged)?.into_owned();
         if expected.is_some() {
-            return Err("it is damaged: something stands after its end".into());
+            return Err("it is damaged: there is data after its end".into());
         }
         if manifest.is_none() {
             let mut bytes = Vec::new();
@@ -120,17 +121,17 @@ fn unpack(file: File, draft: &Path) -> Result<Manifest, Failure> {
         }
         take(&mut entry, &path, draft, &mut found, &mut later).map_err(damaged)?;
     }
-    let expected = expected.ok_or("it is not whole: its end is missing")?;
+    let expected = expected.ok_or("it is incomplete: its end is missing")?;
     if let Some(wrong) = difference(&expected, &found) {
-        return Err(format!("it is damaged: {wrong} is not what was saved").into());
+        return Err(format!("it is damaged: {wrong} does not match its checksum").into());
     }
     for name in [DATABASE, SECRET_KEY] {
         if !draft.join(name).is_file() {
-            return Err(format!("it is not whole: {name} is missing").into());
+            return Err(format!("it is incomplete: {name} is missing").into());
         }
     }
     finish(draft, later).map_err(|error| error.to_string())?;
-    manifest.ok_or_else(|| "it is no backup of Podium".into())
+    manifest.ok_or_else(|| "it is not a Podium backup".into())
 }
 
 /// The first name that is there on one side only, or with another content.
@@ -148,7 +149,7 @@ fn take(
     later: &mut Later,
 ) -> io::Result<()> {
     if !path.components().all(|part| matches!(part, Component::Normal(_))) {
-        return Err(io::Error::other(format!("{} leads elsewhere", path.display())));
+        return Err(io::Error::other(format!("{} leads outside of the backup", path.display())));
     }
     let to = draft.join(path);
     let mode = entry.header().mode()? & 0o777;

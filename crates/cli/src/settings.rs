@@ -69,8 +69,7 @@ impl Installation {
             // Never the token itself: this goes to journals.
             eprintln!("The owner's token is kept in {}.", path.display());
             eprintln!(
-                "With a browser sign in at {public_url}/sign-in: with that token, or as {owner_email} with a password \
-                 that `podium owner-password` sets."
+                "To use a browser, sign in at {public_url}/sign-in with that token, or as {owner_email} with a password that `podium owner-password` sets."
             );
         }
         Ok(started)

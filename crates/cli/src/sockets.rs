@@ -10,9 +10,7 @@ use crate::failure::Failure;
 /// what this process starts.
 pub(crate) fn inherited() -> Result<Option<TcpListener>, Failure> {
     let mut given = ListenFd::from_env();
-    let wrong = |error: std::io::Error| {
-        format!("the socket that this process was started with cannot be used: {error}")
-    };
+    let wrong = |error: std::io::Error| format!("the inherited socket cannot be used: {error}");
     match given.len() {
         0 => Ok(None),
         1 => {
@@ -21,6 +19,6 @@ pub(crate) fn inherited() -> Result<Option<TcpListener>, Failure> {
             listener.set_nonblocking(true).map_err(wrong)?;
             Ok(TcpListener::from_std(listener).map(Some).map_err(wrong)?)
         }
-        count => Err(format!("this process was started with {count} sockets, and listens on one").into()),
+        count => Err(format!("this process inherited {count} sockets, but listens on one").into()),
     }
 }

@@ -1,4 +1,4 @@
-//! `podium work`: what the loops still have to do, and why it is not done.
+//! `podium work`: the pending work of the loops, and why it is not done.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ Examples:
   podium work --kind deployments --limit 20
   podium work --json | jq '.[] | select(.tries > 3)'";
 
-/// Show what the loops still have to do, the most urgent first, and why it is not done.
+/// Show the pending work of the loops, the most urgent first, and why it is not done.
 ///
-/// Reads the database of the installation, also while the server runs, and changes nothing.
+/// Reads the installation's database, even while the server is running, and changes nothing.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Work {
@@ -30,7 +30,7 @@ pub(crate) struct Work {
     /// Only work of this kind: clusters, deployments or deploys.
     #[arg(long)]
     kind: Option<String>,
-    /// How much is shown at the most.
+    /// Maximum number of work items to show.
     #[arg(long, default_value_t = 100)]
     limit: u32,
     /// As JSON, for programs.

@@ -1,7 +1,7 @@
-//! Where this crate waits for disks and processes: on threads that are there for it, never on a runtime's worker.
+//! Runs blocking work (disks and processes) on threads of the blocking pool, never on a worker thread of the runtime.
 //!
-//! A worker that waits for a disk keeps everything else waiting that runs on it: requests, timers, leases. Functions that
-//! wait say so with [`assert_may_block`], which panics in debug builds wherever a worker calls them.
+//! A worker that blocks on a disk delays everything else that runs on it: requests, timers, leases. Functions that
+//! block call [`assert_may_block`], which panics in debug builds if a worker calls them.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -10,30 +10,30 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 thread_local! {
-    /// Whether this thread may wait now.
+    /// Whether this thread may block now.
     static MAY_BLOCK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Who works in a directory.
+/// Locks that serialize work on a path.
 type PathLocks = Mutex<HashMap<PathBuf, Weak<Mutex<()>>>>;
 
 static LOCKS_BY_PATH: LazyLock<PathLocks> = LazyLock::new(Mutex::default);
 
-/// Does what waits for a disk or a process on a thread that may wait. What was begun is finished, also where nobody waits
-/// for it any more.
+/// Runs blocking work on a thread of the blocking pool. Work that has begun runs to its end, even if the caller stops
+/// waiting for it.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(move || allow_blocking(work)).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
-            // The runtime ends, and this task with it.
+            // The runtime is shutting down, and this task with it.
             Err(_) => std::future::pending().await,
         },
     }
 }
 
-/// The same, after whatever else was begun in this turn for the same path: what nobody waits for any more may still be at
-/// it.
+/// Like [`blocking`], but one piece of work at a time for each path: abandoned work on the same path may still be
+/// running.
 pub(crate) fn blocking_exclusive<T: Send + 'static, W: FnOnce() -> T + Send + 'static>(
     path: &Path,
     work: W,
@@ -56,7 +56,7 @@ fn turn(path: &Path) -> Arc<Mutex<()>> {
     turn
 }
 
-/// Does work on this very thread, which nobody else needs meanwhile.
+/// Runs blocking work on the current thread, which must not be needed for anything else.
 pub(crate) fn allow_blocking<T>(work: impl FnOnce() -> T) -> T {
     struct Before(bool);
     impl Drop for Before {
@@ -68,7 +68,7 @@ pub(crate) fn allow_blocking<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Panics in debug builds where a worker of a runtime is about to wait.
+/// Panics in debug builds if a worker of the runtime is about to block.
 #[track_caller]
 pub(crate) fn assert_may_block() {
     debug_assert!(

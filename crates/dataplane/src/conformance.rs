@@ -1,10 +1,10 @@
-//! What every data plane must do, whatever it runs environments on: the loops rely on it.
+//! Conformance test that every data plane must pass: the loops rely on this behaviour.
 
 use podium_domain::deployments::plan::{Health, Observed, Rollout};
 
 use crate::{Changed, DataPlane, Environment};
 
-/// A plane that can be opened again after it was closed, as after a restart of the control plane.
+/// A plane that can be reopened, as after a restart of the control plane.
 pub(crate) trait Reopened {
     type Plane: DataPlane;
 
@@ -12,7 +12,7 @@ pub(crate) trait Reopened {
     fn environment(&self, generation: i64) -> Environment;
 }
 
-/// Leads a plane through the life of one environment.
+/// Takes a plane through the life cycle of one environment.
 pub(crate) async fn conforms(fixture: &impl Reopened) {
     let plane = fixture.open();
     let id = fixture.environment(1).id;

@@ -1,8 +1,8 @@
-//! Environments as processes on this machine: Apache Airflow for real.
+//! Runs environments as Apache Airflow processes on this machine.
 //!
-//! Each environment has a supervisor, a task that brings it to what is wanted and holds it there. Processes outlive the
-//! control plane: after any end of it the next start takes over what runs, and is told anew what is wanted, because
-//! neither settings nor secrets are kept here. Code of DAGs is not trusted with anything but its own environment.
+//! Each environment has a supervisor, a task that brings it to the desired state and keeps it there. Processes outlive
+//! the control plane: the next start takes over what is running and is given the desired state again, because neither
+//! settings nor secrets are stored here. DAG code is trusted with nothing but its own environment.
 
 mod aside;
 mod backup;
@@ -85,7 +85,7 @@ use crate::{
     PlaneFuture, WebServer,
 };
 
-/// What Airflow needs to know of this plane, in Python.
+/// Python modules that integrate Airflow with this plane.
 const SUPPORT: &[(&str, &str)] = &[
     ("airflow_local_settings.py", include_str!("local/airflow_local_settings.py")),
     ("podium_airflow/__init__.py", include_str!("local/podium_airflow/__init__.py")),
@@ -99,16 +99,16 @@ const SUPPORT: &[(&str, &str)] = &[
     ("webserver_config.py", include_str!("local/webserver_config.py")),
 ];
 
-/// Runs environments as processes on this machine.
+/// A data plane that runs environments as processes on this machine.
 pub struct Local {
     plane: Arc<Plane>,
-    /// Clusters are names here: all of them are this machine.
+    /// Clusters are only names here: all of them are this machine.
     clusters: Simulated,
 }
 
 impl Local {
-    /// Opens the plane, and takes over the environments that run. What this machine lacks is said by the environments
-    /// that need it, and in the log.
+    /// Opens the plane and takes over running environments. What this machine lacks is reported by the environments
+    /// that need it, and logged.
     pub async fn open(options: Options, services: Services) -> Result<Self, OpenError> {
         blocking(move || Self::open_at(Timing::default(), options, services)).await
     }
@@ -142,7 +142,7 @@ impl Local {
         Ok(local)
     }
 
-    /// Finds the environments that were here before. One that is broken does not keep the others from running.
+    /// Takes over existing environments. A broken one does not prevent the others from running.
     fn take_over(&self) -> std::io::Result<()> {
         for id in self.plane.layout.known()? {
             match State::read(&self.plane.layout.environment(id).state()) {
@@ -151,7 +151,7 @@ impl Local {
                     let handle = Supervisor::start(&self.plane, id, state, order);
                     self.plane.supervisors().insert(id, handle);
                 }
-                // Made, and cut off before anything was remembered; or all but removed.
+                // Interrupted before the first state was saved, or almost completely removed.
                 Ok(None) => remove_unknown(&self.plane, id),
                 Err(error) => self.plane.note_unreadable(id, &error),
             }
@@ -164,16 +164,16 @@ impl Local {
             return Ok(());
         }
         let _turn = self.plane.creation_lock.lock().await;
-        // Somebody else may have begun with it meanwhile.
+        // Another call may have created it in the meantime.
         if self.send_order(environment) {
             return Ok(());
         }
         let (plane, environment) = (Arc::clone(&self.plane), Arc::new(environment.clone()));
         let kept = blocking(move || start_supervising(&plane, &environment)).await;
-        Ok(kept.map_err(|error| Reason::of_io("it cannot be written down that it is wanted", &error))?)
+        Ok(kept.map_err(|error| Reason::of_io("the requested state cannot be saved", &error))?)
     }
 
-    /// Tells the supervisor of an environment what is wanted, if there is one.
+    /// Sends the desired state to the environment's supervisor, if there is one.
     fn send_order(&self, environment: &Environment) -> bool {
         let supervisors = self.plane.supervisors();
         let Some(handle) = supervisors.get(&environment.id) else { return false };
@@ -191,7 +191,7 @@ impl Local {
 
     async fn remove_environment(&self, id: DeploymentId) -> Result<(), Fault> {
         if self.plane.note_readable(id) {
-            tracing::warn!(%id, "an environment is removed of which nothing is known: a database of it on a server stays");
+            tracing::warn!(%id, "removing an environment without saved state; a database that it has on a server is not dropped");
             let plane = Arc::clone(&self.plane);
             blocking(move || remove_unknown(&plane, id)).await;
             return Ok(());
@@ -200,9 +200,9 @@ impl Local {
             Some(handle) if !handle.is_removing() => Arc::clone(&handle.state_file),
             _ => return Ok(()),
         };
-        // On disk first: nothing brings it back after this.
+        // On disk first, so that nothing brings it back after this.
         let marked = blocking(move || state_file.mark_removed()).await;
-        marked.map_err(|error| Reason::of_io("it cannot be written down that it is removed", &error))?;
+        marked.map_err(|error| Reason::of_io("the removal cannot be saved", &error))?;
         if let Some(handle) = self.plane.supervisors().get(&id).filter(|handle| !handle.is_removing()) {
             handle.orders.send_replace(Order::Remove);
         }
@@ -223,7 +223,7 @@ impl Local {
 }
 
 impl Drop for Local {
-    /// Ends the supervisors, and nothing that they keep.
+    /// Ends the supervisors, but not the processes that they supervise.
     fn drop(&mut self) {
         self.plane.supervisors().clear();
         self.plane.databases.cluster.stop_supervising();
@@ -233,7 +233,7 @@ impl Drop for Local {
     }
 }
 
-/// Begins to keep an environment: a new one, or one that could not be read before and is taken over late.
+/// Starts to supervise an environment: a new one, or one whose state could not be read before.
 fn start_supervising(plane: &Arc<Plane>, environment: &Arc<Environment>) -> std::io::Result<()> {
     let id = environment.id;
     let place = plane.layout.environment(id);
@@ -258,7 +258,7 @@ fn start_supervising(plane: &Arc<Plane>, environment: &Arc<Environment>) -> std:
     Ok(())
 }
 
-/// Clears away an environment of which nothing is remembered but what its files tell.
+/// Removes an environment without saved state, using what its files reveal.
 fn remove_unknown(plane: &Arc<Plane>, id: DeploymentId) {
     let place = plane.layout.environment(id);
     let slot = place.slot_by_owner(&plane.layout.users()).unwrap_or_default();
@@ -267,7 +267,7 @@ fn remove_unknown(plane: &Arc<Plane>, id: DeploymentId) {
     plane.supervisors().insert(id, handle);
 }
 
-/// A number that no environment has or had.
+/// A slot that no environment has or had.
 fn free_slot(plane: &Plane) -> std::io::Result<u32> {
     let mut taken = Vec::new();
     for id in plane.layout.known()? {

@@ -1,15 +1,15 @@
-//! Values that nobody may see by accident.
+//! Secret values that must not be exposed by accident.
 
 use std::fmt;
 
 use zeroize::Zeroizing;
 
-/// A value that no log, error or debugger's print shows. It is wiped from memory when it is dropped.
+/// A value that is never printed in logs, errors or `Debug` output. It is wiped from memory when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Hides a value.
+    /// Wraps a value.
     pub fn new(value: String) -> Self {
         Self(Zeroizing::new(value))
     }

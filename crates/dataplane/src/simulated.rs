@@ -129,7 +129,7 @@ impl Simulated {
             Some(InjectedFault::Fail(fault)) => Err(fault),
             Some(InjectedFault::LoseResponse) => {
                 effect.await?;
-                Err(Fault::Unreachable("the answer was lost".into()))
+                Err(Fault::Unreachable("the response was lost".into()))
             }
             Some(InjectedFault::Hang) => {
                 effect.await?;

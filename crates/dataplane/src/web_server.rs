@@ -1,4 +1,4 @@
-//! Where an environment's own web server is reached, for the front door that stands before it.
+//! Where the front door reaches an environment's web server.
 
 use std::net::SocketAddr;
 
@@ -6,14 +6,14 @@ use podium_domain::airflow::Line;
 
 use crate::Secret;
 
-/// The way to an environment's web server. It listens where only this machine reaches it, and believes whoever holds
-/// the key: so whoever stands before it decides who comes in.
+/// Address and key of an environment's web server. It listens where only this machine can reach it and trusts tokens
+/// signed with the key, so the front door decides who gets in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebServer {
     /// Where it listens.
     pub address: SocketAddr,
-    /// Which line of Apache Airflow answers there.
+    /// The major version of Apache Airflow that serves there.
     pub line: Line,
-    /// What the tokens that it believes are signed with.
+    /// The key that signs the tokens it accepts.
     pub key: Secret,
 }

@@ -37,7 +37,7 @@ pub struct Follow {
 pub struct Follower {
     search: Follow,
     after: u64,
-    bell: watch::Receiver<()>,
+    wakeups: watch::Receiver<()>,
 }
 
 /// A line with its number, which is higher than that of every line written before.
@@ -51,21 +51,21 @@ pub struct Numbered {
 
 /// What is new.
 #[derive(Debug)]
-pub struct News {
+pub struct NewLines {
     /// The lines, in the order of writing.
     pub lines: Vec<Numbered>,
     /// Everything up to this number has been seen, whether it was wanted or not.
     pub seen: u64,
     /// Whether there is more to read at once.
-    pub is_part: bool,
+    pub has_more: bool,
 }
 
 impl Follower {
-    pub(crate) fn new(search: Follow, after: u64, bell: watch::Receiver<()>) -> Self {
-        Self { search, after, bell }
+    pub(crate) fn new(search: Follow, after: u64, wakeups: watch::Receiver<()>) -> Self {
+        Self { search, after, wakeups }
     }
 
-    pub(crate) fn place(&self) -> (Follow, u64) {
+    pub(crate) fn position(&self) -> (Follow, u64) {
         (self.search.clone(), self.after)
     }
 
@@ -75,18 +75,18 @@ impl Follower {
     }
 
     /// Notes that news have been seen.
-    pub fn advance(&mut self, news: &News) {
+    pub fn advance(&mut self, news: &NewLines) {
         self.after = self.after.max(news.seen);
     }
 
     /// Waits until something has been written since this was called last; `false` where nothing comes any more.
-    pub async fn rung(&mut self) -> bool {
-        self.bell.changed().await.is_ok()
+    pub async fn woken(&mut self) -> bool {
+        self.wakeups.changed().await.is_ok()
     }
 }
 
 /// Reads what was written after a number.
-pub(crate) fn news(shared: &Shared, search: &Follow, after: u64) -> io::Result<News> {
+pub(crate) fn new_lines(shared: &Shared, search: &Follow, after: u64) -> io::Result<NewLines> {
     let below = shared.next();
     let everything = below.saturating_sub(1).max(after);
     let sources = source_bits(&search.sources);
@@ -131,8 +131,8 @@ pub(crate) fn news(shared: &Shared, search: &Follow, after: u64) -> io::Result<N
             }
         });
     }
-    let is_part = left < below;
-    let seen = if is_part { left - 1 } else { everything };
+    let has_more = left < below;
+    let seen = if has_more { left - 1 } else { everything };
     let lines = pending.into_iter().map(|(number, entry)| Numbered { number, entry }).collect();
-    Ok(News { lines, seen, is_part })
+    Ok(NewLines { lines, seen, has_more })
 }

@@ -182,7 +182,7 @@ impl Journal {
     }
 
     /// Begins another file; answers which files are complete now: this one and those before it.
-    pub(crate) fn turn(&mut self) -> u64 {
+    pub(crate) fn rotate(&mut self) -> u64 {
         let complete = self.generation;
         self.generation += 1;
         (self.file, self.length) = (None, 0);
@@ -226,7 +226,7 @@ pub(crate) fn replay(directory: &Path, mut each: impl FnMut(Record<'_>) -> io::R
                 rest = after;
                 continue;
             }
-            tracing::warn!(number, "the journal of logs holds something that is not whole; it is left out");
+            tracing::warn!(number, "the log journal contains a damaged frame; it is skipped");
             let next = memmem::find_iter(&rest[1..], &START).find(|at| frame(&rest[at + 1..]).is_some());
             rest = next.map_or(&[][..], |at| &rest[at + 1..]);
         }

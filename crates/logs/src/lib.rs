@@ -8,22 +8,22 @@
 //! Memory is bounded whatever is stored and asked: lines that are in no segment yet are bounded together, and a search
 //! holds a few blocks, the places of what it found, and one page.
 
-mod bells;
 mod block;
 mod bytes;
 mod find;
+mod flusher;
 mod follow;
 mod hour;
 mod journal;
 mod lock;
 mod merge;
+mod notifier;
 mod numbers;
 mod origins;
+mod parallel_scan;
 mod query;
 mod scan;
-mod search_team;
 mod segment;
-mod settle;
 mod shared;
 mod snapshots;
 mod store;
@@ -38,7 +38,7 @@ use std::ops::Range;
 use podium_api::enums::LogSource;
 use podium_api::{DeploymentId, Timestamp};
 
-pub use follow::{Follow, Follower, News, Numbered};
+pub use follow::{Follow, Follower, NewLines, Numbered};
 pub use origins::Origin;
 pub use query::Query;
 pub use snapshots::Snapshot;

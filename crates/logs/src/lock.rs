@@ -23,7 +23,7 @@ impl Lock {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => {
                 let message = format!(
-                    "another process has {} open: stop it first, or give this one a data directory of its own",
+                    "another process has {} open: stop it first, or give this process its own data directory",
                     directory.display()
                 );
                 Err(io::Error::new(io::ErrorKind::ResourceBusy, message))

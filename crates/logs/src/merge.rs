@@ -13,7 +13,7 @@ use podium_api::DeploymentId;
 use crate::block::{Block, FULL};
 use crate::hour::Key;
 use crate::missing_is_none;
-use crate::segment::{Blocks, Builder, MAX_BLOCKS, Name, Press, Segment, Unpacker};
+use crate::segment::{Blocks, Builder, Encoder, MAX_BLOCKS, Name, Segment, Unpacker};
 use crate::shared::Shared;
 
 /// So many segments of about one size are merged.
@@ -32,7 +32,7 @@ struct Candidate {
 }
 
 /// Merges the newest segments of an hour where several of about one size have piled up.
-pub(crate) fn what_piled_up(shared: &Shared, press: &mut Press, key: Key) -> io::Result<()> {
+pub(crate) fn merge_small(shared: &Shared, encoder: &mut Encoder, key: Key) -> io::Result<()> {
     let directory = shared.directory(key.0);
     let mut names = Name::list(&directory)?;
     names.retain(|name| name.hour == key.1);
@@ -45,7 +45,7 @@ pub(crate) fn what_piled_up(shared: &Shared, press: &mut Press, key: Key) -> io:
         let small = found.iter().rev().take_while(|one| one.length <= size).count();
         let run = &found[found.len() - small..];
         if small >= SEVERAL {
-            return runs(shared, press, key.0, run);
+            return runs(shared, encoder, key.0, run);
         }
         size *= SEVERAL as u64;
     }
@@ -53,9 +53,9 @@ pub(crate) fn what_piled_up(shared: &Shared, press: &mut Press, key: Key) -> io:
 }
 
 /// Merges whatever fits together of the hours that are over.
-pub(crate) fn what_is_over(
+pub(crate) fn merge_finished_hours(
     shared: &Shared,
-    press: &mut Press,
+    encoder: &mut Encoder,
     id: DeploymentId,
     is_over: impl Fn(&Name) -> bool,
 ) -> io::Result<()> {
@@ -64,7 +64,7 @@ pub(crate) fn what_is_over(
     let mut names = Name::list(&directory)?;
     names.retain(is_over);
     for hour in names.chunk_by(|left, right| left.hour == right.hour).filter(|hour| hour.len() > 1) {
-        runs(shared, press, id, &candidates(&directory, hour)?)?;
+        runs(shared, encoder, id, &candidates(&directory, hour)?)?;
     }
     Ok(())
 }
@@ -88,12 +88,12 @@ fn candidates(directory: &Path, names: &[Name]) -> io::Result<Vec<Candidate>> {
 }
 
 /// Merges neighbours as long as they fit into one segment.
-fn runs(shared: &Shared, press: &mut Press, id: DeploymentId, found: &[Candidate]) -> io::Result<()> {
+fn runs(shared: &Shared, encoder: &mut Encoder, id: DeploymentId, found: &[Candidate]) -> io::Result<()> {
     let mut run: Vec<Name> = Vec::new();
     let (mut length, mut blocks) = (0, 0);
     for one in found {
         if length + one.length > LARGEST || blocks + one.blocks > MAX_BLOCKS {
-            merge(shared, press, id, &run)?;
+            merge(shared, encoder, id, &run)?;
             run.clear();
             (length, blocks) = (0, 0);
         }
@@ -101,14 +101,14 @@ fn runs(shared: &Shared, press: &mut Press, id: DeploymentId, found: &[Candidate
         length += one.length;
         blocks += one.blocks;
     }
-    merge(shared, press, id, &run)
+    merge(shared, encoder, id, &run)
 }
 
 /// Replaces neighbours by one segment.
-fn merge(shared: &Shared, press: &mut Press, id: DeploymentId, run: &[Name]) -> io::Result<()> {
+fn merge(shared: &Shared, encoder: &mut Encoder, id: DeploymentId, run: &[Name]) -> io::Result<()> {
     let [first, .., last] = run else { return Ok(()) };
     let directory = shared.directory(id);
-    let mut builder = Builder::new(press, &directory, first.hour)?;
+    let mut builder = Builder::new(encoder, &directory, first.hour)?;
     let mut unpacker = Unpacker::default();
     let mut small = Block::default();
     for name in run {
@@ -139,7 +139,7 @@ fn merge(shared: &Shared, press: &mut Press, id: DeploymentId, run: &[Name]) -> 
     // Where everything is damaged nothing is left to take their place.
     let Some(merged) = builder.finish(true)? else { return Ok(()) };
     let _alone = shared.names.write().unwrap_or_else(PoisonError::into_inner);
-    merged.call(Name { hour: first.hour, first: first.first, last: last.last })?;
+    merged.publish(Name { hour: first.hour, first: first.first, last: last.last })?;
     for name in run {
         missing_is_none(fs::remove_file(directory.join(name.to_string())))?;
     }

@@ -108,7 +108,7 @@ impl Query {
         let mut numbers = Vec::new();
         for word in &self.words {
             let number = if word.is_prefix {
-                tokens::of_beginning(&word.lowered)
+                tokens::of_prefix(&word.lowered)
             } else {
                 Some(tokens::of_word(&word.lowered))
             };
@@ -122,7 +122,7 @@ impl Query {
             let found: Vec<&[u8]> = words(bytes).collect();
             let whole = found.len() - usize::from(ends_in_word);
             numbers.extend(found[..whole].iter().map(|word| tokens::of_word(word)));
-            numbers.extend(found[whole..].iter().filter_map(|word| tokens::of_beginning(word)));
+            numbers.extend(found[whole..].iter().filter_map(|word| tokens::of_prefix(word)));
         }
         numbers.sort_unstable();
         numbers.dedup();

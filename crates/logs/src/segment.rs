@@ -14,7 +14,7 @@ mod write;
 pub(crate) use index::Blocks;
 pub(crate) use name::Name;
 pub(crate) use read::{Segment, Unpacker};
-pub(crate) use write::{Builder, Press};
+pub(crate) use write::{Builder, Encoder};
 
 /// A segment holds no more blocks than this.
 pub(crate) const MAX_BLOCKS: usize = 256;

@@ -9,9 +9,9 @@ use std::{fs, io};
 use podium_api::DeploymentId;
 use tokio::sync::Semaphore;
 
-use crate::bells::Bells;
 use crate::missing_is_none;
-use crate::search_team;
+use crate::notifier::Notifier;
+use crate::parallel_scan;
 use crate::tails::Tails;
 
 /// So many bytes of lines may wait for their segments before those who bring lines have to wait.
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(200);
 pub(crate) struct Shared {
     root: PathBuf,
     pub(crate) tails: Tails,
-    pub(crate) bells: Bells,
+    pub(crate) notifier: Notifier,
     /// Every line below this number can be seen.
     next: AtomicU64,
     /// Held to list segments, and alone to replace some by others.
@@ -48,10 +48,10 @@ impl Shared {
         Self {
             root,
             tails: Tails::default(),
-            bells: Bells::default(),
+            notifier: Notifier::default(),
             next: AtomicU64::new(0),
             names: RwLock::default(),
-            helpers: search_team::helpers(),
+            helpers: parallel_scan::helpers(),
             waiting: Mutex::default(),
             less: Condvar::new(),
             stops: AtomicBool::new(false),
@@ -109,7 +109,7 @@ impl Shared {
     }
 
     /// Notes that lines have been written to segments.
-    pub(crate) fn settled(&self, weight: usize) {
+    pub(crate) fn flushed(&self, weight: usize) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.bytes = waiting.bytes.saturating_sub(weight);
         waiting.failure = None;

@@ -52,7 +52,7 @@ impl Snapshot {
     }
 }
 
-struct Kept {
+struct StoredSnapshot {
     subject_id: SubjectId,
     used_at: Timestamp,
     /// Tells uses of one moment apart.
@@ -62,25 +62,25 @@ struct Kept {
 
 /// What is remembered.
 #[derive(Default)]
-pub(crate) struct Snapshots(Mutex<(HashMap<SearchId, Kept>, u64)>);
+pub(crate) struct Snapshots(Mutex<(HashMap<SearchId, StoredSnapshot>, u64)>);
 
 impl Snapshots {
     /// Remembers a snapshot of a subject.
-    pub(crate) fn keep(&self, subject_id: SubjectId, snapshot: Snapshot, now: Timestamp) -> Arc<Snapshot> {
+    pub(crate) fn insert(&self, subject_id: SubjectId, snapshot: Snapshot, now: Timestamp) -> Arc<Snapshot> {
         let snapshot = Arc::new(snapshot);
         let mut lock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (kept, turn) = &mut *lock;
         *turn += 1;
         kept.retain(|_, kept| kept.used_at + KEPT_FOR > now);
         let own = kept.values().filter(|kept| kept.subject_id == subject_id).count();
-        let drops = |kept: &Kept| own < MOST_OF_ONE_SUBJECT || kept.subject_id == subject_id;
+        let drops = |kept: &StoredSnapshot| own < MOST_OF_ONE_SUBJECT || kept.subject_id == subject_id;
         if own >= MOST_OF_ONE_SUBJECT || kept.len() >= MOST {
             let oldest = kept.iter().filter(|(_, kept)| drops(kept)).min_by_key(|(_, kept)| kept.turn);
             if let Some(id) = oldest.map(|(id, _)| *id) {
                 kept.remove(&id);
             }
         }
-        let entry = Kept { subject_id, used_at: now, turn: *turn, snapshot: Arc::clone(&snapshot) };
+        let entry = StoredSnapshot { subject_id, used_at: now, turn: *turn, snapshot: Arc::clone(&snapshot) };
         kept.insert(snapshot.id, entry);
         snapshot
     }
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_snapshot_is_found_by_its_owner_until_it_lapses() {
         let (snapshots, grace, heidi, d1, d2) = (Snapshots::default(), id(1), id(2), id(11), id(12));
-        snapshots.keep(grace, snapshot(100, d1), at(0));
+        snapshots.insert(grace, snapshot(100, d1), at(0));
         assert!(snapshots.find(id(100), grace, d1, at(599)).is_some());
         assert!(snapshots.find(id(100), heidi, d1, at(599)).is_none());
         assert!(snapshots.find(id(100), grace, d2, at(599)).is_none());
@@ -153,15 +153,15 @@ mod tests {
     #[test]
     fn old_snapshots_make_room_for_new_ones() {
         let (snapshots, grace, d1) = (Snapshots::default(), id(1), id(11));
-        snapshots.keep(id(2), snapshot(9999, d1), at(0));
+        snapshots.insert(id(2), snapshot(9999, d1), at(0));
         for number in 100..100 + MOST_OF_ONE_SUBJECT as u64 + 1 {
-            snapshots.keep(grace, snapshot(number, d1), at(0));
+            snapshots.insert(grace, snapshot(number, d1), at(0));
         }
         assert!(snapshots.find(id(9999), id(2), d1, at(0)).is_some(), "another subject's is left alone");
         assert!(snapshots.find(id(100), grace, d1, at(0)).is_none());
         assert!(snapshots.find(id(101), grace, d1, at(0)).is_some());
         for number in 0..MOST as u64 {
-            snapshots.keep(id(20_000 + number), snapshot(30_000 + number, d1), at(1));
+            snapshots.insert(id(20_000 + number), snapshot(30_000 + number, d1), at(1));
         }
         assert_eq!(snapshots.0.lock().unwrap().0.len(), MOST);
         assert!(snapshots.find(id(101), grace, d1, at(1)).is_none());

@@ -9,14 +9,14 @@ use std::time::Duration;
 use podium_api::{DeploymentId, SearchId, SubjectId, Timestamp};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::find::{self, Found, Wanted};
-use crate::follow::{self, Follow, Follower, News};
+use crate::find::{self, Found, PageRequest};
+use crate::follow::{self, Follow, Follower, NewLines};
 use crate::journal::MAX_BATCH;
 use crate::lock::Lock;
 use crate::shared::Shared;
 use crate::snapshots::{Snapshot, Snapshots};
 use crate::writer::{self, Batch, Command};
-use crate::{Entry, Line, Origin, Page, Search, settle};
+use crate::{Entry, Line, Origin, Page, Search, flusher};
 
 /// How many searches read at the same time; further ones wait.
 const READERS: usize = 8;
@@ -45,12 +45,12 @@ impl LogStore {
         let directory = directory.into();
         let lock = Lock::take(&directory)?;
         let shared = Arc::new(Shared::new(directory));
-        let (tasks, settler) = settle::start(Arc::clone(&shared))?;
+        let (tasks, flusher) = flusher::start(Arc::clone(&shared))?;
         let (writer, thread) = writer::start(Arc::clone(&shared), tasks)?;
         Ok(Self {
             shared,
             writer: Some(writer),
-            threads: vec![thread, settler],
+            threads: vec![thread, flusher],
             readers: Arc::new(Semaphore::new(READERS)),
             snapshots: Snapshots::default(),
             retention,
@@ -78,7 +78,7 @@ impl LogStore {
         if lines.is_empty() {
             return Ok(());
         }
-        self.tell(|added| Command::Append(Batch { lines, origin: None }, added)).await.map(drop)
+        self.send(|added| Command::Append(Batch { lines, origin: None }, added)).await.map(drop)
     }
 
     /// Adds the lines of a sender's batch, all of its deployment, unless this batch or a later one of the sender was added
@@ -86,10 +86,10 @@ impl LogStore {
     pub async fn append_once(&self, origin: Origin, lines: Vec<Line>) -> io::Result<bool> {
         let length: usize = lines.iter().map(|line| line.text.len() + 64).sum();
         if length > MAX_BATCH || lines.iter().any(|line| line.deployment_id != origin.deployment_id) {
-            let message = "a batch is of one deployment and at most 8 MiB";
+            let message = "a batch must be of one deployment and at most 8 MiB";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        self.tell(|added| Command::Append(Batch { lines, origin: Some(origin) }, added)).await
+        self.send(|added| Command::Append(Batch { lines, origin: Some(origin) }, added)).await
     }
 
     /// Begins a search of a subject: its pages see what has been written by now, and nothing later.
@@ -101,7 +101,7 @@ impl LogStore {
         now: Timestamp,
     ) -> Arc<Snapshot> {
         let snapshot = Snapshot::new(id, search, self.shared.next());
-        self.snapshots.keep(subject_id, snapshot, now)
+        self.snapshots.insert(subject_id, snapshot, now)
     }
 
     /// The search that a subject has begun on a deployment under this id, unless it has lapsed.
@@ -119,8 +119,10 @@ impl LogStore {
     pub async fn page(&self, snapshot: Arc<Snapshot>, page: Page) -> io::Result<Vec<Entry>> {
         self.reading(move |shared| {
             let from = snapshot.end_before(page.offset);
-            let Found { entries, end } =
-                find::page(shared, &Wanted { search: &snapshot.search, below: snapshot.below, from, page })?;
+            let Found { entries, end } = find::page(
+                shared,
+                &PageRequest { search: &snapshot.search, below: snapshot.below, from, page },
+            )?;
             if let Some(end) = end {
                 snapshot.note_end(end);
             }
@@ -131,34 +133,34 @@ impl LogStore {
 
     /// Begins to follow a deployment after a line; after everything that is there where none is named.
     pub fn follow(&self, search: Follow, after: Option<u64>) -> Follower {
-        let bell = self.shared.bells.hear(search.deployment_id);
-        Follower::new(search, after.unwrap_or_else(|| self.shared.next().saturating_sub(1)), bell)
+        let wakeups = self.shared.notifier.subscribe(search.deployment_id);
+        Follower::new(search, after.unwrap_or_else(|| self.shared.next().saturating_sub(1)), wakeups)
     }
 
     /// What is new to a follower, in the order of writing; nothing where it has seen everything.
-    pub async fn news(&self, follower: &Follower) -> io::Result<News> {
-        let (search, after) = follower.place();
-        self.reading(move |shared| follow::news(shared, &search, after)).await
+    pub async fn new_lines(&self, follower: &Follower) -> io::Result<NewLines> {
+        let (search, after) = follower.position();
+        self.reading(move |shared| follow::new_lines(shared, &search, after)).await
     }
 
     /// Forgets a deployment.
     pub async fn remove(&self, deployment_id: DeploymentId) -> io::Result<()> {
         self.snapshots.forget(deployment_id);
-        self.tell(|done| Command::Remove(deployment_id, done)).await
+        self.send(|done| Command::Remove(deployment_id, done)).await
     }
 
     /// Forgets the days that have been over for longer than lines are kept.
     pub async fn expire(&self, now: Timestamp) -> io::Result<()> {
         let before = now - self.retention;
-        self.tell(|done| Command::Expire { before, now, done }).await
+        self.send(|done| Command::Expire { before, now, done }).await
     }
 
     /// Brings everything into segments.
-    pub async fn settle(&self) -> io::Result<()> {
-        self.tell(Command::Settle).await
+    pub async fn flush(&self) -> io::Result<()> {
+        self.send(Command::Flush).await
     }
 
-    async fn tell<T>(
+    async fn send<T>(
         &self,
         command: impl FnOnce(oneshot::Sender<io::Result<T>>) -> Command,
     ) -> io::Result<T> {

@@ -52,7 +52,7 @@ impl Tail {
 }
 
 /// Lines of one deployment that are in no segment yet, as a search sees them.
-pub(crate) struct Seen {
+pub(crate) struct TailView {
     pub(crate) hour: Hour,
     /// The number of the last line.
     pub(crate) last: u64,
@@ -64,12 +64,12 @@ pub(crate) struct Seen {
 pub(crate) struct Tails(Mutex<HashMap<DeploymentId, HashMap<Hour, Tail>>>);
 
 /// All tails, while lines are added.
-pub(crate) struct Growing<'a> {
+pub(crate) struct TailsWriter<'a> {
     tails: MutexGuard<'a, HashMap<DeploymentId, HashMap<Hour, Tail>>>,
     pub(crate) cuts: Vec<Arc<Cut>>,
 }
 
-impl Growing<'_> {
+impl TailsWriter<'_> {
     /// Adds a line.
     pub(crate) fn push(&mut self, key: Key, millis: i64, number: u64, source: u8, text: &str) {
         let tail = self.tails.entry(key.0).or_default().entry(key.1).or_default();
@@ -91,8 +91,8 @@ impl Tails {
     }
 
     /// Lets lines be added; nobody reads meanwhile.
-    pub(crate) fn grow(&self) -> Growing<'_> {
-        Growing { tails: self.lock(), cuts: Vec::new() }
+    pub(crate) fn writer(&self) -> TailsWriter<'_> {
+        TailsWriter { tails: self.lock(), cuts: Vec::new() }
     }
 
     /// Cuts every tail.
@@ -105,7 +105,7 @@ impl Tails {
     }
 
     /// Forgets a piece: it is in a segment now.
-    pub(crate) fn settle(&self, cut: &Arc<Cut>) {
+    pub(crate) fn remove_flushed(&self, cut: &Arc<Cut>) {
         let mut tails = self.lock();
         let (id, hour) = cut.key;
         let Some(hours) = tails.get_mut(&id) else { return };
@@ -133,26 +133,26 @@ impl Tails {
     }
 
     /// What there is of a deployment in hours that fit, with lines after a number. What grows is copied.
-    pub(crate) fn seen(
+    pub(crate) fn view(
         &self,
         deployment_id: DeploymentId,
         after: Option<u64>,
         fits: impl Fn(Hour) -> bool,
-    ) -> Vec<Seen> {
+    ) -> Vec<TailView> {
         let tails = self.lock();
         let Some(hours) = tails.get(&deployment_id) else { return Vec::new() };
         let is_new = |last: u64| after.is_none_or(|after| last > after);
         let mut seen = Vec::new();
         for (hour, tail) in hours.iter().filter(|(hour, tail)| fits(**hour) && is_new(tail.last)) {
             for cut in tail.cuts.iter().filter(|cut| is_new(cut.last)) {
-                seen.push(Seen { hour: *hour, last: cut.last, blocks: cut.blocks.clone() });
+                seen.push(TailView { hour: *hour, last: cut.last, blocks: cut.blocks.clone() });
             }
             let mut blocks = tail.full.clone();
             if !tail.open.is_empty() {
                 blocks.push(Arc::new(tail.open.clone()));
             }
             if !blocks.is_empty() {
-                seen.push(Seen { hour: *hour, last: tail.last, blocks });
+                seen.push(TailView { hour: *hour, last: tail.last, blocks });
             }
         }
         seen

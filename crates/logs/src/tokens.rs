@@ -9,8 +9,8 @@ use crate::block::Block;
 /// How many bits of a hash are kept. More tell words apart better, fewer are smaller on disk.
 pub(crate) const HASH_BITS: u32 = 26;
 /// How many letters of a beginning are looked at.
-pub(crate) const BEGINNING: usize = 4;
-const SEED_OF_BEGINNINGS: u64 = 0x62_6567_696e;
+pub(crate) const PREFIX: usize = 4;
+const PREFIX_SEED: u64 = 0x62_6567_696e;
 /// How many hashes are remembered to leave out those that were just seen.
 const REMEMBERED: usize = 1 << 14;
 
@@ -20,9 +20,9 @@ pub(crate) fn of_word(lowered: &[u8]) -> u32 {
 }
 
 /// The number of a beginning in lower case; one that is too short has none.
-pub(crate) fn of_beginning(lowered: &[u8]) -> Option<u32> {
-    let head = lowered.get(..BEGINNING)?;
-    Some(short(xxh3_64_with_seed(head, SEED_OF_BEGINNINGS)))
+pub(crate) fn of_prefix(lowered: &[u8]) -> Option<u32> {
+    let head = lowered.get(..PREFIX)?;
+    Some(short(xxh3_64_with_seed(head, PREFIX_SEED)))
 }
 
 fn short(hash: u64) -> u32 {
@@ -91,7 +91,7 @@ impl Collector {
 
     fn add(&mut self, lowered: &[u8], found: &mut impl FnMut(u32)) {
         for word in words(lowered) {
-            let numbers = [Some(of_word(word)), of_beginning(word)];
+            let numbers = [Some(of_word(word)), of_prefix(word)];
             for number in numbers.into_iter().flatten() {
                 let slot = &mut self.remembered[number as usize % REMEMBERED];
                 if *slot != number {

@@ -9,7 +9,7 @@ use podium_api::DeploymentId;
 
 use crate::block::{Block, Summary};
 use crate::hour::Hour;
-use crate::search_team::Source;
+use crate::parallel_scan::Source;
 use crate::segment::{Name, Segment, Unpacker};
 use crate::shared::Shared;
 
@@ -20,7 +20,7 @@ const UNPACKED: usize = 6;
 
 /// What there is of one hour.
 #[derive(Default)]
-pub(crate) struct OfHour {
+pub(crate) struct HourView {
     tails: Vec<Arc<Block>>,
     segments: Vec<Name>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct OfHour {
 /// What there is of a deployment.
 pub(crate) struct View {
     directory: PathBuf,
-    pub(crate) hours: BTreeMap<Hour, OfHour>,
+    pub(crate) hours: BTreeMap<Hour, HourView>,
     open: Vec<(Name, Arc<Segment>)>,
     unpacker: Unpacker,
     unpacked: Vec<(Place, Arc<Block>)>,
@@ -68,12 +68,12 @@ impl View {
     ) -> io::Result<Self> {
         let directory = shared.directory(deployment_id);
         // Memory first: a line that leaves it meanwhile is in a segment by then.
-        let tails = shared.tails.seen(deployment_id, after, &fits);
+        let tails = shared.tails.view(deployment_id, after, &fits);
         let names = {
             let _steady = shared.names.read().unwrap_or_else(PoisonError::into_inner);
             Name::list(&directory)?
         };
-        let mut hours: BTreeMap<Hour, OfHour> = BTreeMap::new();
+        let mut hours: BTreeMap<Hour, HourView> = BTreeMap::new();
         for name in names.into_iter().filter(|name| fits(name.hour)) {
             hours.entry(name.hour).or_default().segments.push(name);
         }
@@ -97,7 +97,7 @@ impl View {
         words: &[u32],
         fits: impl Fn(&Summary) -> bool,
     ) -> io::Result<Vec<Candidate>> {
-        let Some(OfHour { tails, segments }) = self.hours.remove(&hour) else { return Ok(Vec::new()) };
+        let Some(HourView { tails, segments }) = self.hours.remove(&hour) else { return Ok(Vec::new()) };
         let in_memory = tails
             .into_iter()
             .map(|block| Candidate { summary: block.summary(), place: Place::Memory(block) });

@@ -23,10 +23,10 @@ pub enum Refused {
     #[error("it is not compressed with gzip")]
     NotGzip,
     /// The gzip data does not fit its own checksums, or ends too early, or goes on after its end.
-    #[error("its gzip data is damaged, cut off or followed by something else")]
+    #[error("its gzip data is damaged, truncated or followed by other data")]
     BrokenGzip,
     /// What was compressed is no tar archive.
-    #[error("it is not a whole tar archive: {0}")]
+    #[error("it is not a complete tar archive: {0}")]
     NotTar(&'static str),
     /// More bytes than are taken.
     #[error("it is larger than {0} bytes")]
@@ -46,7 +46,7 @@ pub enum Refused {
     #[error("it has more than {0} entries")]
     TooManyEntries(u64),
     /// The paths alone would take too much memory.
-    #[error("its paths are longer than {0} bytes in all")]
+    #[error("its paths are longer than {0} bytes in total")]
     TooManyNames(usize),
     /// Something is wrong with one entry.
     #[error("the entry `{name}` {flaw}")]
@@ -81,7 +81,7 @@ pub enum Flaw {
     Parent,
     /// Its path names nothing.
     #[error("has no path")]
-    Nameless,
+    EmptyPath,
     /// Its path is no text that can be shown.
     #[error("has a path that is not UTF-8, or holds control characters")]
     NotText,
@@ -92,7 +92,7 @@ pub enum Flaw {
     #[error("is a link to `{0}`, which is or may be outside the archive")]
     LeavesTree(String),
     /// It is a hard link to something that is no file before it.
-    #[error("is a hard link to `{0}`, which is no file that stands before it in the archive")]
+    #[error("is a hard link to `{0}`, which is not a file that precedes it in the archive")]
     LinkToNothing(String),
     /// It is a device or a pipe.
     #[error("is a device or a pipe: an archive holds files, directories and links")]
@@ -115,7 +115,7 @@ pub enum Flaw {
 }
 
 /// A path of an archive as it may be shown.
-pub(crate) fn shown(name: &[u8]) -> String {
+pub(crate) fn printable(name: &[u8]) -> String {
     const LONGEST: usize = 200;
     let text = String::from_utf8_lossy(name);
     let mut out: String =

@@ -23,4 +23,4 @@ pub use key::Key;
 pub use limits::Limits;
 pub use local_disk::LocalDisk;
 pub use store::{Draft, ObjectStore, Reader};
-pub use uploads::{Kept, Upload, Uploads};
+pub use uploads::{StoredObject, Upload, Uploads};

@@ -56,7 +56,7 @@ impl ObjectStore for LocalDisk {
             file.lock()?;
             // Between its creation and the lock a sweep may have taken it for an abandoned one.
             if file.metadata()?.nlink() > 0 {
-                return Ok(Box::new(FileDraft { file, path, root: self.root.clone(), is_kept: false }));
+                return Ok(Box::new(FileDraft { file, path, root: self.root.clone(), is_committed: false }));
             }
         }
     }
@@ -117,7 +117,7 @@ struct FileDraft {
     file: File,
     path: PathBuf,
     root: PathBuf,
-    is_kept: bool,
+    is_committed: bool,
 }
 
 impl Write for FileDraft {
@@ -131,20 +131,20 @@ impl Write for FileDraft {
 }
 
 impl Draft for FileDraft {
-    fn keep(mut self: Box<Self>, key: &Key) -> io::Result<()> {
+    fn commit(mut self: Box<Self>, key: &Key) -> io::Result<()> {
         self.file.sync_all()?;
         let target = self.root.join(key.as_str());
         let parent = target.parent().unwrap_or(&self.root);
         create_durably(parent, &self.root)?;
         fs::rename(&self.path, &target)?;
-        self.is_kept = true;
+        self.is_committed = true;
         sync(parent)
     }
 }
 
 impl Drop for FileDraft {
     fn drop(&mut self) {
-        if !self.is_kept
+        if !self.is_committed
             && let Err(error) = fs::remove_file(&self.path)
         {
             tracing::warn!(%error, path = %self.path.display(), "a draft could not be removed");
@@ -223,7 +223,7 @@ mod tests {
     fn put(disk: &LocalDisk, at: &str, bytes: &[u8]) {
         let mut draft = disk.draft().unwrap();
         draft.write_all(bytes).unwrap();
-        draft.keep(&key(at)).unwrap();
+        draft.commit(&key(at)).unwrap();
     }
 
     fn read(disk: &LocalDisk, at: &str) -> Option<String> {
@@ -243,7 +243,7 @@ mod tests {
         let mut draft = disk.draft().unwrap();
         draft.write_all(b"half").unwrap();
         assert_eq!((read(&disk, "a/b/c"), drafts(directory.path())), (None, 1));
-        draft.keep(&key("a/b/c")).unwrap();
+        draft.commit(&key("a/b/c")).unwrap();
         assert_eq!((read(&disk, "a/b/c").as_deref(), drafts(directory.path())), (Some("half"), 0));
         put(&disk, "a/b/c", b"another");
         assert_eq!(read(&disk, "a/b/c").as_deref(), Some("another"));
@@ -287,7 +287,7 @@ mod tests {
         LocalDisk::open(directory.path()).unwrap();
         assert_eq!(drafts(directory.path()), 1);
         written.write_all(b"whole").unwrap();
-        written.keep(&key("a")).unwrap();
+        written.commit(&key("a")).unwrap();
         assert_eq!(read(&disk, "a").as_deref(), Some("whole"));
     }
 }

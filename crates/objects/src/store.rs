@@ -24,5 +24,5 @@ pub trait ObjectStore: Send + Sync + 'static {
 /// An object that is being written. Dropped, it was never there.
 pub trait Draft: Write + Send {
     /// Makes the object visible under its key, on disk for good, in place of one that was there.
-    fn keep(self: Box<Self>, key: &Key) -> io::Result<()>;
+    fn commit(self: Box<Self>, key: &Key) -> io::Result<()>;
 }

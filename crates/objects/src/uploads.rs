@@ -56,13 +56,19 @@ impl Uploads {
     }
 
     /// Puts staged blocks together to an archive, checked like one that arrives whole.
-    pub async fn assemble(&self, staging: &Staging, list: &BlockList, key: Key, most: u64) -> Result<Kept> {
+    pub async fn assemble(
+        &self,
+        staging: &Staging,
+        list: &BlockList,
+        key: Key,
+        most: u64,
+    ) -> Result<StoredObject> {
         let (store, prefix) = (Arc::clone(&self.store), staging.key().clone());
         let staged = blocking(move || Ok(store.list(&prefix)?)).await?;
         for id in &list.0 {
             let key = staging.block(id);
             if !staged.iter().any(|(word, _)| key.as_str().ends_with(&format!("/{word}"))) {
-                return Err(Refused::UnknownBlock(id.shown()).into());
+                return Err(Refused::UnknownBlock(id.printable()).into());
             }
         }
         let archive = self.assembled(staging, list, key, most).await;
@@ -73,10 +79,16 @@ impl Uploads {
         archive
     }
 
-    async fn assembled(&self, staging: &Staging, list: &BlockList, key: Key, most: u64) -> Result<Kept> {
+    async fn assembled(
+        &self,
+        staging: &Staging,
+        list: &BlockList,
+        key: Key,
+        most: u64,
+    ) -> Result<StoredObject> {
         let mut upload = self.receive(key, most);
         for id in &list.0 {
-            let (store, key, id) = (Arc::clone(&self.store), staging.block(id), id.shown());
+            let (store, key, id) = (Arc::clone(&self.store), staging.block(id), id.printable());
             upload
                 .step(move |work| {
                     let mut block = store.open(&key)?.ok_or(Refused::UnknownBlock(id))?;
@@ -156,10 +168,10 @@ impl Upload {
     }
 
     /// Keeps what was sent, if it passes as a whole.
-    pub async fn finish(mut self) -> Result<Kept> {
+    pub async fn finish(mut self) -> Result<StoredObject> {
         self.hand_over().await?;
         let work = self.work.take().ok_or_else(ended)?;
-        blocking(move || work.keep()).await
+        blocking(move || work.finish()).await
     }
 
     async fn hand_over(&mut self) -> Result<()> {
@@ -198,7 +210,7 @@ impl Drop for Upload {
     fn drop(&mut self) {
         let work = self.work.take();
         if work.as_ref().is_some_and(|work| work.draft.is_some()) {
-            where_it_may_block(move || drop(work));
+            spawn_blocking_detached(move || drop(work));
         }
     }
 }
@@ -222,7 +234,7 @@ impl Work {
         Ok(draft.write_all(bytes)?)
     }
 
-    fn keep(mut self) -> Result<Kept> {
+    fn finish(mut self) -> Result<StoredObject> {
         // Whatever is empty has no draft yet.
         self.write(&[])?;
         let Self { store, key, check, draft, sha256 } = self;
@@ -233,10 +245,10 @@ impl Work {
                 (Contents { bytes, unpacked: bytes, entries: 0 }, Some((staging, most)))
             }
         };
-        draft.keep(&key)?;
+        draft.commit(&key)?;
         let sha256 = sha256.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         let removal = Removal { store: Arc::clone(&store), key: key.clone(), is_off: false };
-        let kept = Kept { key, contents, sha256, removal: Some(removal) };
+        let kept = StoredObject { key, contents, sha256, removal: Some(removal) };
         if let Some((staging, most)) = block {
             all_blocks_fit(&*store, &staging, most)?;
         }
@@ -256,7 +268,7 @@ fn all_blocks_fit(store: &dyn ObjectStore, staging: &Staging, most: u64) -> Resu
 
 /// An object that passed and is in the store. Dropped, it is removed again.
 #[must_use = "what is kept is removed again unless it is settled"]
-pub struct Kept {
+pub struct StoredObject {
     /// Its key.
     pub key: Key,
     /// What it holds.
@@ -266,9 +278,9 @@ pub struct Kept {
     removal: Option<Removal>,
 }
 
-impl Kept {
+impl StoredObject {
     /// Says that the object is known and stays.
-    pub fn settle(mut self) {
+    pub fn confirm(mut self) {
         if let Some(removal) = &mut self.removal {
             removal.is_off = true;
         }
@@ -285,11 +297,11 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for StoredObject {
     fn drop(&mut self) {
         let removal = self.removal.take();
         if removal.as_ref().is_some_and(|removal| !removal.is_off) {
-            where_it_may_block(move || drop(removal));
+            spawn_blocking_detached(move || drop(removal));
         }
     }
 }
@@ -306,7 +318,7 @@ impl Drop for Removal {
         if !self.is_off
             && let Err(error) = self.store.delete_under(&self.key)
         {
-            tracing::warn!(%error, key = %self.key, "an object that nobody knows could not be removed");
+            tracing::warn!(%error, key = %self.key, "an unreferenced object could not be removed");
         }
     }
 }
@@ -317,7 +329,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
 }
 
 /// The same for something that nobody waits for; without a runtime every thread may block.
-fn where_it_may_block(work: impl FnOnce() + Send + 'static) {
+fn spawn_blocking_detached(work: impl FnOnce() + Send + 'static) {
     match tokio::runtime::Handle::try_current() {
         Ok(runtime) => drop(runtime.spawn_blocking(work)),
         Err(_) => work(),

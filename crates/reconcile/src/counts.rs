@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use podium_app::meters::Page;
 
-use crate::reconciler::{Next, Pace};
+use crate::reconciler::{Backoff, Next};
 
 /// How a step ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ impl Outcome {
         match next {
             Next::Settled => Self::Settled,
             Next::At { .. } => Self::Scheduled,
-            Next::Again { pace: Pace::Brisk, .. } => Self::Waiting,
-            Next::Again { pace: Pace::Calm, .. } => Self::Retried,
+            Next::Retry { backoff: Backoff::Short, .. } => Self::Waiting,
+            Next::Retry { backoff: Backoff::Long, .. } => Self::Retried,
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use crate::loops::{Inner, Loops};
 
 /// How long to wait before the database is asked again that did not answer.
-const DATABASE_AWAY: Duration = Duration::from_secs(1);
+const DATABASE_RETRY: Duration = Duration::from_secs(1);
 /// The clock may be set while nobody looks: it is read so often, which costs nothing else.
 const CLOCK_READ_EVERY: Duration = Duration::from_secs(30);
 /// How many changes of the data plane are written at once.
@@ -53,7 +53,7 @@ impl Running {
         let (system, holder, now) = (inner.system, inner.holder().to_owned(), inner.app.world.now());
         let released = inner.app.db.write(None, move |tx| work::release(tx, &system, &holder, now)).await;
         if let Err(error) = released {
-            tracing::warn!(%error, "held work cannot be let go; its lease will lapse");
+            tracing::warn!(%error, "claimed work cannot be released; its lease will expire");
         }
     }
 }
@@ -75,9 +75,9 @@ async fn listen(loops: Loops, changes: Option<Changes>) {
         {
             said.push(next);
         }
-        while let Err(error) = loops.0.note(said.clone()).await {
-            tracing::warn!(%error, "what the data plane said cannot be written down yet");
-            sleep(DATABASE_AWAY).await;
+        while let Err(error) = loops.0.enqueue_changes(said.clone()).await {
+            tracing::warn!(%error, "changes that the data plane reported cannot be queued yet");
+            sleep(DATABASE_RETRY).await;
             // Much may have been said meanwhile, and not all of it may have been kept.
             said = vec![Changed::Everything];
         }
@@ -111,8 +111,8 @@ impl Dispatcher {
                     self.wait(next_due).await;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "work cannot be claimed; trying again");
-                    self.wait(Some(self.inner().app.world.now() + DATABASE_AWAY)).await;
+                    tracing::warn!(%error, "work cannot be claimed; retrying");
+                    self.wait(Some(self.inner().app.world.now() + DATABASE_RETRY)).await;
                 }
             }
         }
@@ -124,7 +124,7 @@ impl Dispatcher {
         let (system, now) = (self.inner().system, self.inner().app.world.now());
         let released = self.inner().app.db.write(None, move |tx| work::release_all(tx, &system, now)).await?;
         if released > 0 {
-            tracing::info!(released, "took over what was under way when the last process ended");
+            tracing::info!(released, "took over the work of the previous process");
         }
         Ok(())
     }
@@ -174,7 +174,7 @@ impl Dispatcher {
         match ended {
             Ok(index) => self.running[index] -= 1,
             // A step catches its own panics, and nobody cancels one: whose room this was is not known any more.
-            Err(error) => tracing::error!(%error, "a step was lost; its lease will lapse"),
+            Err(error) => tracing::error!(%error, "a step was lost; its lease will expire"),
         }
     }
 

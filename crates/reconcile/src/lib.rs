@@ -18,7 +18,7 @@ mod environment;
 mod logging;
 mod loops;
 mod options;
-mod placing;
+mod placement;
 mod reconciler;
 #[cfg(target_os = "linux")]
 mod services;
@@ -30,10 +30,10 @@ use podium_dataplane::DataPlane;
 use podium_store::System;
 
 pub use dispatcher::Running;
-pub use logging::{NotKept, keep_lines, log_sink};
+pub use logging::{AppendError, append_lines, log_sink};
 pub use loops::Loops;
 pub use options::Options;
-pub use reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};
+pub use reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, StepResult};
 #[cfg(target_os = "linux")]
 pub use services::{keys, services};
 

@@ -16,7 +16,7 @@ const WAITING: usize = 8192;
 
 /// Why lines are not kept.
 #[derive(Debug, thiserror::Error)]
-pub enum NotKept {
+pub enum AppendError {
     /// The log store.
     #[error("the log store: {0}")]
     Logs(#[from] std::io::Error),
@@ -32,14 +32,14 @@ pub fn log_sink(app: &App, system: System) -> LogSink {
     tokio::spawn(async move {
         let mut batches = Vec::new();
         while receiver.recv_many(&mut batches, WAITING).await > 0 {
-            if let Err(error) = keep_lines(&app, system, batches.drain(..).flatten().collect()).await {
-                tracing::warn!(%error, "lines of the simulated data plane are lost");
+            if let Err(error) = append_lines(&app, system, batches.drain(..).flatten().collect()).await {
+                tracing::warn!(%error, "log lines of the simulated data plane were dropped");
             }
         }
     });
     Arc::new(move |batch| {
         if sender.try_send(batch).is_err() {
-            tracing::warn!("lines of the simulated data plane are lost: the log store is behind");
+            tracing::warn!("log lines of the simulated data plane were dropped: the log store is behind");
         }
     })
 }
@@ -48,7 +48,7 @@ pub fn log_sink(app: &App, system: System) -> LogSink {
 ///
 /// Whether there is one is asked once its lines are kept: one that is deleted later takes them with it, and after one
 /// that was deleted before nobody else would clean up.
-pub async fn keep_lines(app: &App, system: System, said: Vec<LogLine>) -> Result<(), NotKept> {
+pub async fn append_lines(app: &App, system: System, said: Vec<LogLine>) -> Result<(), AppendError> {
     let speakers: BTreeSet<DeploymentId> = said.iter().map(|line| line.deployment_id).collect();
     app.logs.append(said.into_iter().filter_map(line).collect()).await?;
     let gone: podium_db::Result<Vec<DeploymentId>> =

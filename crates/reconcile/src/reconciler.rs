@@ -7,7 +7,7 @@ use podium_dataplane::Fault;
 use podium_db::Tx;
 
 /// A step that is under way.
-pub type Stepping<'a> = Pin<Box<dyn Future<Output = Result<Done, Failure>> + Send + 'a>>;
+pub type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<StepResult, Failure>> + Send + 'a>>;
 
 /// What is written together with the end of a step; it may run more than once.
 pub type Effect = Box<dyn FnMut(&Tx) -> podium_db::Result<()> + Send>;
@@ -18,11 +18,11 @@ pub trait Reconciler: Send + Sync {
     fn kind(&self) -> &'static str;
 
     /// Looks at a thing and does one step. It may be cut off anywhere, and may be repeated.
-    fn step(&self, id: Id) -> Stepping<'_>;
+    fn step(&self, id: Id) -> StepFuture<'_>;
 }
 
 /// What came of a step.
-pub struct Done {
+pub struct StepResult {
     /// When to look again.
     pub next: Next,
     /// Whether it got anywhere: then later tries count from here.
@@ -44,11 +44,11 @@ pub enum Next {
         reason: String,
     },
     /// After a while, longer each time.
-    Again {
+    Retry {
         /// Why it is not settled, for the operator.
         reason: String,
         /// How long a while.
-        pace: Pace,
+        backoff: Backoff,
         /// By this time in any case.
         no_later_than: Option<Timestamp>,
     },
@@ -56,18 +56,18 @@ pub enum Next {
 
 /// How soon to look again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum Backoff {
     /// Something is under way.
-    Brisk,
+    Short,
     /// Something is broken.
-    Calm,
+    Long,
 }
 
 /// Why a step could not be done. The text is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure(pub String);
 
-impl Done {
+impl StepResult {
     /// Nothing is left to do.
     pub fn settled() -> Self {
         Self { next: Next::Settled, progressed: true, effect: None }
@@ -78,14 +78,14 @@ impl Done {
         let reason = reason.into();
         let next = match at {
             Some(at) => Next::At { at, reason },
-            None => Next::Again { reason, pace: Pace::Brisk, no_later_than: None },
+            None => Next::Retry { reason, backoff: Backoff::Short, no_later_than: None },
         };
         Self { next, progressed: false, effect: None }
     }
 
     /// It did not work: try again.
     pub(crate) fn failed(reason: impl Into<String>) -> Self {
-        let next = Next::Again { reason: reason.into(), pace: Pace::Calm, no_later_than: None };
+        let next = Next::Retry { reason: reason.into(), backoff: Backoff::Long, no_later_than: None };
         Self { next, progressed: false, effect: None }
     }
 }

@@ -10,7 +10,7 @@ use podium_dataplane::{LogLine, PlaneFuture, Secret};
 use podium_domain::Reason;
 use podium_store::System;
 
-use crate::keep_lines;
+use crate::append_lines;
 
 /// The purpose of signatures that serve as keys of environments.
 const PURPOSE: &str = "environment";
@@ -19,8 +19,8 @@ const PURPOSE: &str = "environment";
 pub fn services(app: &App, system: System) -> Services {
     let (secrets, clock) = (app.clone(), Arc::clone(&app.world));
     Services {
-        archives: Arc::new(OfApp(app.clone(), system)),
-        logs: Arc::new(OfApp(app.clone(), system)),
+        archives: Arc::new(AppServices(app.clone(), system)),
+        logs: Arc::new(AppServices(app.clone(), system)),
         keys: Arc::new(move |id, purpose| key(&secrets.secrets, id, purpose)),
         clock: Arc::new(move || clock.now()),
     }
@@ -35,26 +35,26 @@ fn key(secrets: &Secrets, id: DeploymentId, purpose: &str) -> Secret {
     Secret::new(secrets.sign(PURPOSE, &format!("{id}\n{purpose}")))
 }
 
-struct OfApp(App, System);
+struct AppServices(App, System);
 
-impl Archives for OfApp {
+impl Archives for AppServices {
     fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> PlaneFuture<'a, Option<Archive>> {
         Box::pin(async move {
             let opened = self.0.open_upload(deployment_id, version).await;
-            opened.map_err(|error| Reason::new("what was deployed cannot be read", error).into())
+            opened.map_err(|error| Reason::new("the deployed archive cannot be read", error).into())
         })
     }
 }
 
-impl Logs for OfApp {
+impl Logs for AppServices {
     fn append(&self, batch: Vec<LogLine>) -> PlaneFuture<'_, ()> {
         Box::pin(async move {
             // Nothing is lost: lines stay where they were written until there is room for them.
             if let Some(why) = self.0.disk_is_full() {
                 return Err(why.into());
             }
-            let kept = keep_lines(&self.0, self.1, batch).await;
-            kept.map_err(|error| Reason::new("the log store does not take lines", error).into())
+            let kept = append_lines(&self.0, self.1, batch).await;
+            kept.map_err(|error| Reason::new("the log lines cannot be stored", error).into())
         })
     }
 }

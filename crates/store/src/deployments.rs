@@ -133,7 +133,7 @@ pub struct OnCluster {
     pub is_failed_over: bool,
     /// What its owners have chosen.
     pub details: ClusterDetails,
-    /// What is known of it.
+    /// Its metadata.
     pub metadata: ClusterMetadata,
 }
 

@@ -92,7 +92,7 @@ impl TestApp {
     }
 
     /// Makes a user, team or API token hold exactly these grants from now on.
-    pub async fn make_hold(&self, kind: grants::Subject, id: impl Into<SubjectId>, held: Vec<Grant>) {
+    pub async fn set_grants(&self, kind: grants::Subject, id: impl Into<SubjectId>, held: Vec<Grant>) {
         let (scope, now, id) = (self.scope(), self.world.now(), id.into());
         let holds = vec![podium_app::authority::rights_of(self.organization_id.id(), true)];
         let made = self.app.db.write_holding(None, holds, move |tx| {

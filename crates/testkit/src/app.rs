@@ -32,7 +32,7 @@ const REPLICA_IDS: u32 = 800_000;
 const KEY: &str = "the secret key of tests, which is no secret";
 
 /// Lines that wait for the log store.
-pub(crate) type Said = Arc<Mutex<Vec<LogLine>>>;
+pub(crate) type PendingLines = Arc<Mutex<Vec<LogLine>>>;
 
 /// An application in process.
 pub struct TestApp {
@@ -51,7 +51,7 @@ pub struct TestApp {
     /// What deployments run on: nothing, and it misbehaves when it is told to.
     pub plane: Arc<Simulated>,
     /// What its components have said, and the log store does not know yet.
-    pub(crate) said: Said,
+    pub(crate) said: PendingLines,
     /// The loops, which work when a test says so.
     pub loops: Loops,
     /// The organization of the first start.
@@ -88,7 +88,7 @@ impl TestApp {
             .expect("it reads")
             .expect("there is one");
         let clock = Arc::clone(&world);
-        let said: Said = Arc::default();
+        let said: PendingLines = Arc::default();
         let ear = Arc::clone(&said);
         let plane = Simulated::in_memory(Arc::new(move || clock.now()));
         let plane = Arc::new(plane.logging_to(Arc::new(move |batch| {
@@ -256,15 +256,15 @@ impl Call<'_> {
     }
 
     /// Sends it, to read the answer while it comes.
-    pub async fn open(self) -> Coming {
+    pub async fn open(self) -> StreamingResponse {
         let request = self.request.body(Full::new(self.body)).expect("a request");
         let (parts, body) = self.app.server.call(request, self.peer).await.into_parts();
-        Coming { status: parts.status, headers: parts.headers, body }
+        StreamingResponse { status: parts.status, headers: parts.headers, body }
     }
 }
 
 /// An answer that is read while it comes.
-pub struct Coming {
+pub struct StreamingResponse {
     /// The status.
     pub status: http::StatusCode,
     /// The headers.
@@ -272,7 +272,7 @@ pub struct Coming {
     body: podium_http::Body,
 }
 
-impl Coming {
+impl StreamingResponse {
     /// The next piece of the body, once it has come; `None` at the end.
     pub async fn next(&mut self) -> Option<String> {
         let frame = self.body.frame().await?.expect("a whole body");
@@ -281,7 +281,7 @@ impl Coming {
     }
 
     /// Reads the rest; whether it breaks off instead of ending.
-    pub async fn breaks_off(mut self) -> bool {
+    pub async fn is_aborted(mut self) -> bool {
         while let Some(frame) = self.body.frame().await {
             if frame.is_err() {
                 return true;

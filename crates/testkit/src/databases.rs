@@ -43,7 +43,7 @@ impl Database {
 }
 
 /// Makes a node look as if it had been away for ever.
-pub async fn lose_sight_of_node(target: Target, name: &str) {
+pub async fn mark_node_unseen(target: Target, name: &str) {
     let mut options = Options::new(target);
     options.connections = 1;
     let db = Db::open(options).await.expect("the database answers");

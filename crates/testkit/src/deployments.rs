@@ -10,14 +10,14 @@ use podium_store::work::{self, Pending};
 use podium_store::{Stamp, subjects};
 
 use crate::app::TestApp;
-use crate::things::bare;
+use crate::resources::bare;
 
 impl TestApp {
     /// Lets the loops do everything that is due now; says how many steps that took.
     pub async fn settle(&self) -> usize {
         let steps = self.loops.step_until_idle().await.expect("the loops come to rest");
         let said = std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner));
-        podium_reconcile::keep_lines(&self.app, self.system, said).await.expect("lines can be kept");
+        podium_reconcile::append_lines(&self.app, self.system, said).await.expect("lines can be kept");
         steps
     }
 

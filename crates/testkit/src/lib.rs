@@ -11,15 +11,15 @@ mod archives;
 mod clusters;
 mod databases;
 mod deployments;
-mod late;
-mod things;
+mod interference;
+mod resources;
 
 pub use actors::Actor;
 pub use answer::Answer;
-pub use app::{Call, Coming, START, TestApp};
+pub use app::{Call, START, StreamingResponse, TestApp};
 pub use archives::{archive, gzip, tar};
-pub use databases::{Database, Engine, lose_sight_of_node};
-pub use things::role;
+pub use databases::{Database, Engine, mark_node_unseen};
+pub use resources::role;
 
 /// Runs a test body on one engine.
 pub fn run<F: Future<Output = ()>>(engine: Engine, test: impl FnOnce(TestApp) -> F) {

@@ -72,7 +72,7 @@ pub struct CreateDeploymentRequest {
     pub contact_emails: Option<Vec<String>>,
     /// How it scales.
     pub scaling_spec: Option<DeploymentScalingSpecRequest>,
-    /// Where its tasks run, when that is elsewhere.
+    /// Where its tasks run, with remote execution.
     pub remote_execution: Option<DeploymentRemoteExecutionRequest>,
     /// The cloud identity of its workloads.
     #[schemars(length(max = 500))]
@@ -140,7 +140,7 @@ pub struct UpdateDeploymentRequest {
     pub contact_emails: Option<Vec<String>>,
     /// How it scales.
     pub scaling_spec: Option<DeploymentScalingSpecRequest>,
-    /// Where its tasks run, when that is elsewhere.
+    /// Where its tasks run, with remote execution.
     pub remote_execution: Option<DeploymentRemoteExecutionRequest>,
     /// The cloud identity of its workloads.
     #[schemars(length(max = 500))]

@@ -187,7 +187,7 @@ fn variable(variable: &EnvironmentVariable) -> DeploymentEnvironmentVariable {
     }
 }
 
-/// Where its tasks run, when that is elsewhere.
+/// Where its tasks run, with remote execution.
 fn remote_execution(spec: &Spec, url: &str) -> Option<DeploymentRemoteExecution> {
     let remote = spec.remote_execution.clone()?;
     Some(DeploymentRemoteExecution {

@@ -68,11 +68,12 @@ impl Manifest {
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Failure> {
         let manifest: Option<Self> = serde_json::from_slice(bytes).ok();
         match manifest.filter(|manifest| manifest.format == FORMAT) {
-            None => Err("it is no backup of Podium".into()),
-            Some(manifest) if manifest.version > VERSION => {
-                Err(format!("it was made by a newer version, {}: restore it with that one", manifest.podium)
-                    .into())
-            }
+            None => Err("it is not a Podium backup".into()),
+            Some(manifest) if manifest.version > VERSION => Err(format!(
+                "it was made by a newer version, {}: restore it with that version",
+                manifest.podium
+            )
+            .into()),
             Some(manifest) => Ok(manifest),
         }
     }

@@ -60,7 +60,7 @@ impl Tree {
                 return Ok(());
             }
         }
-        Err(io::Error::other("its files change all the time"))
+        Err(io::Error::other("its files keep changing"))
     }
 
     /// Writes what is not written yet; tells how much vanished meanwhile.
@@ -86,7 +86,7 @@ impl Tree {
         vanished: &mut usize,
     ) -> io::Result<()> {
         if depth > DEEPEST {
-            eprintln!("Left out, because it is too deep: {}", at.display());
+            eprintln!("Skipped, because it is nested too deeply: {}", at.display());
             return Ok(());
         }
         if !writer.has(name) {
@@ -106,7 +106,7 @@ impl Tree {
                 continue;
             }
             if self.is_others && name.as_os_str().len() > LONGEST {
-                eprintln!("Left out, because its path is too long: {}", shortened(&at));
+                eprintln!("Skipped, because its path is too long: {}", shortened(&at));
                 continue;
             }
             match self.entry(writer, directory, (&entry, &at, &name), depth, vanished) {
@@ -132,7 +132,7 @@ impl Tree {
             // That is no fault of the file: without it the backup would not be whole.
             Err(error @ (Errno::MFILE | Errno::NFILE)) => Err(error),
             Err(error) if self.is_others && error != Errno::NOENT && error != Errno::LOOP => {
-                eprintln!("Left out, because it cannot be read ({error}): {}", at.display());
+                eprintln!("Skipped, because it cannot be read ({error}): {}", at.display());
                 Ok(None)
             }
             opened => opened.map(Some),
@@ -148,7 +148,7 @@ impl Tree {
                 let Some(file) = open(flags)? else { return Ok(()) };
                 let found = fstat(&file)?;
                 if self.is_others && is_mostly_holes(found.st_size, found.st_blocks) {
-                    eprintln!("Left out, because it is mostly empty: {}", at.display());
+                    eprintln!("Skipped, because it is mostly empty: {}", at.display());
                 } else if FileType::from_raw_mode(found.st_mode) == FileType::RegularFile {
                     writer.open_file(File::from(file), name)?;
                 }

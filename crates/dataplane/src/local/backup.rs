@@ -1,7 +1,7 @@
-//! What of the plane goes into a backup, and what has to change before it can run at another place.
+//! Which parts of the plane go into a backup, and what has to change before a restored plane can run elsewhere.
 //!
-//! Runtimes and tools are not carried: they are installed again. Nor is what only means something where it was: processes,
-//! ports, and the users that environments run under.
+//! Runtimes and tools are not backed up: they are installed again. Neither is anything that has a meaning only on the
+//! original machine: processes, ports, and the users that environments run as.
 
 use std::fs;
 use std::io;
@@ -20,27 +20,28 @@ use super::trees::{Entry, Walk, remove};
 use super::users;
 use crate::blocking::allow_blocking;
 
-/// A file that says that this plane came out of a backup and has not been started since.
+/// Marker file: this plane was restored from a backup and has not been started since.
 const RESTORED: &str = "restored";
 
-/// What is carried of a plane.
+/// The parts of a plane that go into a backup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackupContents {
-    /// SQLite databases, which somebody may be writing: to be copied as they are at one moment.
+    /// SQLite databases, which may be in use: to be copied as a consistent snapshot.
     pub databases: Vec<PathBuf>,
-    /// How far logs were read: to be copied before the logs are.
+    /// Log offsets, to be copied before the logs.
     pub offsets: Vec<PathBuf>,
-    /// What is left out, beside the files that belong to the databases.
+    /// What is excluded, in addition to the files that belong to the databases.
     pub excluded: Vec<PathBuf>,
-    /// What is remembered of each environment, of the moment when this was asked for: what comes later is not contents.
+    /// The state of each environment at the time of the call; later changes are not included.
     pub states: Vec<(PathBuf, Vec<u8>)>,
-    /// Environments whose metadata is on the plane's own server, and the files that each is dumped to.
+    /// Environments whose metadata database is on the plane's own server, with the file that each is dumped to.
     pub dumps: Vec<(DeploymentId, PathBuf)>,
-    /// Environments whose metadata is on another server, which is somebody else's to save.
+    /// Environments whose metadata database is on an external server, which has to be backed up separately.
     pub on_external_server: Vec<DeploymentId>,
 }
 
-/// What is carried of the plane in a directory. For a command that does nothing else meanwhile: it waits for the disk.
+/// Determines the backup contents of the plane in a directory. It blocks: for a command that does nothing else
+/// meanwhile.
 pub fn backup_contents(directory: &Path) -> io::Result<BackupContents> {
     allow_blocking(|| find_contents(directory))
 }
@@ -59,7 +60,7 @@ fn find_contents(directory: &Path) -> io::Result<BackupContents> {
         contents.excluded.push(place.temporary());
         contents.offsets.push(place.offsets());
         let Ok(bytes) = fs::read(place.state()) else { continue };
-        // One that is broken is carried as it is, and keeps nobody from saving the others.
+        // A broken one is backed up as it is, and does not prevent the others from being backed up.
         let state = State::read(&place.state()).ok().flatten();
         contents.excluded.push(place.state());
         contents.states.push((place.state(), bytes));
@@ -69,7 +70,7 @@ fn find_contents(directory: &Path) -> io::Result<BackupContents> {
             Some(state) if state.server_runtime.is_some() => contents.on_external_server.push(id),
             _ => {}
         }
-        // The directory is the environment's own: whatever else is put there is not opened.
+        // The environment owns this directory: anything but a regular file there is not opened.
         let file = place.database_file();
         if is_file && fs::symlink_metadata(&file).is_ok_and(|metadata| metadata.is_file()) {
             contents.databases.push(file);
@@ -80,13 +81,14 @@ fn find_contents(directory: &Path) -> io::Result<BackupContents> {
     Ok(contents)
 }
 
-/// Makes a plane that was carried here ready to run below `home`, where it is about to be moved. For a command that does
-/// nothing else meanwhile: it waits for the disk.
+/// Prepares a restored plane to run at `home`, where it is about to be moved. It blocks: for a command that does
+/// nothing else meanwhile.
 pub fn prepare_restored(directory: &Path, home: &Path) -> io::Result<()> {
     allow_blocking(|| settle(directory, home))
 }
 
-/// Removes a directory and everything in it, however deep it is. For a command that does nothing else meanwhile.
+/// Removes a directory and everything in it, however deep it is. It blocks: for a command that does nothing else
+/// meanwhile.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     allow_blocking(|| remove(path))
 }
@@ -96,7 +98,7 @@ fn settle(directory: &Path, home: &Path) -> io::Result<()> {
         return Ok(());
     }
     let layout = Layout::at(directory);
-    // What they leave behind is another installation's business: its users are not these.
+    // The original installation has other users.
     let first_user = users::choose(directory, home)?.start;
     write_whole(&directory.join(RESTORED), b"", 0o600)?;
     let known = match layout.known() {
@@ -108,12 +110,12 @@ fn settle(directory: &Path, home: &Path) -> io::Result<()> {
     for (id, slot) in known.into_iter().zip(slots) {
         let place = layout.environment(id);
         let Ok(Some(mut state)) = State::read(&place.state()) else { continue };
-        // They are another machine's, or another installation's of this one.
+        // These belong to another machine, or to another installation on this one.
         state.processes.clear();
         state.starting = None;
         state.slot = slot;
         state.web_port = 0;
-        // Its metadata was on the plane's own server, and the backup had nothing of it: it is made anew.
+        // Its metadata database was on the plane's own server and is not in the backup: it is created again.
         if state.is_private && !place.saved_metadata().exists() {
             state.migrated_for = None;
         }
@@ -128,8 +130,8 @@ fn settle(directory: &Path, home: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses the first start of a restored plane while what it was copied from runs on this machine: each would take the
-/// other's processes for its own.
+/// Refuses the first start of a restored plane while the original runs on this machine: each would mistake the other's
+/// processes for its own.
 pub(super) fn check_first_start(directory: &Path, layout: &Layout) -> Result<(), OpenError> {
     let marker = directory.join(RESTORED);
     if !marker.exists() {
@@ -143,7 +145,7 @@ pub(super) fn check_first_start(directory: &Path, layout: &Layout) -> Result<(),
     fs::remove_file(marker).map_err(|error| OpenError::unusable(directory, error))
 }
 
-/// Gives a directory and everything in it to a user; links are given, not followed.
+/// Changes the owner of a directory and everything in it; links are not followed.
 fn give_all(directory: &Path, user: u32) -> io::Result<()> {
     lchown(directory, Some(user), Some(user))?;
     let (owner, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(user)));

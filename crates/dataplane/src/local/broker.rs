@@ -1,7 +1,7 @@
-//! The broker of an environment's own workers: a redis-server that listens on a socket in a file system and nowhere else.
+//! The broker of an environment's workers: a redis-server that listens on a Unix socket only.
 //!
-//! A port would be anybody's to speak to, and anybody's to take while the server is away. The socket is in a directory
-//! of the environment's own, and asks for a password all the same.
+//! Anyone could connect to a port, or take it while the server is down. The socket is in the environment's own
+//! directory, and still requires a password.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,11 +12,11 @@ use super::settings::{self, SettingsContext, Variables, percent_encoded};
 use super::socket_directory;
 use crate::Secret;
 
-/// The longest path of a socket that a kernel takes, without its end.
+/// The longest socket path that the kernel accepts, without the terminating zero byte.
 const LONGEST: usize = 107;
 const NAME: &str = "broker.sock";
 
-/// Where a broker of an environment's own listens, and what it asks for.
+/// Socket and password of an environment's broker.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct OwnBroker {
     pub(super) socket: PathBuf,
@@ -24,13 +24,13 @@ pub(super) struct OwnBroker {
 }
 
 impl OwnBroker {
-    /// In a directory of the environment's own; in a shorter one where that has too long a name.
+    /// In the environment's own directory, or in a shorter one if that path is too long.
     pub(super) fn of(place: &Place, user: Option<u32>, password: Secret) -> io::Result<Self> {
         let directory = Self::directory(place, user)?.unwrap_or_else(|| place.temporary());
         Ok(Self { socket: directory.join(NAME), password })
     }
 
-    /// Clears away what is not in the environment's own directory.
+    /// Removes the socket directory if it is outside the environment's own directory.
     pub(super) fn forget(place: &Place, user: Option<u32>) {
         if let Ok(Some(directory)) = Self::directory(place, user) {
             let _ = std::fs::remove_file(directory.join(NAME));
@@ -38,19 +38,19 @@ impl OwnBroker {
         }
     }
 
-    /// The directory that its server has to be able to write to beside the environment's own.
+    /// The directory outside the environment's own that its server must be able to write to.
     pub(super) fn directory(place: &Place, user: Option<u32>) -> io::Result<Option<PathBuf>> {
         if is_short(place) { Ok(None) } else { socket_directory::of(&place.root, user).map(Some) }
     }
 
-    /// What Celery is told.
+    /// The broker URL for Celery.
     pub(super) fn url(&self) -> Secret {
         let path = self.socket.display().to_string();
         let path: Vec<String> = path.split('/').map(percent_encoded).collect();
         Secret::new(format!("redis+socket://:{}@{}", self.password.reveal(), path.join("/")))
     }
 
-    /// The server. Its password is in no file and not on the command line.
+    /// The server. Its password is neither in a file nor on the command line.
     pub(super) fn program(&self, context: &SettingsContext<'_>, program: PathBuf) -> Program {
         let mut variables = Variables::new();
         let (name, value) = settings::marker(context.environment.id);

@@ -7,7 +7,7 @@ use super::network::is_network;
 use super::program::{Program, ReplaceStrategy};
 use super::settings::{self, SettingsContext, Variables};
 
-/// The programs of an environment, in the order of their start.
+/// The programs of an environment, in the order in which they start.
 pub(super) fn programs(context: &SettingsContext<'_>, own_broker: &OwnBroker) -> Vec<Program> {
     let platform = settings::platform(context);
     let chosen = settings::user_variables(context.environment);
@@ -15,7 +15,7 @@ pub(super) fn programs(context: &SettingsContext<'_>, own_broker: &OwnBroker) ->
     let mut of_components = chosen.clone();
     of_components.retain(|key, _| !limits.contains_key(key));
     let metrics = settings::metrics(context.environment);
-    // What people set never outranks what keeps the environment together.
+    // Settings of users never override those that the environment depends on.
     let of_tasks = layered(&[
         &metrics,
         &of_components,
@@ -57,7 +57,7 @@ pub(super) fn programs(context: &SettingsContext<'_>, own_broker: &OwnBroker) ->
         let pid = context.place.temporary().join("webserver.pid");
         let mut webserver = launch(&["webserver", "--pid"]);
         webserver.push(pid.into());
-        // It reads DAGs, too, and has its own way to say where it is.
+        // It also reads DAGs, and gets its address in another way.
         let told = layered(&[&of_web, &of_tasks, &settings::place(context), &web]);
         all.push(component("webserver", ReplaceStrategy::Restart, webserver, &told));
     } else {
@@ -96,15 +96,15 @@ fn layered(layers: &[&Variables]) -> Variables {
     layers.iter().flat_map(|layer| layer.iter().map(|(key, value)| (key.clone(), value.clone()))).collect()
 }
 
-/// The components that listen where people and tasks reach them.
+/// Whether a component is a web server, which people and tasks connect to.
 pub(super) fn is_web(component: &str) -> bool {
     matches!(component, "apiserver" | "webserver" | RETIRING)
 }
 
-/// A web server that still serves while a newer one starts.
+/// A web server that still serves while its replacement starts.
 pub(super) const RETIRING: &str = "apiserver-retiring";
 
-/// The source of logs that a component writes as; none for what is no part of Airflow.
+/// The log source of a component; `None` for what is not part of Airflow.
 pub(super) fn source(component: &str) -> Option<&str> {
     match component {
         "broker" => None,

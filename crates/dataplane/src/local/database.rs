@@ -24,31 +24,31 @@ use super::state::State;
 use crate::Secret;
 use crate::blocking::{assert_may_block, blocking_exclusive};
 
-/// Templates are made one after the other: two environments of a new runtime would be in each other's way.
+/// Templates are created one at a time: two environments of a new runtime would interfere with each other.
 static TEMPLATES: Mutex<()> = Mutex::const_new(());
 
-/// The most connections that one environment has to the plane's own server, so that none takes them all.
+/// The connection limit of one environment on the plane's own server, so that none can take them all.
 pub(super) const MAX_CONNECTIONS_PER_ENVIRONMENT: u32 = 150;
 
-/// Where the metadata databases are.
+/// Where metadata databases are.
 #[derive(Clone)]
 pub(super) struct Databases {
-    /// Where new ones are made.
+    /// Where new ones are created.
     pub(super) kind: Kind,
-    /// The server that is given, by the URL of its administrator.
+    /// The administrator's URL of the configured server.
     server: Option<Secret>,
-    /// The server of the plane's own, whether anything is on it or not.
+    /// The plane's own server, whether it holds databases or not.
     pub(super) cluster: Arc<Cluster>,
 }
 
-/// What a metadata database is on.
+/// What holds a metadata database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Nothing: it is a file of its environment.
+    /// A SQLite file of its environment.
     Files,
-    /// The server that is given.
+    /// The configured server.
     Server,
-    /// The server of the plane's own.
+    /// The plane's own server.
     Private,
 }
 
@@ -57,13 +57,12 @@ pub(super) enum Kind {
 pub(super) enum Location {
     /// In a file of its environment.
     File,
-    /// On a server, whose administrator the URL names, with a bound on its connections where the server is shared with
-    /// other environments only.
+    /// On a server, with its administrator's URL, and a connection limit if only environments share the server.
     Server { admin: Secret, connections: Option<u32> },
 }
 
 impl Databases {
-    /// Decides where new ones are made.
+    /// Decides where new databases are created.
     pub(super) fn new(choice: &AirflowDatabase, plane: &Path, cluster: Arc<Cluster>) -> Self {
         let (kind, server) = match choice {
             AirflowDatabase::Sqlite => (Kind::Files, None),
@@ -80,7 +79,7 @@ impl Databases {
         Self { kind, server, cluster }
     }
 
-    /// What the database of an environment is on: where it was made. A new one is made where they are made now.
+    /// What holds the database of an environment: where it was created, or for a new one where they are created now.
     pub(super) fn kind_of(&self, state: &State) -> Kind {
         match (&state.server_runtime, &state.migrated_for) {
             (Some(_), _) if state.is_private => Kind::Private,
@@ -90,8 +89,8 @@ impl Databases {
         }
     }
 
-    /// What leads to the server of an environment's database: the directory of its socket, and files that say whom to
-    /// trust.
+    /// The paths that a client of an environment's database needs: the socket directory, and files with trusted
+    /// certificates.
     pub(super) fn required_paths(&self, state: &State) -> Vec<PathBuf> {
         match (self.kind_of(state), &self.server) {
             (Kind::Files, _) | (Kind::Server, None) => Vec::new(),
@@ -103,7 +102,7 @@ impl Databases {
         }
     }
 
-    /// Where the database of an environment is. A server of the plane's own is up then.
+    /// Where the database of an environment is. Starts the plane's own server if the database is there.
     pub(super) async fn of(&self, state: &State) -> Result<Location, Reason> {
         match self.kind_of(state) {
             Kind::Files => Ok(Location::File),
@@ -114,8 +113,7 @@ impl Databases {
             Kind::Server => match &self.server {
                 Some(admin) => Ok(Location::Server { admin: admin.clone(), connections: None }),
                 None => Err(
-                    "it is on a PostgreSQL server: start the control plane with --airflow-database and the \
-                             URL of that server, as when the deployment was made"
+                    "the database is on a PostgreSQL server: start the control plane with --airflow-database and the URL of that server, as it was when the deployment was created"
                         .into(),
                 ),
             },
@@ -138,7 +136,7 @@ pub(super) fn name_of(namespace: &str) -> String {
 }
 
 impl Database<'_> {
-    /// The URL that Airflow is told.
+    /// The URL for Airflow.
     pub(super) fn url(&self) -> Secret {
         let url = match &self.at {
             Location::File => format!("sqlite:///{}", self.place.database_file().display()),
@@ -152,7 +150,7 @@ impl Database<'_> {
         name_of(self.namespace)
     }
 
-    /// Makes it from the template of a runtime, unless it is there.
+    /// Creates it from the template of a runtime, unless it exists.
     pub(super) async fn make(&self, runtime: &Runtime, isolation: &Isolation) -> Result<(), Reason> {
         match &self.at {
             Location::File => {
@@ -207,7 +205,7 @@ impl Database<'_> {
         run(keep, |_| {}).await.map_err(not_made)
     }
 
-    /// Drops it, where it is on a server; a file goes with its directory.
+    /// Drops it if it is on a server; a file is removed with its directory.
     pub(super) async fn drop(&self, runtime: &Runtime) -> Result<(), Reason> {
         match &self.at {
             Location::File => Ok(()),
@@ -233,14 +231,14 @@ impl Database<'_> {
     }
 }
 
-/// What users are told where a database cannot be made.
-const NOT_MADE: &str = "the metadata database cannot be made";
+/// The text for users if a database cannot be created.
+const NOT_MADE: &str = "the metadata database cannot be created";
 
 fn not_made(error: CommandError) -> Reason {
     Reason::new(NOT_MADE, error)
 }
 
-/// Copies a template, unless the file is there: as a whole or not at all, whatever happens to the machine.
+/// Copies a template unless the file exists: atomically and durably.
 fn copy(template: &Path, file: &Path, isolation: &Isolation) -> io::Result<()> {
     assert_may_block();
     if file.exists() {
@@ -253,7 +251,7 @@ fn copy(template: &Path, file: &Path, isolation: &Isolation) -> io::Result<()> {
     rename_whole(&draft, file)
 }
 
-/// What brings a database from one runtime to another: run with the newer of the two.
+/// The command that migrates a database from one runtime to another, run with the newer of the two.
 pub(super) fn migration(newer: &Runtime, to: &Runtime) -> Vec<OsString> {
     let airflow = newer.program("airflow");
     if newer.version == to.version {
@@ -262,7 +260,7 @@ pub(super) fn migration(newer: &Runtime, to: &Runtime) -> Vec<OsString> {
     arguments(airflow, ["db", "downgrade", "--yes", "--to-version", &to.version.to_string()])
 }
 
-/// Runs one of an environment's programs to its end.
+/// Runs a program of an environment to completion.
 pub(super) async fn run_within(
     isolation: &Isolation,
     arguments: &[OsString],

@@ -11,38 +11,38 @@ use super::options::Options;
 use super::python::{Python, find};
 use crate::blocking::blocking;
 
-/// What environments stand on.
+/// The capabilities of this machine.
 #[derive(Debug)]
 pub(super) struct Host {
-    /// The interpreter of all runtimes.
+    /// The interpreter for all runtimes.
     pub(super) python: Python,
-    /// Every interpreter that there is: any of them can fetch the installer.
+    /// All interpreters found: any of them can download the installer.
     pub(super) pythons: Vec<Python>,
-    /// What every environment reads: runtimes, what Airflow needs to know of this plane, and the interpreter's library.
+    /// What every environment reads: runtimes, the support modules, and the interpreter's library.
     pub(super) read: Vec<PathBuf>,
     /// How environments are kept isolation.
     pub(super) isolation: HostIsolation,
-    /// Whose network they use.
+    /// Which network they use.
     pub(super) network: Network,
 }
 
 impl Host {
-    /// What to tell the operator at the start.
+    /// A description for the operator at start-up.
     pub(super) fn describe(&self) -> String {
         let network = match &self.network {
-            Network::Own(_) => "each has a network of its own".to_owned(),
+            Network::Own(_) => "each has its own network".to_owned(),
             Network::Filtered(_, why) => format!(
-                "they share this machine's network, and a filter keeps them from each other on its loopback: {why}"
+                "they share this machine's network, and a packet filter keeps them from reaching each other on its loopback interface: {why}"
             ),
             Network::Shared(None) => "they share this machine's network".to_owned(),
             Network::Shared(Some(why)) => format!(
-                "they share this machine's network, so each can connect to whatever listens on its loopback: {why}"
+                "they share this machine's network, so each can connect to anything that listens on its loopback interface: {why}"
             ),
         };
-        format!("{}. As for networks: {network}", self.isolation.describe())
+        format!("{}. Networks: {network}", self.isolation.describe())
     }
 
-    /// Looks for it; an error says what to install.
+    /// Detects them; an error says what to install.
     pub(super) async fn find(options: &Options, layout: &Layout) -> Result<Self, Reason> {
         let pythons = find(options.python.as_deref()).await?;
         let read = |python: &Python| vec![layout.runtimes(), layout.support(), python.home.clone()];
@@ -51,12 +51,12 @@ impl Host {
             let (path, options, first) = (python.path.clone(), options.clone(), layout.first_user());
             blocking(move || HostIsolation::detect(&path, &access, &options, first))
         };
-        // The first that keeps environments apart best.
+        // The first one that gives the best isolation.
         let mut best = None;
         for python in &pythons {
-            let isolation = isolation(python).await.map_err(|error| {
-                Reason::new("it could not be tried how environments are kept apart", error)
-            })?;
+            let isolation = isolation(python)
+                .await
+                .map_err(|error| Reason::new("environment isolation could not be tested", error))?;
             let is_best = matches!(isolation.mode, Mode::Users { .. });
             if is_best || best.is_none() {
                 best = Some((python.clone(), isolation));
@@ -69,7 +69,7 @@ impl Host {
         let read = read(&python);
         let network = network::find(options, layout, &isolation, &python.path, &read)
             .await
-            .map_err(|error| Reason::new("the network of environments cannot be made ready", error))?;
+            .map_err(|error| Reason::new("the network for environments cannot be set up", error))?;
         Ok(Self { isolation, network, read, pythons, python })
     }
 }

@@ -69,7 +69,7 @@ impl Layout {
         self.root.join("runtimes")
     }
 
-    /// What Airflow needs to know of this plane, in Python.
+    /// Python modules that integrate Airflow with this plane.
     pub(super) fn support(&self) -> PathBuf {
         self.root.join("support")
     }

@@ -104,7 +104,7 @@ impl Metadata {
     /// plane remembers of it (`state.json`) has to be there.
     pub async fn restore(&self, id: DeploymentId, from: &Path) -> Result<(), Reason> {
         let (place, state) = self.find(id).await?;
-        let what = UserText::filled("the metadata database of {} cannot be brought back", &[&id]);
+        let what = UserText::filled("the metadata database of {} cannot be restored", &[&id]);
         let fail = |error: CommandError| Reason::new(what.clone(), error);
         match self.databases.of(&state).await? {
             Location::File => {
@@ -148,9 +148,8 @@ impl Metadata {
         let place = self.layout.environment(id);
         let path = place.state();
         let state = blocking(move || State::read(&path)).await;
-        let state =
-            state.map_err(|error| Reason::of_io("what is remembered of it cannot be read", &error))?;
-        let unknown = || UserText::filled("nothing is known of the environment {}", &[&id]);
+        let state = state.map_err(|error| Reason::of_io("its saved state cannot be read", &error))?;
+        let unknown = || UserText::filled("there is no environment {}", &[&id]);
         Ok((place, state.ok_or_else(unknown)?))
     }
 
@@ -188,7 +187,7 @@ impl Metadata {
             |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-=".contains(&byte));
         let password = password.reveal();
         if !is_plain(name) || !is_plain(password) {
-            return Err("its name or its password cannot be used".into());
+            return Err("its name or password contains unsupported characters".into());
         }
         let most = connections.map_or(-1, u32::cast_signed);
         let script = format!(
@@ -205,7 +204,7 @@ impl Metadata {
 
     /// Runs statements, which are on no command line.
     async fn run_sql(&self, state: &State, admin: &Secret, name: &str, script: &str) -> Result<(), Reason> {
-        let fail = |error: CommandError| Reason::new("the server cannot be told to make it", error);
+        let fail = |error: CommandError| Reason::new("the server cannot create it", error);
         let mut psql = self.client(state, "psql").await?;
         psql.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]);
         connect(&mut psql, admin, name);

@@ -109,7 +109,7 @@ impl From<io::Error> for NetworkError {
 
 /// A text that names no address to forward.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}: neither tcp:ADDRESS:PORT nor udp:ADDRESS:PORT")]
+#[error("{0} is neither tcp:ADDRESS:PORT nor udp:ADDRESS:PORT")]
 pub struct BadForward(String);
 
 impl FromStr for Forward {
@@ -133,7 +133,9 @@ impl OwnNetworks {
         let launcher = options.launcher.clone().ok_or("there is no launcher")?;
         let pasta = program("pasta").ok_or("pasta is not installed (package passt)")?;
         if is_taken {
-            return Err("an environment of before has the user that makes networks".into());
+            return Err(
+                "an existing environment already has the user that is reserved for network helpers".into()
+            );
         }
         let user = rustix::process::geteuid().is_root().then_some(first_user + NETWORK_SLOT);
         let resolvers = fs::read_to_string("/etc/resolv.conf").unwrap_or_default();

@@ -19,9 +19,7 @@ pub enum OpenError {
     },
     /// It was restored, and what it was copied from still runs here.
     #[error(
-        "this installation was restored from a backup, and the one that the backup was taken of still runs on this \
-         machine (process {pid} belongs to deployment {id}): end its environments first, or start the restored one on \
-         another machine"
+        "this installation was restored from a backup, and the installation that the backup was taken from still runs on this machine (process {pid} belongs to deployment {id}): stop its environments first, or start the restored installation on another machine"
     )]
     StillRuns {
         /// A process of it.
@@ -30,10 +28,10 @@ pub enum OpenError {
         id: DeploymentId,
     },
     /// A database server of the plane's own was asked for.
-    #[error("--airflow-database private is not possible here: {0}")]
+    #[error("--airflow-database private is not possible on this machine: {0}")]
     NoServer(Reason),
     /// Nothing can ask environments for their health.
-    #[error("environments cannot be asked for their health: {0}")]
+    #[error("the client for health checks cannot be created: {0}")]
     NoProbes(#[from] reqwest::Error),
     /// The environments that were here before cannot be listed.
     #[error("environments cannot be taken over: {0}")]

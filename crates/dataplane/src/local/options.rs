@@ -31,7 +31,7 @@ pub struct Options {
     pub launcher: Option<PathBuf>,
     /// What no environment may read, wherever it is: the data directory, and files with secrets of the operator's.
     pub kept: Vec<PathBuf>,
-    /// The ports that tasks may listen on, beside those that the kernel picks.
+    /// The ports that tasks may listen on, in addition to ephemeral ones.
     pub task_ports: Option<RangeInclusive<u16>>,
     /// Whose network environments use.
     pub network: NetworkChoice,
@@ -45,9 +45,9 @@ pub enum NetworkChoice {
     /// This machine's.
     #[default]
     Shared,
-    /// One of their own each where that was tried and works, else this machine's.
+    /// One for each environment if a test shows that it works, otherwise this machine's.
     Auto,
-    /// One of their own each, or they do not run.
+    /// One for each environment, or they do not run.
     Own,
 }
 
@@ -69,7 +69,7 @@ pub enum AirflowDatabase {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadDatabase {
     /// Nothing that there is.
-    #[error("it is `sqlite`, `private` or a URL such as postgres://admin@db.example.com/postgres")]
+    #[error("expected `sqlite`, `private` or a URL such as postgres://admin@db.example.com/postgres")]
     Unknown,
     /// A URL that environments could not keep to.
     #[error(transparent)]

@@ -116,7 +116,7 @@ impl OrphanProcesses {
             }
         };
         if tokio::time::timeout(VANISHING, gone).await.is_err() {
-            tracing::warn!(%id, "killed processes of an environment do not vanish");
+            tracing::warn!(%id, "killed processes of an environment have not exited");
         }
     }
 
@@ -179,7 +179,7 @@ async fn kill_all_of_user(user: u32) {
     command.args(["-c", "kill -9 -1"]).current_dir("/").env_clear().uid(user).gid(user);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Err(error) = command.status().await {
-        tracing::debug!(%error, user, "the processes of a user are ended one by one");
+        tracing::debug!(%error, user, "killing the processes of a user one by one");
     }
 }
 

@@ -79,7 +79,7 @@ impl Plane {
         })
     }
 
-    /// What environments stand on. Where it is missing it is looked for again each time: somebody may install it.
+    /// The capabilities of this machine. Where it is missing it is looked for again each time: somebody may install it.
     pub(super) async fn host(&self) -> Result<&Host, Reason> {
         let find = || async {
             let found = Host::find(&self.options, &self.layout).await?;
@@ -115,8 +115,8 @@ impl Plane {
 
     /// Notes an environment that cannot be kept: it is tried again whenever somebody says what is wanted of it.
     pub(super) fn note_unreadable(&self, id: DeploymentId, error: &std::io::Error) {
-        tracing::error!(%id, %error, "an environment cannot be taken over: it is tried again, and the others run");
-        self.unreadable_now().insert(id, Reason::of_io("it cannot be taken over", error));
+        tracing::error!(%id, %error, "an environment cannot be taken over; it will be tried again, and the others are not affected");
+        self.unreadable_now().insert(id, Reason::of_io("the environment cannot be taken over", error));
     }
 
     /// Notes that it can be kept; tells whether that was not so.
@@ -168,7 +168,7 @@ impl Plane {
     }
 }
 
-/// Where the metadata databases are.
+/// Where metadata databases are.
 pub(super) fn databases(
     options: &Options,
     services: &Services,

@@ -88,8 +88,8 @@ impl Cluster {
         if !rustix::process::geteuid().is_root() {
             return None;
         }
-        // It never runs as root, so another user has to reach the cluster. The data directory itself is opened for
-        // passing by whoever makes it.
+        // It never runs as root, so another user has to reach the cluster. The data directory itself is made passable
+        // when it is created.
         let above = plane.parent().and_then(Path::parent).unwrap_or(plane);
         let above = fs::canonicalize(above).unwrap_or_else(|_| above.to_owned());
         let is_closed = |path: &&Path| fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o1 == 0);
@@ -114,7 +114,7 @@ impl Cluster {
         match settled.map(|status| status.map(|status| status.clone())) {
             Ok(Ok(ServerStatus::Down(why))) => Err(why),
             Ok(Ok(_)) => self.url().await,
-            _ => Err("the database server does not come up".into()),
+            _ => Err("the database server does not start".into()),
         }
     }
 
@@ -187,8 +187,7 @@ impl Cluster {
     async fn find_socket(&self) -> Result<PathBuf, Reason> {
         let (directory, user) = (self.directory.clone(), self.user);
         let found = blocking(move || socket_directory::of(&directory, user)).await;
-        found
-            .map_err(|error| Reason::of_io("there is no place for the socket of the database server", &error))
+        found.map_err(|error| Reason::of_io("there is no directory for the database server's socket", &error))
     }
 
     /// The server that runs on the cluster, whoever started it.
@@ -247,7 +246,7 @@ impl Cluster {
             () = process.ended() => Err(self.last_error_line().await),
             ready = tokio::time::timeout(STARTING, ready) => match ready {
                 Ok(()) => Ok(process),
-                Err(_) => Err("the database server does not come up".into()),
+                Err(_) => Err("the database server does not start".into()),
             },
         }
     }
@@ -297,7 +296,7 @@ impl Cluster {
     async fn last_error_line(&self) -> Reason {
         let log = self.log();
         let words = blocking(move || super::process::last_error_line(&log, 0)).await;
-        Reason::new("the database server ended", words.as_deref().unwrap_or("it did not say why"))
+        Reason::new("the database server exited", words.as_deref().unwrap_or("it logged no reason"))
     }
 }
 
@@ -306,7 +305,7 @@ fn programs_for(data: &Path) -> Result<Programs, Reason> {
     let found = Programs::find();
     match fs::read_to_string(data.join("PG_VERSION")) {
         Ok(version) => {
-            let wrong = |_| Reason::new("the cluster of the metadata databases has no version", data.display());
+            let wrong = |_| Reason::new("the metadata database cluster has no readable version", data.display());
             Programs::of(version.trim().parse().map_err(wrong)?, &found)
         }
         Err(_) => found.first().cloned().ok_or_else(|| {
@@ -360,8 +359,8 @@ async fn supervise(cluster: Arc<Cluster>) {
         };
         let pause = cluster.timing.pause(times);
         times += 1;
-        tracing::warn!(%why, "the database server of the environments does not run and is started again");
-        let later = UserText::filled("; it starts again {} s later", &[&pause.as_secs_f32()]);
+        tracing::warn!(%why, "the environments' database server is not running and will be restarted");
+        let later = UserText::filled("; restarting after {} s", &[&pause.as_secs_f32()]);
         cluster.status.send_replace(ServerStatus::Down(why.followed_by(&later)));
         tokio::time::sleep(pause).await;
     }
@@ -380,7 +379,7 @@ async fn watch_process(cluster: &Arc<Cluster>, process: &Process) -> Reason {
             socket_directory::of(&looked.directory, looked.user).is_ok_and(|at| has_socket(&at))
         });
         if !is_there.await {
-            return "the socket of the database server was removed".into();
+            return "the database server's socket was removed".into();
         }
     }
 }

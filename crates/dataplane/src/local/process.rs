@@ -133,7 +133,7 @@ impl Process {
             }
         };
         if tokio::time::timeout(VANISHING, gone).await.is_err() {
-            tracing::warn!(pid = self.identity.pid, "a killed process group does not vanish");
+            tracing::warn!(pid = self.identity.pid, "a killed process group has not exited");
         }
     }
 }

@@ -53,7 +53,7 @@ pub(super) async fn find(asked: Option<&Path>) -> Result<Vec<Python>, Reason> {
 
 /// What was asked for is no interpreter that can run Airflow.
 #[derive(Debug, thiserror::Error)]
-#[error("--python {} is no Python 3.10 to 3.13 that can be run: name another, or leave it out to have one found", .0.display())]
+#[error("--python {} is not a usable Python 3.10 to 3.13: name another interpreter, or omit --python to have one found", .0.display())]
 pub struct NoPython(PathBuf);
 
 /// Refuses an interpreter that was asked for and cannot run Airflow.
@@ -109,7 +109,7 @@ pub(super) async fn installer(tools: &Path, pythons: &[Python]) -> Result<PathBu
         }
         let said = String::from_utf8_lossy(&installed.stderr);
         let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        why = Reason::new("the installer (uv) cannot be had from PyPI", last.trim());
+        why = Reason::new("the installer (uv) cannot be downloaded from PyPI", last.trim());
     }
     Err(why)
 }

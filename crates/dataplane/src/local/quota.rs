@@ -199,7 +199,7 @@ fn judge(plane: &Plane, id: DeploymentId, usage: &Usage, before: Option<u64>) {
         let is_much = |bytes: u64| bytes > most / 5 * 4;
         if is_much(usage.total()) && !before.is_some_and(is_much) {
             let (has, may_have) = (size(usage.total()), size(most));
-            tracing::warn!(%id, %has, %may_have, "an environment has nearly as much on disk as it may have");
+            tracing::warn!(%id, %has, %may_have, "an environment uses more than 80 percent of its disk quota");
         }
     }
     let is_stopped = handle.stop_reason();
@@ -230,8 +230,7 @@ fn stop_writer(plane: &Plane, now: &HashMap<DeploymentId, Usage>, before: &HashM
 fn over(usage: &Usage, most: Option<u64>) -> Option<UserText> {
     let most = most.filter(|most| usage.total() > *most)?;
     Some(UserText::filled(
-        "it was stopped, because it has {} on disk and may have {} ({}). It starts again once it has less: remove files of \
-         it on its machine, or have the operator raise --environment-disk-gib",
+        "it was stopped because it uses {} of disk space and may use {} ({}). It starts again once it uses less: remove some of its files on its machine, or have the operator raise --environment-disk-gib",
         &[&size(usage.total()), &size(most), &usage.described()],
     ))
 }
@@ -255,18 +254,16 @@ impl FullDisk {
     /// control plane.
     fn with(free: u64, files: Option<u64>, reserve: u64) -> Option<Self> {
         if free < reserve.saturating_sub(reserve / 4) {
-            let left =
-                UserText::filled("{} are free, and {} are kept in reserve", &[&size(free), &size(reserve)]);
+            let left = UserText::filled("{} free, {} held in reserve", &[&size(free), &size(reserve)]);
             return Some(Self { left });
         }
         let files = files.filter(|files| reserve > 0 && *files < FILES)?;
-        Some(Self { left: UserText::filled("it can take {} files more", &[&files]) })
+        Some(Self { left: UserText::filled("room for {} more files", &[&files]) })
     }
 
     fn described(&self, usage: &Usage) -> UserText {
         UserText::filled(
-            "it was stopped, because the disk of its machine is full ({}) and it went on writing: it has {} ({}). It \
-             starts again once there is room",
+            "it was stopped because the disk of its machine is full ({}) and it kept writing: it uses {} ({}). It starts again once there is space",
             &[&self.left, &size(usage.total()), &usage.described()],
         )
     }
@@ -297,8 +294,8 @@ mod tests {
         assert_eq!(left(3 << 20, Some(FILES), 4 << 20), None);
         assert_eq!(left(3 << 20, None, 4 << 20), None, "where files are not counted");
         let few = left(2 << 20, Some(FILES), 4 << 20);
-        assert_eq!(few, Some("2 MiB are free, and 4 MiB are kept in reserve".into()));
-        assert_eq!(left(8 << 20, Some(7), 4 << 20), Some("it can take 7 files more".into()));
+        assert_eq!(few, Some("2 MiB free, 4 MiB held in reserve".into()));
+        assert_eq!(left(8 << 20, Some(7), 4 << 20), Some("room for 7 more files".into()));
         assert_eq!(left(0, Some(0), 0), None, "where nothing is kept in reserve");
     }
 

@@ -82,7 +82,7 @@ impl Runtimes {
         tell: impl Fn(Reason),
     ) -> Result<Runtime, Reason> {
         let parsed: Version =
-            version.parse().map_err(|()| UserText::filled("{} is no version", &[&Given(version)]))?;
+            version.parse().map_err(|()| UserText::filled("{} is not a version", &[&Given(version)]))?;
         let runtime = Runtime { version: parsed, directory: self.layout.runtimes().join(version) };
         let lock = locks::of(version).ok_or_else(|| {
             let told = "there is no list of packages for Apache Airflow {}: this server cannot run it";
@@ -176,9 +176,9 @@ impl Runtimes {
             });
             match removed.await {
                 None => {}
-                Some(Ok(())) => tracing::info!(%version, "a runtime that nothing uses was removed"),
+                Some(Ok(())) => tracing::info!(%version, "removed an unused runtime"),
                 Some(Err(error)) => {
-                    tracing::warn!(%version, %error, "a runtime that nothing uses cannot be removed");
+                    tracing::warn!(%version, %error, "an unused runtime cannot be removed");
                 }
             }
         }

@@ -37,24 +37,23 @@ const MODES: &[&str] = &["disable", "allow", "prefer", "require", "verify-ca", "
 pub enum BadUrl {
     /// A parameter that would be dropped on the way.
     #[error(
-        "its parameter `{0}` cannot be kept to by every component of Airflow: leave it out; those that can be are {known}",
+        "not every component of Airflow supports its parameter `{0}`: remove it; the supported ones are {known}",
         known = [PLACE, SAFETY, ADMINS, COMFORT].concat().join(", ")
     )]
     Parameter(String),
     /// A certificate of the administrator's own.
     #[error(
-        "its parameter `{0}` would give the administrator's certificate to every environment: let the administrator sign \
-         in with a password"
+        "its parameter `{0}` would give the administrator's certificate to every environment: use a password for the administrator"
     )]
     Credential(String),
     /// A mode that there is not.
-    #[error("`sslmode={0}` is none of {modes}", modes = MODES.join(", "))]
+    #[error("`sslmode={0}` is not one of {modes}", modes = MODES.join(", "))]
     Mode(String),
     /// Nothing to check the server's certificate against.
     #[error("`sslmode={0}` needs `sslrootcert`: the absolute path of a file with the certificates to trust")]
     NoRoot(String),
     /// A file that other programs would look for elsewhere.
-    #[error("its parameter `{0}` is no absolute path of a file")]
+    #[error("its parameter `{0}` is not the absolute path of a file")]
     NoPath(String),
     /// More servers than one.
     #[error("it names several hosts: name one")]

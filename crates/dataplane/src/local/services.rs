@@ -37,7 +37,7 @@ impl Archives for Nothing {
 
 impl Logs for Nothing {
     fn append(&self, _: Vec<LogLine>) -> PlaneFuture<'_, ()> {
-        Box::pin(async { Err(Fault::Failed("nobody keeps logs here".into())) })
+        Box::pin(async { Err(Fault::Failed("logs are not stored here".into())) })
     }
 }
 

@@ -241,7 +241,7 @@ impl Supervisor {
         self.kill_orphans().await;
         if environment.is_hibernating {
             let _ = self.refresh_isolation().await;
-            if !self.drain_before("it goes to sleep", environment).await {
+            if !self.drain_before("hibernating", environment).await {
                 return;
             }
             // Workers finish their tasks by themselves; a scheduler has been waited for already.
@@ -299,7 +299,7 @@ impl Supervisor {
     }
 
     async fn report_startup_failure(&mut self, what: &str, why: Reason) {
-        tracing::warn!(id = %self.id, what, %why, "an environment cannot be brought up yet");
+        tracing::warn!(id = %self.id, what, %why, "an environment cannot be started yet");
         // What runs goes on taking tasks until there is something to replace it with.
         self.end_drain().await;
         self.view.wait_for(what, why);
@@ -307,7 +307,7 @@ impl Supervisor {
 
     async fn save_state(&self) {
         if let Err(error) = self.state_file.write(&self.state).await {
-            tracing::error!(id = %self.id, %error, "the state of an environment cannot be remembered");
+            tracing::error!(id = %self.id, %error, "the state of an environment cannot be saved");
         }
     }
 

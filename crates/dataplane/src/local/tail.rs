@@ -57,7 +57,7 @@ impl Tail {
                 }
             });
             if let Some(Err(error)) = follower.join_next().await {
-                tracing::error!(%id, %error, "following the logs of an environment is started again");
+                tracing::error!(%id, %error, "following an environment's logs failed and restarts");
             }
             tokio::time::sleep(wait).await;
             wait = LONGEST_WAIT.min(wait * 2);
@@ -91,7 +91,7 @@ impl Tail {
         }
         if !steps.is_empty() {
             if let Err(fault) = logs.append(lines).await {
-                tracing::warn!(%id, %fault, "lines of an environment are not in the log store yet");
+                tracing::warn!(%id, %fault, "an environment's log lines could not be stored yet");
                 return (Self { id, logs, clock, scanner }, true);
             }
             let remembered = blocking(move || {
@@ -101,7 +101,7 @@ impl Tail {
             let remembered = remembered.await;
             scanner = remembered.0;
             if let Err(error) = remembered.1 {
-                tracing::error!(%id, %error, "how far logs were read cannot be written down yet");
+                tracing::error!(%id, %error, "log offsets cannot be saved yet");
                 return (Self { id, logs, clock, scanner }, true);
             }
         }

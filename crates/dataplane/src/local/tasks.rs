@@ -60,9 +60,7 @@ impl Tasks {
         if major < 3 && is_sqlite {
             tasks.is_sequential = true;
             tasks.note = Some(
-                "Tasks run one after the other: this runtime allows no more with SQLite. Install PostgreSQL on this \
-                 machine, or give the server --airflow-database, and make the deployment anew; or deploy a runtime of \
-                 the 3.x line."
+                "Tasks run one at a time: this runtime cannot run them in parallel on SQLite. Install PostgreSQL on this machine, or start the server with --airflow-database, and recreate the deployment; or deploy a 3.x runtime."
                     .into(),
             );
             return tasks;
@@ -79,8 +77,7 @@ impl Tasks {
             Broker::Own(program) => (own_broker.url(), Some(program.clone())),
             Broker::None => {
                 tasks.note = Some(
-                    "Tasks of all queues run together, because there is no broker: install redis-server on this \
-                     machine, or give the server --broker-url."
+                    "Tasks of all queues share one executor, because there is no broker: install redis-server on this machine, or start the server with --broker-url."
                         .into(),
                 );
                 return tasks;
@@ -104,8 +101,8 @@ impl Tasks {
 /// What is said where another executor was asked for than the one that runs.
 fn local_note(asked: Executor) -> UserText {
     let why = match asked {
-        Executor::Celery => "it has one queue, which needs no workers of its own",
-        Executor::Kubernetes => "this server runs no pods",
+        Executor::Celery => "it has one queue, which needs no separate workers",
+        Executor::Kubernetes => "this server does not run pods",
         Executor::Platform => "this server runs everything on this machine",
     };
     UserText::filled(

@@ -32,7 +32,7 @@ pub(super) fn check_space_for_runtime(directory: &Path, reserve: u64) -> Result<
         return Ok(());
     }
     let told = UserText::filled(
-        "the disk is full: a runtime takes up to {} MiB, {} MiB are free and {} MiB are kept in reserve",
+        "the disk is full: a runtime needs up to {} MiB, {} MiB are free and {} MiB are held in reserve",
         &[&(RUNTIME_SIZE >> 20), &(free >> 20), &(reserve >> 20)],
     );
     Err(Reason::new(told, directory.display()))
@@ -43,7 +43,7 @@ pub(super) fn note_use(directory: &Path) {
     assert_may_block();
     let noted = File::create(directory.join(USED));
     if let Err(error) = noted.and_then(|file| file.set_len(0).and_then(|()| file.set_modified(now()))) {
-        tracing::debug!(%error, directory = %directory.display(), "the use of a runtime cannot be noted");
+        tracing::debug!(%error, directory = %directory.display(), "the last use of a runtime cannot be recorded");
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) async fn once(plane: &Arc<Plane>) {
             plane.runtimes.remove_unused(&in_use, kept_for).await;
         }
         // What an environment uses is not known, so nothing is removed.
-        Err(error) => tracing::warn!(%error, "runtimes that nothing uses are not looked for"),
+        Err(error) => tracing::warn!(%error, "unused runtimes cannot be determined"),
     }
 }
 

@@ -37,7 +37,10 @@ pub(super) fn of_plane(root: &Path, has_environments: bool) -> io::Result<Range<
     let path = root.join(RANGE);
     match fs::read_to_string(&path) {
         Ok(text) => parsed(&text).ok_or_else(|| {
-            io::Error::new(ErrorKind::InvalidData, format!("{} holds no range of users", path.display()))
+            io::Error::new(
+                ErrorKind::InvalidData,
+                format!("{} does not contain a range of users", path.display()),
+            )
         }),
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         Err(_) if has_environments => {
@@ -73,7 +76,7 @@ pub(super) fn take_slot(root: &Path, users: &Range<u32>, taken: &[u32]) -> io::R
     let slots = users.end - users.start;
     let next = match fs::read_to_string(&path) {
         Ok(text) => text.trim().parse().map_err(|_| {
-            io::Error::new(ErrorKind::InvalidData, format!("{} holds no number", path.display()))
+            io::Error::new(ErrorKind::InvalidData, format!("{} does not contain a number", path.display()))
         })?,
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         Err(_) if slots == LEGACY_USERS => FIRST_UNUSED_LEGACY_SLOT,
@@ -83,8 +86,7 @@ pub(super) fn take_slot(root: &Path, users: &Range<u32>, taken: &[u32]) -> io::R
     let slot = (next..).find(|slot| !is_reserved(*slot)).unwrap_or(next);
     if slot >= slots {
         return Err(io::Error::other(format!(
-            "all {slots} users of this installation's environments were used once, and none is used twice: make a backup \
-             and restore it to another directory, where it gets new ones"
+            "all {slots} users reserved for this installation's environments have been used, and none is ever reused: make a backup and restore it to another directory, where it gets new ones"
         )));
     }
     write_whole(&path, format!("{}\n", slot + 1).as_bytes(), 0o600)?;

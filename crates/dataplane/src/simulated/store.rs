@@ -109,6 +109,6 @@ fn lock<I, T>(things: &Mutex<BTreeMap<I, T>>) -> std::sync::MutexGuard<'_, BTree
 }
 
 fn broken(id: impl TypedId, error: &dyn std::fmt::Display) -> Fault {
-    let told = UserText::filled("what is kept of {} cannot be used", &[&id.raw()]);
+    let told = UserText::filled("the stored state of {} cannot be read", &[&id.raw()]);
     Reason::new(told, error).into()
 }

@@ -63,7 +63,7 @@ pub struct Spec {
     /// For how long a change waits for running tasks, where that is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_grace_seconds: Option<u32>,
-    /// Where its tasks run, when that is elsewhere.
+    /// Where its tasks run, with remote execution.
     pub remote_execution: Option<RemoteExecution>,
     /// When it hibernates.
     pub hibernation: Hibernation,

@@ -46,7 +46,7 @@ impl Segment {
             };
             return Ok(Self { file, blocks, index: Some(index) });
         }
-        tracing::warn!(path = %path.display(), "a log segment is damaged; what is whole of it is read");
+        tracing::warn!(path = %path.display(), "a log segment is damaged; its intact blocks are read");
         let blocks = salvage(&file, length)?;
         Ok(Self { file, blocks, index: None })
     }
@@ -108,7 +108,7 @@ impl Segment {
         is_wanted: impl FnOnce(&[u8]) -> bool,
     ) -> io::Result<Option<Block>> {
         let Some((header, stored)) = self.stored(number)? else {
-            tracing::warn!(number, "a block of a log segment is damaged; it is left out");
+            tracing::warn!(number, "a block of a log segment is damaged; it is skipped");
             return Ok(None);
         };
         let packed = unpacker.unpack(&stored)?.filter(|packed| is_wanted(packed));

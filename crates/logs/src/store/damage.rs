@@ -21,7 +21,7 @@ fn written() -> &'static [(PathBuf, Vec<u8>)] {
                 let moment = START + number * 1000 + (number % 2) * 3_600_000;
                 store.append(vec![line(moment, &format!("unique{number} common"))]).await.unwrap();
                 if number % 37 == 0 {
-                    store.settle().await.unwrap();
+                    store.flush().await.unwrap();
                 }
             }
         });

@@ -141,7 +141,7 @@ async fn the_journal_does_not_grow_with_every_start() {
     for number in 0..4 {
         let store = open(directory.path());
         store.append(vec![line(START + number, &number.to_string())]).await.unwrap();
-        store.settle().await.unwrap();
+        store.flush().await.unwrap();
         assert_eq!(fs::read_dir(directory.path().join("journal")).unwrap().count(), 0);
         store.append(vec![line(START + number, "more")]).await.unwrap();
     }
@@ -178,7 +178,7 @@ async fn whole_days_are_forgotten_once_they_are_over_for_long_enough() {
     let left = store.page(snapshot, FIRST).await.unwrap();
     assert_eq!(left.len(), 1, "an earlier search does not stumble over it");
     store.append(vec![line(midnight - 1, "late")]).await.unwrap();
-    store.settle().await.unwrap();
+    store.flush().await.unwrap();
     assert_eq!(all(&store).await, ["new", "late"]);
     fs::write(directory.path().join(id::<DeploymentId>(1).as_str()).join("2027-01-14T23.unfinished"), "half")
         .unwrap();
@@ -259,7 +259,7 @@ async fn the_next_page_begins_where_the_last_one_ended() {
         );
         store.append(vec![line(START, "later")]).await.unwrap();
         if round == 1 {
-            store.settle().await.unwrap();
+            store.flush().await.unwrap();
         }
     }
     let due: Vec<String> = (0..50).rev().map(|number: i32| number.to_string()).collect();
@@ -274,7 +274,7 @@ async fn many_small_segments_are_merged_and_say_the_same() {
     let store = open(directory.path());
     for number in 0..20 {
         store.append(vec![line(START + number, &format!("word{number} common"))]).await.unwrap();
-        store.settle().await.unwrap();
+        store.flush().await.unwrap();
     }
     let own = directory.path().join(id::<DeploymentId>(1).as_str());
     let count = || fs::read_dir(&own).unwrap().count();
@@ -282,7 +282,7 @@ async fn many_small_segments_are_merged_and_say_the_same() {
     assert_eq!(texts(&store, search(ALWAYS, "word7"), FIRST).await, ["word7 common"]);
     assert_eq!(texts(&store, search(ALWAYS, "common"), FIRST).await.len(), 20);
     store.expire(at(START + 2 * DAY)).await.unwrap();
-    store.settle().await.unwrap();
+    store.flush().await.unwrap();
     drop(store);
     let store = open(directory.path());
     assert_eq!(all(&store).await.len(), 20);
@@ -294,7 +294,7 @@ async fn what_was_removed_stays_removed_after_another_start() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     store.append(vec![line(START, "in a segment")]).await.unwrap();
-    store.settle().await.unwrap();
+    store.flush().await.unwrap();
     store.append(vec![line(START, "in the journal")]).await.unwrap();
     store.remove(id(1)).await.unwrap();
     store.append(vec![line(START, "new")]).await.unwrap();
@@ -307,7 +307,7 @@ async fn a_lost_count_of_numbers_is_made_up_from_segments() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     store.append(vec![line(START, "a")]).await.unwrap();
-    store.settle().await.unwrap();
+    store.flush().await.unwrap();
     drop(store);
     fs::write(directory.path().join("stretch"), "not a number").unwrap();
     let store = open(directory.path());
@@ -327,7 +327,7 @@ async fn a_batch_that_is_sent_again_is_not_added_again() {
         drop(store);
         store = open(directory.path());
         assert!(!store.append_once(batch("a", 1), vec![line(START, "a1")]).await.unwrap(), "{round}");
-        store.settle().await.unwrap();
+        store.flush().await.unwrap();
     }
     assert!(store.append_once(batch("a", 7), vec![line(START, "a7")]).await.unwrap());
     assert!(!store.append_once(batch("a", 6), vec![line(START, "a6")]).await.unwrap());
@@ -401,7 +401,7 @@ proptest! {
                 store.append(made).await.unwrap();
                 match then {
                     Then::Nothing => {}
-                    Then::Settle => store.settle().await.unwrap(),
+                    Then::Settle => store.flush().await.unwrap(),
                     Then::Reopen => {
                         drop(store);
                         store = open(directory.path());

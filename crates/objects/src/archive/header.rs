@@ -26,7 +26,7 @@ impl Header {
         if expected != checksum(block) {
             return Err(Flaw::Header("its checksum is wrong"));
         }
-        let size = number(&block[124..136]).ok_or(Flaw::Header("its size is no number"))?;
+        let size = number(&block[124..136]).ok_or(Flaw::Header("its size is not a number"))?;
         let mut name = text(&block[..100]).to_vec();
         // Only POSIX archives split long names; others keep times in these bytes.
         let prefix = text(&block[345..500]);

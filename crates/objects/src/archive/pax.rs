@@ -19,7 +19,7 @@ pub(super) fn read(mut rest: &[u8]) -> Result<Pax, Flaw> {
         let (key, value, after) = record(rest).ok_or(BROKEN)?;
         rest = after;
         let once = |is_second: bool| match is_second {
-            true => Err(Flaw::Ambiguous("its extended header says the same thing twice")),
+            true => Err(Flaw::Ambiguous("its extended header repeats a record")),
             false => Ok(()),
         };
         match key {

@@ -6,11 +6,11 @@ use super::header::{BLOCK, Header};
 use super::paths;
 use super::pax::{self, Pax};
 use super::tree::{Node, Tree};
-use crate::error::{Flaw, Refused, shown};
+use crate::error::{Flaw, Refused, printable};
 use crate::limits::Limits;
 
 /// The largest extended header or long name that is read.
-const LARGEST_META: u64 = 64 * 1024;
+const LARGEST_EXTENDED_HEADER: u64 = 64 * 1024;
 
 /// Where in the archive the next byte is.
 enum State {
@@ -26,13 +26,13 @@ enum State {
 
 /// What entries before an entry say of it.
 #[derive(Default)]
-struct Said {
+struct ExtendedHeaders {
     long_name: Option<Vec<u8>>,
     long_link: Option<Vec<u8>>,
     pax: Option<Pax>,
 }
 
-impl Said {
+impl ExtendedHeaders {
     fn is_empty(&self) -> bool {
         self.long_name.is_none() && self.long_link.is_none() && self.pax.is_none()
     }
@@ -42,7 +42,7 @@ impl Said {
 pub(super) struct Tar {
     limits: Limits,
     state: State,
-    said: Said,
+    extended: ExtendedHeaders,
     tree: Tree,
     bytes: u64,
     entries: u64,
@@ -56,7 +56,7 @@ impl Tar {
         Self {
             limits,
             state,
-            said: Said::default(),
+            extended: ExtendedHeaders::default(),
             tree: Tree::default(),
             bytes: 0,
             entries: 0,
@@ -81,11 +81,11 @@ impl Tar {
     pub(super) fn finish(&self) -> Result<(), Refused> {
         match &self.state {
             State::End { zeros } if zeros % BLOCK as u64 != 0 => {
-                Err(Refused::NotTar("it does not end with a whole block"))
+                Err(Refused::NotTar("it does not end with a full block"))
             }
             State::End { zeros } if *zeros >= 2 * BLOCK as u64 => Ok(()),
             State::Header { .. } if self.bytes == 0 => Err(Refused::NotTar("it is empty")),
-            _ => Err(Refused::NotTar("it ends before its end mark")),
+            _ => Err(Refused::NotTar("it ends before its end-of-archive marker")),
         }
     }
 
@@ -134,7 +134,7 @@ impl Tar {
             }
             State::End { zeros } => {
                 if bytes.iter().any(|byte| *byte != 0) {
-                    return Err(Refused::NotTar("something follows its end mark"));
+                    return Err(Refused::NotTar("data follows its end-of-archive marker"));
                 }
                 *zeros += bytes.len() as u64;
                 Ok(&[])
@@ -145,7 +145,7 @@ impl Tar {
     /// Judges a block that stands where a header is.
     fn block(&mut self, block: &[u8; BLOCK]) -> Result<State, Refused> {
         if block.iter().all(|byte| *byte == 0) {
-            return match self.said.is_empty() {
+            return match self.extended.is_empty() {
                 true => Ok(State::End { zeros: BLOCK as u64 }),
                 false => Err(Refused::NotTar("its last entry is missing")),
             };
@@ -170,7 +170,7 @@ impl Tar {
     /// An entry that describes the next one, or all that follow.
     fn meta(&mut self, header: &Header) -> Result<State, Refused> {
         let too_large = || refused(&header.name, Flaw::Header("it is too large to describe an entry"));
-        if header.size > LARGEST_META {
+        if header.size > LARGEST_EXTENDED_HEADER {
             return Err(too_large());
         }
         let size = usize::try_from(header.size).map_err(|_| too_large())?;
@@ -192,24 +192,28 @@ impl Tar {
             content
         };
         let is_second = match kind {
-            b'L' => self.said.long_name.replace(unterminated(content)).is_some(),
-            b'K' => self.said.long_link.replace(unterminated(content)).is_some(),
-            b'x' => self.said.pax.replace(pax::read(&content)?).is_some(),
-            // Said of all entries that follow: comments are fine, names and sizes are not.
+            b'L' => self.extended.long_name.replace(unterminated(content)).is_some(),
+            b'K' => self.extended.long_link.replace(unterminated(content)).is_some(),
+            b'x' => self.extended.pax.replace(pax::read(&content)?).is_some(),
+            // ExtendedHeaders of all entries that follow: comments are fine, names and sizes are not.
             _ => {
                 let all = pax::read(&content)?;
                 if all != Pax::default() {
-                    return Err(Flaw::Ambiguous("a global header names or sizes entries"));
+                    return Err(Flaw::Ambiguous("a global header sets names or sizes of entries"));
                 }
                 false
             }
         };
-        if is_second { Err(Flaw::Ambiguous("two headers of a kind describe one entry")) } else { Ok(()) }
+        if is_second {
+            Err(Flaw::Ambiguous("two headers of the same kind describe one entry"))
+        } else {
+            Ok(())
+        }
     }
 
     /// An entry that would be unpacked.
     fn entry(&mut self, header: &Header) -> Result<State, Refused> {
-        let said = std::mem::take(&mut self.said);
+        let said = std::mem::take(&mut self.extended);
         let pax = said.pax.unwrap_or_default();
         let two = |flaw| refused(&header.name, Flaw::Ambiguous(flaw));
         if pax.size.is_some_and(|size| size != header.size) {
@@ -240,7 +244,7 @@ impl Tar {
                 Node::File
             }
             b'1' if self.tree.has_file(&link, longest) => Node::File,
-            b'1' => return Err(wrong(Flaw::LinkToNothing(shown(&link)))),
+            b'1' => return Err(wrong(Flaw::LinkToNothing(printable(&link)))),
             b'2' => {
                 paths::stays_inside(&path, &link, longest).map_err(wrong)?;
                 Node::Link
@@ -258,7 +262,7 @@ impl Tar {
         }
         self.tree.add(&path, node)?.map_err(wrong)?;
         let left = header.size.checked_next_multiple_of(BLOCK as u64);
-        match left.ok_or_else(|| wrong(Flaw::Header("its size is no number")))? {
+        match left.ok_or_else(|| wrong(Flaw::Header("its size is not a number")))? {
             0 => Ok(next_header()),
             left => Ok(State::Content { left }),
         }
@@ -290,5 +294,5 @@ fn split(bytes: &[u8], at: usize) -> (&[u8], &[u8]) {
 }
 
 fn refused(name: &[u8], flaw: Flaw) -> Refused {
-    Refused::Entry { name: shown(name), flaw }
+    Refused::Entry { name: printable(name), flaw }
 }

@@ -40,7 +40,7 @@ impl Tree {
     }
 
     fn fits(&self, path: &str, node: Node) -> Result<(), Flaw> {
-        let collides = |other: &str| Err(Flaw::Collides(crate::error::shown(other.as_bytes())));
+        let collides = |other: &str| Err(Flaw::Collides(crate::error::printable(other.as_bytes())));
         for (end, _) in path.match_indices('/') {
             let above = &path[..end];
             if self.nodes.get(above).is_some_and(|node| *node != Node::Directory) {
@@ -48,7 +48,7 @@ impl Tree {
             }
         }
         if path.is_empty() && node != Node::Directory {
-            return Err(Flaw::Nameless);
+            return Err(Flaw::EmptyPath);
         }
         match self.nodes.get(path) {
             // The same file twice is how some programs append: the last one counts. A link would be followed.

@@ -1,8 +1,8 @@
 //! Deployments from their creation to their end, whatever goes wrong on the way.
 
+mod failures;
 mod races;
 mod steps;
-mod trouble;
 
 use podium_api::DeploymentId;
 use podium_api::enums::DeploymentStatus::{self, Healthy};

@@ -9,7 +9,7 @@ use podium_api::enums::DeploymentStatus::{Creating, Healthy};
 use podium_api::{DeploymentId, Id};
 use podium_dataplane::simulated::{Call, InjectedFault};
 use podium_dataplane::{DataPlane, Health};
-use podium_reconcile::{Done, Failure, Loops, Options, Reconciler, Stepping};
+use podium_reconcile::{Failure, Loops, Options, Reconciler, StepFuture, StepResult};
 use podium_store::work;
 use podium_testkit::{Engine, TestApp, block_on, on_both_engines};
 use tokio::sync::Semaphore;
@@ -44,20 +44,20 @@ struct Made<F> {
 
 impl<F> Reconciler for Made<F>
 where
-    F: Fn(Id) -> Stepping<'static> + Send + Sync,
+    F: Fn(Id) -> StepFuture<'static> + Send + Sync,
 {
     fn kind(&self) -> &'static str {
         self.kind
     }
 
-    fn step(&self, id: Id) -> Stepping<'_> {
+    fn step(&self, id: Id) -> StepFuture<'_> {
         (self.step)(id)
     }
 }
 
 fn made<F>(kind: &'static str, step: F) -> Box<dyn Reconciler>
 where
-    F: Fn(Id) -> Stepping<'static> + Send + Sync + 'static,
+    F: Fn(Id) -> StepFuture<'static> + Send + Sync + 'static,
 {
     Box::new(Made { kind, step })
 }
@@ -171,10 +171,10 @@ on_both_engines! {
                 drop(door.acquire().await.map_err(|error| Failure(error.to_string()))?);
                 count.fetch_sub(1, Ordering::SeqCst);
                 ended.fetch_add(1, Ordering::SeqCst);
-                Ok(Done::settled())
+                Ok(StepResult::settled())
             })
         });
-        let quick = made("quick", |_| Box::pin(async { Ok(Done::settled()) }));
+        let quick = made("quick", |_| Box::pin(async { Ok(StepResult::settled()) }));
         let options = Options { concurrency: 3, ..Options::default() };
         let running = loops_of(&app, options, vec![slow, quick]).start();
         ask(&app, "slow", 20).await;
@@ -206,7 +206,7 @@ on_both_engines! {
                 if tries == 1 && id == worse {
                     std::future::pending::<()>().await;
                 }
-                Ok(Done::settled())
+                Ok(StepResult::settled())
             })
         });
         let options = Options { step_time: Duration::from_millis(20), ..Options::default() };
@@ -234,7 +234,7 @@ on_both_engines! {
             Box::pin(async {
                 let effect: podium_reconcile::Effect =
                     Box::new(|_| Err(podium_db::Error::Other("no such column".into())));
-                Ok(Done { effect: Some(effect), ..Done::settled() })
+                Ok(StepResult { effect: Some(effect), ..StepResult::settled() })
             })
         });
         let loops = loops_of(&app, Options::default(), vec![things]);

@@ -43,7 +43,7 @@ fn new_deployments_go_to_the_node_with_the_fewest_and_run_there_only() {
         let workspace = a.workspace("Data").await;
         let one = a.new_deployment(workspace).await;
         assert_eq!(b.settle().await, 1, "beta chooses, and leaves it to alpha");
-        assert_eq!(b.status(one).await, (Creating, "Being made on node alpha.".into()));
+        assert_eq!(b.status(one).await, (Creating, "Being created on node alpha.".into()));
         settle(&nodes).await;
         let two = b.new_deployment(workspace).await;
         settle(&nodes).await;
@@ -138,7 +138,7 @@ fn a_deployment_of_before_is_taken_by_the_node_that_has_it_and_by_nobody_else() 
         assert_eq!(b.plane.environments(), [], "beta does not make it again");
         let (status, reason) = b.status(id).await;
         assert_eq!(status, Unknown);
-        assert!(reason.starts_with("No node says that it runs this deployment"), "{reason}");
+        assert!(reason.starts_with("No node reports that it runs this deployment"), "{reason}");
         let node = a.app.node().expect("it is one").clone();
         let joined = a.app.join(node, a.plane.local_environments()).await.unwrap();
         assert_eq!(joined, Joined::default());

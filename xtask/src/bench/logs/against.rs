@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::TIMES;
-use crate::keeper::{self, Keeper};
 use crate::outcome::{Outcome, While};
+use crate::server_process::{self, ServerProcess};
 use crate::system::free_port;
 use crate::workspace::scratch;
 
@@ -34,7 +34,7 @@ pub(super) struct Program<'a> {
 /// The program while it runs.
 pub(super) struct Running {
     port: u16,
-    _keeper: Keeper,
+    _process: ServerProcess,
 }
 
 impl Program<'_> {
@@ -57,7 +57,7 @@ impl Program<'_> {
     /// Starts it, and waits until it listens.
     pub(super) fn start(&self) -> Outcome<Running> {
         let port = free_port()?;
-        let directory = keeper::directory("against", None)?;
+        let directory = server_process::directory("against", None)?;
         let path = fs::canonicalize(self.path).doing(self.path)?.display().to_string();
         let fill = |flag: &&str| {
             flag.replace("DIR", &directory.display().to_string()).replace("PORT", &port.to_string())
@@ -65,10 +65,10 @@ impl Program<'_> {
         let flags: Vec<String> = self.flags.iter().map(fill).collect();
         let mut command = vec![path.as_str()];
         command.extend(flags.iter().map(String::as_str));
-        let mut keeper =
-            Keeper::start(&command, &directory, None, scratch()?.join("bench-against.log"), "TERM")?;
-        keeper.wait_until(READY, || TcpStream::connect(("127.0.0.1", port)).is_ok())?;
-        Ok(Running { port, _keeper: keeper })
+        let mut process =
+            ServerProcess::start(&command, &directory, None, scratch()?.join("bench-against.log"), "TERM")?;
+        process.wait_until(READY, || TcpStream::connect(("127.0.0.1", port)).is_ok())?;
+        Ok(Running { port, _process: process })
     }
 }
 

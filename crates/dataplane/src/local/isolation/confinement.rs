@@ -1,7 +1,7 @@
-//! What the launcher does to itself before it becomes a program of an environment.
+//! How the launcher confines itself before it executes a program of an environment.
 //!
-//! Whatever happens to environments' files, no program of theirs gains anything by becoming another: set-user-id bits and
-//! file capabilities count for nothing, and ports that somebody is waiting for are not theirs to take.
+//! No program of an environment gains privileges through exec: set-user-id bits and file capabilities have no effect,
+//! and it cannot listen on ports that clients of other services use.
 
 use std::ffi::OsString;
 use std::fs;
@@ -27,22 +27,22 @@ use rustix::thread::{
 use super::{VARIABLE_PREFIX, filter, grants};
 use crate::local::{network, ports};
 
-/// The newest rules that this program knows; an older kernel keeps those that it knows.
+/// The newest Landlock ABI that this program uses; an older kernel enforces what it supports.
 const LANDLOCK_ABI: ABI = ABI::V6;
 
-/// The variable that tells a web server which of its descriptors is the socket in its own network.
+/// The variable with the descriptor number of a web server's socket in its own network.
 const INNER_SOCKET: &str = "PODIUM_INNER_SOCKET";
 
-/// Directories that everybody may write to, which the program gets of its own where the kernel allows it.
+/// World-writable directories, of which the program gets private ones if the kernel allows it.
 const SHARED_DIRECTORIES: &[&str] = &["/tmp", "/var/tmp"];
 /// The same in memory.
 const SHARED_MEMORY: &str = "/dev/shm";
 const QUEUES: &str = "/dev/mqueue";
 
-/// What the launcher's own mounts are of, as the kernel's list of mounts says.
+/// The source of the launcher's mounts, as it appears in mountinfo.
 pub(in crate::local) const MOUNTED: &str = "podium";
 
-/// Where services listen that start programs or use keys for whoever is their user.
+/// Sockets of services that start programs or use keys on behalf of their user.
 const SOCKETS: &[&str] = &[
     "/run/user",
     "/run/docker.sock",
@@ -55,37 +55,37 @@ const SOCKETS: &[&str] = &[
 /// The same for root.
 const SOCKETS_OF_ROOT: &[&str] = &["/run/dbus", "/run/systemd/private"];
 
-/// What may be written outside the program's own directories.
+/// What the program may write outside its own directories.
 const SINKS: &[&str] = &["/dev/null", "/dev/full", "/dev/zero", "/dev/tty", SHARED_MEMORY];
 
-/// How a program is to be confined.
+/// How to confine a program.
 #[derive(Clone, Debug, Default)]
 pub struct Confinement {
     /// What it may write.
     pub write: Vec<PathBuf>,
-    /// What it may read beside that and the system.
+    /// What it may read, in addition to that and the system.
     pub read: Vec<PathBuf>,
-    /// What it may not read, wherever that is.
+    /// What it may not read, even below readable directories.
     pub kept: Vec<PathBuf>,
-    /// What it has in the place of `/tmp`; it is not run where the kernel does not allow that.
+    /// What it sees as `/tmp`; if the kernel does not allow that, it is not run.
     pub temporary: Option<PathBuf>,
-    /// The user that it becomes.
+    /// The user that it runs as.
     pub user: Option<u32>,
-    /// Whether its files are left to whatever its user may do.
+    /// Whether file access is left to the permissions of its user.
     pub any_file: bool,
-    /// The ports that it may listen on, beside those that the kernel picks.
+    /// The ports that it may listen on, in addition to ephemeral ones.
     pub ports: Vec<RangeInclusive<u16>>,
-    /// The network that it enters, by the kernel's number; it is not run where it cannot.
+    /// The network namespace that it enters, by its inode number; if it cannot, it is not run.
     pub network: Option<u64>,
-    /// The process that holds this network.
+    /// The holder process of this network.
     pub holder: Option<i32>,
-    /// The control groups that it joins; it is not run where it cannot.
+    /// The control groups that it joins; if it cannot, it is not run.
     pub groups: Vec<PathBuf>,
 }
 
 impl Confinement {
-    /// Confines this process and becomes another program, with the variables that were passed as data and no others.
-    /// Returns only why it could not. It must be called before this process has other threads.
+    /// Confines this process and executes another program, with the variables that were passed through and no others.
+    /// Returns only if that fails, and says why. It must be called while this process has a single thread.
     pub fn become_program(&self, arguments: &[OsString]) -> String {
         let confined = self
             .join_groups()
@@ -109,16 +109,16 @@ impl Confinement {
         format!("{} cannot be run: {error}", program.display())
     }
 
-    /// Joins its control groups, before anything can be started outside of them.
+    /// Joins the control groups before anything can be started outside of them.
     fn join_groups(&self) -> io::Result<()> {
         let join = |group: &PathBuf| {
             fs::write(group.join("cgroup.procs"), "0")
-                .map_err(|error| io::Error::other(format!("its bounds cannot be kept: {error}")))
+                .map_err(|error| io::Error::other(format!("its control group cannot be joined: {error}")))
         };
         self.groups.iter().try_for_each(join)
     }
 
-    /// Enters the network that it is to be in. The answer is the socket in it that a web server serves, too.
+    /// Enters the network. Returns the socket inside it that a web server serves as well.
     fn enter_network(&self) -> io::Result<Option<i32>> {
         let Some(number) = self.network else { return Ok(None) };
         let entered = network::join(self.holder.unwrap_or_default(), number);
@@ -129,9 +129,9 @@ impl Confinement {
         let mut is_user = false;
         if let Some(temporary) = &self.temporary {
             let own =
-                |error: io::Error| io::Error::other(format!("no mounts of its own can be made: {error}"));
+                |error: io::Error| io::Error::other(format!("private mounts cannot be created: {error}"));
             if !unshare_namespaces() {
-                // Whoever may not leave them alone may leave them as its own master, once it is who it is to be.
+                // Without the privilege, a user namespace makes it possible, once the process runs as its final user.
                 self.become_user()?;
                 is_user = true;
                 unshare_with_user_namespace().map_err(own)?;
@@ -150,31 +150,31 @@ impl Confinement {
         set_capabilities(None, none).map_err(io::Error::other)
     }
 
-    /// Becomes the user that it is to be, without other groups.
+    /// Switches to the user, without supplementary groups.
     fn become_user(&self) -> io::Result<()> {
         let Some(number) = self.user else { return Ok(()) };
         let (user, group) = (Uid::from_raw(number), Gid::from_raw(number));
         set_thread_groups(&[])?;
         set_thread_res_gid(group, group, group)?;
         set_thread_res_uid(user, user, user)?;
-        // What is told of this process by its files is its own again.
+        // Makes the process the owner of its own /proc files again.
         Ok(set_dumpable_behavior(DumpableBehavior::Dumpable)?)
     }
 
-    /// Whether something that the program needs is below a directory.
+    /// Whether the program needs something below a directory.
     fn needs(&self, directory: &str) -> bool {
         self.write.iter().chain(&self.read).any(|path| path.starts_with(directory))
     }
 
-    /// Gives this process, and all that it becomes and starts, directories for temporary files, shared memory and queues
-    /// of its own. What is left in shared memory and queues ends with it.
+    /// Gives this process and its descendants private directories for temporary files, shared memory and message
+    /// queues. Shared memory and queues end with them.
     fn mount_own(&self, temporary: &Path) -> io::Result<()> {
-        // What the operator mounts and unmounts later counts here, too; what is mounted here is seen nowhere else.
+        // Later mounts of the operator propagate to here; mounts made here are private.
         mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
         // Under Landlock nothing else is written to, and the database server's socket may be there.
         let shared = if self.any_file { SHARED_DIRECTORIES } else { &SHARED_DIRECTORIES[..1] };
         for place in shared.iter().filter(|place| !self.needs(place)) {
-            // Links, as where one is the other, are left alone.
+            // Links, as when one directory is a link to the other, are left alone.
             if fs::symlink_metadata(place).is_ok_and(|found| found.is_dir()) {
                 mount_bind(temporary, *place)?;
             }
@@ -184,14 +184,14 @@ impl Confinement {
             mount(MOUNTED, SHARED_MEMORY, "tmpfs", flags, c"mode=1777")?;
         }
         if Path::new(QUEUES).is_dir() {
-            // Where queues are everybody's these stay what they are.
+            // Without an IPC namespace of its own this fails, and queues stay shared.
             let _ = mount(MOUNTED, QUEUES, "mqueue", flags | MountFlags::NOEXEC, None);
         }
         if self.user.is_none() { self.hide_sockets() } else { Ok(()) }
     }
 
-    /// Hides sockets whose services do for the control plane's user whatever it asks for: no rule for files holds for
-    /// connecting to one.
+    /// Hides sockets of services that act on behalf of the control plane's user: file rules do not cover connecting to
+    /// a socket.
     fn hide_sockets(&self) -> io::Result<()> {
         let of_root = if geteuid().is_root() { SOCKETS_OF_ROOT } else { &[] };
         for place in SOCKETS.iter().chain(of_root).filter_map(|place| fs::canonicalize(place).ok()) {
@@ -210,7 +210,7 @@ impl Confinement {
 
     fn apply_rules(&self) -> io::Result<()> {
         let mut rules = Ruleset::default().handle_access(AccessNet::BindTcp).map_err(io::Error::other)?;
-        // Signals of one user to another are nobody's to send anyway.
+        // Users cannot signal each other's processes anyway.
         let scope =
             if self.any_file { Scope::AbstractUnixSocket.into() } else { Scope::from_all(LANDLOCK_ABI) };
         rules = rules.scope(scope).map_err(io::Error::other)?;
@@ -218,7 +218,7 @@ impl Confinement {
             rules = rules.handle_access(AccessFs::from_all(LANDLOCK_ABI)).map_err(io::Error::other)?;
         }
         let mut rules = rules.create().map_err(io::Error::other)?;
-        // The kernel picks a port where none is named. Many programs let it pick one, close it and name it then.
+        // Port 0 lets the kernel assign a port. Many programs get one that way, close it and then bind it by number.
         let ephemeral = ports::ephemeral_range().into_iter().flatten();
         for port in std::iter::once(0).chain(ephemeral).chain(self.ports.iter().cloned().flatten()) {
             rules = rules.add_rule(NetPort::new(port, AccessNet::BindTcp)).map_err(io::Error::other)?;
@@ -229,7 +229,7 @@ impl Confinement {
         let status = rules.restrict_self().map_err(io::Error::other)?;
         match status.ruleset {
             RulesetStatus::NotEnforced if !self.any_file => {
-                Err(io::Error::other("the kernel offers no Landlock"))
+                Err(io::Error::other("the kernel does not support Landlock"))
             }
             _ => Ok(()),
         }
@@ -244,7 +244,7 @@ impl Confinement {
         let writable = sinks.iter().flat_map(around).chain(self.write.iter().flat_map(around));
         let writable = writable.map(|path| (path, all));
         for (path, access) in readable.chain(writable) {
-            // What this system lacks needs no rule.
+            // Paths that do not exist need no rule.
             let Ok(opened) = PathFd::new(&path) else { continue };
             let is_file = fs::metadata(&path).is_ok_and(|metadata| !metadata.is_dir());
             let access = if is_file { access & AccessFs::from_file(LANDLOCK_ABI) } else { access };
@@ -254,15 +254,15 @@ impl Confinement {
     }
 }
 
-/// Leaves the name spaces of mounts and queues that everybody is in.
+/// Enters a new mount namespace, and a new IPC namespace if that is allowed.
 fn unshare_namespaces() -> bool {
-    // Queues are left too where that is allowed.
+    // With an IPC namespace if that is allowed.
     [UnshareFlags::NEWNS | UnshareFlags::NEWIPC, UnshareFlags::NEWNS]
         .into_iter()
         .any(|own| leave(own).is_ok())
 }
 
-/// The same for whoever has no right to, with a name space of users in which it is the only one.
+/// The same without privileges, in a new user namespace that maps only the current user.
 fn unshare_with_user_namespace() -> io::Result<()> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let own = UnshareFlags::NEWUSER | UnshareFlags::NEWNS;
@@ -277,16 +277,16 @@ fn leave(own: UnshareFlags) -> io::Result<()> {
     Ok(rustix::thread::unshare(own)?)
 }
 
-/// Bounds what makes root more than an owner of files, for this process and all that it becomes.
+/// Drops all capabilities from the bounding and ambient sets, for this process and everything that it executes.
 fn limit_capabilities() {
-    // Older kernels have no ambient ones, and whoever may not bound the others has none of them anyway.
+    // Older kernels have no ambient set, and a process that may not change the bounding set has no capabilities anyway.
     let _ = clear_ambient_capability_set();
     for capability in CapabilitySet::all().iter() {
         let _ = remove_capability_from_bounding_set(capability);
     }
 }
 
-/// Whether the kernel can confine files.
+/// Whether the kernel supports Landlock rules for files.
 pub(super) fn confines_files() -> io::Result<bool> {
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     match rules.handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create) {
@@ -298,14 +298,14 @@ pub(super) fn confines_files() -> io::Result<bool> {
     }
 }
 
-/// The port of a URL, where it is one that tasks may listen on because the kernel picks from it.
+/// The port of a URL, if it is in the ephemeral range, where tasks may listen.
 pub(super) fn open_port(url: &str) -> Option<u16> {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next()?;
     let port = authority.rsplit_once(':')?.1.parse().ok()?;
     ports::ephemeral_range()?.contains(&port).then_some(port)
 }
 
-/// Whether the kernel can keep ports from programs.
+/// Whether the kernel supports Landlock rules for ports.
 pub(super) fn confines_ports() -> bool {
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     rules.handle_access(AccessNet::BindTcp).and_then(Ruleset::create).is_ok()

@@ -1,7 +1,7 @@
-//! Which files of the system a confined process may read: as few as will do, and none that are the operator's secrets.
+//! Which system files a confined process may read: as few as needed, and none that hold the operator's secrets.
 //!
-//! A rule holds for everything below a directory, so a directory above something that is kept is never granted itself:
-//! what lies beside is granted one by one.
+//! A rule covers everything below a directory, so a directory that contains something protected is never granted as a
+//! whole: its other entries are granted one by one.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
-/// How far below a directory it is looked for what is not everybody's to read.
+/// How many levels of a directory are searched for files that are not world-readable.
 const LOOKS_EVERYWHERE: u32 = 32;
 
-/// What the system itself offers every program, and how far it is looked into for what is not for everybody.
+/// System directories, and how many levels are searched for files that are not world-readable.
 const SYSTEM: &[(&str, u32)] = &[
     ("/bin", 0),
     ("/etc", LOOKS_EVERYWHERE),
@@ -27,29 +27,30 @@ const SYSTEM: &[(&str, u32)] = &[
     ("/usr", 0),
 ];
 
-/// Devices that give away nothing. Disks, memory and other people's terminals are not among them.
+/// Harmless devices: no disks, memory or other terminals.
 const DEVICES: &[&str] = &["/dev/null", "/dev/full", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// What shows more of the kernel than a program needs.
+/// Kernel interfaces that programs do not need.
 const KERNEL: &[&str] = &["/sys/firmware", "/sys/fs/bpf", "/sys/kernel/debug", "/sys/kernel/tracing"];
 
 /// Files of `/etc` that are links to where a service writes them.
 const LINKED: &[&str] = &["/etc/hosts", "/etc/localtime", "/etc/resolv.conf"];
 
-/// Where services write who resolves names. They replace their files, so a rule for one of those would be worth nothing.
+/// Where services write the resolver configuration. They replace their files, so a rule for a file would become
+/// useless.
 const RESOLVERS: &[&str] = &["/run/resolvconf", "/run/systemd/resolve"];
-/// The same, where there may be secrets beside them.
+/// The same, next to which there may be secrets.
 const NETWORK: &str = "/run/NetworkManager";
 
-/// What is granted below a path.
+/// What is granted at a path.
 enum Found {
     /// All of it.
     Whole,
-    /// These, and nothing else.
+    /// Only these.
     Parts(Vec<PathBuf>),
 }
 
-/// What of the system is granted for reading, around what is kept.
+/// The system paths that are readable, except the protected ones.
 pub(super) fn system(kept: &[PathBuf]) -> Vec<PathBuf> {
     let kept: Vec<PathBuf> = kept.iter().cloned().chain(KERNEL.iter().map(PathBuf::from)).collect();
     let mut all: Vec<PathBuf> = DEVICES.iter().map(PathBuf::from).collect();
@@ -59,7 +60,7 @@ pub(super) fn system(kept: &[PathBuf]) -> Vec<PathBuf> {
     }
     for link in LINKED {
         let target = fs::canonicalize(link).ok().filter(|target| !target.starts_with("/etc"));
-        // Its writer replaces the file: a rule for it would be worth nothing then.
+        // Its writer replaces the file, which would make a rule for it useless.
         let directory = target.as_deref().and_then(Path::parent).filter(|above| *above != Path::new("/"));
         all.extend(directory.into_iter().flat_map(|above| parts(above, &kept, Some(1))));
     }
@@ -72,7 +73,7 @@ pub(super) fn system(kept: &[PathBuf]) -> Vec<PathBuf> {
     all
 }
 
-/// What is granted of a path that somebody named, around what is kept below it.
+/// What is granted of an explicitly named path, except the protected paths below it.
 pub(super) fn named(path: &Path, kept: &[PathBuf]) -> Vec<PathBuf> {
     let Ok(path) = fs::canonicalize(path) else { return Vec::new() };
     if path == Path::new("/") { Vec::new() } else { parts(&path, kept, None) }
@@ -85,12 +86,12 @@ fn parts(path: &Path, kept: &[PathBuf], looks: Option<u32>) -> Vec<PathBuf> {
     }
 }
 
-/// Looks at a path; with a number of levels in which everything has to be everybody's to read.
+/// Examines a path, with the number of levels in which everything must be world-readable.
 fn found(path: &Path, kept: &[PathBuf], looks: Option<u32>) -> Found {
     const NOTHING: Found = Found::Parts(Vec::new());
     let Ok(metadata) = fs::symlink_metadata(path) else { return NOTHING };
     let is_closed = looks.is_some() && is_closed(path, &metadata);
-    // Links are followed by the kernel, to what has a rule or has none.
+    // The kernel follows links; the rules of their targets apply.
     if is_closed || metadata.is_symlink() || kept.iter().any(|kept| kept == path) {
         return NOTHING;
     }
@@ -100,7 +101,7 @@ fn found(path: &Path, kept: &[PathBuf], looks: Option<u32>) -> Found {
         return Found::Whole;
     }
     let Ok(entries) = fs::read_dir(path) else {
-        // What this process cannot read needs no keeping from it.
+        // What this process cannot read needs no protection.
         return if holds_kept { NOTHING } else { Found::Whole };
     };
     let (mut is_whole, mut all) = (!holds_kept, Vec::new());
@@ -118,12 +119,12 @@ fn found(path: &Path, kept: &[PathBuf], looks: Option<u32>) -> Found {
     if is_whole { Found::Whole } else { Found::Parts(all) }
 }
 
-/// Whether something is not everybody's to read, and this process could read it. What its user may not read anyway is
-/// left to that: a directory that holds it can be granted as a whole, and what is replaced there later is readable.
+/// Whether something is not world-readable, but readable for this process. What its user may not read anyway needs no
+/// rule: its directory can be granted as a whole, so that files that are replaced later stay readable.
 fn is_closed(path: &Path, metadata: &fs::Metadata) -> bool {
     let (wanted, asked) = if metadata.is_dir() { (0o005, Access::EXEC_OK) } else { (0o004, Access::READ_OK) };
     let is_everybodys = metadata.mode() & wanted == wanted;
-    // Nobody reads a socket.
+    // Sockets cannot be read.
     if is_everybodys || metadata.file_type().is_socket() {
         return false;
     }

@@ -1,4 +1,4 @@
-//! Tries out what keeps environments apart before the start says that they are.
+//! Tests the isolation of environments before the start-up log claims it.
 
 use std::fs;
 use std::io;
@@ -10,37 +10,37 @@ use rustix::io::Errno;
 use super::{FileAccess, HostIsolation, Mode, confinement};
 use crate::local::settings::Variables;
 
-/// A file that is seen in `/tmp` by whoever has one of its own.
+/// A file that is visible in `/tmp` to a process with a private one.
 const MARK: &str = "podium-proof";
 
-/// Says whether `/tmp` is its own, and which of the paths that it is told it can read.
+/// Prints whether `/tmp` is private, and which of the given paths are readable.
 const SCRIPT: &str = "[ ! -e /tmp/podium-proof ] || echo own; \
                       for path; do if [ -d \"$path\" ]; then ls \"$path\"; else cat \"$path\"; fi >/dev/null 2>&1 \
                       && printf 'reads %s\\n' \"$path\"; done; :";
 
-/// What an environment's process was found to do.
+/// What the test of an environment's process has shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ProbeResult {
-    /// Whether each has directories for temporary files of its own.
+    /// Whether each has private directories for temporary files.
     pub(super) has_own_temporary: bool,
-    /// Whether ports are kept from it.
+    /// Whether the ports that it can listen on are restricted.
     pub(super) keeps_ports: bool,
-    /// What it can read although it is kept.
+    /// Protected paths that it can read.
     pub(super) readable: Vec<PathBuf>,
-    /// The port of the control plane, where tasks may listen on it while nobody else does.
+    /// The port of the control plane, if tasks may listen on it while it is free.
     pub(super) own_port: Option<u16>,
 }
 
 impl ProbeResult {
-    /// What is lacking, for people.
+    /// The limitations, as text.
     pub(super) fn limitations(&self, is_landlock: bool) -> Vec<String> {
         let mut but = Vec::new();
         if !self.has_own_temporary {
             let shared = if is_landlock { "/dev/shm" } else { "/tmp, /var/tmp and /dev/shm" };
-            but.push(format!("they share {shared}, because no name spaces can be made here"));
+            but.push(format!("they share {shared}, because namespaces cannot be created on this machine"));
             if is_landlock {
                 but.push(
-                    "sockets of your own user can be reached, such as those of its session and of an agent for keys"
+                    "they can reach your user's sockets, such as those of its session and of a key agent"
                         .into(),
                 );
             }
@@ -50,20 +50,19 @@ impl ProbeResult {
         }
         if let Some(port) = self.own_port.filter(|_| self.keeps_ports) {
             but.push(format!(
-                "a task can take port {port} while this server restarts: the kernel picks from ports around it \
-                 (ip_local_port_range), so tasks may listen there"
+                "a task can take port {port} while this server restarts: it is in the kernel's ephemeral range (ip_local_port_range), in which tasks may listen"
             ));
         }
         if !self.readable.is_empty() {
             let paths: Vec<String> = self.readable.iter().map(|path| path.display().to_string()).collect();
-            but.push(format!("everybody on this machine can read {}", paths.join(", ")));
+            but.push(format!("every user of this machine can read {}", paths.join(", ")));
         }
         but
     }
 }
 
 impl HostIsolation {
-    /// Runs a process as those of environments are run, and lets it try.
+    /// Runs a process like those of environments, and tests what it can do.
     pub(super) fn probe(&self, access: &FileAccess, directory: &Path) -> io::Result<ProbeResult> {
         let place = directory.join("proof");
         let made = make(&place).map_err(|error| io::Error::other(format!("{}: {error}", place.display())));
@@ -71,7 +70,7 @@ impl HostIsolation {
             let with_own = ProbeResult { has_own_temporary: true, ..ProbeResult::default() };
             match (Self { probed: with_own, ..self.clone() }).run_probe(access, &place) {
                 Err(why) if !is_transient(&why.to_string()) => {
-                    // Not every kernel lets everybody have mounts of its own.
+                    // Not every kernel allows private mounts.
                     Self { probed: ProbeResult::default(), ..self.clone() }.run_probe(access, &place)
                 }
                 tried => tried,
@@ -90,7 +89,7 @@ impl HostIsolation {
             let below = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
             std::iter::once(path.clone()).chain(below.filter(|below| below.is_file())).collect::<Vec<_>>()
         };
-        // Directories of environments are beside those that everybody reads; they are tried as what they are in.
+        // Directories of environments are next to those that every environment reads; their parent is tested.
         arguments.extend(kept.filter(|path| path.exists()).flat_map(files).map(PathBuf::into_os_string));
         let variables = Variables::from([("PATH".into(), crate::Secret::new("/usr/bin:/bin".into()))]);
         let mut command = self.of_environment(0, &access).command(&arguments, &variables);
@@ -115,7 +114,7 @@ impl HostIsolation {
     }
 }
 
-/// Whether something failed for want of what may be there in a moment.
+/// Whether a failure is a temporary shortage of resources.
 pub(in crate::local) fn is_transient(why: &str) -> bool {
     let most = fs::read_to_string("/proc/sys/user/max_user_namespaces").unwrap_or_default();
     let has_name_spaces = most.trim() != "0";

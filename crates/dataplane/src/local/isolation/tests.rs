@@ -75,7 +75,7 @@ fn what_is_said_at_the_start_names_what_is_lacking() {
     let all =
         ProbeResult { has_own_temporary: true, keeps_ports: true, readable: Vec::new(), own_port: None };
     let users = Mode::Users { first: 1 };
-    let plain = "environments are kept apart: each runs under a user of its own";
+    let plain = "environments are isolated: each runs as its own user";
     assert_eq!(says(users.clone(), all.clone()), plain);
     let less = ProbeResult { keeps_ports: false, readable: vec!["/etc/tls.key".into()], ..all.clone() };
     let said = says(users, less);
@@ -85,12 +85,12 @@ fn what_is_said_at_the_start_names_what_is_lacking() {
     );
     let shared = says(Mode::Landlock, ProbeResult { has_own_temporary: false, ..all.clone() });
     assert!(shared.contains("they share /dev/shm"), "{shared}");
-    assert!(shared.contains("sockets of your own user can be reached"), "{shared}");
+    assert!(shared.contains("your user's sockets"), "{shared}");
     let open = says(Mode::Landlock, ProbeResult { own_port: Some(40_000), ..all.clone() });
     assert!(open.contains("can take port 40000 while this server restarts"), "{open}");
     let unconfined = HostIsolation { mode: Mode::Users { first: 1 }, launcher: None, probed: all.clone() };
     assert!(unconfined.describe().contains("there is no launcher"));
-    assert!(says(Mode::Trusted("no".into()), all).contains("NOT kept apart"));
+    assert!(says(Mode::Trusted("no".into()), all).contains("NOT isolated"));
 }
 
 #[test]
@@ -113,11 +113,12 @@ fn what_could_not_be_tried_is_not_taken_for_what_cannot_be() {
     let local = root.join("data/local");
     let why = found(&busy, &local).unwrap_err();
     assert!(
-        why.to_string().contains("could not be tried") && why.to_string().contains("temporarily unavailable"),
+        why.to_string().contains("could not be tested")
+            && why.to_string().contains("temporarily unavailable"),
         "{why}"
     );
     let why = found(&root.join("missing"), &local).unwrap_err();
-    assert!(why.to_string().contains("could not be tried"), "{why}");
+    assert!(why.to_string().contains("could not be tested"), "{why}");
     fs::create_dir_all(&local).unwrap();
     fs::write(local.join("proof"), "in the way").unwrap();
     let why = found(&busy, &local).unwrap_err();

@@ -38,7 +38,7 @@ impl NetworkHolder {
     pub fn hold(&self) -> String {
         match self.make() {
             Ok(()) => format!("{SLEEP} cannot be run: {}", Command::new(SLEEP).arg("infinity").exec()),
-            Err(error) => format!("no network of its own can be made: {error}"),
+            Err(error) => format!("a private network cannot be created: {error}"),
         }
     }
 
@@ -89,7 +89,7 @@ pub(super) fn become_user(user: Option<u32>, may_make: bool) -> io::Result<()> {
         let _ = set_capabilities(None, raised);
         set_keep_capabilities(false)?;
     }
-    // What is told of this process by its files is its own again.
+    // Makes the process the owner of its own /proc files again.
     Ok(rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)?)
 }
 

@@ -60,7 +60,7 @@ pub(super) fn held(holder: BorrowedFd<'_>, wanted: Forward) -> io::Result<OwnedF
             return Ok(socket);
         }
     }
-    Err(io::Error::new(ErrorKind::NotFound, format!("nobody listens at {wanted} in its network")))
+    Err(io::Error::new(ErrorKind::NotFound, format!("nothing listens on {wanted} in its network")))
 }
 
 fn is_it(socket: &OwnedFd, wanted: Forward) -> io::Result<bool> {

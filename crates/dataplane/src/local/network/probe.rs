@@ -86,7 +86,7 @@ pub(in crate::local) async fn find(
 ) -> Result<Network, NetworkError> {
     let not_own = async |why: NetworkError| match options.network {
         NetworkChoice::Own => Err(NetworkError::from(format!(
-            "environments cannot have networks of their own, which --environment-network asks for: {why}"
+            "environments cannot have their own networks, which --environment-network requires: {why}"
         ))),
         _ => {
             let (options, layout, isolation) = (options.clone(), layout.clone(), isolation.clone());
@@ -102,7 +102,10 @@ pub(in crate::local) async fn find(
             return Ok(Network::Shared(None));
         }
         NetworkChoice::Auto if options.task_ports.is_some() => {
-            return not_own("--task-ports is for tasks that others connect to".into()).await;
+            return not_own(
+                "--task-ports is set, and nothing outside can connect to tasks in their own network".into(),
+            )
+            .await;
         }
         NetworkChoice::Auto | NetworkChoice::Own => {}
     }
@@ -127,11 +130,12 @@ pub(in crate::local) async fn find(
         Ok(Err(why)) if is_transient_failure(&why.to_string()) => Err(untried(&why)),
         // A machine that is busy for a moment must not count as one that cannot: authors can make it busy.
         Err(_) if options.network == NetworkChoice::Auto => {
-            let why = "it took too long. It is tried again; `--environment-network shared` does without";
+            let why =
+                "it took too long and will be tried again; `--environment-network shared` avoids the test";
             Err(untried(&why.into()))
         }
         Ok(Err(why)) => not_own(why).await,
-        Err(_) => not_own("it took too long to try".into()).await,
+        Err(_) => not_own("the test took too long".into()).await,
     }
 }
 
@@ -143,11 +147,10 @@ async fn forget_filter(layout: &Layout) {
 }
 
 fn untried(why: &NetworkError) -> NetworkError {
-    format!("it could not be tried whether environments can have networks of their own: {why}").into()
+    format!("whether environments can have their own networks could not be tested: {why}").into()
 }
 
-/// Whether something failed for want of what may be there in a moment. Where the kernel is told to make no networks, none
-/// ever is.
+/// Whether a failure is a temporary shortage of resources. Where the kernel is told to make no networks, none ever is.
 fn is_transient_failure(why: &str) -> bool {
     let most = fs::read_to_string("/proc/sys/user/max_net_namespaces").unwrap_or_default();
     let is_busy = [Errno::ADDRINUSE, Errno::ADDRNOTAVAIL]
@@ -165,7 +168,7 @@ fn has_slot(layout: &Layout, slot: u32) -> io::Result<bool> {
 /// A filter for the environments that there are; why there can be none, where that is so.
 fn filtered(options: &Options, layout: &Layout, isolation: &HostIsolation) -> Result<Filter, NetworkError> {
     if !matches!(isolation.mode, Mode::Users { .. }) {
-        return Err("they have no users of their own to be told apart by".into());
+        return Err("they have no users of their own that a filter could tell apart".into());
     }
     let program = program("nft").ok_or("nft is not installed (package nftables)")?;
     let known = layout.known()?;
@@ -231,13 +234,19 @@ impl Probe<'_> {
                 tokio::join!(run_script(&inside, &arguments), run_script(&shared, &arguments));
             let heard = heard?;
             if !heard.machine {
-                return Err("this machine is not reached from inside of one".into());
+                return Err("this machine cannot be reached from inside such a network".into());
             }
             if heard.loopback {
-                return Err("what listens on this machine's loopback is reached from inside of one".into());
+                return Err(
+                    "services on this machine's loopback interface can be reached from inside such a network"
+                        .into(),
+                );
             }
             if !heard.world && outside?.world {
-                let why = format!("{} is reached from this machine, and not from inside of one", WORLD.0);
+                let why = format!(
+                    "{} can be reached from this machine, but not from inside such a network",
+                    WORLD.0
+                );
                 return Err(why.into());
             }
             Ok(())
@@ -303,7 +312,7 @@ async fn until<T>(
             () = helper.0.ended() => {
                 let log = program.log.clone();
                 let said = blocking(move || last_error_line(&log, 0)).await;
-                return Err(said.unwrap_or_else(|| format!("{} has ended", program.name)).into());
+                return Err(said.unwrap_or_else(|| format!("{} exited", program.name)).into());
             }
             () = tokio::time::sleep(LOOK_AGAIN) => {}
         }

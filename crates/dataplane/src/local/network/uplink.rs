@@ -66,7 +66,7 @@ impl Uplink {
     /// Leads out of the network for as long as the network stack runs. Returns why it does not any more. It must be
     /// called before this process has other threads.
     pub fn run(self) -> String {
-        self.lead_out().unwrap_or_else(|error| format!("there is no way out of the network: {error}"))
+        self.lead_out().unwrap_or_else(|error| format!("the network's uplink failed: {error}"))
     }
 
     fn lead_out(self) -> io::Result<String> {
@@ -89,7 +89,7 @@ impl Uplink {
             let mut stack = Command::new(&self.pasta);
             let mut stack = stack.args(TOLD).arg(self.holder.to_string()).kill_on_drop(true).spawn()?;
             let status = stack.wait().await?;
-            Ok(format!("{} has ended: {status}", self.pasta.display()))
+            Ok(format!("{} exited: {status}", self.pasta.display()))
         })
     }
 }

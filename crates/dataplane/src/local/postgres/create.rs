@@ -15,7 +15,7 @@ use crate::local::command::run;
 use crate::local::layout::write_whole;
 
 /// What users are told where it cannot be made.
-const NOT_MADE: &str = "the cluster of the metadata databases cannot be made";
+const NOT_MADE: &str = "the metadata database cluster cannot be created";
 
 impl Cluster {
     /// Makes the cluster where there is none: there as a whole or not at all.

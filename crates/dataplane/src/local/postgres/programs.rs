@@ -57,8 +57,7 @@ impl Programs {
             let there = found.iter().map(|programs| UserText::filled("{}", &[&programs.major]));
             let there = if found.is_empty() { "none".into() } else { UserText::joined(there, ", ") };
             let told = UserText::filled(
-                "the metadata databases were made with PostgreSQL {}, which is not installed any more (there is: {}): \
-                 install postgresql-{}",
+                "the metadata databases were created with PostgreSQL {}, which is no longer installed (installed: {}): install postgresql-{}",
                 &[&major, &there, &major],
             );
             told.into()
@@ -94,9 +93,9 @@ mod tests {
         assert_eq!(Programs::of(15, &found), Ok(programs(15)));
         let missing = Programs::of(14, &found).unwrap_err().told().to_string();
         assert!(
-            missing.contains("there is: 17, 15") && missing.ends_with("install postgresql-14"),
+            missing.contains("installed: 17, 15") && missing.ends_with("install postgresql-14"),
             "{missing}"
         );
-        assert!(Programs::of(14, &[]).unwrap_err().told().as_str().contains("there is: none"));
+        assert!(Programs::of(14, &[]).unwrap_err().told().as_str().contains("installed: none"));
     }
 }

@@ -116,7 +116,10 @@ fn read_untrusted(path: &Path, length: usize) -> Option<Vec<u8>> {
 
 /// What is waited for, for people.
 pub(super) fn waiting(what: &'static str, until: Timestamp) -> UserText {
-    UserText::filled("running tasks end before {}, by {} at the latest", &[&what, &until])
+    UserText::filled(
+        "waiting for running tasks to finish before {}, until {} at the latest",
+        &[&what, &until],
+    )
 }
 
 #[cfg(test)]

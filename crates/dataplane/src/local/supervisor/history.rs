@@ -26,7 +26,7 @@ impl Failure {
             times => UserText::filled("{} times", &[&times]),
         };
         // The same words until something happens: every change of them is written down.
-        let more = "; that happened {}, and it starts again {} s later";
+        let more = "; happened {}, restarting after {} s";
         self.why = why.followed_by(&UserText::filled(more, &[&times, &pause.as_secs_f32()]));
     }
 }
@@ -41,7 +41,7 @@ impl Supervisor {
         }
         failure.fail(why, &timing);
         let why = failure.why.clone();
-        tracing::warn!(id = %self.id, component = name, %why, "a component failed and is started again");
+        tracing::warn!(id = %self.id, component = name, %why, "a component failed and will be restarted");
         *self.state.restarts.entry(name.to_owned()).or_default() += 1;
         self.save_state().await;
         self.log_for_component(name, why.told());
@@ -61,7 +61,7 @@ impl Supervisor {
         let id = self.id;
         tokio::spawn(async move {
             if let Err(fault) = logs.append(vec![line]).await {
-                tracing::warn!(%id, %fault, "a restart of a component is not in its log");
+                tracing::warn!(%id, %fault, "a component's restart could not be written to its log");
             }
         });
     }

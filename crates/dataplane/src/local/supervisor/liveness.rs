@@ -45,7 +45,7 @@ impl Supervisor {
             return Err(UserText::filled("it has made no progress for {} s", &[&seconds]).into());
         }
         if name.starts_with("worker-") && progress.is_none() {
-            return Err("it does not take tasks yet".into());
+            return Err("it is not accepting tasks yet".into());
         }
         match heard.map_or(Ok(()), |heard| heard.of(name, kept.started_at)) {
             // While a task runs within it, it says nothing else.

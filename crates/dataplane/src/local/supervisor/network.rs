@@ -20,7 +20,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What people are told where it cannot be made; operators are told why.
-const UNMADE: &str = "its network cannot be made";
+const UNMADE: &str = "its network cannot be created";
 
 impl Supervisor {
     /// Makes the environment's own network unless it is there, with a way out, and has everything that starts from now on
@@ -35,7 +35,7 @@ impl Supervisor {
                 let (filter, port) = (Arc::clone(filter), self.state.web_port);
                 let Some(user) = self.isolation.user() else { return Ok(Vec::new()) };
                 let admitted = blocking(move || filter.admit(user, port)).await;
-                let why = "the filter of the loopback cannot be changed";
+                let why = "the loopback packet filter cannot be updated";
                 return admitted.map(|()| Vec::new()).map_err(|error| Reason::new(why, error));
             }
         };
@@ -47,7 +47,7 @@ impl Supervisor {
             self.start_program(&holder).await.map_err(|error| Reason::of_io(UNMADE, &error))?;
         }
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, self.state.web_port));
-        let pid = self.holder().ok_or(Reason::from("nobody holds its network"))?;
+        let pid = self.holder().ok_or(Reason::from("its network has no holder process"))?;
         let number = self.until(&holder, || made(pid, listen).ok().flatten()).await?;
         self.isolation = self.isolation_on(host).await?.in_network(pid, number);
         let uplink = own.uplink(self.id, &self.place, pid, number);
@@ -76,7 +76,7 @@ impl Supervisor {
         if let (Network::Filtered(filter, _), Some(user)) = (&host.network, self.isolation.user()) {
             let filter = Arc::clone(filter);
             if let Err(error) = blocking(move || filter.forget(user)).await {
-                tracing::warn!(id = %self.id, %error, "the filter of the loopback cannot be changed");
+                tracing::warn!(id = %self.id, %error, "the loopback packet filter cannot be updated");
             }
         }
     }
@@ -89,7 +89,7 @@ impl Supervisor {
     /// How the way out does.
     pub(super) fn check_uplink(&self) -> Result<(), Reason> {
         match self.isolation.holder() {
-            Some(holder) if !has_uplink(holder) => Err("there is no way out of its network yet".into()),
+            Some(holder) if !has_uplink(holder) => Err("its network has no uplink yet".into()),
             _ => Ok(()),
         }
     }
@@ -116,7 +116,7 @@ impl Supervisor {
                     () = kept.process.ended() => {
                         let (log, start) = (program.log.clone(), kept.log_start);
                         let said = blocking(move || last_error_line(&log, start.min(log_length(&log)))).await;
-                        return Err(Reason::new(UNMADE, said.unwrap_or_else(|| "it ended".into())));
+                        return Err(Reason::new(UNMADE, said.unwrap_or_else(|| "it exited".into())));
                     }
                     () = tokio::time::sleep(LOOK_AGAIN) => {}
                 }
@@ -124,6 +124,6 @@ impl Supervisor {
         };
         tokio::time::timeout(PATIENCE, waiting)
             .await
-            .unwrap_or_else(|_| Err(Reason::new(UNMADE, "it takes too long")))
+            .unwrap_or_else(|_| Err(Reason::new(UNMADE, "it took too long")))
     }
 }

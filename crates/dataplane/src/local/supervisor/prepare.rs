@@ -54,12 +54,12 @@ impl Supervisor {
         let (place, isolation) = (self.place.clone(), self.isolation.clone());
         blocking_exclusive(&self.place.root, move || place.make(&isolation))
             .await
-            .map_err(|error| ("directories", Reason::of_io("they cannot be made", &error)))?;
-        self.open_socket().await.map_err(|error| ("ports", Reason::of_io("none can be had", &error)))?;
+            .map_err(|error| ("directories", Reason::of_io("they cannot be created", &error)))?;
+        self.open_socket().await.map_err(|error| ("ports", Reason::of_io("no port is available", &error)))?;
         let bounds = Bounds { processes: self.plane.options.environment_processes, ..bounds(environment) };
         let (plane, id) = (Arc::clone(&self.plane), self.id);
         if let Err(error) = blocking(move || plane.cgroups.bound(id, bounds)).await {
-            tracing::warn!(id = %self.id, %error, "processor time, memory and processes are not bounded");
+            tracing::warn!(id = %self.id, %error, "CPU, memory and process limits could not be set");
         }
         let mut all = self.ensure_network().await.map_err(|why| ("network", why))?;
         let archives = &SpaceCheckedArchives {
@@ -84,7 +84,7 @@ impl Supervisor {
         let key = self.plane.key(self.id, "broker");
         let own_broker = blocking(move || OwnBroker::of(&place, user, key)).await;
         let own_broker = own_broker
-            .map_err(|error| ("broker", Reason::of_io("there is no place for its socket", &error)))?;
+            .map_err(|error| ("broker", Reason::of_io("there is no directory for its socket", &error)))?;
         let tasks = Tasks::new(
             environment,
             runtime.version.major(),
@@ -122,10 +122,10 @@ impl Supervisor {
         if !blocking(move || path.exists()).await {
             return Ok(());
         }
-        self.view.wait_for("database", "what the backup had is brought back");
+        self.view.wait_for("database", "restoring the metadata database from the backup");
         Metadata::of_plane(&self.plane).restore(self.id, &saved).await?;
         let removed = blocking(move || std::fs::remove_file(&saved)).await;
-        removed.map_err(|error| Reason::of_io("what the backup had cannot be removed", &error))
+        removed.map_err(|error| Reason::of_io("the restored dump cannot be removed", &error))
     }
 
     /// Learns what keeps this environment apart from the others.
@@ -146,7 +146,7 @@ impl Supervisor {
         if matches!(self.plane.options.broker, Broker::Own(_)) {
             let (place, user) = (self.place.clone(), host.isolation.user_of(self.state.slot));
             let directory = blocking(move || OwnBroker::directory(&place, user)).await;
-            let lacking = |error| Reason::of_io("there is no place for the socket of its broker", &error);
+            let lacking = |error| Reason::of_io("there is no directory for its broker's socket", &error);
             write.extend(directory.map_err(lacking)?);
         }
         let access = FileAccess { write, read, temporary: self.place.temporary() };
@@ -210,7 +210,7 @@ impl Supervisor {
         environment: &Environment,
         prepared: &Prepared,
     ) -> bool {
-        !self.must_migrate(prepared) || self.drain_before("the runtime changes", environment).await
+        !self.must_migrate(prepared) || self.drain_before("changing the runtime", environment).await
     }
 
     /// Brings the database to the runtime, with nobody using it.
@@ -227,7 +227,7 @@ impl Supervisor {
             return Ok(());
         };
         let going =
-            UserText::filled("going from Apache Airflow {} to {}", &[&Given(&before), &Given(&version)]);
+            UserText::filled("migrating from Apache Airflow {} to {}", &[&Given(&before), &Given(&version)]);
         self.view.wait_for("database", going);
         // Only the newer of the two knows the way.
         let is_newer = before.parse().is_ok_and(|before: Version| before > runtime.version);

@@ -63,7 +63,7 @@ impl Start {
         let isolation = self.isolation.clone().in_groups(groups.collect());
         let process = Process::start(&self.with_process_limit(), &isolation, self.socket)?;
         if let Err(error) = self.plane.cgroups.join(id, process.identity.pid) {
-            tracing::warn!(%id, component = name, %error, "a process is not within its bounds");
+            tracing::warn!(%id, component = name, %error, "a process could not be moved into its control group");
         }
         let started = Started {
             identity: process.identity.clone(),
@@ -73,7 +73,7 @@ impl Start {
         self.state.starting = None;
         self.state.processes.insert(name, started.clone());
         if let Err(error) = writing.write(&self.state) {
-            tracing::error!(%id, %error, "the state of an environment cannot be remembered");
+            tracing::error!(%id, %error, "the state of an environment cannot be saved");
         }
         Ok(StartedProgram { process, started, log_start })
     }
@@ -102,7 +102,7 @@ impl Supervisor {
                 match Socket::of(&process, self.state.web_port) {
                     Ok(socket) => self.socket = Some(socket),
                     Err(error) => {
-                        tracing::warn!(id = %self.id, %error, "a web server is started again, because its socket cannot be taken back");
+                        tracing::warn!(id = %self.id, %error, "a web server will be restarted, because its socket cannot be recovered");
                     }
                 }
             }

@@ -21,7 +21,7 @@ const STEPS: u64 = 20_000;
 impl Supervisor {
     /// Clears everything away; tells whether nothing is left.
     pub(super) async fn remove(&mut self) -> bool {
-        self.view.wait_for("removal", "it is being cleared away");
+        self.view.wait_for("removal", "it is being removed");
         if let Some(tail) = self.tail.take() {
             tail.abort();
         }
@@ -80,7 +80,7 @@ impl Supervisor {
     }
 
     async fn retry_removal(&mut self, why: Reason) -> bool {
-        tracing::warn!(id = %self.id, %why, "an environment cannot be cleared away yet");
+        tracing::warn!(id = %self.id, %why, "an environment cannot be removed yet");
         self.view.wait_for("removal", why);
         tokio::time::sleep(self.timing().retry).await;
         // Again, by the same order.

@@ -51,7 +51,7 @@ impl Supervisor {
             outdated.dedup();
             let held = prepared.programs.iter().map(|program| &program.name);
             let held = held.filter(|name| needs_broker(name) && !self.processes.contains_key(*name));
-            waits.extend(held.map(|name| (name.clone(), "the broker is replaced first".into())));
+            waits.extend(held.map(|name| (name.clone(), "waiting for the broker to be replaced".into())));
         }
         let is_wanted = |name: &String| prepared.programs.iter().any(|program| program.name == *name);
         // Workers of an executor that is given up: nobody else may take their tasks before they have ended.
@@ -69,9 +69,9 @@ impl Supervisor {
             };
             if must_wait && kept.kill_at.is_none() {
                 let first = if is_network(&name) {
-                    "whatever uses it ends first"
+                    "waiting for the processes that use it to exit"
                 } else {
-                    "workers finish their tasks first"
+                    "waiting for workers to finish their tasks"
                 };
                 waits.insert(name, first.into());
                 continue;
@@ -80,7 +80,7 @@ impl Supervisor {
                 if Instant::now() >= by {
                     kept.process.kill().await;
                 }
-                waits.insert(name, "an older one is ending".into());
+                waits.insert(name, "the previous process is exiting".into());
                 continue;
             }
             let wait = match kept.strategy {
@@ -94,7 +94,7 @@ impl Supervisor {
                         // After the grace whatever still runs is not waited for any longer.
                         self.terminate_within(&name, self.timing().grace)
                     } else {
-                        waiting("it restarts", until)
+                        waiting("restarting", until)
                     }
                 }
                 ReplaceStrategy::Finish => self.terminate_within(&name, self.drain_grace(environment)),
@@ -137,7 +137,7 @@ impl Supervisor {
             kept.process.terminate();
             kept.kill_at = Some(Instant::now() + grace);
         }
-        "an older one is ending".into()
+        "the previous process is exiting".into()
     }
 
     /// Makes room for a newer web server, and goes on serving until that one does.
@@ -153,7 +153,7 @@ impl Supervisor {
             self.state.processes.insert(RETIRING.into(), started);
         }
         self.save_state().await;
-        "a newer one is starting".into()
+        "its replacement is starting".into()
     }
 
     /// Why nobody will answer at the web server's socket, where that is known: whoever asks there would wait.
@@ -166,7 +166,7 @@ impl Supervisor {
             || well("apiserver")
             || self.processes.contains_key(RETIRING)
             || self.is_newest_ready().await;
-        (!serves).then_some("it does not serve yet")
+        (!serves).then_some("it is not serving requests yet")
     }
 
     /// Whether the web server that was started last says that it serves.
@@ -182,6 +182,6 @@ impl Supervisor {
         if self.is_newest_ready().await {
             return self.terminate_within(RETIRING, LAST_REQUESTS);
         }
-        "a newer one is starting".into()
+        "its replacement is starting".into()
     }
 }

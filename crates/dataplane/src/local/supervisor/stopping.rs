@@ -18,7 +18,7 @@ impl Supervisor {
 
     /// Ends everything that runs, and removes temporary files, which nobody has any more.
     pub(super) async fn stop_and_report(&mut self, environment: &Environment, why: UserText) {
-        tracing::warn!(id = %self.id, %why, "an environment is stopped");
+        tracing::warn!(id = %self.id, %why, "stopping an environment");
         let _ = self.refresh_isolation().await;
         self.stop_all(self.timing().short_grace).await;
         let temporary = self.place.temporary();

@@ -184,8 +184,8 @@ impl Supervisor {
         }
         let log = program.log.clone();
         let words = blocking(move || last_error_line(&log, log_start)).await;
-        let why = words
-            .map_or_else(|| "it ended".into(), |words| Reason::new("it ended, and its log says why", words));
+        let why =
+            words.map_or_else(|| "it exited".into(), |words| Reason::new("it exited, see its log", words));
         let why = self.record_failure(name, why, is_steady).await;
         self.view.change(|status| {
             let health = Health::Down(why);
@@ -221,7 +221,7 @@ impl Supervisor {
                 let failure = self.failures.get(name).map(|failure| failure.why.clone());
                 return (
                     program.name.clone(),
-                    Err(failure.unwrap_or_else(|| "it is not started yet".into())),
+                    Err(failure.unwrap_or_else(|| "it has not started yet".into())),
                 );
             };
             let alive =
@@ -239,7 +239,7 @@ impl Supervisor {
         let database = self.database_failure().map(|why| ("database".to_owned(), Err(why)));
         let crowd = crowd.map(|most| {
             let why = UserText::filled(
-                "it has all the {} processes and threads that it may have, and can start no others",
+                "it has reached its limit of {} processes and threads and cannot start more",
                 &[&most],
             );
             ("processes".to_owned(), Err(why.into()))

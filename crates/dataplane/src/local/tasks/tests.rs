@@ -47,7 +47,7 @@ fn the_executor_follows_from_queues_runtime_database_and_broker() {
     let together = Some("no broker");
     let instead_of_celery = Some("LocalExecutor on this machine instead of CELERY");
     let instead_of_platform = Some("LocalExecutor on this machine instead of PLATFORM");
-    let one_by_one = Some("one after the other");
+    let one_by_one = Some("one at a time");
     // Executor, queues, major version, SQLite, broker: Airflow's executor, tasks at once, workers, what is said.
     let cases = [
         (Celery, ONE, 3, true, none(), "LocalExecutor", 2, 0, instead_of_celery),

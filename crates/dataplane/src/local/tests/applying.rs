@@ -38,8 +38,7 @@ async fn an_environment_comes_up_and_shows_the_way_to_its_web_server() {
     let names: Vec<&str> = seen.components.iter().map(|component| component.name.as_str()).collect();
     assert_eq!(names, ["apiserver", "scheduler", "dag-processor", "triggerer"]);
     assert_eq!(seen.running.runtime_version.as_deref(), Some("3.3.2"));
-    let note = "Tasks run with Airflow's LocalExecutor on this machine instead of CELERY: it has one queue, which needs \
-                no workers of its own.";
+    let note = "Tasks run with Airflow's LocalExecutor on this machine instead of CELERY: it has one queue, which needs no separate workers.";
     assert_eq!(seen.note, Some(note.into()));
     assert!(!seen.is_hibernating);
     let web_server = plane.web_server(fixture.id).await.unwrap().unwrap();
@@ -222,6 +221,6 @@ async fn an_environment_of_the_older_line_says_what_it_cannot_do() {
     let seen = fixture.bring_up(&plane, &environment).await;
     let names: Vec<&str> = seen.components.iter().map(|component| component.name.as_str()).collect();
     assert_eq!(names, ["webserver", "scheduler", "triggerer"]);
-    assert!(seen.note.unwrap().as_str().contains("one after the other"));
+    assert!(seen.note.unwrap().as_str().contains("one at a time"));
     assert_eq!(plane.web_server(fixture.id).await.unwrap().unwrap().line, Line::Two);
 }

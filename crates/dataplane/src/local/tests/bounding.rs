@@ -34,7 +34,7 @@ async fn a_fork_bomb_has_so_many_processes_and_ends_with_its_environment() {
     }
     let seen = fixture.until(&plane, |seen| trouble(seen, "processes").is_some()).await;
     let why = trouble(&seen, "processes").unwrap();
-    assert_eq!(why, "it has all the 80 processes and threads that it may have, and can start no others");
+    assert_eq!(why, "it has reached its limit of 80 processes and threads and cannot start more");
     let members = cgroups.members(fixture.id);
     let alive = |pid: &&i32| group_of(**pid).is_some();
     let count = members.iter().filter(alive).collect::<std::collections::BTreeSet<_>>().len();
@@ -73,7 +73,10 @@ async fn an_environment_with_too_much_on_disk_is_stopped_until_it_has_less() {
     let is_stopped = |seen: &Observed| trouble(seen, "disk").is_some();
     let seen = fixture.until(&plane, is_stopped).await;
     let why = trouble(&seen, "disk").unwrap();
-    assert!(why.starts_with("it was stopped, because it has 9 MiB on disk and may have 4 MiB ("), "{why}");
+    assert!(
+        why.starts_with("it was stopped because it uses 9 MiB of disk space and may use 4 MiB ("),
+        "{why}"
+    );
     assert!(
         why.contains("6 MiB in user")
             && why.contains("3 MiB in tmp")

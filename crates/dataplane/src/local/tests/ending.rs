@@ -19,7 +19,7 @@ async fn what_ends_is_started_again_and_its_last_words_are_for_operators() {
         // Whoever looks later sees more of them.
         let seen = fixture.until(&plane, |seen| ends(seen).is_some_and(|(ended, _)| ended >= times)).await;
         let why = trouble(&seen, "scheduler").unwrap();
-        assert!(why.starts_with("it ended, and its log says why; that happened "), "{why}");
+        assert!(why.starts_with("it exited, see its log; happened "), "{why}");
         assert_eq!(detail(&seen, "scheduler").as_deref(), Some("no such pool"));
         let (ended, pause) = ends(&seen).unwrap();
         let expected = (0.01 * f64::from(1 << (ended - 1).min(16))).min(0.1);
@@ -35,10 +35,10 @@ async fn what_ends_is_started_again_and_its_last_words_are_for_operators() {
 /// How often the scheduler ended, and how long it waits.
 fn ends(seen: &podium_domain::deployments::plan::Observed) -> Option<(u32, f64)> {
     let why = trouble(seen, "scheduler")?;
-    let (_, rest) = why.split_once("that happened ")?;
-    let (times, rest) = rest.split_once(", and it starts again ")?;
+    let (_, rest) = why.split_once("; happened ")?;
+    let (times, rest) = rest.split_once(", restarting after ")?;
     let times = if times == "once" { 1 } else { times.strip_suffix(" times")?.parse().ok()? };
-    Some((times, rest.strip_suffix(" s later")?.parse().ok()?))
+    Some((times, rest.strip_suffix(" s")?.parse().ok()?))
 }
 
 #[tokio::test]

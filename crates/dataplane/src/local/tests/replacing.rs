@@ -24,7 +24,7 @@ fn with_variable(fixture: &Fixture, generation: i64, key: &str, value: &str) -> 
 
 /// Waits until a change waits for running tasks.
 async fn until_it_drains(fixture: &Fixture, plane: &Local) -> String {
-    let waits = |why: String| why.starts_with("running tasks end before");
+    let waits = |why: String| why.starts_with("waiting for running tasks to finish before");
     let seen = fixture.until(plane, |seen| trouble(seen, "scheduler").is_some_and(waits)).await;
     assert_eq!(seen.rollout, Rollout::Underway);
     trouble(&seen, "scheduler").unwrap()
@@ -132,7 +132,7 @@ async fn workers_that_are_given_up_finish_before_another_executor_takes_their_ta
     changed.executor = Executor::Kubernetes;
     plane.apply(&changed).await.unwrap();
     fixture
-        .until(&plane, |seen| trouble(seen, "scheduler").is_some_and(|why| why.contains("workers finish")))
+        .until(&plane, |seen| trouble(seen, "scheduler").is_some_and(|why| why.contains("workers to finish")))
         .await;
     assert!(before["scheduler"].is_alive() && before["worker-heavy"].is_alive());
     fixture.clear_script("working");
@@ -170,7 +170,7 @@ async fn a_broker_is_replaced_once_all_its_workers_have_ended() {
     let plane = open("newer-broker");
     plane.apply(&wanted(2, "Rome")).await.unwrap();
     fixture
-        .until(&plane, |seen| trouble(seen, "worker-heavy").is_some_and(|why| why.contains("ending")))
+        .until(&plane, |seen| trouble(seen, "worker-heavy").is_some_and(|why| why.contains("exiting")))
         .await;
     fixture.clear_script("worker-default");
     fixture
@@ -210,7 +210,7 @@ async fn going_to_sleep_and_changing_the_runtime_wait_for_tasks_too() {
     assert!(until_it_drains(&fixture, &plane).await.contains("before the runtime changes"));
     plane.apply(&wanted(3, "3.3.1", true)).await.unwrap();
     fixture
-        .until(&plane, |seen| trouble(seen, "scheduler").is_some_and(|why| why.contains("goes to sleep")))
+        .until(&plane, |seen| trouble(seen, "scheduler").is_some_and(|why| why.contains("hibernating")))
         .await;
     assert!(before.values().all(crate::local::identity::Identity::is_alive));
     fixture.clear_script("busy");
@@ -248,7 +248,9 @@ async fn a_newer_web_server_takes_over_without_a_refused_request() {
     fixture.set_script("api-server", "while [ ! -e \"$told/go\" ]; do sleep 0.01; done");
     let key = "AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG";
     plane.apply(&with_variable(&fixture, 2, key, "7")).await.unwrap();
-    fixture.until(&plane, |seen| trouble(seen, "apiserver").is_some_and(|why| why.contains("newer"))).await;
+    fixture
+        .until(&plane, |seen| trouble(seen, "apiserver").is_some_and(|why| why.contains("replacement")))
+        .await;
     eventually(|| fixture.starts("api-server").len() == 2).await;
     assert!(before["apiserver"].is_alive(), "it serves until the newer one does");
     assert!(plane.web_server(fixture.id).await.unwrap().is_some());

@@ -47,7 +47,7 @@ async fn there_is_no_door_before_somebody_answers_behind_it() {
     let plane = fixture.open();
     plane.apply(&fixture.environment(1)).await.unwrap();
     let seen = fixture.until(&plane, |seen| trouble(seen, "apiserver").is_some()).await;
-    assert_eq!(trouble(&seen, "apiserver").unwrap(), "it does not serve yet");
+    assert_eq!(trouble(&seen, "apiserver").unwrap(), "it is not serving requests yet");
     assert_eq!(plane.web_server(fixture.id).await, Ok(None));
     fs::write(fixture.path("told").join("go"), "").unwrap();
     fixture.bring_up(&plane, &fixture.environment(1)).await;

@@ -9,15 +9,14 @@ use podium_store::nodes::{self, Placement};
 use podium_store::{deployments, deployments::DeploymentRow};
 
 use crate::deployments::{Deployments, record};
-use crate::reconciler::{Done, Failure, Next, Pace};
+use crate::reconciler::{Backoff, Failure, Next, StepResult};
 
 /// What is said of a deployment that ran before nodes were known, until a node says that it has it.
-const NOBODY_HAS_IT: &str = "No node says that it runs this deployment: start the node that does; if it is gone for good, \
-                             an operator runs `podium node forget --unknown`.";
+const NOBODY_HAS_IT: &str = "No node reports that it runs this deployment: start the node that does, or, if that node is gone for good, have an operator run `podium node forget --unknown`.";
 
 impl Deployments {
     /// Makes sure that a deployment is this node's; otherwise says what to do instead of looking at it.
-    pub(crate) async fn place(&self, id: DeploymentId) -> Result<Option<Done>, Failure> {
+    pub(crate) async fn place(&self, id: DeploymentId) -> Result<Option<StepResult>, Failure> {
         let Some(own) = self.app.node() else { return Ok(None) };
         let system = self.system;
         let read = self.app.db.read(None, move |conn| {
@@ -39,7 +38,7 @@ impl Deployments {
     }
 
     /// Chooses a node for a deployment that runs nowhere.
-    async fn choose(&self, own: &Node, row: DeploymentRow) -> Result<Option<Done>, Failure> {
+    async fn choose(&self, own: &Node, row: DeploymentRow) -> Result<Option<StepResult>, Failure> {
         let (system, id, now) = (self.system, row.id, self.app.world.now());
         let chosen = self.app.choose_node(own.id, now).await.map_err(|error| Failure(error.to_string()))?;
         let chosen = chosen.map_or(own.id, |node| node.id);
@@ -60,31 +59,31 @@ impl Deployments {
         node_id: NodeId,
         name: &str,
         row: Option<DeploymentRow>,
-    ) -> Result<Done, Failure> {
+    ) -> Result<StepResult, Failure> {
         let system = self.system;
         self.app.db.write(None, move |tx| nodes::place(tx, &system, id, node_id)).await?;
         let now = self.app.world.now();
-        let next = Next::At { at: now, reason: format!("It is left to node {name}.") };
+        let next = Next::At { at: now, reason: format!("Handed over to node {name}.") };
         Ok(match row {
             Some(row) if row.status == Creating => {
-                let reason = UserText::filled("Being made on node {}.", &[&Given(name)]).into();
+                let reason = UserText::filled("Being created on node {}.", &[&Given(name)]).into();
                 record(self.system, &row, Verdict { status: row.status, reason, running: None }, next, now)
             }
-            _ => Done { next, progressed: true, effect: None },
+            _ => StepResult { next, progressed: true, effect: None },
         })
     }
 
-    fn wait_for_its_node(&self, row: &DeploymentRow) -> Done {
+    fn wait_for_its_node(&self, row: &DeploymentRow) -> StepResult {
         let verdict = Verdict { status: Unknown, reason: NOBODY_HAS_IT.into(), running: None };
-        let next = Next::Again { reason: NOBODY_HAS_IT.into(), pace: Pace::Calm, no_later_than: None };
+        let next = Next::Retry { reason: NOBODY_HAS_IT.into(), backoff: Backoff::Long, no_later_than: None };
         record(self.system, row, verdict, next, self.app.world.now())
     }
 
     /// Says which node a deployment is being made on.
-    pub(crate) fn naming_the_node(&self, verdict: Verdict) -> Verdict {
+    pub(crate) fn with_node_name(&self, verdict: Verdict) -> Verdict {
         match self.app.node() {
             Some(node) if verdict.status == Creating => {
-                let lead = UserText::filled("Being made on node {}.", &[&Given(&node.name)]);
+                let lead = UserText::filled("Being created on node {}.", &[&Given(&node.name)]);
                 Verdict { reason: verdict.reason.after(lead), ..verdict }
             }
             _ => verdict,

@@ -16,13 +16,13 @@ use crate::answer::Answer;
 use crate::app::{Call, TestApp};
 
 /// A body that comes when it is told to, and tells when it is asked for.
-struct Late {
+struct DelayedBody {
     asked: Option<oneshot::Sender<()>>,
     come: oneshot::Receiver<()>,
     bytes: Option<Bytes>,
 }
 
-impl http_body::Body for Late {
+impl http_body::Body for DelayedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -42,11 +42,11 @@ impl http_body::Body for Late {
 
 impl Call<'_> {
     /// Sends the head; once the server waits for the body something else is done, and then the body comes.
-    pub async fn send_late(self, meanwhile: impl Future<Output = ()>) -> Answer {
+    pub async fn send_with_delayed_body(self, meanwhile: impl Future<Output = ()>) -> Answer {
         let (asked, was_asked) = oneshot::channel();
         let (come, comes) = oneshot::channel();
         let (app, peer) = (self.app, self.peer);
-        let body = Late { asked: Some(asked), come: comes, bytes: Some(self.body) };
+        let body = DelayedBody { asked: Some(asked), come: comes, bytes: Some(self.body) };
         let request = self.request.body(body).expect("a request");
         let interfering = async {
             was_asked.await.expect("the server asks for the body");
@@ -63,17 +63,17 @@ impl Call<'_> {
 impl TestApp {
     /// Sends a call, and changes something in a transaction that has begun before the call and ends only when the call
     /// has been judged and waits to write. What the transaction holds is what such a change holds.
-    pub async fn send_under(
+    pub async fn send_during_change(
         &self,
         call: Call<'_>,
         holds: Vec<Hold>,
         change: impl FnMut(&Tx) -> podium_app::Result<()> + Send + 'static,
     ) -> Answer {
-        self.send_beside(call, holds, change, async {}).await
+        self.send_during_change_and(call, holds, change, async {}).await
     }
 
     /// The same; and something else is done while the call waits.
-    pub async fn send_beside(
+    pub async fn send_during_change_and(
         &self,
         call: Call<'_>,
         holds: Vec<Hold>,

@@ -14,10 +14,10 @@ use std::time::Duration;
 use podium_api::{DeploymentId, Timestamp};
 
 use crate::hour::Hour;
-use crate::segment::{Builder, Name, Press};
+use crate::segment::{Builder, Encoder, Name};
 use crate::shared::Shared;
 use crate::tails::Cut;
-use crate::writer::{Done, tell};
+use crate::writer::{Done, send_result};
 use crate::{journal, merge, missing_is_none};
 
 /// How long to wait after a write that failed, at first and at the most.
@@ -27,7 +27,7 @@ const MOST_WAIT: Duration = Duration::from_secs(10);
 /// What the thread is asked to do.
 pub(crate) enum Task {
     /// Bring a piece of a tail into a segment.
-    Settle(Arc<Cut>),
+    Flush(Arc<Cut>),
     /// Drop the files of the journal up to this one.
     DropJournal(u64),
     /// Drop the lines of a deployment that are below a number.
@@ -35,28 +35,28 @@ pub(crate) enum Task {
     /// Drop days that were over by then, at this moment.
     Expire { before: Timestamp, now: Timestamp, done: Done },
     /// Say that everything before is done.
-    Tell(Done),
+    Barrier(Done),
 }
 
 /// Starts the thread; it ends when nobody can ask for anything any more, or at once where it is told to stop.
 pub(crate) fn start(shared: Arc<Shared>) -> io::Result<(Sender<Task>, JoinHandle<()>)> {
     let (sender, tasks) = channel();
-    let settler = Settler { shared, press: Press::new()?, to_merge: VecDeque::new(), hour: None };
+    let flusher = Flusher { shared, encoder: Encoder::new()?, to_merge: VecDeque::new(), hour: None };
     let thread =
-        std::thread::Builder::new().name("log segments".into()).spawn(move || settler.run(&tasks))?;
+        std::thread::Builder::new().name("log segments".into()).spawn(move || flusher.run(&tasks))?;
     Ok((sender, thread))
 }
 
-struct Settler {
+struct Flusher {
     shared: Arc<Shared>,
-    press: Press,
+    encoder: Encoder,
     /// Deployments whose segments are still to be looked through.
     to_merge: VecDeque<DeploymentId>,
     /// The hour in which everything was looked through last.
     hour: Option<Hour>,
 }
 
-impl Settler {
+impl Flusher {
     fn run(mut self, tasks: &Receiver<Task>) {
         while let Some(task) = self.next(tasks) {
             if self.shared.stops() {
@@ -64,17 +64,17 @@ impl Settler {
                 return;
             }
             match task {
-                Task::Settle(cut) => self.settle(&cut),
+                Task::Flush(cut) => self.flush(&cut),
                 Task::DropJournal(generation) => {
                     if let Err(error) = journal::drop_up_to(&self.shared.journal(), generation) {
-                        tracing::warn!(%error, "a file of the journal of logs stays for now");
+                        tracing::warn!(%error, "a file of the log journal cannot be deleted yet");
                     }
                 }
                 Task::Remove { deployment_id, below, done } => {
-                    tell(vec![done], &self.remove(deployment_id, below));
+                    send_result(vec![done], &self.remove(deployment_id, below));
                 }
-                Task::Expire { before, now, done } => tell(vec![done], &self.expire(before, now)),
-                Task::Tell(done) => tell(vec![done], &Ok(())),
+                Task::Expire { before, now, done } => send_result(vec![done], &self.expire(before, now)),
+                Task::Barrier(done) => send_result(vec![done], &Ok(())),
             }
         }
     }
@@ -90,17 +90,17 @@ impl Settler {
             let Some(id) = self.to_merge.pop_front() else { return tasks.recv().ok() };
             let now = self.hour;
             let over = |name: &Name| now.is_some_and(|now| name.hour < now);
-            if let Err(error) = merge::what_is_over(&self.shared, &mut self.press, id, over) {
-                tracing::warn!(%error, deployment = %id, "segments of logs stay unmerged for now");
+            if let Err(error) = merge::merge_finished_hours(&self.shared, &mut self.encoder, id, over) {
+                tracing::warn!(%error, deployment = %id, "log segments cannot be merged yet");
             }
         }
     }
 
     /// Brings a piece into a segment, however long it takes: the journal cannot go on without.
-    fn settle(&mut self, cut: &Arc<Cut>) {
+    fn flush(&mut self, cut: &Arc<Cut>) {
         let mut wait = WAIT;
         while let Err(error) = self.write(cut) {
-            tracing::error!(%error, "a segment of logs cannot be written; it is tried again");
+            tracing::error!(%error, "a log segment cannot be written; retrying");
             self.shared.failed(&error);
             if self.shared.stops() {
                 return;
@@ -108,22 +108,22 @@ impl Settler {
             std::thread::park_timeout(wait);
             wait = (wait * 2).min(MOST_WAIT);
         }
-        self.shared.tails.settle(cut);
-        self.shared.settled(cut.weight);
-        if let Err(error) = merge::what_piled_up(&self.shared, &mut self.press, cut.key) {
-            tracing::warn!(%error, deployment = %cut.key.0, "segments of logs stay unmerged for now");
+        self.shared.tails.remove_flushed(cut);
+        self.shared.flushed(cut.weight);
+        if let Err(error) = merge::merge_small(&self.shared, &mut self.encoder, cut.key) {
+            tracing::warn!(%error, deployment = %cut.key.0, "log segments cannot be merged yet");
         }
     }
 
     fn write(&mut self, cut: &Cut) -> io::Result<()> {
         let (id, hour) = cut.key;
-        let mut segment = Builder::new(&mut self.press, &self.shared.directory(id), hour)?;
+        let mut segment = Builder::new(&mut self.encoder, &self.shared.directory(id), hour)?;
         for block in &cut.blocks {
             segment.add(block)?;
         }
         let Some(segment) = segment.finish(false)? else { return Ok(()) };
         let name = segment.name;
-        segment.call(name)
+        segment.publish(name)
     }
 
     fn remove(&self, deployment_id: DeploymentId, below: u64) -> io::Result<()> {

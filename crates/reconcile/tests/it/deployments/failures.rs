@@ -54,7 +54,7 @@ on_both_engines! {
     async fn users_are_told_nothing_of_statements_and_paths_and_operators_find_them(app) {
         let id = app.new_deployment(app.workspace("Data").await).await;
         let detail = "(psycopg2.Error) [SQL: CREATE DATABASE x] could not open /srv/podium/local/x";
-        let why = Reason::new("the metadata database cannot be made", detail);
+        let why = Reason::new("the metadata database cannot be created", detail);
         let script = app.plane.script();
         let is_told = async |status, told: &str| {
             app.settle().await;
@@ -64,12 +64,12 @@ on_both_engines! {
             app.world.set(app.pending_work().await[0].due_at);
         };
         script.fail(Call::Apply, why.clone(), 1);
-        let told = "Making the environment failed and is tried again: the metadata database cannot be made.";
+        let told = "Making the environment failed and is tried again: the metadata database cannot be created.";
         is_told(Creating, told).await;
         script.inject(Call::Observe, InjectedFault::Fail(Fault::Unreachable(why.clone())), 1);
-        is_told(Creating, "The data plane does not answer: the metadata database cannot be made.").await;
+        is_told(Creating, "The data plane does not answer: the metadata database cannot be created.").await;
         script.set_health(id, "scheduler", Health::Down(why));
-        is_told(Unhealthy, "Not working: scheduler (the metadata database cannot be made).").await;
+        is_told(Unhealthy, "Not working: scheduler (the metadata database cannot be created).").await;
         script.set_health(id, "scheduler", Health::Up);
         app.settle().await;
         assert_eq!(app.status(id).await, well(Healthy));

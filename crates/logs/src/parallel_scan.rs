@@ -45,43 +45,43 @@ pub(crate) struct Hits {
 }
 
 /// Those who look for one search.
-pub(crate) struct Team<'a> {
+pub(crate) struct ParallelScan<'a> {
     free: &'a Semaphore,
     query: &'a Query,
-    own: Looker<'a>,
-    helpers: Vec<(Looker<'a>, SemaphorePermit<'a>)>,
-    looked: usize,
+    own: BlockScanner<'a>,
+    helpers: Vec<(BlockScanner<'a>, SemaphorePermit<'a>)>,
+    scanned: usize,
     at_once: usize,
 }
 
-impl<'a> Team<'a> {
+impl<'a> ParallelScan<'a> {
     pub(crate) fn new(free: &'a Semaphore, query: &'a Query) -> Self {
-        Self { free, query, own: Looker::new(query), helpers: Vec::new(), looked: 0, at_once: AT_ONCE }
+        Self { free, query, own: BlockScanner::new(query), helpers: Vec::new(), scanned: 0, at_once: AT_ONCE }
     }
 
     /// How many blocks to look through next.
     pub(crate) fn stride(&mut self) -> usize {
-        if self.looked >= ALONE && self.helpers.is_empty() {
+        if self.scanned >= ALONE && self.helpers.is_empty() {
             let permits = std::iter::from_fn(|| self.free.try_acquire().ok()).take(MOST_HELPERS);
-            self.helpers.extend(permits.map(|permit| (Looker::new(self.query), permit)));
+            self.helpers.extend(permits.map(|permit| (BlockScanner::new(self.query), permit)));
         }
         if self.helpers.is_empty() { 1 } else { self.at_once * (1 + self.helpers.len()) }
     }
 
     /// Looks for lines that fit, in the order of the blocks. Blocks without any are left out.
-    pub(crate) fn look(
+    pub(crate) fn scan(
         &mut self,
         blocks: &[Source],
         fits: impl Fn(&Block, usize) -> bool + Sync,
     ) -> io::Result<Vec<Hits>> {
-        self.looked += blocks.len();
+        self.scanned += blocks.len();
         let next = AtomicUsize::new(0);
-        let work = |looker: &mut Looker<'_>| {
+        let work = |scanner: &mut BlockScanner<'_>| {
             let mut found = Vec::new();
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(block) = blocks.get(at) else { return Ok(found) };
-                let hits = looker.look(block, &fits)?;
+                let hits = scanner.scan(block, &fits)?;
                 found.extend(hits.map(|(block, lines)| Hits { at, block, lines }));
             }
         };
@@ -89,15 +89,15 @@ impl<'a> Team<'a> {
             return work(&mut self.own);
         }
         let mut found = thread::scope(|scope| -> io::Result<Vec<Hits>> {
-            let helping = self.helpers.iter_mut().filter_map(|(looker, _)| {
+            let helping = self.helpers.iter_mut().filter_map(|(scanner, _)| {
                 let thread = thread::Builder::new().name("log search".into());
                 // Where no thread can be had there is less help, and nothing else is lost.
-                thread.spawn_scoped(scope, || work(looker)).ok()
+                thread.spawn_scoped(scope, || work(scanner)).ok()
             });
             let helping: Vec<_> = helping.collect();
             let mut found = work(&mut self.own)?;
             for helper in helping {
-                let failed = |_| io::Error::other("a search of logs ended early");
+                let failed = |_| io::Error::other("a log search ended unexpectedly");
                 found.extend(helper.join().map_err(failed)??);
             }
             Ok(found)
@@ -109,18 +109,18 @@ impl<'a> Team<'a> {
 }
 
 /// One who looks through blocks, with the memory that this takes.
-struct Looker<'a> {
+struct BlockScanner<'a> {
     unpacker: Unpacker,
     scan: Scan<'a>,
 }
 
-impl<'a> Looker<'a> {
+impl<'a> BlockScanner<'a> {
     fn new(query: &'a Query) -> Self {
         Self { unpacker: Unpacker::default(), scan: Scan::new(query) }
     }
 
     /// The lines of a block that fit, if there are any.
-    fn look(
+    fn scan(
         &mut self,
         block: &Source,
         fits: impl Fn(&Block, usize) -> bool,
@@ -157,11 +157,11 @@ mod tests {
     }
 
     /// Looks through all blocks as a search does; says what was found, and how many blocks at a time.
-    fn look(team: &mut Team<'_>, blocks: &[Source]) -> (Vec<(usize, Vec<u32>)>, Vec<usize>) {
+    fn look(scan_pool: &mut ParallelScan<'_>, blocks: &[Source]) -> (Vec<(usize, Vec<u32>)>, Vec<usize>) {
         let (mut found, mut strides, mut read) = (Vec::new(), Vec::new(), 0);
         while read < blocks.len() {
-            let stride = team.stride().min(blocks.len() - read);
-            let hits = team.look(&blocks[read..read + stride], |_, index| index % 2 == 0).unwrap();
+            let stride = scan_pool.stride().min(blocks.len() - read);
+            let hits = scan_pool.scan(&blocks[read..read + stride], |_, index| index % 2 == 0).unwrap();
             found.extend(hits.into_iter().map(|hits| (read + hits.at, hits.lines)));
             strides.push(stride);
             read += stride;
@@ -175,10 +175,10 @@ mod tests {
         let due: Vec<(usize, Vec<u32>)> = (3..100).step_by(7).map(|at| (at, vec![0, 2, 4, 6, 8])).collect();
         for (free, strides) in [(0, vec![1; 100]), (2, vec![1, 1, 1, 1, 24, 24, 24, 24])] {
             let helpers = Semaphore::new(free);
-            let mut team = Team::new(&helpers, &query);
-            assert_eq!(look(&mut team, &blocks), (due.clone(), strides));
+            let mut scan_pool = ParallelScan::new(&helpers, &query);
+            assert_eq!(look(&mut scan_pool, &blocks), (due.clone(), strides));
             assert_eq!(helpers.available_permits(), 0);
-            drop(team);
+            drop(scan_pool);
             assert_eq!(helpers.available_permits(), free);
         }
     }
@@ -187,14 +187,14 @@ mod tests {
     fn more_is_looked_through_at_once_while_nothing_is_found() {
         let (query, blocks, helpers) = (Query::parse("nothing"), blocks(400), Semaphore::new(1));
         let strides = vec![1, 1, 1, 1, 16, 32, 64, 64, 64, 64, 64, 28];
-        assert_eq!(look(&mut Team::new(&helpers, &query), &blocks), (Vec::new(), strides));
+        assert_eq!(look(&mut ParallelScan::new(&helpers, &query), &blocks), (Vec::new(), strides));
     }
 
     #[test]
     fn one_search_leaves_helpers_to_others() {
         let (query, blocks, helpers) = (Query::parse("line"), blocks(10), Semaphore::new(MOST_HELPERS + 5));
-        let mut team = Team::new(&helpers, &query);
-        assert_eq!(look(&mut team, &blocks).0.len(), 10);
+        let mut scan_pool = ParallelScan::new(&helpers, &query);
+        assert_eq!(look(&mut scan_pool, &blocks).0.len(), 10);
         assert_eq!(helpers.available_permits(), 5);
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn directory(name: &str, owner: Option<Account>) -> Outcome<PathBuf> 
     Ok(path)
 }
 
-/// Removes what earlier runs left because they were killed together with their keepers.
+/// Removes what earlier runs left because they were killed together with their shells.
 pub(crate) fn sweep() {
     for entry in fs::read_dir(BASE).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -81,12 +81,12 @@ fn postmaster(directory: &Path) -> Option<u32> {
 }
 
 /// A running server.
-pub(crate) struct Keeper {
+pub(crate) struct ServerProcess {
     shell: Child,
     log: PathBuf,
 }
 
-impl Keeper {
+impl ServerProcess {
     /// Starts a server in its directory. Its output goes to `log`; `signal` stops it.
     pub(crate) fn start(
         server: &[&str],
@@ -111,10 +111,10 @@ impl Keeper {
         let start = Instant::now();
         while !ready() {
             if let Some(status) = self.shell.try_wait().doing("waiting for a server")? {
-                return Err(format!("the server ended ({status}). {}", self.last_words()));
+                return Err(format!("the server ended ({status}). {}", self.log_tail()));
             }
             if start.elapsed() > time {
-                return Err(format!("the server was not ready after {time:?}. {}", self.last_words()));
+                return Err(format!("the server was not ready after {time:?}. {}", self.log_tail()));
             }
             thread::sleep(Duration::from_millis(20));
         }
@@ -136,7 +136,7 @@ impl Keeper {
     }
 
     /// The end of the server's log.
-    pub(crate) fn last_words(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         let text =
             fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
@@ -145,7 +145,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
         let _ = self.shell.wait();
@@ -156,31 +156,31 @@ impl Drop for Keeper {
 mod tests {
     use super::*;
 
-    fn keep(name: &str, script: &str) -> (Keeper, PathBuf) {
+    fn start_script(name: &str, script: &str) -> (ServerProcess, PathBuf) {
         let directory = directory(name, None).unwrap();
         let log = std::env::temp_dir().join(format!("xtask-{}-{name}.log", std::process::id()));
-        let keeper = Keeper::start(&["sh", "-c", script], &directory, None, log, "TERM").unwrap();
-        (keeper, directory)
+        let process = ServerProcess::start(&["sh", "-c", script], &directory, None, log, "TERM").unwrap();
+        (process, directory)
     }
 
     #[test]
     fn stops_the_server_and_removes_its_directory() {
-        let (mut keeper, directory) =
-            keep("stops", "trap 'exit 7' TERM; echo up > ready; while :; do sleep 0.05; done");
-        keeper.wait_until(Duration::from_secs(10), || directory.join("ready").exists()).unwrap();
-        let log = keeper.log.clone();
-        assert_eq!(keeper.stop().unwrap().code(), Some(7));
+        let (mut process, directory) =
+            start_script("stops", "trap 'exit 7' TERM; echo up > ready; while :; do sleep 0.05; done");
+        process.wait_until(Duration::from_secs(10), || directory.join("ready").exists()).unwrap();
+        let log = process.log.clone();
+        assert_eq!(process.stop().unwrap().code(), Some(7));
         assert!(!directory.exists());
         let _ = fs::remove_file(log);
     }
 
     #[test]
     fn says_why_a_server_ended_early() {
-        let (mut keeper, directory) = keep("ends", "echo no such disk >&2; exit 3");
-        let message = keeper.wait_until(Duration::from_secs(10), || false).unwrap_err();
+        let (mut process, directory) = start_script("ends", "echo no such disk >&2; exit 3");
+        let message = process.wait_until(Duration::from_secs(10), || false).unwrap_err();
         assert!(message.contains("exit status: 3") && message.contains("no such disk"), "{message}");
         assert!(!directory.exists());
-        let _ = fs::remove_file(&keeper.log);
+        let _ = fs::remove_file(&process.log);
     }
 
     #[test]

@@ -1,0 +1,40 @@
+//! Notifier: whoever follows a deployment is woken when there is something new, and reads it from the store.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use podium_api::DeploymentId;
+use tokio::sync::watch;
+
+/// One sender for each deployment that is followed.
+#[derive(Default)]
+pub(crate) struct Notifier(Mutex<HashMap<DeploymentId, watch::Sender<()>>>);
+
+impl Notifier {
+    fn lock(&self) -> MutexGuard<'_, HashMap<DeploymentId, watch::Sender<()>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hears the sender of a deployment.
+    pub(crate) fn subscribe(&self, deployment_id: DeploymentId) -> watch::Receiver<()> {
+        let mut senders = self.lock();
+        senders.retain(|_, sender| sender.receiver_count() > 0);
+        senders.entry(deployment_id).or_insert_with(|| watch::channel(()).0).subscribe()
+    }
+
+    /// Rings for deployments.
+    pub(crate) fn notify(&self, deployments: impl Iterator<Item = DeploymentId>) {
+        let senders = self.lock();
+        if senders.is_empty() {
+            return;
+        }
+        for sender in deployments.filter_map(|id| senders.get(&id)) {
+            sender.send_replace(());
+        }
+    }
+
+    /// Ends a sender: whoever hears it is told that nothing comes any more.
+    pub(crate) fn close(&self, deployment_id: DeploymentId) {
+        self.lock().remove(&deployment_id);
+    }
+}
