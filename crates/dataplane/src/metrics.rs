@@ -1,15 +1,15 @@
-//! What the components of an environment take: numbers for the operator, never for a decision.
+//! Resource metrics of environments, for operators; no decision depends on them.
 
 use podium_api::{DeploymentId, Timestamp};
 
-/// An environment, component by component.
+/// The metrics of an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvironmentMetrics {
     /// The environment.
     pub id: DeploymentId,
     /// Its components, by name.
     pub components: Vec<ComponentMetrics>,
-    /// The bytes that it has on disk, as they were last measured.
+    /// Its disk usage in bytes, as last measured.
     pub disk: Option<u64>,
 }
 
@@ -20,10 +20,10 @@ pub struct ComponentMetrics {
     pub name: String,
     /// Whether it works.
     pub is_up: bool,
-    /// How often it was started again since this process began to keep it.
+    /// How often it was restarted.
     pub restarts: Option<u64>,
-    /// The bytes that it and what it started have in memory.
+    /// The memory of its process group in bytes.
     pub memory: Option<u64>,
-    /// When it was last heard of.
+    /// Its last heartbeat.
     pub heartbeat_at: Option<Timestamp>,
 }

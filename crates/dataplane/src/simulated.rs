@@ -1,7 +1,7 @@
-//! A plane that runs nothing: for demonstrations, and for tests that need a plane to misbehave.
+//! A data plane that runs nothing: for demonstrations, and for tests that inject faults.
 //!
-//! Everything it is asked for is done at once, unless its [`Script`] says otherwise. It keeps what it must show in
-//! memory, or in small files so that a restart finds it again, and never a secret. Time is the clock it is given.
+//! Every call takes effect immediately, unless its [`Script`] says otherwise. Its state is in memory, or in small files
+//! that survive a restart, and never contains secrets. Time comes from the given clock.
 
 mod lines;
 mod script;
@@ -30,7 +30,7 @@ use crate::{
 /// Where the time comes from.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// A plane that runs nothing.
+/// A simulated data plane.
 pub struct Simulated {
     environments: Store<DeploymentId, StoredEnvironment>,
     clusters: Store<ClusterId, StoredCluster>,
@@ -41,7 +41,7 @@ pub struct Simulated {
     is_bound: bool,
 }
 
-/// What is kept of an environment: what it takes to show it, and nothing secret.
+/// The stored state of an environment, without secrets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StoredEnvironment {
@@ -56,7 +56,7 @@ struct StoredEnvironment {
     is_announced: bool,
 }
 
-/// What is kept of a cluster.
+/// The stored state of a cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StoredCluster {
@@ -67,12 +67,12 @@ struct StoredCluster {
 }
 
 impl Simulated {
-    /// A plane that is gone with the process.
+    /// A plane in memory.
     pub fn in_memory(clock: Clock) -> Self {
         Self::new(Store::memory(), Store::memory(), clock)
     }
 
-    /// A plane that is kept in a directory. Several processes may share one.
+    /// A plane in a directory. Several processes may share it.
     pub fn in_directory(directory: impl Into<PathBuf>, clock: Clock) -> std::io::Result<Self> {
         let directory = directory.into();
         let environments = Store::files(directory.join("environments"))?;
@@ -89,7 +89,7 @@ impl Simulated {
         Self { environments, clusters, script, notifier, clock, logs: Arc::new(|_| {}), is_bound: false }
     }
 
-    /// The same plane, whose components write their logs here.
+    /// The same plane, with a sink for the logs of its components.
     pub fn logging_to(mut self, logs: LogSink) -> Self {
         self.logs = logs;
         self
@@ -101,22 +101,22 @@ impl Simulated {
         self
     }
 
-    /// What goes wrong, and what was asked.
+    /// The script: injected faults, and the journal of calls.
     pub fn script(&self) -> &Script {
         &self.script
     }
 
-    /// The environments that are there, in order.
+    /// The existing environments, in order.
     pub fn environments(&self) -> Vec<DeploymentId> {
         self.environments.ids()
     }
 
-    /// The clusters that are there, in order.
+    /// The existing clusters, in order.
     pub fn clusters(&self) -> Vec<ClusterId> {
         self.clusters.ids()
     }
 
-    /// Asks the script what happens to a call, and does its effect or not.
+    /// Performs a call as the script says.
     async fn perform<T>(
         &self,
         call: Call,
@@ -315,14 +315,14 @@ impl DataPlane for Simulated {
     }
 }
 
-/// What an environment consists of, named as its logs are.
+/// The components of an environment, named like its log sources.
 fn components(environment: &Environment) -> Vec<String> {
     let major = environment.runtime_version.split('.').next().and_then(|number| number.parse::<u32>().ok());
     let mut names = match major {
         Some(..3) => vec!["scheduler", "triggerer", "webserver"],
         _ => vec!["apiserver", "dag-processor", "scheduler", "triggerer"],
     };
-    // Tasks of the others run in pods of their own, or elsewhere.
+    // Other executors run tasks in pods, or remotely.
     if environment.executor != Executor::Kubernetes && environment.remote_execution.is_none() {
         names.push("worker");
     }

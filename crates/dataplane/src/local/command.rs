@@ -1,4 +1,4 @@
-//! Runs a command to its end.
+//! Runs a command to completion.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -6,16 +6,16 @@ use std::process::{ExitStatus, Stdio};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
-/// The longest line that is kept of what a command says.
+/// The longest output line that is kept.
 const LONGEST: usize = 300;
 
-/// Why a command did not do what it was run for. What it said may hold anything, and is for operators.
+/// Why a command failed. Its output may contain anything and is for operators only.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CommandError {
-    /// It could not be run, or nobody knows what became of it.
+    /// It could not be run or waited for.
     #[error("it cannot be run: {0}")]
     NotRun(#[from] io::Error),
-    /// It failed, with these last words.
+    /// It failed, with this last line of output.
     #[error("{said} ({status})")]
     Failed {
         /// The last line that it wrote.
@@ -25,7 +25,7 @@ pub(super) enum CommandError {
     },
 }
 
-/// Runs a command to its end; what it says on the way is told, and its last words where it fails.
+/// Runs a command to completion; `tell` gets each line of its error output, and an error has the last one.
 pub(super) async fn run(mut command: Command, tell: impl Fn(&str)) -> Result<(), CommandError> {
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn()?;

@@ -1,4 +1,4 @@
-//! Archives that are unpacked only as long as the disk has room for them.
+//! Archives that stop unpacking when the disk runs full.
 
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -8,11 +8,10 @@ use podium_api::DeploymentId;
 use super::services::{Archive, Archives};
 use crate::PlaneFuture;
 
-/// After so many bytes of an archive it is looked again whether there is room: they may be two hundred times as many once
-/// they are unpacked.
+/// Free space is checked after this many bytes of an archive, which may unpack to two hundred times as many.
 const CHECK_EVERY: usize = 64 * 1024;
 
-/// Archives that end early where less would be left than the reserve.
+/// Archives that fail once less than the reserve is free.
 pub(super) struct SpaceCheckedArchives<'a> {
     pub(super) archives: &'a dyn Archives,
     /// Where they are unpacked.

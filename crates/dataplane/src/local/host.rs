@@ -1,4 +1,4 @@
-//! What this machine has to run environments with: interpreters, and what keeps environments isolation.
+//! What this machine offers for running environments: interpreters, isolation and networks.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub(super) struct Host {
     pub(super) pythons: Vec<Python>,
     /// What every environment reads: runtimes, the support modules, and the interpreter's library.
     pub(super) read: Vec<PathBuf>,
-    /// How environments are kept isolation.
+    /// How environments are isolated from each other.
     pub(super) isolation: HostIsolation,
     /// Which network they use.
     pub(super) network: Network,

@@ -1,10 +1,10 @@
 //! Isolates the code of one environment from everything that is not its own.
 //!
-//! Code of DAGs is somebody else's code. Where the control plane is root every environment is a user of its own; else
-//! the kernel (Landlock) lets its processes access their own directory, the runtime and the system's programs, and
-//! nothing else. Where neither works all authors are trusted, and the start says so. In every case a launcher makes sure
-//! that no program gains rights by becoming another one, and, where the kernel can, that none takes a port on which
-//! somebody may be waiting for a service of ours.
+//! DAG code is untrusted. If the control plane runs as root, every environment runs as its own user; otherwise the
+//! kernel (Landlock) restricts its processes to their own directory, the runtime and the system's programs. If neither
+//! works, all authors are trusted, and the start-up log says so. In every case a launcher makes sure that no program
+//! gains privileges through exec, and, if the kernel supports it, that none listens on a port where clients expect one
+//! of our services.
 
 mod confinement;
 mod filter;
@@ -291,8 +291,8 @@ fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// Why processes cannot run under other users here and access what they need, where that is so. An error says why that
-/// could not be tried.
+/// Why processes cannot run as other users here and reach what they need; `None` if they can. An error says why it
+/// could not be tested.
 fn users_work(python: &Path, directory: &Path, user: u32) -> io::Result<Option<String>> {
     if !rustix::process::geteuid().is_root() {
         return Ok(Some(

@@ -1,7 +1,7 @@
-//! Metadata databases as files: to be taken along in a backup, and to be brought back from one.
+//! Dumps and restores metadata databases, for backups.
 //!
-//! Both work beside a server that runs, and without one: whatever is needed of the plane's own database server is
-//! started, and stopped again by [`Metadata::close`] if nobody else keeps it.
+//! Both work whether or not the control plane is running: the plane's own database server is started if needed, and
+//! [`Metadata::close`] stops it again if it was not running before.
 
 use std::fs;
 use std::io;
@@ -27,7 +27,7 @@ use super::timing::Timing;
 use crate::Secret;
 use crate::blocking::{blocking, blocking_exclusive};
 
-/// Copies a SQLite database while somebody may be writing to it.
+/// Copies a SQLite database that may be in use.
 const COPY: &str = "import sqlite3, sys\n\
                     source, target = sqlite3.connect(sys.argv[1]), sqlite3.connect(sys.argv[2])\n\
                     source.backup(target)\n\
@@ -38,12 +38,12 @@ pub struct Metadata {
     layout: Layout,
     services: Services,
     databases: Databases,
-    /// Whether the plane's own server ran before.
+    /// Whether the plane's own server was running before.
     was_up: bool,
 }
 
 impl Metadata {
-    /// Those of the plane that these options describe; nothing is started.
+    /// The databases of the plane with these options; nothing is started.
     pub async fn open(options: &Options, services: Services) -> io::Result<Self> {
         let options = options.clone();
         blocking(move || {
@@ -55,7 +55,7 @@ impl Metadata {
         .await
     }
 
-    /// Those of a plane that is open.
+    /// The databases of an open plane.
     pub(super) fn of_plane(plane: &Plane) -> Self {
         Self {
             layout: plane.layout.clone(),
@@ -65,14 +65,14 @@ impl Metadata {
         }
     }
 
-    /// The environments that there are.
+    /// The existing environments.
     pub async fn environments(&self) -> io::Result<Vec<DeploymentId>> {
         let layout = self.layout.clone();
         blocking(move || layout.known()).await
     }
 
-    /// Writes the database of an environment to a file that is not there yet, as it is at one moment; tells whether
-    /// there is one. The environment may run.
+    /// Dumps the database of an environment to a new file, as a consistent snapshot; returns whether it has one. The
+    /// environment may be running.
     pub async fn dump(&self, id: DeploymentId, into: &Path) -> Result<bool, Reason> {
         let (place, state) = self.find(id).await?;
         let what = UserText::filled("the metadata database of {} cannot be saved", &[&id]);
@@ -100,8 +100,8 @@ impl Metadata {
         Ok(true)
     }
 
-    /// Makes the database of an environment anew from such a file. Nothing of the environment may run, and what the
-    /// plane remembers of it (`state.json`) has to be there.
+    /// Recreates the database of an environment from such a file. The environment must not be running, and its saved
+    /// state (`state.json`) must exist.
     pub async fn restore(&self, id: DeploymentId, from: &Path) -> Result<(), Reason> {
         let (place, state) = self.find(id).await?;
         let what = UserText::filled("the metadata database of {} cannot be restored", &[&id]);
@@ -135,7 +135,7 @@ impl Metadata {
         }
     }
 
-    /// Stops the plane's own server again, where it was started for this alone.
+    /// Stops the plane's own server if it was started only for this.
     pub async fn close(self) {
         if self.was_up {
             self.databases.cluster.stop_supervising();
@@ -153,13 +153,13 @@ impl Metadata {
         Ok((place, state.ok_or_else(unknown)?))
     }
 
-    /// The interpreter that knows the database of an environment.
+    /// The interpreter of the runtime that an environment's database belongs to.
     fn python(&self, state: &State) -> std::path::PathBuf {
         let version = state.migrated_for.clone().unwrap_or_default();
         self.layout.runtimes().join(version).join("bin/python")
     }
 
-    /// A client program of PostgreSQL: of the cluster's own version, or the newest.
+    /// A PostgreSQL client program: of the cluster's own version, or the newest.
     async fn client(&self, state: &State, name: &'static str) -> Result<Command, Reason> {
         let program = match self.databases.kind_of(state) {
             Kind::Private => self.databases.cluster.programs().await?.program(name),
@@ -174,7 +174,7 @@ impl Metadata {
         Ok(command)
     }
 
-    /// Makes an empty database and its role; what was there before is gone.
+    /// Creates an empty database and its role; an existing database is dropped.
     async fn make_empty(
         &self,
         state: &State,
@@ -202,7 +202,7 @@ impl Metadata {
         self.run_sql(state, admin, name, &script).await
     }
 
-    /// Runs statements, which are on no command line.
+    /// Runs statements, which do not appear on a command line.
     async fn run_sql(&self, state: &State, admin: &Secret, name: &str, script: &str) -> Result<(), Reason> {
         let fail = |error: CommandError| Reason::new("the server cannot create it", error);
         let mut psql = self.client(state, "psql").await?;
@@ -223,7 +223,7 @@ impl Metadata {
     }
 }
 
-/// Where a client connects to. A password is not on the command line.
+/// Sets the connection of a client. The password is not on the command line.
 fn connect(command: &mut Command, admin: &Secret, name: &str) {
     let (url, password) = server_url::without_password(&server_url::of_database(admin, name));
     command.arg("--dbname").arg(url);
@@ -232,7 +232,7 @@ fn connect(command: &mut Command, admin: &Secret, name: &str) {
     }
 }
 
-/// Puts the file of a SQLite database in its place, as a whole.
+/// Atomically moves the file of a SQLite database into place.
 fn put(from: &Path, place: &Place) -> std::io::Result<()> {
     let file = place.database_file();
     fs::create_dir_all(place.database())?;
@@ -241,7 +241,7 @@ fn put(from: &Path, place: &Place) -> std::io::Result<()> {
     fs::set_permissions(&draft, fs::Permissions::from_mode(0o600))?;
     let owner = fs::metadata(place.database())?;
     chown(&draft, Some(owner.uid()), Some(owner.gid()))?;
-    // What was written to the old one and not merged into it yet belongs to nothing any more.
+    // The old database's write-ahead log must not be applied to the new file.
     for left in ["airflow.db-wal", "airflow.db-shm", "airflow.db-journal"] {
         match fs::remove_file(place.database().join(left)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),

@@ -1,4 +1,4 @@
-//! What components take, as the kernel and their supervisors tell it.
+//! Resource metrics of components, from the kernel and their supervisors.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -13,7 +13,7 @@ use super::process::{group_of, pids};
 use super::state::State;
 use crate::{ComponentMetrics, EnvironmentMetrics};
 
-/// What is with_process_limit of an environment while it is kept.
+/// Measurements of a supervised environment.
 #[derive(Default)]
 pub(super) struct Measurements(Mutex<Counts>);
 
@@ -24,13 +24,13 @@ struct Counts {
 }
 
 impl Measurements {
-    /// Components were heard of.
+    /// Records heartbeats of components.
     pub(super) fn note_heartbeats(&self, heard: &HealthReport) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.heartbeats.extend(heard.heartbeats().map(|(name, at)| (name.to_owned(), at)));
     }
 
-    /// It was measured what it has on disk.
+    /// Records the measured disk usage.
     pub(super) fn note_disk(&self, bytes: u64) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).disk = Some(bytes);
     }
@@ -40,7 +40,7 @@ impl Measurements {
     }
 }
 
-/// Every environment of a plane.
+/// The metrics of every environment of a plane.
 pub(super) fn of(plane: &Plane) -> Vec<EnvironmentMetrics> {
     let seen: Vec<_> = {
         let supervisors = plane.supervisors();
@@ -84,7 +84,7 @@ pub(super) fn of(plane: &Plane) -> Vec<EnvironmentMetrics> {
     metrics
 }
 
-/// The bytes in memory of every process group. What its members share is with_process_limit for each of them.
+/// The resident memory of every process group in bytes. Memory that members share is counted for each of them.
 fn memory_of_groups() -> HashMap<i32, u64> {
     let page = rustix::param::page_size() as u64;
     let mut groups = HashMap::new();

@@ -1,9 +1,9 @@
-//! Everything that an environment has running, whatever became of its parents.
+//! Finds and kills all processes of an environment, including orphans.
 //!
-//! A process belongs to an environment if it has_variable its mark, is within its bounds or runs under its user. One that has
-//! cleared its variables and shares the control plane's user is known by the files of the environment that it uses, or by
-//! the mounts that it shares with a component. Each is held by a descriptor of the kernel before it is looked at, so that a
-//! number that was given to somebody else is never hit.
+//! A process belongs to an environment if it has its marker variable, is in its control groups or runs as its user. One
+//! that has cleared its variables and shares the control plane's user is recognised by the files of the environment
+//! that it uses, or by the mounts that it shares with a component. Each is held by a pidfd before it is examined, so
+//! that a process with a reused pid is never killed.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,43 +22,44 @@ use super::process::{group_of, pids};
 use super::settings;
 use crate::blocking::blocking;
 
-/// How long killed processes may take to vanish.
+/// How long killed processes may take to exit.
 pub(super) const VANISHING: Duration = Duration::from_secs(10);
-/// How often they are looked for meanwhile.
+/// How often they are searched for meanwhile.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// The variable that names the component which something belongs to.
+/// The variable with the component that a process belongs to.
 pub(super) const COMPONENT: &str = "PODIUM_COMPONENT";
 
-/// How processes of an environment are known.
+/// How processes of an environment are recognised.
 #[derive(Clone, Debug)]
 pub(super) struct OrphanProcesses {
     id: DeploymentId,
     mark: String,
     user: Option<u32>,
     cgroups: Cgroups,
-    /// The environment's own directory.
+    /// The environment's directory.
     directory: Option<PathBuf>,
-    /// The mounts of its components, where they have their own; held, so that they stay what they are.
+    /// The mount namespaces of its components, if they have their own; held open, so that their ids are not reused.
     mounts: Arc<Vec<File>>,
 }
 
 impl OrphanProcesses {
-    /// Those of an environment, which may have a user of its own.
+    /// The processes of an environment, which may have its own user.
     pub(super) fn of(id: DeploymentId, user: Option<u32>, cgroups: &Cgroups) -> Self {
         let (name, value) = settings::marker(id);
         let mark = format!("{name}={value}");
         Self { id, mark, user, cgroups: cgroups.clone(), directory: None, mounts: Arc::default() }
     }
 
-    /// Also those that use files below the environment's own directory.
+    /// Includes processes that use files below the environment's directory.
     pub(super) fn using(mut self, directory: PathBuf) -> Self {
         self.directory = Some(directory);
         self
     }
 
-    /// Also those that share the mounts of some components, which live, where the launcher made these for them. Others
-    /// are shared: after a restart of this service those of the one before are the mounts of all that it had started.
+    /// Includes processes that share the mount namespaces of these running components, if the launcher created them.
+    /// Others are shared: after a restart of this service everything that the previous one started shares its
+    /// namespace.
     pub(super) fn beside(mut self, pids: impl Iterator<Item = i32>) -> Self {
         let own = mounts_of("self").ok().and_then(|mounts| identity(&mounts));
         let made = pids.filter(|pid| has_launcher_mounts(*pid));
@@ -67,7 +68,7 @@ impl OrphanProcesses {
         self
     }
 
-    /// Ends all of them, and waits until they are gone, however fast they start others.
+    /// Kills all of them and waits until they are gone, however fast they start others.
     pub(super) async fn end(self) {
         let (id, cgroups) = (self.id, self.cgroups.clone());
         cgroups
@@ -80,21 +81,21 @@ impl OrphanProcesses {
             .await;
     }
 
-    /// Ends those of some process groups, whose leaders are gone.
+    /// Kills those in some process groups whose leaders are gone.
     pub(super) async fn kill_groups(self, groups: Vec<i32>) {
         if !groups.is_empty() {
             self.kill_matching(move |pid| group_of(pid).is_some_and(|group| groups.contains(&group))).await;
         }
     }
 
-    /// Ends those that run under the environment's user or within a directory. Others carry the same mark where the
-    /// same environment runs on this machine for another plane.
+    /// Kills those that run as the environment's user or work in a directory. Others have the same marker if another
+    /// plane on this machine runs the same environment.
     pub(super) async fn kill_in_directory(self, directory: PathBuf) {
         let user = Self { cgroups: Cgroups::None, ..self.clone() };
         self.kill_matching(move |pid| user.runs(pid) || works_in(pid, &directory)).await;
     }
 
-    /// Ends those of a component, unless they are of these process groups.
+    /// Kills those of a component, except in these process groups.
     pub(super) async fn kill_component(self, component: &str, known: Vec<i32>) {
         let mark = component_marker(component);
         self.kill_matching(move |pid| {
@@ -111,7 +112,7 @@ impl OrphanProcesses {
                 if blocking(move || orphans.kill(is_selected)).await == 0 {
                     return;
                 }
-                // What is killed may have started another meanwhile.
+                // A killed process may have started another one in the meantime.
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
         };
@@ -120,7 +121,7 @@ impl OrphanProcesses {
         }
     }
 
-    /// Kills whatever is there; tells how many that were.
+    /// Kills the matching processes; returns how many there were.
     pub(super) fn kill(&self, is_selected: impl Fn(i32) -> bool) -> usize {
         let members = self.cgroups.members(self.id);
         let is_killed = |pid: &i32| {
@@ -128,7 +129,7 @@ impl OrphanProcesses {
             else {
                 return false;
             };
-            // Remains that wait for their parent to notice are in no group.
+            // Zombies have no group here.
             let is_theirs = group_of(*pid).is_some()
                 && (members.contains(pid)
                     || has_variable(*pid, &self.mark)
@@ -139,8 +140,8 @@ impl OrphanProcesses {
         pids().filter(is_killed).count()
     }
 
-    /// Whether a process gave up its rights for good, as all that runs code of authors has, and has to do with this
-    /// environment. Others may look at the files of an environment: whoever operates it, saves it or ships its logs.
+    /// Whether a process has `no_new_privs`, like everything that runs code of authors, and belongs to this
+    /// environment. Other processes may use an environment's files too: operators, backups, log shippers.
     fn is_confined_to_environment(&self, pid: i32) -> bool {
         let has_to_do = || {
             let mounts = mounts_of(&pid.to_string()).ok().and_then(|mounts| identity(&mounts));
@@ -165,15 +166,15 @@ fn user_of(pid: i32) -> Option<u32> {
     uid?.parse().ok()
 }
 
-/// Whether a process sees something that only the launcher mounts.
+/// Whether a process has mounts that only the launcher creates.
 fn has_launcher_mounts(pid: i32) -> bool {
     let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
-    // After the fields that vary in number: the kind of file system, and what is mounted.
+    // After the separator: the file system type and the mount source.
     let source = |line: &str| line.split_once(" - ")?.1.split(' ').nth(1).map(str::to_owned);
     mounts.lines().any(|line| source(line).as_deref() == Some(MOUNTED))
 }
 
-/// Ends everything of a user at one moment, as only that user can.
+/// Kills all processes of a user atomically, which only that user can do.
 async fn kill_all_of_user(user: u32) {
     let mut command = tokio::process::Command::new("/bin/sh");
     command.args(["-c", "kill -9 -1"]).current_dir("/").env_clear().uid(user).gid(user);
@@ -183,12 +184,12 @@ async fn kill_all_of_user(user: u32) {
     }
 }
 
-/// Whether a process stands in a directory.
+/// Whether a process works in a directory.
 fn works_in(pid: i32, directory: &Path) -> bool {
     fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|at| at.starts_with(directory))
 }
 
-/// Whether a process stands in a directory, has it for its root, runs a program of it or has a file of it open.
+/// Whether a process uses a directory: as working directory or root, for its program, or with an open file.
 fn uses(pid: i32, directory: &Path) -> bool {
     let leads_there = |link: PathBuf| fs::read_link(link).is_ok_and(|to| to.starts_with(directory));
     let of = |name: &str| PathBuf::from(format!("/proc/{pid}/{name}"));
@@ -209,7 +210,7 @@ fn identity(mounts: &File) -> Option<(u64, u64)> {
     mounts.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// The mark of everything that a component has started.
+/// The marker variable of everything that a component has started.
 fn component_marker(component: &str) -> String {
     format!("{COMPONENT}={component}")
 }

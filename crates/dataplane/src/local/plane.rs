@@ -1,4 +1,4 @@
-//! What all supervisors share.
+//! State that all supervisors share.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -27,10 +27,10 @@ use super::users::DATABASE_SLOT;
 use crate::blocking::blocking;
 use crate::{ChangeNotifier, Changed, Secret};
 
-/// What is down of an environment that cannot be taken over.
+/// The component that is reported as down for an environment that cannot be taken over.
 pub(super) const UNREADABLE_COMPONENT: &str = "state";
 
-/// What all supervisors share.
+/// State that all supervisors share.
 pub(super) struct Plane {
     pub(super) options: Options,
     pub(super) timing: Timing,
@@ -44,9 +44,9 @@ pub(super) struct Plane {
     pub(super) health_client: HealthClient,
     pub(super) notifier: ChangeNotifier,
     supervisors: Mutex<HashMap<DeploymentId, Handle>>,
-    /// Environments that cannot be kept, because what is remembered of them cannot be read; and why.
+    /// Environments that cannot be supervised because their saved state cannot be read, with the reason.
     unreadable: Mutex<BTreeMap<DeploymentId, Reason>>,
-    /// Whose turn it is to begin with an environment.
+    /// Held while a supervisor is created.
     pub(super) creation_lock: AsyncMutex<()>,
 }
 
@@ -79,7 +79,8 @@ impl Plane {
         })
     }
 
-    /// The capabilities of this machine. Where it is missing it is looked for again each time: somebody may install it.
+    /// The capabilities of this machine. If something is missing, detection is repeated each time: it may have been
+    /// installed.
     pub(super) async fn host(&self) -> Result<&Host, Reason> {
         let find = || async {
             let found = Host::find(&self.options, &self.layout).await?;
@@ -94,7 +95,7 @@ impl Plane {
         self.host.get_or_try_init(find).await
     }
 
-    /// The same, if it was found by now.
+    /// The same, if it has been detected.
     pub(super) fn detected_host(&self) -> Option<&Host> {
         self.host.get()
     }
@@ -108,28 +109,28 @@ impl Plane {
         &self.support
     }
 
-    /// Who keeps what.
+    /// The supervisors by environment.
     pub(super) fn supervisors(&self) -> MutexGuard<'_, HashMap<DeploymentId, Handle>> {
         self.supervisors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes an environment that cannot be kept: it is tried again whenever somebody says what is wanted of it.
+    /// Records an environment that cannot be supervised; it is retried whenever it is applied.
     pub(super) fn note_unreadable(&self, id: DeploymentId, error: &std::io::Error) {
         tracing::error!(%id, %error, "an environment cannot be taken over; it will be tried again, and the others are not affected");
         self.unreadable_now().insert(id, Reason::of_io("the environment cannot be taken over", error));
     }
 
-    /// Notes that it can be kept; tells whether that was not so.
+    /// Records that it can be supervised; returns whether it could not before.
     pub(super) fn note_readable(&self, id: DeploymentId) -> bool {
         self.unreadable_now().remove(&id).is_some()
     }
 
-    /// What is shown of an environment that cannot be kept.
+    /// The observed state of an environment that cannot be supervised.
     pub(super) fn unreadable(&self, id: DeploymentId) -> Option<Observed> {
         let why = self.unreadable_now().get(&id).cloned()?;
         let health = Health::Down(why);
         Some(Observed {
-            // Whatever is wanted is tried again.
+            // Any generation is applied again.
             generation: -1,
             is_hibernating: false,
             rollout: Rollout::Underway,
@@ -148,7 +149,7 @@ impl Plane {
         self.unreadable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops the database server of the plane's own once nothing is on it any more.
+    /// Stops the plane's own database server once it holds no databases.
     pub(super) async fn stop_unused_database(&self) {
         let layout = self.layout.clone();
         let is_needed = blocking(move || {
@@ -161,7 +162,7 @@ impl Plane {
         self.databases.cluster.stop_unless(is_needed).await;
     }
 
-    /// An environment is gone.
+    /// Removes the supervisor of a removed environment.
     pub(super) fn forget(&self, id: DeploymentId) {
         self.supervisors().remove(&id);
         self.notifier.notify(Changed::Environment(id));
@@ -176,7 +177,7 @@ pub(super) fn databases(
     timing: Timing,
 ) -> Databases {
     let user = rustix::process::geteuid().is_root().then(|| layout.first_user() + DATABASE_SLOT);
-    // Of no environment: the server is everybody's.
+    // Of no environment: the server is shared.
     let password = (services.keys)(DeploymentId::from_raw(Id::from_parts(0, 0, 0)), "postgres");
     let cluster = Cluster::new(layout.postgres(), user, password, timing);
     Databases::new(&options.database, &options.directory, cluster)

@@ -1,22 +1,22 @@
-//! Which ports the web servers of environments listen on: some that the kernel gives to nobody by itself.
+//! The ports of environments' web servers: outside the kernel's ephemeral range.
 //!
-//! Tasks may listen where the kernel picks the port. From those that it picks a task could wait for any, so ours are others.
+//! Tasks may listen on ephemeral ports. A task could wait for any of those to become free, so ours are outside that
+//! range.
 
 use std::fs;
 use std::ops::RangeInclusive;
 
-/// Below what kernels pick from unless they are told otherwise, and beside what is commonly served.
+/// Below the default ephemeral range, and away from commonly used ports.
 const OUR_RANGE: RangeInclusive<u16> = 24_576..=28_671;
-/// What kernels pick from, as this one says.
+/// The kernel's ephemeral port range.
 const EPHEMERAL_RANGE_FILE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
-/// Whether a port is one that the kernel gives to nobody by itself.
+/// Whether a port is in our range and not in the ephemeral range.
 pub(super) fn is_in_our_range(port: u16) -> bool {
     OUR_RANGE.contains(&port) && !ephemeral_range().is_some_and(|ephemeral| ephemeral.contains(&port))
 }
 
-/// Ports to try for an environment, one after the other: the one that it has, or those that are for us, and in the end
-/// whichever the kernel picks.
+/// Ports to try for an environment, in order: the one that it has, then those of our range, and finally any port.
 pub(super) fn candidates(
     known: u16,
     slot: u32,
@@ -29,14 +29,14 @@ pub(super) fn candidates(
     };
     let mut ours: Vec<u16> = OUR_RANGE.filter(|port| is_free(port, avoided)).collect();
     if !ours.is_empty() {
-        // Each begins elsewhere, so that hardly one is tried in vain.
+        // Each environment starts at another port, so that the first attempt usually succeeds.
         let first = usize::try_from(slot).unwrap_or(0) % ours.len();
         ours.rotate_left(first);
     }
     std::iter::once(known).filter(|known| *known != 0).chain(ours).chain([0])
 }
 
-/// What the kernel picks from.
+/// The ephemeral port range.
 pub(super) fn ephemeral_range() -> Option<RangeInclusive<u16>> {
     let text = fs::read_to_string(EPHEMERAL_RANGE_FILE).ok()?;
     let mut numbers = text.split_whitespace().map(str::parse);

@@ -1,8 +1,8 @@
-//! A PostgreSQL server of the plane's own, for the metadata databases of environments.
+//! The plane's own PostgreSQL server, for the metadata databases of environments.
 //!
-//! It is there where a server program is installed. Its cluster is below the plane's directory, it runs under a user of
-//! its own where the control plane is root, and it listens on a socket in the file system only. Like the environments it
-//! outlives the control plane; the next start takes it over.
+//! It is available if a server program is installed. Its cluster is below the plane's directory, it runs as its own
+//! user if the control plane runs as root, and it listens on a Unix socket only. Like the environments it outlives the
+//! control plane; the next start takes it over.
 
 mod create;
 mod programs;
@@ -33,18 +33,18 @@ use super::timing::Timing;
 use crate::Secret;
 use crate::blocking::{assert_may_block, blocking};
 
-/// The role that everything of the cluster belongs to.
+/// The administrator role of the cluster.
 const ADMIN: &str = "podium";
-/// Connections that the server takes: an idle environment has about five, a busy one some tens.
+/// The connection limit of the server: an idle environment has about five, a busy one a few dozen.
 const CONNECTIONS: u32 = 800;
-/// How long a start may take: after a crash the log is replayed.
+/// How long a start may take: after a crash the write-ahead log is replayed.
 const STARTING: Duration = Duration::from_secs(120);
-/// How often it is looked whether the server is ready.
+/// How often to check whether the server is ready.
 const LOOK: Duration = Duration::from_millis(100);
-/// A longer log begins anew.
+/// A longer log is truncated.
 const LONGEST_LOG: u64 = 16 << 20;
 
-/// How the server does.
+/// The status of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ServerStatus {
     Starting,
@@ -54,20 +54,20 @@ enum ServerStatus {
 
 /// The server and its cluster.
 pub(super) struct Cluster {
-    /// The cluster, and what is kept beside it.
+    /// The directory of the cluster and its other files.
     directory: PathBuf,
-    /// The user that it runs under, where that is another.
+    /// The user that it runs as, if it differs from the control plane's.
     user: Option<u32>,
     password: Secret,
     timing: Timing,
     status: watch::Sender<ServerStatus>,
     supervisor: Mutex<Option<AbortHandle>>,
-    /// Held by whoever starts or stops it.
+    /// Held while it is started or stopped.
     turn: AsyncMutex<()>,
 }
 
 impl Cluster {
-    /// The cluster in a directory, started by nobody yet.
+    /// The cluster in a directory, not started.
     pub(super) fn new(directory: PathBuf, user: Option<u32>, password: Secret, timing: Timing) -> Arc<Self> {
         Arc::new(Self {
             directory,
@@ -80,7 +80,7 @@ impl Cluster {
         })
     }
 
-    /// Why this machine can have none; nothing where it can.
+    /// Why this machine cannot run one; `None` if it can.
     pub(super) fn why_not(plane: &Path) -> Option<Reason> {
         if Programs::find().is_empty() {
             return Some("no PostgreSQL server is installed".into());
@@ -98,7 +98,7 @@ impl Cluster {
         Some(Reason::new(told, closed.display()))
     }
 
-    /// The URL of its administrator, once it is up; an error says why it is not.
+    /// Starts it if needed and returns its administrator's URL once it is up; an error says why it is not.
     pub(super) async fn ensure(self: &Arc<Self>) -> Result<Secret, Reason> {
         let mut status = self.status.subscribe();
         {
@@ -118,7 +118,7 @@ impl Cluster {
         }
     }
 
-    /// Why it does not work; nothing while it does, or while nobody needs it.
+    /// Why it is down; `None` while it is up or not needed.
     pub(super) fn failure(&self) -> Option<Reason> {
         match &*self.status.borrow() {
             ServerStatus::Down(why) => Some(why.clone()),
@@ -126,7 +126,7 @@ impl Cluster {
         }
     }
 
-    /// Stops it if nobody needs it; asked while nobody starts it.
+    /// Stops it unless it is needed, which is checked while it cannot be started.
     pub(super) async fn stop_unless(self: &Arc<Self>, is_needed: impl Future<Output = bool>) {
         let _turn = self.turn.lock().await;
         if is_needed.await {
@@ -138,19 +138,19 @@ impl Cluster {
         }
     }
 
-    /// Whether a server runs on the cluster, whoever started it.
+    /// Whether a server is running on the cluster, whoever started it.
     pub(super) fn is_running(&self) -> bool {
         self.running().is_some()
     }
 
-    /// Clears away the directory of the socket.
+    /// Removes the directory of the socket.
     #[cfg(test)]
     pub(super) fn forget_socket(&self) {
         let socket = socket_directory::of(&self.directory, self.user).unwrap();
         fs::remove_dir_all(socket).unwrap();
     }
 
-    /// Ends supervision, and nothing else.
+    /// Ends supervision without stopping the server.
     pub(super) fn stop_supervising(&self) {
         if let Some(supervisor) = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take() {
             supervisor.abort();
@@ -158,7 +158,7 @@ impl Cluster {
         self.status.send_replace(ServerStatus::Starting);
     }
 
-    /// Programs of the version that the cluster was made with, or of the newest for a new one.
+    /// Programs of the version that the cluster was created with, or of the newest for a new one.
     pub(super) async fn programs(&self) -> Result<Programs, Reason> {
         let data = self.data();
         blocking(move || programs_for(&data)).await
@@ -183,7 +183,7 @@ impl Cluster {
         Ok(Secret::new(format!("postgresql://{ADMIN}:{password}@/postgres?host={}", socket.display())))
     }
 
-    /// The directory of its socket, made where it is missing.
+    /// The directory of its socket, created if it is missing.
     async fn find_socket(&self) -> Result<PathBuf, Reason> {
         let (directory, user) = (self.directory.clone(), self.user);
         let found = blocking(move || socket_directory::of(&directory, user)).await;
@@ -203,20 +203,20 @@ impl Cluster {
         let file = fs::read_to_string(data.join("postmaster.pid")).ok()?;
         let pid: i32 = file.lines().next()?.trim().parse().ok()?;
         let identity = Identity::of(pid).ok()?;
-        // A server works in the directory of its cluster. The number alone may be anybody's by now.
+        // The working directory of a server is its cluster. The pid alone may have been reused.
         let works_there = |pid: i32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|at| at == data);
         let process = Process::adopt(identity).ok()?;
         works_there(pid).then_some(process)
     }
 
-    /// Whether the server says that it takes connections.
+    /// Whether the server reports that it accepts connections.
     fn is_ready(&self) -> bool {
         assert_may_block();
         let file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
         file.lines().nth(7).is_some_and(|status| status.trim() == "ready")
     }
 
-    /// Takes over the server that runs, or starts one; returns once it takes connections.
+    /// Takes over a running server or starts one; returns once it accepts connections.
     async fn bring_up(self: &Arc<Self>) -> Result<Process, Reason> {
         let programs = self.programs().await?;
         let _turn = self.turn.lock().await;
@@ -252,7 +252,7 @@ impl Cluster {
     }
 
     fn start(&self, programs: &Programs, socket: &Path) -> io::Result<Process> {
-        // What an earlier server left: none runs any more, and its number may be somebody else's by now.
+        // Left by an earlier server, which no longer runs; its pid may have been reused.
         match fs::remove_file(self.data().join("postmaster.pid")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -267,12 +267,12 @@ impl Cluster {
         let mut child = Command::from(command).spawn()?;
         let pid = child.id().ok_or(io::ErrorKind::NotFound)?.cast_signed();
         let held = Identity::of(pid).and_then(Process::adopt);
-        // Whoever is the parent must take note of the end, or the process table fills up.
+        // The parent has to reap the process.
         tokio::spawn(async move { child.wait().await });
         held
     }
 
-    /// A command that runs under a user, with nothing of this process's environment.
+    /// A command that runs as a user, without this process's environment variables.
     fn command(&self, program: &Path, user: Option<u32>) -> std::process::Command {
         let mut command = std::process::Command::new(program);
         command.env_clear().envs([("PATH", "/usr/bin:/bin"), ("LC_ALL", "C"), ("TZ", "UTC")]);
@@ -287,7 +287,7 @@ impl Cluster {
         OpenOptions::new().append(true).create(true).mode(0o600).open(self.log())
     }
 
-    /// Begins the log anew where it is long: its writer appends, wherever the end is.
+    /// Truncates a long log; its writer appends to the new end.
     fn bound_log(&self) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(self.log())?;
         if file.metadata()?.len() > LONGEST_LOG { file.set_len(0) } else { Ok(()) }
@@ -300,7 +300,7 @@ impl Cluster {
     }
 }
 
-/// Programs of the version that a cluster was made with, or of the newest for a new one.
+/// Programs of the version that a cluster was created with, or of the newest for a new one.
 fn programs_for(data: &Path) -> Result<Programs, Reason> {
     let found = Programs::find();
     match fs::read_to_string(data.join("PG_VERSION")) {
@@ -319,7 +319,7 @@ fn has_socket(directory: &Path) -> bool {
     directory.join(".s.PGSQL.5432").exists()
 }
 
-/// How the server runs: small, safe on disk, and reached by nobody but this machine's processes.
+/// Settings of the server: small, durable, and reachable only from this machine.
 fn settings(socket: &Path) -> Vec<OsString> {
     let mut at = OsString::from("unix_socket_directories=");
     at.push(socket);
@@ -341,7 +341,7 @@ fn settings(socket: &Path) -> Vec<OsString> {
     others.iter().map(OsString::from).chain([at]).collect()
 }
 
-/// Keeps the server up: starts it again whenever it ends, later each time.
+/// Supervises the server: restarts it whenever it exits, with growing pauses.
 async fn supervise(cluster: Arc<Cluster>) {
     let mut times = 0;
     loop {
@@ -366,7 +366,7 @@ async fn supervise(cluster: Arc<Cluster>) {
     }
 }
 
-/// Returns once the server has ended or cannot be reached any more, and says so.
+/// Waits until the server has exited or cannot be reached any more, and returns the reason.
 async fn watch_process(cluster: &Arc<Cluster>, process: &Process) -> Reason {
     loop {
         tokio::select! {

@@ -1,7 +1,7 @@
-//! Processes that outlive whoever started them.
+//! Processes that outlive the control plane.
 //!
-//! Each leads a process group of its own and appends to a file, never to a pipe that would end with its reader. It is
-//! held by a descriptor of the kernel, so that its end is noticed at once, also where somebody else is its parent.
+//! Each leads its own process group and appends to a log file, never to a pipe, which would break with its reader. It
+//! is held by a pidfd, so that its exit is noticed immediately, even if it is not a child of this process.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -28,17 +28,17 @@ use super::program::ReplaceStrategy;
 use crate::Secret;
 use crate::blocking::{assert_may_block, blocking};
 
-/// How long the members of a killed group may take to vanish.
+/// How long the members of a killed group may take to exit.
 const VANISHING: Duration = Duration::from_secs(10);
 
-/// A running process, started here or by whoever was here before.
+/// A running process, started by this or an earlier control plane.
 pub(super) struct Process {
     pub(super) identity: Identity,
     descriptor: AsyncFd<OwnedFd>,
 }
 
 impl Process {
-    /// Starts a program; a web server with its listening socket, as standard input.
+    /// Starts a program; a web server gets its listening socket as standard input.
     pub(super) fn start(
         program: &Program,
         isolation: &Isolation,
@@ -61,15 +61,15 @@ impl Process {
         if held.is_err() {
             let _ = child.start_kill();
         }
-        // Whoever is the parent must take note of the end, or the process table fills up.
+        // The parent has to reap the process.
         tokio::spawn(async move { child.wait().await });
         held
     }
 
-    /// Holds a process that runs already.
+    /// Adopts a process that is already running.
     pub(super) fn adopt(identity: Identity) -> io::Result<Self> {
         let held = Self::hold(identity)?;
-        // Only now: the number cannot go to somebody else any more without the descriptor telling.
+        // Checked after opening the pidfd: from now on a reused pid would be noticed.
         if held.identity.is_alive() { Ok(held) } else { Err(ErrorKind::NotFound.into()) }
     }
 
@@ -80,33 +80,33 @@ impl Process {
         Ok(Self { identity, descriptor })
     }
 
-    /// A copy of a descriptor that it has open.
+    /// A copy of one of its open descriptors.
     pub(super) fn descriptor(&self, number: i32) -> io::Result<OwnedFd> {
         let copied = pidfd_getfd(self.descriptor.get_ref(), number, PidfdGetfdFlags::empty())?;
-        // Only now: as long as it lives, this was its own.
+        // If it is still alive, the descriptor was its own.
         if self.identity.is_alive() { Ok(copied) } else { Err(ErrorKind::NotFound.into()) }
     }
 
-    /// Asks it to end.
+    /// Sends SIGTERM.
     pub(super) fn terminate(&self) {
-        // By its descriptor: nobody else is ever meant.
+        // Through the pidfd, so that no other process is ever hit.
         let _ = pidfd_send_signal(self.descriptor.get_ref(), Signal::TERM);
     }
 
-    /// Waits for its end.
+    /// Waits until it exits.
     pub(super) async fn ended(&self) {
-        // A descriptor of a process is readable once it has ended, and stays so.
+        // A pidfd becomes readable once the process has exited, and stays so.
         let _ = self.descriptor.readable().await;
     }
 
-    /// Asks it to end, waits, and ends what is left of its group.
+    /// Sends SIGTERM, waits, and kills what is left of its group.
     pub(super) async fn stop(&self, grace: Duration) {
         self.terminate();
         let _ = tokio::time::timeout(grace, self.ended()).await;
         self.kill().await;
     }
 
-    /// Ends it and its group at once, and does not wait.
+    /// Kills it and its group, without waiting.
     pub(super) fn kill_now(&self) {
         if let Some(group) = Pid::from_raw(self.identity.pid).filter(|_| !self.identity.is_taken_by_another())
         {
@@ -114,11 +114,11 @@ impl Process {
         }
     }
 
-    /// Ends it and its group at once, and waits until they are gone.
+    /// Kills it and its group, and waits until they are gone.
     pub(super) async fn kill(&self) {
         let Some(group) = Pid::from_raw(self.identity.pid) else { return };
         let gone = async {
-            // While any member lives its number is nobody else's; once none does it may be.
+            // While any member lives the group id cannot be reused; afterwards it can.
             loop {
                 let identity = self.identity.clone();
                 let is_left = blocking(move || {
@@ -138,7 +138,7 @@ impl Process {
     }
 }
 
-/// What runs these arguments so that their user has at most so many processes. Shells name that limit differently.
+/// Wraps arguments so that their user can have at most this many processes. Shells name that limit differently.
 pub(super) fn with_process_limit(arguments: &[OsString], most: u64) -> Vec<OsString> {
     let script = format!(
         "if (ulimit -u {most}) 2>/dev/null; then ulimit -u {most}; else ulimit -p {most}; fi; exec \"$0\" \"$@\""
@@ -150,12 +150,12 @@ fn open_log(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
-/// Whether anybody is left in a process group who is not just waiting to be noticed.
+/// Whether a process group has members other than zombies.
 fn group_has_members(group: i32) -> bool {
     pids().any(|pid| group_of(pid) == Some(group))
 }
 
-/// The process group of a process; none where nothing or only its remains are left.
+/// The process group of a process; `None` if it does not exist or is a zombie.
 pub(super) fn group_of(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
@@ -170,8 +170,8 @@ pub(super) fn pids() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Why a program failed, as far as what it wrote since its start tells: its last line that names an error, or else its
-/// last line.
+/// Why a program failed, according to its log since its start: the last line that names an error, or else the last
+/// line.
 pub(super) fn last_error_line(log: &Path, since: u64) -> Option<String> {
     const WINDOW: u64 = 16 * 1024;
     assert_may_block();
@@ -187,19 +187,19 @@ pub(super) fn last_error_line(log: &Path, since: u64) -> Option<String> {
     Some(error.chars().take(300).collect())
 }
 
-/// Whether a line is the end of a traceback: the name of an exception, and mostly what it says.
+/// Whether a line is the last one of a traceback: an exception, usually with its message.
 fn is_exception_line(line: &str) -> bool {
     let name = line.split([':', ' ']).next().unwrap_or_default();
     name.ends_with("Error") || name.ends_with("Exception")
 }
 
-/// How much a program has written by now.
+/// The current length of a log.
 pub(super) fn log_length(log: &Path) -> u64 {
     assert_may_block();
     fs::metadata(log).map_or(0, |metadata| metadata.len())
 }
 
-/// Arguments as a list that a command takes.
+/// A program and its arguments as a list.
 pub(super) fn arguments<const N: usize>(program: PathBuf, rest: [&str; N]) -> Vec<OsString> {
     std::iter::once(program.into_os_string()).chain(rest.map(OsString::from)).collect()
 }

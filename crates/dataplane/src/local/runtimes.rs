@@ -1,4 +1,4 @@
-//! Runtimes: each version of Airflow is installed once, from a frozen list of packages, and shared by all environments.
+//! Runtimes: each version of Airflow is installed once, from a locked list of packages, and shared by all environments.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -20,7 +20,7 @@ use super::python::{Python, installer, readable_by_all};
 use super::unused_runtimes;
 use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
 
-/// Written last: a runtime without it is not whole.
+/// Written last: a runtime without it is incomplete.
 pub(super) const READY: &str = "podium-ready";
 pub(super) const TEMPLATE: &str = "template.db";
 
@@ -33,7 +33,7 @@ pub(super) struct Runtime {
 }
 
 impl Runtime {
-    /// A runtime that somebody says is there.
+    /// A runtime that is assumed to exist.
     #[cfg(test)]
     pub(super) fn at(version: Version, directory: PathBuf) -> Self {
         Self { version, directory }
@@ -63,7 +63,7 @@ pub(super) struct Runtimes {
     known: Mutex<HashMap<Version, Arc<Known>>>,
 }
 
-/// A runtime that somebody asked for.
+/// A runtime that was requested.
 struct Known {
     turn: AsyncMutex<()>,
     progress: watch::Sender<Reason>,
@@ -74,7 +74,7 @@ impl Runtimes {
         Self { layout, reserve, installer: OnceCell::new(), known: Mutex::default() }
     }
 
-    /// The runtime of this version, installed if it is not yet; meanwhile `tell` hears how far that got.
+    /// Returns the runtime of this version, installing it if needed; `tell` gets the progress.
     pub(super) async fn ensure(
         &self,
         host: &Host,
@@ -158,7 +158,7 @@ impl Runtimes {
 }
 
 impl Runtimes {
-    /// Removes runtimes that nobody has used for so long; those in use are used now.
+    /// Removes runtimes that have been unused for longer than this, and marks those in use.
     pub(super) async fn remove_unused(&self, in_use: &BTreeSet<Version>, kept_for: Duration) {
         let runtimes = self.layout.runtimes();
         for version in blocking(move || unused_runtimes::installed(&runtimes)).await {
@@ -168,7 +168,7 @@ impl Runtimes {
                 continue;
             }
             let known = self.known(version);
-            // Somebody who is installing it uses it.
+            // It is being installed.
             let Ok(_turn) = known.turn.try_lock() else { continue };
             let removed = blocking(move || {
                 let is_idle = unused_runtimes::unused_for(&directory).is_some_and(|idle| idle > kept_for);
@@ -191,7 +191,7 @@ impl Runtimes {
     }
 }
 
-/// Migrates an empty database once; environments begin with a copy.
+/// Migrates an empty database once; environments start with a copy.
 async fn prepare_template(runtime: &Runtime) -> Result<(), Reason> {
     let broken = |error: io::Error| Reason::of_io("its files cannot be written", &error);
     let home = runtime.directory.join("template");
@@ -218,7 +218,7 @@ fn is_ready(directory: &Path, seal: &str) -> bool {
     fs::read_to_string(directory.join(READY)).is_ok_and(|text| text == seal)
 }
 
-/// Which packages and interpreter a runtime was made of.
+/// Identifies the packages and the interpreter of a runtime.
 pub(super) fn seal(lock: &str, python: &Python) -> String {
     let hash: String = digest(&SHA256, lock.as_bytes()).as_ref().iter().map(|b| format!("{b:02x}")).collect();
     format!("{hash} {}\n", python.path.display())

@@ -1,4 +1,4 @@
-//! URLs of a PostgreSQL server: the administrator's as it is given, and what environments are told after it.
+//! URLs of a PostgreSQL server: the administrator's as configured, and those derived from it for environments.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use percent_encoding::percent_decode_str;
 use super::settings::percent_encoded;
 use crate::Secret;
 
-/// What of the administrator's URL is nobody else's.
+/// Parameters of the administrator's URL that are not passed on.
 const ADMINS: &[&str] = &["dbname", "passfile", "password", "user"];
-/// Where the server is.
+/// Parameters with the address of the server.
 const PLACE: &[&str] = &["host", "port"];
-/// How connections are made safe, which both drivers have to keep to.
+/// Security parameters, which both drivers have to honour.
 const SAFETY: &[&str] =
     &["sslcrl", "sslmode", "sslrootcert", "ssl_min_protocol_version", "target_session_attrs"];
 /// Files among these.
 const FILES: &[&str] = &["sslcrl", "sslrootcert"];
-/// What makes no difference to what is safe, and is only known to one of the drivers.
+/// Parameters without effect on security, which only one of the drivers supports.
 const COMFORT: &[&str] = &[
     "application_name",
     "connect_timeout",
@@ -28,14 +28,14 @@ const COMFORT: &[&str] = &[
     "keepalives_interval",
     "tcp_user_timeout",
 ];
-/// What of the administrator would be every environment's.
+/// Credentials of the administrator, which environments would share.
 const CREDENTIALS: &[&str] = &["sslcert", "sslkey", "sslpassword"];
 const MODES: &[&str] = &["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
 
-/// Why the URL of a server cannot be used for the databases of environments.
+/// Why a server URL cannot be used for the databases of environments.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadUrl {
-    /// A parameter that would be dropped on the way.
+    /// A parameter that would be dropped silently.
     #[error(
         "not every component of Airflow supports its parameter `{0}`: remove it; the supported ones are {known}",
         known = [PLACE, SAFETY, ADMINS, COMFORT].concat().join(", ")
@@ -46,21 +46,21 @@ pub enum BadUrl {
         "its parameter `{0}` would give the administrator's certificate to every environment: use a password for the administrator"
     )]
     Credential(String),
-    /// A mode that there is not.
+    /// An unknown mode.
     #[error("`sslmode={0}` is not one of {modes}", modes = MODES.join(", "))]
     Mode(String),
-    /// Nothing to check the server's certificate against.
+    /// No certificate to verify the server with.
     #[error("`sslmode={0}` needs `sslrootcert`: the absolute path of a file with the certificates to trust")]
     NoRoot(String),
-    /// A file that other programs would look for elsewhere.
+    /// A relative path, which other programs would resolve differently.
     #[error("its parameter `{0}` is not the absolute path of a file")]
     NoPath(String),
-    /// More servers than one.
+    /// More than one server.
     #[error("it names several hosts: name one")]
     Hosts,
 }
 
-/// Refuses what would be dropped silently on the way to a component.
+/// Refuses parameters that would be dropped silently for some component.
 pub(super) fn check(url: &str) -> Result<(), BadUrl> {
     let parts = parts(url);
     let value = |name: &str| parts.query.iter().find_map(|pair| value_of(pair, name));
@@ -90,14 +90,14 @@ pub(super) fn check(url: &str) -> Result<(), BadUrl> {
     if named.contains(',') { Err(BadUrl::Hosts) } else { Ok(()) }
 }
 
-/// The files that whoever connects has to read.
+/// The files that clients have to read.
 pub(super) fn files(url: &str) -> Vec<PathBuf> {
     let parts = parts(url);
     let file = |name: &&str| parts.query.iter().find_map(|pair| value_of(pair, name)).map(PathBuf::from);
     FILES.iter().filter_map(file).collect()
 }
 
-/// The value of a parameter, if this is that one.
+/// The value of a parameter, if the pair has this name.
 fn value_of(pair: &str, name: &str) -> Option<String> {
     pair.strip_prefix(name)?.strip_prefix('=').map(decoded)
 }
@@ -121,7 +121,7 @@ fn with_query(url: String, query: &[&str]) -> String {
     if query.is_empty() { url } else { format!("{url}?{}", query.join("&")) }
 }
 
-/// The database of an environment on the server of an administrator, as Airflow is told.
+/// The URL of an environment's database for Airflow.
 pub(super) fn of_environment(admin: &Secret, name: &str, password: &Secret) -> String {
     let Parts { host, query, .. } = parts(admin.reveal());
     let is_shared = |pair: &&str| !ADMINS.contains(&pair.split('=').next().unwrap_or_default());
@@ -137,19 +137,19 @@ pub(super) fn of_database(admin: &Secret, name: &str) -> String {
     with_query(format!("postgresql://{at}{host}/{name}"), &query)
 }
 
-/// The directory of the socket that a URL leads to, where it leads to one.
+/// The socket directory of a URL, if it has one.
 pub(super) fn socket_directory(url: &str) -> Option<PathBuf> {
     let Parts { host, query, .. } = parts(url);
     let named = query.iter().find_map(|pair| pair.strip_prefix("host=")).unwrap_or(host);
     Some(PathBuf::from(decoded(named))).filter(|path| path.is_absolute())
 }
 
-/// The port of a server that a URL finds on this machine's loopback, where it does; any URL with a host will do.
+/// The port of a URL whose host is this machine's loopback address; any URL with a host will do.
 pub(super) fn loopback_port(url: &str, usual: u16) -> Option<u16> {
     loopback(url, usual).first().map(SocketAddr::port)
 }
 
-/// The addresses of a server that a URL finds on this machine's loopback. A name is what it is now.
+/// The loopback addresses of a URL's host. A name is resolved once.
 pub(super) fn loopback(url: &str, usual: u16) -> Vec<SocketAddr> {
     let Parts { host, query, .. } = parts(url);
     let member = |name: &str| query.iter().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
@@ -162,7 +162,7 @@ pub(super) fn loopback(url: &str, usual: u16) -> Vec<SocketAddr> {
     let Some(port) = port.map_or(Some(usual), |port| port.parse().ok()) else { return Vec::new() };
     let mut found: Vec<SocketAddr> = match named.parse::<IpAddr>() {
         Ok(address) => vec![(address, port).into()],
-        // Whoever tries the other family first is refused there, and goes on.
+        // Clients that try IPv6 first are refused there and fall back.
         Err(_) if named.eq_ignore_ascii_case("localhost") => vec![(Ipv4Addr::LOCALHOST, port).into()],
         Err(_) => (named, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default(),
     };
@@ -170,7 +170,7 @@ pub(super) fn loopback(url: &str, usual: u16) -> Vec<SocketAddr> {
     found
 }
 
-/// A URL as it may stand on a command line, and the password that may not.
+/// A URL without its password, for a command line, and the password.
 pub(super) fn without_password(url: &str) -> (String, Option<Secret>) {
     let is_password = |pair: &&str| pair.starts_with("password=");
     let Parts { user, host, query } = parts(url);
@@ -185,13 +185,13 @@ pub(super) fn without_password(url: &str) -> (String, Option<Secret>) {
     (plain, password.map(|password| Secret::new(decoded(password))))
 }
 
-/// Text without percent signs.
+/// Percent-decoded text.
 fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// What the asynchronous driver is told, where it does not follow from a URL. It knows what makes connections safe by the
-/// same names, but only in a URL of its own, which it can be given as a parameter; it knows nothing else.
+/// The URL for the asynchronous driver, if it differs. It supports the security parameters only in a nested URL, the
+/// parameter `dsn`, and no other parameters.
 pub(super) fn asynchronous(url: &str) -> Option<String> {
     let Parts { query, .. } = parts(url);
     let of = |names: &[&str]| {

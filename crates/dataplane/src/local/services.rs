@@ -1,4 +1,4 @@
-//! What the plane is given by whoever opens it.
+//! Services that the control plane provides to the local plane.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use crate::{Fault, LogLine, PlaneFuture, Secret};
 /// Reads an archive from its beginning.
 pub type Archive = Box<dyn Read + Send>;
 
-/// Where the code of deployments comes from.
+/// Provides the code of deployments.
 pub trait Archives: Send + Sync {
-    /// Opens the gzip tar of a version of a deployment's DAGs or bundles; `None` where there is none.
+    /// Opens the gzip tar of a version of a deployment's DAGs or bundles; `None` if there is none.
     fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> PlaneFuture<'a, Option<Archive>>;
 }
 
-/// Where lines of logs go.
+/// Stores log lines.
 pub trait Logs: Send + Sync {
-    /// Takes lines; once it answers they are kept.
+    /// Appends lines; they are stored once it returns.
     fn append(&self, lines: Vec<LogLine>) -> PlaneFuture<'_, ()>;
 }
 
-/// Makes the keys of an environment: the same for the same environment and purpose, and of no use for guessing others.
+/// Derives the keys of an environment: deterministic for an environment and purpose, and independent of each other.
 pub type Keys = Arc<dyn Fn(DeploymentId, &str) -> Secret + Send + Sync>;
 
-/// Has no code, and keeps no lines.
+/// Provides no code and stores no lines.
 struct Nothing;
 
 impl Archives for Nothing {
@@ -42,13 +42,13 @@ impl Logs for Nothing {
 }
 
 impl Services {
-    /// What it takes to look after databases, and no more.
+    /// Services that suffice for metadata databases.
     pub fn of_keys(keys: Keys, clock: Clock) -> Self {
         Self { archives: Arc::new(Nothing), logs: Arc::new(Nothing), keys, clock }
     }
 }
 
-/// What the plane needs to run environments.
+/// The services that the plane needs to run environments.
 #[derive(Clone)]
 pub struct Services {
     /// Where code comes from.

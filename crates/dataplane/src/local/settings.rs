@@ -1,5 +1,5 @@
-//! What an environment's processes are told, all of it by environment variables: none of it shows on a command line,
-//! and none of it is kept in a file.
+//! The settings of an environment's processes, all passed as environment variables: none appears on a command line or
+//! is stored in a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::{Environment, Secret, Setting};
 /// Variables by name.
 pub(super) type Variables = BTreeMap<String, Secret>;
 
-/// What is known of an environment when its settings are made.
+/// The inputs of an environment's settings.
 pub(super) struct SettingsContext<'a> {
     pub(super) environment: &'a Environment,
     pub(super) place: &'a Place,
@@ -35,16 +35,16 @@ pub(super) struct SettingsContext<'a> {
 
 /// The keys of one environment.
 pub(super) struct EnvironmentKeys {
-    /// Encrypts what Airflow keeps in its database: 32 bytes in URL-safe base64.
+    /// Encrypts secrets in Airflow's database: 32 bytes in URL-safe base64.
     pub(super) fernet: Secret,
-    /// Signs the tokens that its web server believes.
+    /// Signs the tokens that its web server accepts.
     pub(super) token_signing: Secret,
     /// Signs sessions of its web server.
     pub(super) session: Secret,
 }
 
 impl EnvironmentKeys {
-    /// Derives them; `key` gives at least 32 bytes of text for a purpose.
+    /// Derives them; `key` returns at least 32 bytes of text for a purpose.
     pub(super) fn new(key: impl Fn(&str) -> Secret) -> Self {
         let fernet = key("fernet");
         let bytes = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, fernet.reveal().as_bytes());
@@ -60,17 +60,17 @@ impl EnvironmentKeys {
     }
 }
 
-/// The path under which an environment's web server answers, here and at the front door.
+/// The base path of an environment's web server, here and at the front door.
 pub(super) fn base_path(namespace: &str) -> String {
     format!("/airflow/{namespace}")
 }
 
-/// The mark by which every descendant of an environment is context.
+/// The environment variable that marks every descendant of an environment.
 pub(super) fn marker(id: podium_api::DeploymentId) -> (String, String) {
     ("PODIUM_ENVIRONMENT".into(), id.to_string())
 }
 
-/// What every process is told.
+/// The variables of every process.
 pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
     let SettingsContext { environment, place, runtime, web_port, .. } = context;
     let base_path = base_path(&environment.namespace);
@@ -81,7 +81,7 @@ pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
     all.set(&name, value);
     all.set("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display()));
     all.set("HOME", text(&place.user_home()));
-    // Its user has no name that the machine knows of.
+    // Its user has no entry in /etc/passwd.
     all.set("USER", "airflow");
     all.set("LOGNAME", "airflow");
     all.set("TMPDIR", text(&place.temporary()));
@@ -91,13 +91,13 @@ pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
     all.set("PYTHONPATH", text(context.support));
     all.set("PYTHONUNBUFFERED", "1");
     all.set("PYTHONDONTWRITEBYTECODE", "1");
-    // Half the memory of many small threads.
+    // Halves the memory of many small threads.
     all.set("MALLOC_ARENA_MAX", "2");
     all.set("AIRFLOW_HOME", text(&place.home()));
-    // Airflow writes down its defaults at every first start; its home is not its own.
+    // Airflow writes its default configuration at the first start, and may not write to its home.
     all.set("AIRFLOW_CONFIG", text(&place.temporary().join("airflow.cfg")));
     all.airflow("core", "load_examples", "False");
-    // Those whose tasks are the scheduler's children are ours: they can be drained.
+    // Executors whose tasks are the scheduler's children are replaced by ours, which can be drained.
     let executor = match &context.tasks.celery {
         Some(_) => context.tasks.executor().to_owned(),
         None => format!("podium_airflow.executors.{}", context.tasks.executor()),
@@ -108,8 +108,8 @@ pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
     all.secret("database", "sql_alchemy_conn", context.database);
     all.airflow("database", "load_default_connections", "False");
     if context.database.reveal().starts_with("postgresql") {
-        // Few connections are held while nothing happens. Many may be opened: a request of the web server takes one and
-        // then another, so that as many requests as there are connections would wait for each other.
+        // Few idle connections, but many in total: a request of the web server takes one connection and then another,
+        // so a small limit would deadlock concurrent requests.
         all.airflow("database", "sql_alchemy_pool_size", "3");
         all.airflow("database", "sql_alchemy_max_overflow", "97");
     }
@@ -123,7 +123,7 @@ pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
         all.secret("celery", "result_backend", &celery.results);
         all.airflow("operators", "default_queue", "default");
         if celery.own_broker.is_some() {
-            // Airflow does not know the URL of a socket: without it Celery would run long tasks twice.
+            // Airflow does not recognise a socket URL: without this Celery would run long tasks twice.
             all.airflow("celery", "celery_config_options", "podium_airflow.broker.CONFIG");
         }
     }
@@ -165,12 +165,12 @@ pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
     all.0
 }
 
-/// What a web server is told: where it answers. How people get there is nothing to it, and may change.
+/// The base path for a web server. The public URL is not part of it, and may change.
 pub(super) fn place(context: &SettingsContext<'_>) -> Variables {
     base_url(context, base_path(&context.environment.namespace))
 }
 
-/// What whoever runs tasks is told: how people reach the environment, for the links that tasks make.
+/// The public URL for processes that run tasks, for the links that tasks create.
 pub(super) fn links(context: &SettingsContext<'_>) -> Variables {
     base_url(context, format!("{}{}", context.public_url, base_path(&context.environment.namespace)))
 }
@@ -182,14 +182,14 @@ fn base_url(context: &SettingsContext<'_>, url: String) -> Variables {
     all.0
 }
 
-/// What the scheduler alone is told: a changed limit is nothing to anybody else.
+/// Variables of the scheduler only: other processes do not depend on the limits.
 pub(super) fn limits(context: &SettingsContext<'_>) -> Variables {
     let mut all = VariablesBuilder::default();
     all.airflow("core", "parallelism", context.tasks.parallelism.to_string());
     all.0
 }
 
-/// What the web server alone is told: how to know whom the control plane sends.
+/// Variables of the web server only: the key that authenticates the front door.
 pub(super) fn web(context: &SettingsContext<'_>) -> Variables {
     let mut all = VariablesBuilder::default();
     if context.runtime.version.major() < 3 {
@@ -198,8 +198,8 @@ pub(super) fn web(context: &SettingsContext<'_>) -> Variables {
     all.0
 }
 
-/// What whoever runs or reads DAGs is told beside that: what the deployment and its environment objects set, and which
-/// of it is secret.
+/// Variables for processes that run or read DAGs: those set by the deployment and its environment objects, with a list
+/// of the secret ones.
 pub(super) fn user_variables(environment: &Environment) -> Variables {
     let objects = &environment.objects;
     let mut all = Variables::new();
@@ -228,7 +228,7 @@ pub(super) fn user_variables(environment: &Environment) -> Variables {
     all
 }
 
-/// What the platform tells, as far as people may not tell otherwise: what is accepted of them is honoured.
+/// The platform's variables, with those that users may override replaced by theirs.
 pub(super) fn with_overrides(told: Variables, chosen: &Variables) -> Variables {
     let heard = |(name, ours): (String, Secret)| {
         let theirs = chosen.get(&name).filter(|_| variables::refused(&name).is_none());
@@ -244,10 +244,10 @@ pub(super) fn with_overrides(told: Variables, chosen: &Variables) -> Variables {
     told.into_iter().map(heard).collect()
 }
 
-/// Where metrics go; by the standard variables of OpenTelemetry, which Airflow follows.
+/// The metrics export, as standard OpenTelemetry variables, which Airflow supports.
 pub(super) fn metrics(environment: &Environment) -> Variables {
     let mut all = VariablesBuilder::default();
-    // Airflow exports to one place.
+    // Airflow exports to one endpoint.
     let Some(Setting { value, .. }) = environment.objects.metrics_exports.first() else { return all.0 };
     let export: Value = serde_json::from_str(value.reveal()).unwrap_or_default();
     let member = |name: &str| export.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -276,7 +276,7 @@ pub(super) fn metrics(environment: &Environment) -> Variables {
     all.0
 }
 
-/// Pairs as OpenTelemetry reads them.
+/// Pairs in OpenTelemetry's format.
 fn list(pairs: &[(String, String)]) -> String {
     let pair = |(key, value): &(String, String)| format!("{key}={}", percent_encoded(value));
     pairs.iter().map(pair).collect::<Vec<_>>().join(",")
@@ -287,7 +287,7 @@ pub(super) fn percent_encoded(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// Whether a variable configures Airflow itself, which all its processes must hear.
+/// Whether a variable configures Airflow itself, which all its processes need.
 pub(super) fn is_configuration(key: &str) -> bool {
     key.starts_with("AIRFLOW__")
 }

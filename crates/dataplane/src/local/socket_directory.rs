@@ -1,6 +1,6 @@
-//! A directory for a socket: short, passable for everybody, and nobody else's.
+//! A directory for a socket, with a short path, passable for everyone and owned by us.
 //!
-//! A path of a socket has at most 107 bytes, and a data directory may be anywhere.
+//! A socket path has at most 107 bytes, and a data directory may be anywhere.
 
 use std::fs;
 use std::io;
@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-/// How many names are tried where somebody else has taken the first.
+/// How many names are tried if others own the first ones.
 const NAMES: u8 = 16;
 
-/// The directory for the socket of whoever has another directory. It is named after that one, so that a start after this
-/// one finds it again, and made where it is missing: the machine clears such places away.
+/// The socket directory that belongs to another directory. It is named after that one, so that later starts find it
+/// again, and created if it is missing: the machine may clean up such places.
 pub(super) fn of(directory: &Path, user: Option<u32>) -> io::Result<PathBuf> {
     let hash = digest(&SHA256, directory.as_os_str().as_encoded_bytes());
     let hash: String = hash.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let is_root = rustix::process::geteuid().is_root();
-    // Not /tmp: confined environments have one of their own.
+    // Not /tmp: confined environments have a private one.
     let places = if is_root { ["/run", "/var/tmp"] } else { ["/var/tmp", "/dev/shm"] };
-    // A service manager gives a directory that outlives this process, and may have closed the others.
+    // A service manager provides a directory that outlives this process, and may deny access to the others.
     let given =
         std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from).filter(|given| is_root && given.is_dir());
     let place = places.into_iter().map(PathBuf::from).find(|place| place.is_dir());
@@ -39,7 +39,7 @@ pub(super) fn of(directory: &Path, user: Option<u32>) -> io::Result<PathBuf> {
     ))
 }
 
-/// Makes the directory; whether it is the owner's alone to write to.
+/// Creates the directory; returns whether it belongs to the owner.
 fn is_ours(path: &Path, owner: u32) -> io::Result<bool> {
     match fs::DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => chown(path, Some(owner), Some(owner))?,
@@ -48,7 +48,7 @@ fn is_ours(path: &Path, owner: u32) -> io::Result<bool> {
     }
     let metadata = fs::symlink_metadata(path)?;
     let is_owners = metadata.is_dir() && metadata.uid() == owner;
-    // One that was made by root and not given away yet: an end in that moment.
+    // Created by root, and interrupted before the owner was changed.
     if metadata.is_dir() && metadata.uid() == 0 && owner != 0 && rustix::process::geteuid().is_root() {
         chown(path, Some(owner), Some(owner))?;
     } else if !is_owners {

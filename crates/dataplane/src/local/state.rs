@@ -1,4 +1,4 @@
-//! What the plane must remember of an environment to find it again: never what it can be told anew, never a secret.
+//! The saved state of an environment, which is needed to find it again: neither the desired state nor secrets.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,32 +15,32 @@ use super::layout::write_whole;
 use super::program::ReplaceStrategy;
 use crate::blocking::{assert_may_block, blocking};
 
-/// What is remembered of an environment.
+/// The saved state of an environment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct State {
-    /// Tells its user and its place among all environments.
+    /// Determines its user.
     pub(super) slot: u32,
     pub(super) namespace: String,
     pub(super) generation: i64,
     pub(super) is_hibernating: bool,
-    /// Whether it is to vanish.
+    /// Whether it is being removed.
     pub(super) is_removed: bool,
-    /// The runtime that its database on a server was made with; none where the database is a file.
+    /// The runtime that its database on a server was created with; `None` if the database is a file.
     pub(super) server_runtime: Option<String>,
     /// Whether that server is the plane's own.
     pub(super) is_private: bool,
     /// The runtime that its database was last migrated for.
     pub(super) migrated_for: Option<String>,
-    /// What was last brought up.
+    /// What was last running.
     pub(super) running: Running,
     /// Where its web server listens.
     pub(super) web_port: u16,
-    /// The component that is about to be started: an end in that moment leaves a process that nobody remembers.
+    /// The component that is being started: a crash at that moment leaves a process that is not in `processes`.
     pub(super) starting: Option<String>,
-    /// What was started, by component.
+    /// The running processes, by component.
     pub(super) processes: BTreeMap<String, Started>,
-    /// How often components were started again because they had failed.
+    /// How often components were restarted after failures.
     pub(super) restarts: BTreeMap<String, u64>,
 }
 
@@ -49,15 +49,15 @@ pub(super) struct State {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Started {
     pub(super) identity: Identity,
-    /// What it was started with.
+    /// The fingerprint of the program that it was started with.
     pub(super) fingerprint: String,
-    /// How it is replaced.
+    /// How it is replaced by a new version.
     #[serde(default, rename = "manner")]
     pub(super) strategy: ReplaceStrategy,
 }
 
 impl State {
-    /// Reads what was remembered; nothing where there is nothing.
+    /// Reads the state; `None` if there is none.
     pub(super) fn read(path: &Path) -> io::Result<Option<Self>> {
         assert_may_block();
         match fs::read(path) {
@@ -69,26 +69,26 @@ impl State {
         }
     }
 
-    /// Remembers it.
+    /// Writes the state.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         write_whole(path, &serde_json::to_vec(self)?, 0o600)
     }
 }
 
-/// Where the state of one environment is written: by its supervisor, and by whoever orders its removal.
+/// The state file of one environment, written by its supervisor and when its removal is ordered.
 pub(super) struct StateFile {
     path: PathBuf,
-    /// How many writes were asked for.
+    /// The number of requested writes.
     asked: AtomicU64,
     written: Mutex<WriteLog>,
 }
 
-/// What is known of the writes of a state.
+/// The progress of the writes.
 struct WriteLog {
     is_removed: bool,
-    /// The write that was asked for last of those that were done: an older one must not undo it.
+    /// The number of the newest completed write: an older one must not undo it.
     newest: u64,
-    /// Whether nobody keeps the environment any more: what was asked for before is not done.
+    /// Whether the supervisor has ended: pending writes are discarded.
     is_over: bool,
 }
 
@@ -98,14 +98,14 @@ impl StateFile {
         Self { path, asked: AtomicU64::new(0), written }
     }
 
-    /// Remembers a state. A removal that was ordered is not forgotten by it.
+    /// Writes a state. It does not undo an ordered removal.
     pub(super) async fn write(self: &Arc<Self>, state: &State) -> io::Result<()> {
         let state = state.clone();
         self.exclusively(move |writing| writing.write(&state)).await
     }
 
-    /// Does work that writes states, unless something newer was written meanwhile or it is over. Nothing else is written
-    /// until the work is done, and [`StateFile::end`] waits for it.
+    /// Runs work that writes states, unless something newer was written in the meantime or the supervisor has ended.
+    /// Nothing else is written until the work is done, and [`StateFile::end`] waits for it.
     pub(super) async fn exclusively<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&StateWriter<'_>) -> io::Result<T> + Send + 'static,
@@ -128,12 +128,12 @@ impl StateFile {
         work(&StateWriter { path: &self.path, is_removed: written.is_removed })
     }
 
-    /// Writes nothing any more, once what is being written is there.
+    /// Waits for the current write and refuses further ones.
     pub(super) fn end(&self) {
         self.lock().is_over = true;
     }
 
-    /// Remembers that the environment is to vanish.
+    /// Saves that the environment is being removed.
     pub(super) fn mark_removed(&self) -> io::Result<()> {
         let mut written = self.lock();
         let state = State::read(&self.path)?.ok_or(ErrorKind::NotFound)?;
@@ -147,14 +147,14 @@ impl StateFile {
     }
 }
 
-/// The right to write the state of an environment.
+/// Writes the state while the file is locked.
 pub(super) struct StateWriter<'a> {
     path: &'a Path,
     is_removed: bool,
 }
 
 impl StateWriter<'_> {
-    /// Remembers a state. A removal that was ordered is not forgotten by it.
+    /// Writes a state. It does not undo an ordered removal.
     pub(super) fn write(&self, state: &State) -> io::Result<()> {
         State { is_removed: self.is_removed, ..state.clone() }.write(self.path)
     }

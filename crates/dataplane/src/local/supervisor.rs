@@ -1,4 +1,4 @@
-//! Keeps one environment as it is wanted: brings it up, watches it, restarts what ends, puts it to sleep, clears it away.
+//! Supervises one environment: starts it, watches it, restarts what exits, hibernates it, removes it.
 
 mod drain;
 mod history;
@@ -38,44 +38,44 @@ use super::view::{Status, View};
 use crate::Environment;
 use crate::blocking::blocking;
 
-/// What is wanted of a supervisor.
+/// What a supervisor is to do.
 #[derive(Clone)]
 pub(super) enum Order {
-    /// To hold what runs, until somebody says what is wanted.
+    /// Leave running processes alone until the desired state is known.
     Hold,
-    /// To make it so.
+    /// Bring the environment to this state.
     Run(Arc<Environment>),
-    /// To clear it away.
+    /// Remove the environment.
     Remove,
 }
 
-/// The handle of a supervisor. Without it there is no supervisor; what it kept runs on.
+/// The handle of a supervisor. Dropping it ends the supervisor; the environment's processes keep running.
 pub(super) struct Handle {
     pub(super) orders: Sender<Order>,
     pub(super) view: Arc<View>,
     pub(super) state_file: Arc<StateFile>,
-    /// The generation that was known when it began.
+    /// The generation in the saved state when it started.
     pub(super) generation: i64,
-    /// Why it must not run, where that is so.
+    /// Why the environment must not run, if it must not.
     stop_reason: Arc<Mutex<Option<UserText>>>,
     task: AbortHandle,
 }
 
 impl Handle {
-    /// Whether its environment is to vanish.
+    /// Whether its environment is being removed.
     pub(super) fn is_removing(&self) -> bool {
         matches!(*self.orders.borrow(), Order::Remove)
     }
 
-    /// Why its environment must not run, where that is so.
+    /// Why its environment must not run, if it must not.
     pub(super) fn stop_reason(&self) -> Option<UserText> {
         self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Has its environment stop for a reason, or run again.
+    /// Stops its environment for a reason, or lets it run again.
     pub(super) fn set_stop_reason(&self, why: Option<UserText>) {
         *self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner) = why;
-        // The same order, looked at again.
+        // Wakes the supervisor with the same order.
         self.orders.send_modify(|_| {});
     }
 }
@@ -83,62 +83,62 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.task.abort();
-        // What is being written or started is finished, and nothing else is.
+        // A write or start in progress is finished, but nothing new begins.
         self.state_file.end();
     }
 }
 
-/// A process that is kept.
+/// A supervised process.
 struct SupervisedProcess {
     process: Process,
     fingerprint: String,
-    /// When it was started; long ago where that was somebody else.
+    /// When it was started; the epoch if an earlier control plane started it.
     started_at: Timestamp,
     since: Instant,
     strategy: ReplaceStrategy,
-    /// How much its log held when it was started.
+    /// The length of its log when it was started.
     log_start: u64,
-    /// Whether it has been well since its start.
+    /// Whether it has been healthy since its start.
     was_healthy: bool,
-    /// Since when it has not been well.
+    /// Since when it has been unhealthy.
     unhealthy_since: Option<Instant>,
-    /// When it is killed, once it was asked to end.
+    /// When it is killed after SIGTERM.
     kill_at: Option<Instant>,
 }
 
-/// Keeps an environment.
+/// The supervisor of an environment.
 pub(super) struct Supervisor {
     plane: Arc<Plane>,
     id: DeploymentId,
     place: Place,
-    /// Known once the machine was looked at.
+    /// Known once the host has been examined.
     isolation: Isolation,
     tail: Option<JoinHandle<()>>,
     state: State,
     state_file: Arc<StateFile>,
     processes: BTreeMap<String, SupervisedProcess>,
-    /// Process groups that were left behind by leaders that are gone.
+    /// Process groups whose leaders are gone.
     leaderless: Vec<i32>,
-    /// What ended, since somebody last said what is wanted.
+    /// Failures of components since the last order.
     failures: HashMap<String, Failure>,
-    /// Where its web server listens, whichever process that is.
+    /// The listening socket of its web servers.
     socket: Option<Socket>,
-    /// What ran last, and is started again when it ends although something else is wanted that cannot be made yet.
+    /// The programs that ran last; they are restarted if they exit while the newly desired state cannot be prepared.
     last_programs: Vec<Program>,
-    /// Why it must not run, where that is so.
+    /// Why the environment must not run, if it must not.
     stop_reason: Arc<Mutex<Option<UserText>>>,
-    /// The drain that is under way.
+    /// The drain in progress.
     drain: Option<Drain>,
-    /// Whether a web server has has_answered.
+    /// Whether a web server has responded.
     has_answered: bool,
-    /// The web server whose interface for tasks is built.
+    /// The web server whose task API is initialized.
     warmed_up: Option<i32>,
     orders: Receiver<Order>,
     view: Arc<View>,
 }
 
 impl Supervisor {
-    /// Starts to keep an environment, with what is remembered of it.
+    /// Starts to supervise an environment, from its saved state.
     pub(super) fn start(plane: &Arc<Plane>, id: DeploymentId, state: State, order: Order) -> Handle {
         let status = Status {
             generation: None,
@@ -186,7 +186,7 @@ impl Supervisor {
 
     fn orphans(&self) -> OrphanProcesses {
         let orphans = OrphanProcesses::of(self.id, self.isolation.user(), &self.plane.cgroups);
-        // Where environments have users of their own these tell them from everybody else.
+        // If environments have their own users, the user alone identifies their processes.
         if !self.isolation.shares_user() {
             return orphans;
         }
@@ -216,7 +216,7 @@ impl Supervisor {
         self.orders.has_changed().unwrap_or(true)
     }
 
-    /// Takes what the environment writes to the log store from now on.
+    /// Starts to copy the environment's logs to the log store.
     async fn follow_logs(&mut self) {
         let logs = self.place.logs();
         if self.tail.is_some() || !blocking(move || logs.is_dir()).await {
@@ -227,7 +227,7 @@ impl Supervisor {
         self.tail = Some(tokio::spawn(following));
     }
 
-    /// Brings an environment to what is wanted, and keeps it there until something else is.
+    /// Brings an environment to the desired state and keeps it there until another order arrives.
     async fn run(&mut self, environment: &Environment) {
         self.state.generation = environment.generation;
         self.state.is_hibernating = environment.is_hibernating;
@@ -244,7 +244,7 @@ impl Supervisor {
             if !self.drain_before("hibernating", environment).await {
                 return;
             }
-            // Workers finish their tasks by themselves; a scheduler has been waited for already.
+            // Workers finish their tasks on SIGTERM; a scheduler has been drained already.
             let has_workers = self.processes.values().any(|kept| kept.strategy == ReplaceStrategy::Finish);
             let grace = if has_workers { self.drain_grace(environment) } else { self.timing().grace };
             let mut orders = self.orders.clone();
@@ -272,7 +272,7 @@ impl Supervisor {
                 prepared = self.prepare(environment) => prepared,
                 _ = orders.changed() => return,
             };
-            // A database is not left halfway, whatever is wanted meanwhile.
+            // A migration is not interrupted by new orders.
             let prepared = match prepared {
                 Ok(mut prepared) => match self.drain_for_migration(environment, &prepared).await {
                     true => self.migrate(environment, &mut prepared).await.map(|()| prepared),
@@ -300,7 +300,7 @@ impl Supervisor {
 
     async fn report_startup_failure(&mut self, what: &str, why: Reason) {
         tracing::warn!(id = %self.id, what, %why, "an environment cannot be started yet");
-        // What runs goes on taking tasks until there is something to replace it with.
+        // The running processes accept tasks again until they can be replaced.
         self.end_drain().await;
         self.view.wait_for(what, why);
     }

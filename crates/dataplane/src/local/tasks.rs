@@ -1,7 +1,7 @@
-//! Who runs the tasks of an environment on this machine.
+//! Which executor runs the tasks of an environment on this machine.
 //!
-//! Celery where there are several queues and a broker can be had; otherwise Airflow's own local executor, within the
-//! limits of the default queue. A note says so always, and why.
+//! Celery if there are several queues and a broker is available; otherwise Airflow's local executor, within the limits
+//! of the default queue. A note for users says so, and why.
 
 use std::path::PathBuf;
 
@@ -13,35 +13,35 @@ use super::broker::OwnBroker;
 use super::options::Broker;
 use crate::{Environment, Secret};
 
-/// The most tasks that run at once for each processor of the machine.
+/// The maximum number of parallel tasks per CPU of the machine.
 const TASKS_OF_PROCESSOR: usize = 2;
 
 /// Who runs the tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tasks {
-    /// How many run at once, in all.
+    /// The total number of parallel tasks.
     pub(super) parallelism: u32,
     /// Workers of queues, where there are some.
     pub(super) celery: Option<Celery>,
-    /// Whether tasks run one after the other, within the scheduler.
+    /// Whether tasks run one at a time, inside the scheduler.
     pub(super) is_sequential: bool,
-    /// What a person should know of it.
+    /// A note for users.
     pub(super) note: Option<UserText>,
 }
 
-/// Workers of queues, and what they are fed by.
+/// Workers of queues, and their broker.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Celery {
     pub(super) broker: Secret,
     pub(super) results: Secret,
-    /// The broker to run beside them, unless there is one already.
+    /// The broker program to run, unless a broker is configured.
     pub(super) own_broker: Option<PathBuf>,
-    /// A worker for each: its queue, and how many tasks it runs at once.
+    /// A worker for each queue, with its number of parallel tasks.
     pub(super) workers: Vec<(String, u32)>,
 }
 
 impl Tasks {
-    /// Decides it.
+    /// Chooses the executor.
     pub(super) fn new(
         environment: &Environment,
         major: u32,
@@ -98,7 +98,7 @@ impl Tasks {
     }
 }
 
-/// What is said where another executor was asked for than the one that runs.
+/// The note if another executor was requested than the one that runs.
 fn local_note(asked: Executor) -> UserText {
     let why = match asked {
         Executor::Celery => "it has one queue, which needs no separate workers",

@@ -1,37 +1,37 @@
-//! How long things may take, and how often they are looked at. Tests are in more of a hurry than people.
+//! Timeouts and polling intervals. Tests use shorter ones.
 
 use std::time::Duration;
 
-/// How long things may take.
+/// Timeouts and polling intervals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing {
-    /// How long processes may take to end by themselves: running tasks finish within it.
+    /// How long processes may take to exit after SIGTERM, within which running tasks finish.
     pub(super) grace: Duration,
-    /// How long tasks may take to end before what runs them restarts, where the deployment does not say.
+    /// How long tasks may take to finish before the processes that run them restart, unless the deployment sets it.
     pub(super) drain: Duration,
-    /// The grace where nothing of the environment is wanted any more.
+    /// The grace period when the environment is being removed or stopped.
     pub(super) short_grace: Duration,
-    /// When to try again what did not work.
+    /// The pause before a retry.
     pub(super) retry: Duration,
-    /// How long an environment may take to come up before that counts as trouble.
+    /// How long an environment may take to start before that counts as a failure.
     pub(super) startup_timeout: Duration,
-    /// How often it is asked how it does, while it comes up.
+    /// How often its health is checked while it starts.
     pub(super) startup_poll: Duration,
     /// The same once it is up.
     pub(super) steady_poll: Duration,
-    /// How long a web server may take to answer.
+    /// How long a web server may take to respond.
     pub(super) response_timeout: Duration,
-    /// How long a component that was well may be unwell before it is started again.
+    /// How long a component that was healthy may be unhealthy before it is restarted.
     pub(super) hang_timeout: Duration,
-    /// What ran for so long has not failed at the start.
+    /// After this time a process no longer counts as failed at its start.
     pub(super) stable_after: Duration,
-    /// How long what ended waits for its next start; twice as long each time.
+    /// The pause before the first restart; it doubles each time.
     pub(super) first_pause: Duration,
-    /// The longest that it waits.
+    /// The longest pause.
     pub(super) longest_pause: Duration,
-    /// How often somebody looks whether it is time to measure what environments have on disk.
+    /// How often to check whether disk usage has to be measured.
     pub(super) disk_poll: Duration,
-    /// The pause after some files were measured.
+    /// The pause after a slice of files was measured.
     pub(super) disk_pause: Duration,
 }
 
@@ -58,7 +58,7 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// The pause after something ended, when it had ended so many times before.
+    /// The pause before a restart after this many earlier failures.
     pub(super) fn pause(&self, times: u32) -> Duration {
         self.first_pause.saturating_mul(1 << times.min(16)).min(self.longest_pause)
     }

@@ -1,5 +1,5 @@
-//! Runtimes that nothing uses any more: removed after a while, because each takes hundreds of megabytes. What an
-//! environment runs on, or ran on until lately and may be rolled back to, stays.
+//! Removes unused runtimes after a while, because each takes hundreds of megabytes. Runtimes that are in use, or were
+//! until recently and may be rolled back to, stay.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,14 +16,14 @@ use super::runtimes::READY;
 use super::state::State;
 use crate::blocking::{assert_may_block, blocking};
 
-/// Its time of change says when a runtime was last used.
+/// Its modification time says when a runtime was last used.
 const USED: &str = "podium-used";
-/// How often somebody looks.
+/// How often to check.
 const EVERY: Duration = Duration::from_hours(1);
-/// What an installed runtime takes, with room for what is unpacked on the way.
+/// The size of an installed runtime, with space for unpacking.
 const RUNTIME_SIZE: u64 = 1 << 30;
 
-/// Refuses to begin an installation that would fill the disk.
+/// Refuses an installation that would fill the disk.
 pub(super) fn check_space_for_runtime(directory: &Path, reserve: u64) -> Result<(), Reason> {
     assert_may_block();
     let Ok(disk) = rustix::fs::statvfs(directory) else { return Ok(()) };
@@ -38,7 +38,7 @@ pub(super) fn check_space_for_runtime(directory: &Path, reserve: u64) -> Result<
     Err(Reason::new(told, directory.display()))
 }
 
-/// Notes that a runtime is used now.
+/// Records that a runtime is in use now.
 pub(super) fn note_use(directory: &Path) {
     assert_may_block();
     let noted = File::create(directory.join(USED));
@@ -47,7 +47,7 @@ pub(super) fn note_use(directory: &Path) {
     }
 }
 
-/// How long ago a whole runtime was last used.
+/// How long ago a complete runtime was last used.
 pub(super) fn unused_for(directory: &Path) -> Option<Duration> {
     let changed = |name: &str| fs::metadata(directory.join(name)).and_then(|file| file.modified()).ok();
     let installed = changed(READY)?;
@@ -55,7 +55,7 @@ pub(super) fn unused_for(directory: &Path) -> Option<Duration> {
     Some(now().duration_since(used).unwrap_or_default())
 }
 
-/// Removes a runtime. What says that it is whole goes first.
+/// Removes a runtime, starting with its completion marker.
 pub(super) fn remove(directory: &Path) -> io::Result<()> {
     assert_may_block();
     fs::remove_file(directory.join(READY))?;
@@ -69,7 +69,7 @@ pub(super) fn installed(runtimes: &Path) -> Vec<Version> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Removes what is not used, from time to time, as long as the plane is there.
+/// Removes unused runtimes periodically, as long as the plane exists.
 pub(super) async fn sweep(plane: Weak<Plane>) {
     loop {
         tokio::time::sleep(EVERY).await;
@@ -78,7 +78,7 @@ pub(super) async fn sweep(plane: Weak<Plane>) {
     }
 }
 
-/// Removes what has not been used for longer than the plane's retention.
+/// Removes runtimes that have been unused for longer than the retention period.
 pub(super) async fn once(plane: &Arc<Plane>) {
     let Some(days) = plane.options.runtime_retention_days else { return };
     let looked = Arc::clone(plane);
@@ -87,12 +87,12 @@ pub(super) async fn once(plane: &Arc<Plane>) {
             let kept_for = Duration::from_hours(24 * u64::from(days));
             plane.runtimes.remove_unused(&in_use, kept_for).await;
         }
-        // What an environment uses is not known, so nothing is removed.
+        // It is unknown what environments use, so nothing is removed.
         Err(error) => tracing::warn!(%error, "unused runtimes cannot be determined"),
     }
 }
 
-/// The versions that environments run on, are brought to, or have their database migrated for.
+/// The versions that environments run, are being changed to, or have their database migrated to.
 fn in_use(plane: &Plane) -> io::Result<BTreeSet<Version>> {
     let mut versions = BTreeSet::new();
     let mut add = |text: Option<String>| versions.extend(text.and_then(|text| text.parse::<Version>().ok()));

@@ -1,4 +1,4 @@
-//! What an environment shows of itself while its supervisor is at work.
+//! The observable status of an environment, updated by its supervisor.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,19 +10,19 @@ use podium_domain::{Reason, UserText};
 use super::metrics::Measurements;
 use crate::{ChangeNotifier, Changed};
 
-/// What is status; whoever changes it tells the listeners.
+/// The status of an environment; every change notifies subscribers.
 pub(super) struct View {
     id: DeploymentId,
     notifier: ChangeNotifier,
     status: Mutex<Status>,
-    /// What is counted of its components, which is no news to anybody.
+    /// Measurements of its components, which do not notify anyone.
     pub(super) measurements: Measurements,
 }
 
-/// What is status of an environment.
+/// The status of an environment.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Status {
-    /// The generation that was applied; none since a restart, so that it is applied again.
+    /// The generation that was applied; `None` after a restart, so that it is applied again.
     pub(super) generation: Option<i64>,
     pub(super) is_hibernating: bool,
     pub(super) rollout: Rollout,
@@ -38,7 +38,7 @@ impl View {
         Self { id, notifier, status: Mutex::new(status), measurements: Measurements::default() }
     }
 
-    /// Changes what is status.
+    /// Changes the status.
     pub(super) fn change(&self, change: impl FnOnce(&mut Status)) {
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         let before = status.clone();
@@ -50,7 +50,7 @@ impl View {
         }
     }
 
-    /// What stands in the way, while a rollout is under way.
+    /// Reports what a rollout is waiting for.
     pub(super) fn wait_for(&self, what: &str, why: impl Into<Reason>) {
         let down = Component { name: what.to_owned(), health: Health::Down(why.into()) };
         self.change(|status| {

@@ -1,7 +1,7 @@
-//! Where the simulated plane keeps what it shows: in memory, or in one small file for each thing.
+//! The store of the simulated plane: in memory, or one small file for each object.
 //!
-//! A file is written beside its place and renamed, so that a process that is killed leaves the old one or the new one.
-//! It need not survive a power cut: the plane that it pretends to be would not notice one.
+//! A file is written under a temporary name and renamed, so that a killed process leaves the old one or the new one. It
+//! need not survive a power failure.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::blocking::{blocking, blocking_exclusive};
 
 const HALF_WRITTEN: &str = "tmp";
 
-/// A place for things of one kind.
+/// A store for objects of one kind.
 pub(super) enum Store<I, T> {
     Memory(Mutex<BTreeMap<I, T>>),
     Files(PathBuf),
@@ -30,7 +30,7 @@ impl<I: TypedId, T: Clone + Serialize + DeserializeOwned + Send + 'static> Store
         Self::Memory(Mutex::default())
     }
 
-    /// A store in a directory, which is made where there is none. What a killed process left half written is dropped.
+    /// A store in a directory, which is created if needed. Incomplete files of a killed process are removed.
     pub(super) fn files(directory: PathBuf) -> std::io::Result<Self> {
         fs::create_dir_all(&directory)?;
         for file in fs::read_dir(&directory)?.flatten() {
@@ -85,7 +85,7 @@ impl<I: TypedId, T: Clone + Serialize + DeserializeOwned + Send + 'static> Store
         }
     }
 
-    /// What is there, in order.
+    /// The stored ids, in order.
     pub(super) fn ids(&self) -> Vec<I> {
         match self {
             Self::Memory(things) => lock(things).keys().copied().collect(),

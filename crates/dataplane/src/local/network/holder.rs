@@ -1,4 +1,4 @@
-//! What holds a network: a process that makes it, listens in it for others, and sleeps.
+//! The holder process of a network: it creates the network, opens the sockets in it, and sleeps.
 
 use std::fs;
 use std::io;
@@ -21,20 +21,20 @@ const SLEEP: &str = "sleep";
 /// The number of the loopback interface in every network.
 const LOOPBACK: u32 = 1;
 
-/// A network to be held.
+/// A network to create and hold.
 #[derive(Clone, Debug)]
 pub struct NetworkHolder {
     /// The user to become.
     pub user: Option<u32>,
-    /// Where to listen in it, for its web server.
+    /// The address of its web server in it.
     pub listen: SocketAddr,
-    /// Where to listen in it, for the relay to the outside.
+    /// The addresses in it for the relay to the outside.
     pub forwards: Vec<Forward>,
 }
 
 impl NetworkHolder {
-    /// Makes the network and holds it. Returns only why it could not. It must be called before this process has other
-    /// threads.
+    /// Creates the network and holds it. Returns only if that fails, and says why. It must be called while this process
+    /// has a single thread.
     pub fn hold(&self) -> String {
         match self.make() {
             Ok(()) => format!("{SLEEP} cannot be run: {}", Command::new(SLEEP).arg("infinity").exec()),
@@ -58,22 +58,22 @@ impl NetworkHolder {
                 keep(TcpListener::bind(address)?)?;
             }
         }
-        // The last one: whoever finds it finds all of them.
+        // The last one: once it exists, all of them do.
         keep(TcpListener::bind(self.listen)?)?;
         set_no_new_privs(true)?;
         Ok(drop_capabilities()?)
     }
 }
 
-/// Keeps a socket open in whatever this process becomes.
+/// Keeps a socket open across exec.
 fn keep(socket: impl AsFd + IntoRawFd) -> io::Result<()> {
     fcntl_setfd(&socket, FdFlags::empty())?;
     let _ = socket.into_raw_fd();
     Ok(())
 }
 
-/// Becomes another user without other groups; where it is asked for with the right to make name spaces, which some
-/// systems give to root alone.
+/// Switches to another user without supplementary groups; optionally keeps the capability to create namespaces, which
+/// some systems reserve for root.
 pub(super) fn become_user(user: Option<u32>, may_make: bool) -> io::Result<()> {
     let Some(number) = user else { return Ok(()) };
     let (user, group) = (Uid::from_raw(number), Gid::from_raw(number));
@@ -85,7 +85,7 @@ pub(super) fn become_user(user: Option<u32>, may_make: bool) -> io::Result<()> {
         let making = CapabilitySet::SYS_ADMIN;
         let raised =
             CapabilitySets { effective: making, permitted: making, inheritable: CapabilitySet::empty() };
-        // Whoever never had it may be allowed to without.
+        // It may not be needed.
         let _ = set_capabilities(None, raised);
         set_keep_capabilities(false)?;
     }
@@ -98,7 +98,7 @@ pub(super) fn drop_capabilities() -> rustix::io::Result<()> {
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
 }
 
-/// Lets the loopback interface of a new network work, with a message to the kernel.
+/// Brings up the loopback interface of a new network, through netlink.
 pub(super) fn raise_loopback() -> io::Result<()> {
     const NEW_LINK: u16 = 16;
     const REQUEST_AND_ACKNOWLEDGE: u16 = 0x01 | 0x04;
@@ -108,21 +108,21 @@ pub(super) fn raise_loopback() -> io::Result<()> {
     message.extend(LENGTH.to_ne_bytes());
     message.extend(NEW_LINK.to_ne_bytes());
     message.extend(REQUEST_AND_ACKNOWLEDGE.to_ne_bytes());
-    // A sequence number and a sender, of which there is only one.
+    // Sequence number and sender, which are not used.
     message.extend([0; 8]);
-    // The family and kind of the interface, which are anything.
+    // Address family and type of the interface, which do not matter.
     message.extend([0; 4]);
     message.extend(LOOPBACK.to_ne_bytes());
-    // What it is to be, and which part of that is meant.
+    // The new flags, and the mask of flags to change.
     message.extend(UP.to_ne_bytes());
     message.extend(UP.to_ne_bytes());
-    // No protocol is that of routes and interfaces.
+    // Protocol 0 is the routing protocol family.
     let socket = rustix::net::socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
     rustix::net::connect(&socket, &netlink::SocketAddrNetlink::new(0, 0))?;
     rustix::net::send(&socket, &message, SendFlags::empty())?;
     let mut answer = [0; 64];
     let (_, length) = rustix::net::recv(&socket, &mut answer, rustix::net::RecvFlags::empty())?;
-    // After the head: the error as a negative number, or none.
+    // After the header: the negative error code, or 0.
     let code = answer.get(16..20).filter(|_| length >= 20).and_then(|code| code.try_into().ok());
     match code.map(i32::from_ne_bytes) {
         Some(0) => Ok(()),

@@ -1,4 +1,4 @@
-//! Enters a network that another process holds, and finds the sockets in it that are kept for others.
+//! Enters the network of a holder process, and finds the sockets that it holds.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -13,11 +13,11 @@ use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 
 use super::{Forward, number_of};
 
-/// The numbers that sockets of a holder may have.
+/// The descriptor numbers of a holder's sockets.
 const HELD_AT: std::ops::Range<i32> = 3..256;
 
-/// Enters the network that a process holds, if it is the one that is meant. A web server, which has its socket of the
-/// outside as standard input, gets the one inside as well: the answer is its number.
+/// Enters the network of a holder process, if it has the expected inode number. A web server, whose outside socket is
+/// its standard input, also gets the socket inside: the descriptor is returned.
 pub(in crate::local) fn join(holder: i32, number: u64) -> io::Result<Option<i32>> {
     let holder = hold(holder)?;
     let served = match socket_acceptconn(io::stdin()) {
@@ -26,14 +26,14 @@ pub(in crate::local) fn join(holder: i32, number: u64) -> io::Result<Option<i32>
     };
     let inner =
         served.map(|address| held(holder.as_fd(), Forward { is_datagram: false, address })).transpose()?;
-    // Root is the master of all name spaces; anybody else has to enter the one that the network belongs to.
+    // Root may enter any namespace; other users also have to enter the owning user namespace.
     let all = if rustix::process::geteuid().is_root() {
         ThreadNameSpaceType::NETWORK
     } else {
         ThreadNameSpaceType::USER | ThreadNameSpaceType::NETWORK
     };
     move_into_thread_name_spaces(holder.as_fd(), all)?;
-    // The number of a process may be another's by now.
+    // The pid may have been reused.
     if number_of("self") != Some(number) {
         return Err(io::Error::new(ErrorKind::NotFound, "its network is gone"));
     }
@@ -42,13 +42,13 @@ pub(in crate::local) fn join(holder: i32, number: u64) -> io::Result<Option<i32>
     Ok(Some(inner.into_raw_fd()))
 }
 
-/// A descriptor of a process.
+/// A pidfd of a process.
 pub(super) fn hold(process: i32) -> io::Result<OwnedFd> {
     let pid = Pid::from_raw(process).ok_or(ErrorKind::NotFound)?;
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-/// A copy of the socket of a process that listens at an address.
+/// A copy of a process's socket with this address.
 pub(super) fn held(holder: BorrowedFd<'_>, wanted: Forward) -> io::Result<OwnedFd> {
     for number in HELD_AT {
         let socket = match pidfd_getfd(holder, number, PidfdGetfdFlags::empty()) {
@@ -72,7 +72,7 @@ fn is_it(socket: &OwnedFd, wanted: Forward) -> io::Result<bool> {
     Ok(is_kind && SocketAddr::try_from(getsockname(socket)?)? == wanted.address)
 }
 
-/// The number of the network that a process holds, once everything in it is there.
+/// The inode number of a holder's network, once all its sockets exist.
 pub(in crate::local) fn made(holder: i32, listen: SocketAddr) -> io::Result<Option<u64>> {
     let process = hold(holder)?;
     let is_ready = match held(process.as_fd(), Forward { is_datagram: false, address: listen }) {
@@ -81,7 +81,7 @@ pub(in crate::local) fn made(holder: i32, listen: SocketAddr) -> io::Result<Opti
         Err(error) => return Err(error),
     };
     let number = number_of(&holder.to_string()).filter(|number| Some(*number) != number_of("self"));
-    // Only then was it still the same process that was asked.
+    // If it still exists, all answers were about the same process.
     fs::metadata(format!("/proc/{holder}"))?;
     Ok(number.filter(|_| is_ready))
 }

@@ -1,8 +1,7 @@
-//! Tries out whether environments can have networks of their own before any gets one.
+//! Tests whether environments can have their own networks before any gets one.
 //!
-//! A network is made as for an environment, and a process in it, with the bounds of an environment, has to reach this
-//! machine by an address that is not loopback, and whatever the machine reaches of the world. Where the world cannot be
-//! reached from the machine itself, that is nothing against it.
+//! A network is created as for an environment, and an isolated process in it has to reach this machine at a
+//! non-loopback address, and the internet if the machine itself reaches it.
 
 use std::fs;
 use std::io;
@@ -34,15 +33,15 @@ use crate::local::settings::Variables;
 use crate::local::state::State;
 use crate::local::users::NETWORK_SLOT;
 
-/// A host of the world that every runtime comes from unless the operator says otherwise.
+/// A host on the internet, from which runtimes are installed by default.
 const WORLD: (&str, u16) = ("pypi.org", 443);
-/// So long that only a network that does not work reaches it.
+/// Long enough that only a broken network exceeds it.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// What a host answers that was reached.
+/// The reply of a host that was reached.
 const WORD: &str = "reached";
 
-/// Says what it hears at two addresses, and whether it can connect to a third by name.
+/// Prints what it receives at two addresses, and whether it can connect to a third by name.
 const SCRIPT: &str = "
 import os, socket, sys, threading
 
@@ -67,7 +66,7 @@ for what in asked:
 os._exit(0)
 ";
 
-/// What a process heard.
+/// What a process could reach.
 #[derive(Debug, PartialEq)]
 struct Reached {
     machine: bool,
@@ -75,8 +74,8 @@ struct Reached {
     world: bool,
 }
 
-/// Whose network environments use here. An error says why that could not be tried, or why they cannot have what was
-/// asked for.
+/// Decides which network environments use. An error says why that could not be tested, or why the requested kind is not
+/// possible.
 pub(in crate::local) async fn find(
     options: &Options,
     layout: &Layout,
@@ -128,7 +127,7 @@ pub(in crate::local) async fn find(
             Ok(Network::Own(own))
         }
         Ok(Err(why)) if is_transient_failure(&why.to_string()) => Err(untried(&why)),
-        // A machine that is busy for a moment must not count as one that cannot: authors can make it busy.
+        // A machine that is temporarily busy must not count as unsupported: authors can make it busy.
         Err(_) if options.network == NetworkChoice::Auto => {
             let why =
                 "it took too long and will be tried again; `--environment-network shared` avoids the test";
@@ -139,7 +138,7 @@ pub(in crate::local) async fn find(
     }
 }
 
-/// Removes what a server left that filtered, where this one does not.
+/// Removes the filter of an earlier start if this one uses none.
 async fn forget_filter(layout: &Layout) {
     let Some(nft) = program("nft").filter(|_| rustix::process::geteuid().is_root()) else { return };
     let users = layout.users();
@@ -150,7 +149,8 @@ fn untried(why: &NetworkError) -> NetworkError {
     format!("whether environments can have their own networks could not be tested: {why}").into()
 }
 
-/// Whether a failure is a temporary shortage of resources. Where the kernel is told to make no networks, none ever is.
+/// Whether a failure is a temporary shortage of resources. If the kernel allows no network namespaces, it is never
+/// temporary.
 fn is_transient_failure(why: &str) -> bool {
     let most = fs::read_to_string("/proc/sys/user/max_net_namespaces").unwrap_or_default();
     let is_busy = [Errno::ADDRINUSE, Errno::ADDRNOTAVAIL]
@@ -159,13 +159,13 @@ fn is_transient_failure(why: &str) -> bool {
     most.trim() != "0" && (is_busy || is_transient(why))
 }
 
-/// Whether an environment has a slot that none is given any more.
+/// Whether an environment has a slot that is now reserved.
 fn has_slot(layout: &Layout, slot: u32) -> io::Result<bool> {
     let state = |id| State::read(&layout.environment(id).state()).ok().flatten();
     Ok(layout.known()?.into_iter().filter_map(state).any(|state| state.slot == slot))
 }
 
-/// A filter for the environments that there are; why there can be none, where that is so.
+/// A filter for the existing environments, or why there cannot be one.
 fn filtered(options: &Options, layout: &Layout, isolation: &HostIsolation) -> Result<Filter, NetworkError> {
     if !matches!(isolation.mode, Mode::Users { .. }) {
         return Err("they have no users of their own that a filter could tell apart".into());
@@ -188,7 +188,7 @@ struct Probe<'a> {
     place: Place,
 }
 
-/// A helper that ends with whoever started it.
+/// A helper process that is killed on drop.
 struct Helper(Process);
 
 impl Drop for Helper {
@@ -266,9 +266,9 @@ fn make(place: &Place) -> io::Result<()> {
     fs::set_permissions(&place.root, fs::Permissions::from_mode(0o711))
 }
 
-/// The address of this machine that others see.
+/// The address of this machine on its default route.
 fn outward() -> Option<IpAddr> {
-    // Nothing is sent to these, which are in examples only: the kernel says which way it would be.
+    // Nothing is sent to these documentation addresses: connecting only selects the route.
     let examples: [(IpAddr, SocketAddr); 2] = [
         (Ipv4Addr::UNSPECIFIED.into(), ([198, 51, 100, 1], 9).into()),
         (Ipv6Addr::UNSPECIFIED.into(), (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), 9).into()),
@@ -281,7 +281,7 @@ fn outward() -> Option<IpAddr> {
     examples.into_iter().filter_map(of).find(|address| !address.is_loopback() && !address.is_unspecified())
 }
 
-/// Somebody who answers whoever connects, and the port.
+/// A server that replies to every connection, and its port.
 async fn responder(address: IpAddr) -> io::Result<(impl Future<Output = ()> + use<>, u16)> {
     let listener = TcpListener::bind((address, 0)).await?;
     let port = listener.local_addr()?.port();
@@ -298,7 +298,7 @@ async fn start(program: &Program) -> Result<Helper, NetworkError> {
     Ok(blocking(move || Process::start(&program, &Isolation::NONE, None)).await.map(Helper)?)
 }
 
-/// Waits until something is so, or its helper has ended.
+/// Waits for a condition, or until the helper exits.
 async fn until<T>(
     helper: &Helper,
     program: &Program,
@@ -319,7 +319,7 @@ async fn until<T>(
     }
 }
 
-/// Runs the process that tries.
+/// Runs the test process.
 async fn run_script(
     isolation: &Isolation,
     arguments: &[std::ffi::OsString],

@@ -1,4 +1,4 @@
-//! The way out of a network: the network stack, and the relay to the machine's loopback beside it.
+//! The uplink of a network: the network stack, and the relay to the machine's loopback interface.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -12,14 +12,14 @@ use super::join::{held, hold};
 use super::relay::relay;
 use super::{Forward, INTERFACE};
 
-/// What the environment is inside, and whom it sends to; both mean nothing outside. With the machine's own address it
+/// Address and gateway inside the network; both have no meaning outside. With the machine's own address the environment
 /// could not reach the machine.
 const ADDRESS: &str = "169.254.77.2";
 const GATEWAY: &str = "169.254.77.1";
 const MASK: &str = "30";
 
-/// What the network stack is told: outgoing connections alone. Nothing of the machine's loopback is reached by whatever
-/// address, and nothing that listens inside is reached from outside.
+/// Arguments of the network stack: outgoing connections only. The machine's loopback interface cannot be reached at any
+/// address, and nothing that listens inside can be reached from outside.
 const TOLD: &[&str] = &[
     "--foreground",
     "--quiet",
@@ -49,22 +49,22 @@ const TOLD: &[&str] = &[
     "--no-ra",
 ];
 
-/// A way out.
+/// An uplink.
 #[derive(Clone, Debug)]
 pub struct Uplink {
     /// The user to become.
     pub user: Option<u32>,
     /// The process that holds the network.
     pub holder: i32,
-    /// What is reached of the machine's loopback.
+    /// What can be reached on the machine's loopback interface.
     pub forwards: Vec<Forward>,
     /// The network stack.
     pub pasta: PathBuf,
 }
 
 impl Uplink {
-    /// Leads out of the network for as long as the network stack runs. Returns why it does not any more. It must be
-    /// called before this process has other threads.
+    /// Runs the uplink as long as the network stack runs. Returns why it ended. It must be called while this process
+    /// has a single thread.
     pub fn run(self) -> String {
         self.lead_out().unwrap_or_else(|error| format!("the network's uplink failed: {error}"))
     }

@@ -1,4 +1,4 @@
-//! Makes a cluster, and gives it to the user that it runs under.
+//! Creates a cluster, owned by the user that it runs as.
 
 use std::fs;
 use std::io;
@@ -14,11 +14,11 @@ use crate::blocking::blocking_exclusive;
 use crate::local::command::run;
 use crate::local::layout::write_whole;
 
-/// What users are told where it cannot be made.
+/// The text for users if it cannot be created.
 const NOT_MADE: &str = "the metadata database cluster cannot be created";
 
 impl Cluster {
-    /// Makes the cluster where there is none: there as a whole or not at all.
+    /// Creates the cluster atomically if there is none.
     pub(super) async fn make(self: &Arc<Self>, programs: &Programs) -> Result<(), Reason> {
         let fail = |error: io::Error| Reason::of_io(NOT_MADE, &error);
         let cluster = Arc::clone(self);
@@ -43,7 +43,8 @@ impl Cluster {
         settled.await.map_err(fail)?.map_err(|error| Reason::new(NOT_MADE, error))
     }
 
-    /// Makes what a cluster is made in; nothing where there is one already. Says where its password is, and who makes it.
+    /// Prepares the creation of a cluster; `None` if there is one already. Returns the password file and the user that
+    /// creates it.
     fn begin(&self) -> Result<Option<(PathBuf, Option<u32>)>, Reason> {
         let fail = |error: io::Error| Reason::of_io(NOT_MADE, &error);
         let (data, draft) = (self.data(), self.draft());
@@ -76,7 +77,7 @@ impl Cluster {
         self.user.map_or(Ok(()), |user| lchown(path, Some(user), Some(user)))
     }
 
-    /// Gives a cluster that came from elsewhere to the user that it runs under here.
+    /// Changes the owner of a cluster that came from elsewhere to the user that it runs as here.
     fn give_all(&self, path: &Path) -> io::Result<()> {
         let Some(user) = self.user.filter(|user| fs::metadata(path).is_ok_and(|found| found.uid() != *user))
         else {
@@ -92,12 +93,12 @@ impl Cluster {
             }
             all.push(next);
         }
-        // The directory itself last: it tells whether all of it was given.
+        // The directory itself last: its owner shows whether all of it was changed.
         all.iter().rev().try_for_each(|path| lchown(path, Some(user), Some(user)))
     }
 }
 
-/// A user that the machine knows by name: whoever makes a cluster has to be one, whoever serves it need not.
+/// A user with an entry in /etc/passwd: initdb requires one, the server does not.
 fn named_user() -> Result<u32, Reason> {
     let known = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let user = |name: &str| {

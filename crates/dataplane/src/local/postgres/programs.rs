@@ -1,4 +1,4 @@
-//! The programs of a PostgreSQL server, where this machine has some.
+//! The installed PostgreSQL server programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use podium_domain::{Reason, UserText};
 
 use crate::blocking::assert_may_block;
 
-/// Where distributions put them: `*` stands for anything.
+/// Where distributions install them, below a version directory or directly.
 const PLACES: &[(&str, &str)] = &[("/usr/lib/postgresql", "bin"), ("/usr/local/pgsql", "bin")];
 
 /// The programs of one major version.
@@ -24,7 +24,7 @@ impl Programs {
         self.directory.join(name)
     }
 
-    /// Those of this machine, the newest first.
+    /// The versions on this machine, the newest first.
     pub(in crate::local) fn find() -> Vec<Self> {
         assert_may_block();
         let search = std::env::var_os("PATH").unwrap_or_default();
@@ -40,7 +40,7 @@ impl Programs {
         found
     }
 
-    /// Those in a directory. A link leads to where the others are, too.
+    /// The programs in a directory. Links are resolved to find the other programs.
     fn at(directory: &Path) -> Option<Self> {
         let server = fs::canonicalize(directory.join("postgres")).ok()?;
         let directory = server.parent()?.to_owned();
@@ -51,7 +51,7 @@ impl Programs {
         Some(Self { major: major(&String::from_utf8_lossy(&told.stdout))?, directory })
     }
 
-    /// Those that can serve a cluster that was made with a major version; an error says what to install.
+    /// The programs for a cluster of this major version; an error says what to install.
     pub(super) fn of(major: u32, found: &[Self]) -> Result<Self, Reason> {
         found.iter().find(|programs| programs.major == major).cloned().ok_or_else(|| {
             let there = found.iter().map(|programs| UserText::filled("{}", &[&programs.major]));
@@ -65,7 +65,7 @@ impl Programs {
     }
 }
 
-/// The major version in what `postgres --version` says, such as `postgres (PostgreSQL) 15.4 (Debian)`.
+/// The major version in the output of `postgres --version`, such as `postgres (PostgreSQL) 15.4 (Debian)`.
 fn major(told: &str) -> Option<u32> {
     let version = told.split_once(") ")?.1;
     version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()

@@ -1,7 +1,7 @@
-//! Lets running tasks end before what runs them restarts.
+//! Drains: lets running tasks finish before the processes that run them restart.
 //!
-//! While a file asks for it the executor takes no further task, and says when none runs any more. The file outlives the
-//! control plane, so a drain that was begun goes on whatever happens.
+//! While a request file exists the executor accepts no further tasks, and reports when none is running any more. The
+//! file outlives the control plane, so a drain continues across restarts.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -19,29 +19,30 @@ use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
 use crate::local::layout::write_whole;
 use crate::local::program::ReplaceStrategy;
 
-/// A drain that is under way.
+/// A drain in progress.
 pub(super) struct Drain {
-    /// What the executor calls it when it says that it is done.
+    /// The id of the request, which the executor repeats when it is done.
     request: String,
-    /// When whoever waits gives up.
+    /// When waiting ends.
     deadline: Instant,
     /// The same, for people.
     until: Timestamp,
 }
 
 impl Supervisor {
-    /// How long tasks may take to end by themselves.
+    /// How long tasks may take to finish.
     pub(super) fn drain_grace(&self, environment: &Environment) -> Duration {
         environment.drain_grace.unwrap_or(self.timing().drain)
     }
 
-    /// Asks the executor to take no further task, if nobody has yet; tells until when to wait for those that run.
+    /// Asks the executor to accept no further tasks, unless that was done before; returns until when to wait for the
+    /// running ones.
     pub(super) async fn begin_drain(&mut self, grace: Duration) -> Timestamp {
         if let Some(drain) = &self.drain {
             return drain.until;
         }
         let now = (self.plane.services.clock)();
-        // One that was begun before a restart of the control plane goes on.
+        // A drain from before a restart of the control plane continues.
         let path = self.place.drain();
         let asked = blocking_exclusive(&self.place.control(), move || {
             let begun = fs::read_to_string(&path).ok().and_then(|text| text.parse().ok());
@@ -60,7 +61,7 @@ impl Supervisor {
         until
     }
 
-    /// Whether nothing is left to wait for.
+    /// Whether no task is running any more, or waiting has ended.
     pub(super) async fn is_drained(&self) -> bool {
         let Some(drain) = &self.drain else { return false };
         let (path, length) = (self.place.status().join("drained"), drain.request.len());
@@ -68,7 +69,7 @@ impl Supervisor {
         said.as_deref() == Some(drain.request.as_bytes()) || Instant::now() >= drain.deadline
     }
 
-    /// Lets the executor take tasks again.
+    /// Lets the executor accept tasks again.
     pub(super) async fn end_drain(&mut self) {
         self.drain = None;
         let path = self.place.drain();
@@ -80,8 +81,7 @@ impl Supervisor {
         }
     }
 
-    /// Waits for running tasks before everything stops; tells whether to go on, which is not so where something else is
-    /// wanted by now.
+    /// Waits for running tasks before everything stops; returns `false` if another order has arrived.
     pub(super) async fn drain_before(&mut self, what: &'static str, environment: &Environment) -> bool {
         let scheduler = self.processes.get("scheduler").filter(|kept| kept.kill_at.is_none());
         if scheduler.is_none_or(|kept| kept.strategy != ReplaceStrategy::Drain) {
@@ -102,8 +102,7 @@ impl Supervisor {
     }
 }
 
-/// Reads the beginning of a file that belongs to code that nobody trusts: not through a link, and without waiting for
-/// whoever may be at the other end of it.
+/// Reads the beginning of a file that untrusted code owns: without following a link, and without blocking on a pipe.
 fn read_untrusted(path: &Path, length: usize) -> Option<Vec<u8>> {
     assert_may_block();
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -114,7 +113,7 @@ fn read_untrusted(path: &Path, length: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What is waited for, for people.
+/// A text for users that says what is being waited for.
 pub(super) fn waiting(what: &'static str, until: Timestamp) -> UserText {
     UserText::filled(
         "waiting for running tasks to finish before {}, until {} at the latest",

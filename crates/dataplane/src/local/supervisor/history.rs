@@ -1,4 +1,4 @@
-//! What went wrong with components: how often, why, and when they start again. People find it in the log of each.
+//! Failures of components: how often, why, and when they are restarted. They are also written to each component's log.
 
 use podium_domain::{Reason, UserText};
 use tokio::time::Instant;
@@ -8,7 +8,7 @@ use crate::LogLine;
 use crate::local::components;
 use crate::local::timing::Timing;
 
-/// A component that failed.
+/// The failures of a component.
 #[derive(Default)]
 pub(super) struct Failure {
     pub(super) times: u32,
@@ -25,14 +25,14 @@ impl Failure {
             1 => UserText::new("once"),
             times => UserText::filled("{} times", &[&times]),
         };
-        // The same words until something happens: every change of them is written down.
+        // The text stays the same until something happens, because every change of it is stored.
         let more = "; happened {}, restarting after {} s";
         self.why = why.followed_by(&UserText::filled(more, &[&times, &pause.as_secs_f32()]));
     }
 }
 
 impl Supervisor {
-    /// Notes that a component failed, and when it starts again.
+    /// Records that a component failed and when it restarts.
     pub(super) async fn record_failure(&mut self, name: &str, why: Reason, is_steady: bool) -> Reason {
         let timing = self.timing();
         let failure = self.failures.entry(name.to_owned()).or_default();
@@ -48,7 +48,7 @@ impl Supervisor {
         why
     }
 
-    /// Puts a line of the supervisor's own into the log of a component.
+    /// Writes a line of the supervisor to a component's log.
     fn log_for_component(&self, component: &str, what: &UserText) {
         let Some(source) = components::source(component) else { return };
         let line = LogLine {

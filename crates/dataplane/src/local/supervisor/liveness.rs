@@ -1,4 +1,4 @@
-//! Alive is what does its work: a component that runs and does not is started again, after a bounded time.
+//! Liveness: a component that runs but makes no progress is restarted after a bounded time.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,14 +14,14 @@ use crate::local::health::HealthReport;
 use crate::local::identity::is_stopped;
 use crate::local::network::is_uplink;
 
-/// How old a component's own last_progress of progress may be: it is given every second or two.
+/// How old a component's last progress mark may be: it is renewed every second or two.
 const PROGRESS: Duration = Duration::from_secs(45);
 
-/// When components last said that they get on, by name.
+/// When components last reported progress, by name.
 pub(super) type ProgressTimes = HashMap<String, SystemTime>;
 
 impl Supervisor {
-    /// How a process that runs does: by what it is for, as far as that can be told.
+    /// The health of a running process, judged by whether it does its work.
     pub(super) fn liveness(
         &self,
         name: &str,
@@ -48,13 +48,13 @@ impl Supervisor {
             return Err("it is not accepting tasks yet".into());
         }
         match heard.map_or(Ok(()), |heard| heard.of(name, kept.started_at)) {
-            // While a task runs within it, it says nothing else.
+            // While a task runs inside it, it sends no heartbeat.
             Err(_) if is_scheduler && is_sequential && kept.was_healthy => Ok(()),
             health => health,
         }
     }
 
-    /// When each component last said that it gets on.
+    /// When each component last reported progress.
     pub(super) async fn progress_times(&self) -> ProgressTimes {
         let (status, names) = (self.place.status(), self.processes.keys().cloned().collect::<Vec<String>>());
         blocking(move || {
@@ -67,7 +67,7 @@ impl Supervisor {
         .await
     }
 
-    /// How long ago a component last said that it gets on; nothing where it never did since its start.
+    /// How long ago a component last reported progress; `None` if it has not since its start.
     fn progress(&self, last_progress: Option<SystemTime>, started_at: Timestamp) -> Option<Duration> {
         let at = last_progress?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
         let at = Timestamp::from_millis(i64::try_from(at.as_millis()).ok()?);
@@ -78,7 +78,7 @@ impl Supervisor {
         Some(Duration::from_millis(u64::try_from(now.millis() - at.millis()).unwrap_or(0)))
     }
 
-    /// Starts a component again that has not been well for too long.
+    /// Kills components that have been unhealthy for too long, so that they are restarted.
     pub(super) async fn restart_hung(&mut self, healths: &[(String, Result<(), Reason>)]) {
         let timing = self.timing();
         for (name, health) in healths {

@@ -1,5 +1,4 @@
-//! The network of an environment, where environments have their own: made before anything starts in it, and found again
-//! after a restart.
+//! The environment's own network, if it has one: created before anything starts in it, and found again after a restart.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,15 +15,15 @@ use crate::local::process::{last_error_line, log_length};
 use crate::local::program::Program;
 
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// How long a network and the way out of it may take: fractions of a second on a machine that works.
+/// How long creating a network with its uplink may take: normally fractions of a second.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What people are told where it cannot be made; operators are told why.
+/// The text for users if it cannot be created; operators see the reason.
 const UNMADE: &str = "its network cannot be created";
 
 impl Supervisor {
-    /// Makes the environment's own network unless it is there, with a way out, and has everything that starts from now on
-    /// start in it. The answer is what makes it; nothing where environments share the machine's.
+    /// Creates the environment's own network and its uplink unless they exist, and makes everything that starts from
+    /// now on use it. Returns the programs of the network; none if environments share the machine's network.
     pub(super) async fn ensure_network(&mut self) -> Result<Vec<Program>, Reason> {
         let plane = Arc::clone(&self.plane);
         let host = plane.host().await?;
@@ -42,7 +41,7 @@ impl Supervisor {
         let holder = own.holder(self.id, &self.place, self.state.web_port);
         let wanted = self.fingerprint(&holder);
         if self.processes.get(HOLDER).is_none_or(|kept| kept.fingerprint != wanted) {
-            // Whatever runs in an older one keeps that until it ends.
+            // Processes in the old network keep it until they exit.
             self.stop_components(vec![HOLDER.into()]).await;
             self.start_program(&holder).await.map_err(|error| Reason::of_io(UNMADE, &error))?;
         }
@@ -58,8 +57,7 @@ impl Supervisor {
         Ok(vec![holder, uplink])
     }
 
-    /// The bounds with the network that is there. Where there is none they are such that nothing starts: never in the
-    /// machine's own.
+    /// The isolation with the existing network. Without one nothing can start: never in the machine's own network.
     pub(super) fn in_own_network(&self, isolation: Isolation, network: &Network) -> Isolation {
         match network {
             Network::Shared(_) | Network::Filtered(..) => isolation,
@@ -70,7 +68,7 @@ impl Supervisor {
         }
     }
 
-    /// Forgets what a filter knows of it.
+    /// Removes the environment from the packet filter.
     pub(super) async fn remove_from_filter(&self) {
         let Ok(host) = self.plane.host().await else { return };
         if let (Network::Filtered(filter, _), Some(user)) = (&host.network, self.isolation.user()) {
@@ -81,12 +79,12 @@ impl Supervisor {
         }
     }
 
-    /// Whether its network has to be made again.
+    /// Whether its network has to be created again.
     pub(super) fn has_lost_network(&self) -> bool {
         self.isolation.holder().is_some() && self.holder() != self.isolation.holder()
     }
 
-    /// How the way out does.
+    /// The health of the uplink.
     pub(super) fn check_uplink(&self) -> Result<(), Reason> {
         match self.isolation.holder() {
             Some(holder) if !has_uplink(holder) => Err("its network has no uplink yet".into()),
@@ -94,7 +92,7 @@ impl Supervisor {
         }
     }
 
-    /// What a program is started with, its bounds included. What makes networks is in no bounds but its own.
+    /// The fingerprint of a program, including its isolation. Network helpers are not isolated.
     pub(super) fn fingerprint(&self, program: &Program) -> String {
         let bounds: &[OsString] = if is_network(&program.name) { &[] } else { self.isolation.bounds() };
         program.fingerprint(&self.plane.key(self.id, "fingerprint"), bounds)
@@ -104,7 +102,7 @@ impl Supervisor {
         self.processes.get(HOLDER).map(|kept| kept.process.identity.pid)
     }
 
-    /// Waits until something is so that a component makes so.
+    /// Waits for a condition that a component brings about.
     async fn until<T>(&self, program: &Program, what: impl Fn() -> Option<T>) -> Result<T, Reason> {
         let kept = self.processes.get(&program.name).ok_or(Reason::from("its network is not started yet"))?;
         let waiting = async {

@@ -1,4 +1,4 @@
-//! Everything that must be there before processes start: the runtime, directories, code, the database, ports.
+//! Prepares everything that processes need before they start: the runtime, directories, code, the database, ports.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::local::socket::Socket;
 use crate::local::state::State;
 use crate::local::tasks::Tasks;
 
-/// Processor time and memory of a web server, in thousandths and bytes.
+/// CPU and memory of a web server, in thousandths of a CPU and bytes.
 const WEB_SERVER: Bounds = Bounds { millicores: 1000, memory: 2 << 30, processes: None };
 
 /// What is to run.
@@ -36,18 +36,18 @@ pub(super) struct Prepared {
     pub(super) programs: Vec<Program>,
     pub(super) major: u32,
     pub(super) note: Option<UserText>,
-    /// Whether tasks run within the scheduler, which is silent meanwhile.
+    /// Whether tasks run inside the scheduler, which sends no heartbeats meanwhile.
     pub(super) is_sequential: bool,
     runtime: Runtime,
-    /// What programs of the platform are told, such as those that migrate.
+    /// The variables of platform programs, such as migrations.
     variables: settings::Variables,
 }
 
-/// What could not be made, and why.
+/// What could not be prepared, and why.
 type PrepareError = (&'static str, Reason);
 
 impl Supervisor {
-    /// Makes everything that is missing. It can be cut off anywhere and begun again.
+    /// Creates everything that is missing. It can be cancelled at any point and started again.
     pub(super) async fn prepare(&mut self, environment: &Environment) -> Result<Prepared, PrepareError> {
         self.refresh_isolation().await.map_err(|why| ("runtime", why))?;
         let runtime = self.runtime(&environment.runtime_version).await?;
@@ -115,7 +115,7 @@ impl Supervisor {
         })
     }
 
-    /// Puts what a backup had of its metadata onto the server again, once.
+    /// Restores its metadata database from the dump of a backup, once.
     async fn restore_metadata(&self) -> Result<(), Reason> {
         let saved = self.place.saved_metadata();
         let path = saved.clone();
@@ -128,18 +128,18 @@ impl Supervisor {
         removed.map_err(|error| Reason::of_io("the restored dump cannot be removed", &error))
     }
 
-    /// Learns what keeps this environment apart from the others.
+    /// Determines the isolation of this environment.
     pub(super) async fn refresh_isolation(&mut self) -> Result<(), Reason> {
         let host = self.plane.host().await?;
         self.isolation = self.in_own_network(self.isolation_on(host).await?, &host.network);
         Ok(())
     }
 
-    /// What keeps it apart from the others, but for its network.
+    /// Its isolation on this host, except for its network.
     pub(super) async fn isolation_on(&self, host: &Host) -> Result<Isolation, Reason> {
         let mut read = self.place.read();
         read.extend(host.read.iter().cloned());
-        // Where sockets of servers are, and whom to trust, is nobody's to hide.
+        // Server sockets and trusted certificates have to be readable.
         let (databases, state) = (self.plane.databases.clone(), self.state.clone());
         read.extend(blocking(move || databases.required_paths(&state)).await);
         let mut write = self.place.own();
@@ -173,7 +173,7 @@ impl Supervisor {
         })
     }
 
-    /// Remembers that a database will be on a server before it is, so that it is dropped whatever happens.
+    /// Saves that a database will be on a server before it is created, so that it is dropped in any case.
     async fn choose_database(&mut self, runtime: &Runtime) {
         let State { migrated_for, server_runtime, is_private, .. } = &mut self.state;
         let is_new = migrated_for.is_none() && server_runtime.is_none();
@@ -185,12 +185,12 @@ impl Supervisor {
         }
     }
 
-    /// Why the server of its database does not work, where that is the plane's own.
+    /// Why its database server is down, if that is the plane's own.
     pub(super) fn database_failure(&self) -> Option<Reason> {
         self.state.is_private.then(|| self.plane.databases.cluster.failure()).flatten()
     }
 
-    /// Drops the database of an environment that is not wanted any more.
+    /// Drops the database of an environment that is being removed.
     pub(super) async fn drop_database(&self) -> Result<(), Reason> {
         let Some(version) = &self.state.server_runtime else { return Ok(()) };
         let database = self.database(&self.state.namespace).await?;
@@ -198,13 +198,13 @@ impl Supervisor {
         database.drop(&runtime).await
     }
 
-    /// Whether the database has to be brought to another runtime first.
+    /// Whether the database has to be migrated to another runtime first.
     fn must_migrate(&self, prepared: &Prepared) -> bool {
         let version = prepared.runtime.version.to_string();
         self.state.migrated_for.as_ref().is_some_and(|before| *before != version)
     }
 
-    /// Lets running tasks end where everything has to stop for a while; tells whether to go on.
+    /// Drains running tasks if a migration is needed; returns whether to continue.
     pub(super) async fn drain_for_migration(
         &mut self,
         environment: &Environment,
@@ -213,7 +213,7 @@ impl Supervisor {
         !self.must_migrate(prepared) || self.drain_before("changing the runtime", environment).await
     }
 
-    /// Brings the database to the runtime, with nobody using it.
+    /// Migrates the database to the runtime while nothing uses it.
     pub(super) async fn migrate(
         &mut self,
         environment: &Environment,
@@ -229,11 +229,11 @@ impl Supervisor {
         let going =
             UserText::filled("migrating from Apache Airflow {} to {}", &[&Given(&before), &Given(&version)]);
         self.view.wait_for("database", going);
-        // Only the newer of the two knows the way.
+        // Only the newer of the two can migrate in both directions.
         let is_newer = before.parse().is_ok_and(|before: Version| before > runtime.version);
         let newer = if is_newer { self.runtime(&before).await? } else { runtime.clone() };
         self.stop_all(self.drain_grace(environment)).await;
-        // Its network went with everything else, and the database may be at the other end of it.
+        // Its network was stopped with everything else, and the database may be reached through it.
         let network = self.ensure_network().await.map_err(|why| ("network", why))?;
         programs.retain(|program| !is_network(&program.name));
         programs.splice(..0, network);
@@ -246,14 +246,14 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Opens the web server's socket. One that is a web server's own ends with it: its port could be somebody else's by
-    /// then, and what is sent there with it.
+    /// Opens the web server's socket. Web servers whose socket is not held here are stopped: another process could take
+    /// over their port, and with it the requests sent there.
     async fn open_socket(&mut self) -> std::io::Result<()> {
         if self.socket.is_some() {
             return Ok(());
         }
         self.stop_web_servers().await;
-        // Others may have been told of the port.
+        // Other processes may have been configured with the port.
         let is_known = !self.processes.is_empty() || ports::is_in_our_range(self.state.web_port);
         let context = if is_known { self.state.web_port } else { 0 };
         let avoided = self.plane.options.task_ports.as_ref();

@@ -1,4 +1,4 @@
-//! The processes of an environment: taken over, started, ended.
+//! The processes of an environment: adopted, started, stopped.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -56,7 +56,7 @@ impl Start {
     fn run(mut self, writing: &StateWriter<'_>) -> io::Result<StartedProgram> {
         let (id, name) = (self.id, self.program.name.clone());
         self.state.starting = Some(name.clone());
-        // Nothing starts that could not be found again.
+        // Nothing is started that could not be found again.
         writing.write(&self.state)?;
         let log_start = log_length(&self.program.log);
         let groups = self.plane.cgroups.groups(id).into_iter().filter(|group| group.exists());
@@ -78,7 +78,7 @@ impl Start {
         Ok(StartedProgram { process, started, log_start })
     }
 
-    /// The program as it is started: where no control group does, the environment's user bounds how many processes it has.
+    /// The program as it is started: without a control group, a limit of the environment's user bounds its processes.
     fn with_process_limit(&self) -> Program {
         let mut program = self.program.clone();
         let most = self.plane.options.environment_processes.filter(|_| self.isolation.user().is_some());
@@ -90,7 +90,7 @@ impl Start {
 }
 
 impl Supervisor {
-    /// Takes over the processes that were started before.
+    /// Adopts the processes that an earlier control plane started.
     pub(super) fn adopt(&mut self) {
         let started = std::mem::take(&mut self.state.processes);
         for (name, started) in started {
@@ -121,7 +121,7 @@ impl Supervisor {
         self.publish_web_server();
     }
 
-    /// Ends what is left of processes that ended meanwhile, and one that was started and not remembered.
+    /// Kills what is left of processes that exited in the meantime, and a process whose start was not saved.
     pub(super) async fn kill_orphans(&mut self) {
         self.orphans().kill_groups(std::mem::take(&mut self.leaderless)).await;
         if let Some(component) = self.state.starting.take() {
@@ -130,28 +130,28 @@ impl Supervisor {
         }
     }
 
-    /// The process of the web server.
+    /// The pid of the web server.
     pub(super) fn web_server(&self) -> Option<i32> {
         let web = ["apiserver", "webserver", RETIRING].iter().find_map(|name| self.processes.get(*name));
         web.map(|kept| kept.process.identity.pid)
     }
 
-    /// Shows where the web server listens, if somebody serves there.
+    /// Publishes the port of the web server while it serves.
     pub(super) fn publish_web_server(&mut self) {
-        // Only a socket that is held here is certainly nobody else's.
+        // Only a socket that is held here is certain to belong to the environment.
         self.has_answered &= self.web_server().is_some() && self.socket.is_some();
         let port = self.has_answered.then_some(self.state.web_port);
         self.view.change(|status| status.web_port = port);
     }
 
-    /// Starts a program, and remembers it before anything else happens. Once it was begun nobody can cut it off.
+    /// Starts a program and saves it in the state. Once begun, this cannot be cancelled.
     pub(super) async fn start_program(&mut self, program: &Program) -> io::Result<()> {
         let started_at = (self.plane.services.clock)();
         let socket = match &self.socket {
             Some(socket) if is_web(&program.name) => Some(socket.lend()?),
             _ => None,
         };
-        // What makes networks has to leave its bounds to itself.
+        // Network helpers isolate themselves.
         let isolation =
             if is_network(&program.name) { Isolation::NONE.clone() } else { self.isolation.clone() };
         let start = Start {
@@ -164,7 +164,7 @@ impl Supervisor {
             socket,
         };
         let fingerprint = start.fingerprint.clone();
-        // Whoever cuts this off finds it again by its name: it is begun all the same.
+        // If this future is dropped, the start continues, and the process is found again by its name.
         self.state.starting = Some(program.name.clone());
         let begun = self.state_file.exclusively(move |writing| start.run(writing)).await;
         self.state.starting = None;
@@ -175,7 +175,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Takes a process that has ended off the list.
+    /// Removes an exited process from the state.
     pub(super) async fn remove_process(&mut self, name: &str) {
         self.processes.remove(name);
         self.state.processes.remove(name);
@@ -183,22 +183,22 @@ impl Supervisor {
         self.publish_web_server();
     }
 
-    /// Ends everything that runs, also what has run away.
+    /// Stops all processes, including orphans.
     pub(super) async fn stop_all(&mut self, grace: Duration) {
         let names = self.processes.keys().cloned().collect();
         self.last_programs.clear();
-        // Before those end whom others are known by.
+        // Collected while the components that identify the orphans still run.
         let orphans = self.orphans();
         self.stop(names, grace).await;
         orphans.end().await;
     }
 
-    /// Ends whoever serves.
+    /// Stops the web servers.
     pub(super) async fn stop_web_servers(&mut self) {
         self.stop_components(self.processes.keys().filter(|name| is_web(name)).cloned().collect()).await;
     }
 
-    /// Ends those of these components that run.
+    /// Stops those of these components that are running.
     pub(super) async fn stop_components(&mut self, mut names: Vec<String>) {
         names.retain(|name| self.processes.contains_key(name));
         if !names.is_empty() {
@@ -206,8 +206,8 @@ impl Supervisor {
         }
     }
 
-    /// Ends processes side by side: first those that run tasks, then those that tasks need, and those that feed others
-    /// or make their network last.
+    /// Stops processes in parallel: first those that run tasks, then those that tasks need, and the broker and network
+    /// helpers last.
     async fn stop(&mut self, names: Vec<String>, grace: Duration) {
         let (last, rest): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|name| name == "broker" || is_network(name));
@@ -223,7 +223,7 @@ impl Supervisor {
             }
             let ending = group.iter().filter_map(|name| self.processes.get(name));
             futures_util::future::join_all(ending.map(|kept| kept.process.stop(grace))).await;
-            // Only now: whoever is cut off before still knows what runs.
+            // Only now: if this is cancelled earlier, the state still lists what runs.
             for name in &group {
                 self.processes.remove(name);
                 self.state.processes.remove(name);

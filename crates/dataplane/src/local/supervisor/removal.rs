@@ -1,4 +1,4 @@
-//! Clears an environment away, until nothing is left of it.
+//! Removes an environment completely.
 
 use std::ffi::CStr;
 use std::io;
@@ -13,13 +13,13 @@ use crate::local::layout::Place;
 use crate::local::orphans::{LOOK_AGAIN, VANISHING};
 use crate::local::trees::{Remaining, clear, remove};
 
-/// What is remembered of an environment is removed last: until then its user is nobody else's.
+/// The state is removed last: until then its slot is not reused.
 const REMEMBERED: &CStr = c"state.json";
-/// How much is removed before somebody looks whether anything of it runs again.
+/// How many entries are removed before orphans are killed again.
 const STEPS: u64 = 20_000;
 
 impl Supervisor {
-    /// Clears everything away; tells whether nothing is left.
+    /// Removes everything; returns whether nothing is left.
     pub(super) async fn remove(&mut self) -> bool {
         self.view.wait_for("removal", "it is being removed");
         if let Some(tail) = self.tail.take() {
@@ -38,13 +38,13 @@ impl Supervisor {
             return self.retry_removal(why).await;
         }
         self.plane.forget(self.id);
-        // By somebody else: nobody keeps this environment any more.
+        // In another task, because this supervisor ends.
         let plane = Arc::clone(&self.plane);
         tokio::spawn(async move { plane.stop_unused_database().await });
         true
     }
 
-    /// Removes everything that it has on disk. What writes there meanwhile is ended.
+    /// Removes all its files, and kills processes that still write there.
     async fn remove_files(&self) -> Result<(), Reason> {
         let on_disk = |work: fn(&Place) -> io::Result<Remaining>| {
             let place = self.place.clone();
@@ -83,7 +83,7 @@ impl Supervisor {
         tracing::warn!(id = %self.id, %why, "an environment cannot be removed yet");
         self.view.wait_for("removal", why);
         tokio::time::sleep(self.timing().retry).await;
-        // Again, by the same order.
+        // Retries the same order.
         self.orders.mark_changed();
         false
     }

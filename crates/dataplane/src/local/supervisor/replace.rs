@@ -1,4 +1,4 @@
-//! Replaces processes that are not as they should be any more, without hurting what runs in them.
+//! Replaces outdated processes without interrupting the tasks and requests that they serve.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,10 +17,10 @@ use crate::local::identity::is_stopped;
 use crate::local::network::{HOLDER, is_network};
 use crate::local::program::{Program, ReplaceStrategy};
 
-/// How long a web server may finish its requests once another one serves.
+/// How long a web server may take to finish its requests once its replacement serves.
 const LAST_REQUESTS: Duration = Duration::from_secs(30);
 
-/// What feeds the workers of an environment.
+/// The broker of an environment's workers.
 const BROKER: &str = "broker";
 
 fn is_worker(name: &str) -> bool {
@@ -31,11 +31,11 @@ fn needs_broker(name: &str) -> bool {
     name == "scheduler" || is_worker(name)
 }
 
-/// What is still to be replaced, and what is waited for.
+/// What is still to be replaced, with the reason for waiting.
 pub(super) type Outdated = BTreeMap<String, UserText>;
 
 impl Supervisor {
-    /// Takes the next step with everything that is outdated; it is called again until nothing is.
+    /// Takes the next step in replacing everything that is outdated; called repeatedly until nothing is.
     pub(super) async fn replace_outdated(
         &mut self,
         environment: &Environment,
@@ -45,7 +45,7 @@ impl Supervisor {
         let mut outdated = self.outdated(&prepared.programs);
         let replaces_broker = outdated.iter().any(|name| name == BROKER);
         if replaces_broker {
-            // Whoever it feeds ends before it does, also those that would be as they should.
+            // Its workers stop before it does, even those that are up to date.
             outdated.extend(self.processes.keys().filter(|name| is_worker(name)).cloned());
             outdated.sort();
             outdated.dedup();
@@ -54,16 +54,16 @@ impl Supervisor {
             waits.extend(held.map(|name| (name.clone(), "waiting for the broker to be replaced".into())));
         }
         let is_wanted = |name: &String| prepared.programs.iter().any(|program| program.name == *name);
-        // Workers of an executor that is given up: nobody else may take their tasks before they have ended.
+        // Workers of an executor that is no longer used: nothing else may run their tasks before they have exited.
         let gives_up_workers = outdated.iter().any(|name| is_worker(name) && !is_wanted(name));
         let replaces_others = outdated.iter().any(|name| !is_network(name));
         for name in outdated {
             let Some(kept) = self.processes.get(&name) else { continue };
             let must_wait = match name.as_str() {
-                // A newer one would send tasks where nobody takes them yet.
+                // A new scheduler would send tasks to queues without workers.
                 "scheduler" => gives_up_workers || replaces_broker,
                 BROKER => self.processes.keys().any(|name| is_worker(name)),
-                // Whoever is in it needs it until it ends.
+                // Processes in the network need it until they exit.
                 name if is_network(name) => replaces_others,
                 _ => false,
             };
@@ -91,7 +91,7 @@ impl Supervisor {
                 ReplaceStrategy::Drain => {
                     let until = self.begin_drain(self.drain_grace(environment)).await;
                     if self.is_drained().await {
-                        // After the grace whatever still runs is not waited for any longer.
+                        // After the grace period running tasks are no longer waited for.
                         self.terminate_within(&name, self.timing().grace)
                     } else {
                         waiting("restarting", until)
@@ -113,10 +113,10 @@ impl Supervisor {
         waits
     }
 
-    /// Whether a program must not start yet: no one that needs the broker starts until an outdated broker is replaced.
-    /// Otherwise there would always be a worker for the broker to wait for.
+    /// Whether a program must not start yet: nothing that needs the broker starts until an outdated broker is replaced.
+    /// Otherwise the broker would always have a worker to wait for.
     pub(super) fn must_not_start_yet(&self, name: &str, programs: &[Program]) -> bool {
-        // A new network is nobody's until everything else is prepared for it.
+        // A new network is only created while preparing.
         name == HOLDER
             || needs_broker(name)
                 && self.processes.contains_key(BROKER)
@@ -140,9 +140,9 @@ impl Supervisor {
         "the previous process is exiting".into()
     }
 
-    /// Makes room for a newer web server, and goes on serving until that one does.
+    /// Renames a web server to make room for its replacement; it keeps serving until the replacement does.
     async fn retire_for_newer(&mut self, name: &str) -> UserText {
-        // Two are enough, and without a socket to share there is only one.
+        // At most two at a time, and without a shared socket only one.
         if self.processes.contains_key(RETIRING) || self.socket.is_none() {
             return self.terminate_within(name, self.timing().grace);
         }
@@ -156,7 +156,7 @@ impl Supervisor {
         "its replacement is starting".into()
     }
 
-    /// Why nobody will answer at the web server's socket, where that is known: whoever asks there would wait.
+    /// Why the web server's socket would not respond, if that is known: a request would only wait.
     pub(super) async fn why_not_serving(&self, major: u32) -> Option<&'static str> {
         let well = |name: &str| self.processes.get(name).is_some_and(|kept| kept.was_healthy);
         if self.web_server().is_some_and(is_stopped) {
@@ -169,7 +169,7 @@ impl Supervisor {
         (!serves).then_some("it is not serving requests yet")
     }
 
-    /// Whether the web server that was started last says that it serves.
+    /// Whether the web server that was started last reports that it serves.
     async fn is_newest_ready(&self) -> bool {
         let newest = self.processes.get("apiserver").map(|kept| kept.process.identity.pid);
         let Some(pid) = newest else { return false };
@@ -177,7 +177,7 @@ impl Supervisor {
         blocking(move || fs::symlink_metadata(said)).await.is_ok()
     }
 
-    /// Ends a web server once a newer one serves.
+    /// Stops a web server once its replacement serves.
     async fn retire_web_server(&mut self) -> UserText {
         if self.is_newest_ready().await {
             return self.terminate_within(RETIRING, LAST_REQUESTS);

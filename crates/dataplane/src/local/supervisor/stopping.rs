@@ -1,4 +1,4 @@
-//! Environments that must not run, because they take more of the machine than they may.
+//! Environments that must not run, because they exceed their quota.
 
 use std::sync::PoisonError;
 
@@ -11,12 +11,12 @@ use crate::blocking::blocking;
 use crate::local::trees::clear;
 
 impl Supervisor {
-    /// Why it must not run, where that is so.
+    /// Why the environment must not run, if it must not.
     pub(super) fn stop_reason(&self) -> Option<UserText> {
         self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Ends everything that runs, and removes temporary files, which nobody has any more.
+    /// Stops all processes and removes temporary files.
     pub(super) async fn stop_and_report(&mut self, environment: &Environment, why: UserText) {
         tracing::warn!(id = %self.id, %why, "stopping an environment");
         let _ = self.refresh_isolation().await;

@@ -1,4 +1,4 @@
-//! Watches an environment that was brought up: what ends is started again, later each time.
+//! Watches a started environment: processes that exit are restarted, with growing pauses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,20 +18,20 @@ use crate::local::process::last_error_line;
 use crate::local::program::Program;
 use crate::local::settings;
 
-/// How the components do, by name.
+/// The health of components, by name.
 type Healths = Vec<(String, Result<(), Reason>)>;
 
-/// What a check_health at an environment found.
+/// The result of a health check.
 struct HealthCheck {
     healths: Healths,
-    /// Whether a web server has_answered.
+    /// Whether a web server responded.
     has_answered: bool,
-    /// The web server whose interface for tasks is built.
+    /// The web server whose task API is initialized.
     warmed_up: Option<i32>,
 }
 
 impl Supervisor {
-    /// Keeps the programs running until something else is wanted, or has to be prepared anew.
+    /// Keeps the programs running until another order arrives, or something has to be prepared again.
     pub(super) async fn watch(&mut self, environment: &Environment, prepared: &Prepared) {
         let timing = self.timing();
         let base = format!(
@@ -43,7 +43,7 @@ impl Supervisor {
         let mut is_done = false;
         let mut orders = self.orders.clone();
         while !self.has_changed() {
-            // Its socket was its own, and went with it: another one has to be found.
+            // Its socket was lost with it: prepare another one.
             if self.socket.is_none() && self.web_server().is_none() {
                 return;
             }
@@ -55,7 +55,7 @@ impl Supervisor {
                 given_up = Instant::now() + timing.startup_timeout;
             }
             self.start_missing(&prepared.programs).await;
-            // Answers may take their time; what ends meanwhile does not wait for them.
+            // Responses may take long; exits are handled in the meantime.
             let looked = tokio::select! {
                 check_health = self.check_health(&base, prepared) => Ok(check_health),
                 name = self.any_exit() => Err(Some(name)),
@@ -105,7 +105,7 @@ impl Supervisor {
         }
     }
 
-    /// Keeps what ran last running for a while, or until something else is wanted.
+    /// Keeps the last programs running for a while, or until another order arrives.
     pub(super) async fn keep_running(&mut self, length: Duration) {
         let until = Instant::now() + length;
         let programs = self.last_programs.clone();
@@ -124,7 +124,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts what does not run and need not wait any longer.
+    /// Starts programs that are not running and whose pause is over.
     async fn start_missing(&mut self, programs: &[Program]) {
         for program in programs {
             let failure = self.failures.get(&program.name);
@@ -144,7 +144,7 @@ impl Supervisor {
         }
     }
 
-    /// Waits until something that ended may start again.
+    /// Waits until an exited program may restart.
     async fn next_restart(&self, programs: &[Program]) {
         let may_start =
             |name: &str| !self.processes.contains_key(name) && !self.must_not_start_yet(name, programs);
@@ -155,7 +155,7 @@ impl Supervisor {
         }
     }
 
-    /// Waits for the end of any process, and names it.
+    /// Waits until any process exits; returns its name.
     async fn any_exit(&self) -> String {
         if self.processes.is_empty() {
             return std::future::pending().await;
@@ -171,7 +171,7 @@ impl Supervisor {
         select_all(ends).await.0
     }
 
-    /// Clears away what is left of a process that ended, and notes when it starts again.
+    /// Kills what is left of an exited process's group, and records when it restarts.
     async fn handle_exit(&mut self, name: &str, programs: &[Program]) {
         let Some(kept) = self.processes.get(name) else { return };
         kept.process.kill().await;
@@ -196,7 +196,7 @@ impl Supervisor {
         });
     }
 
-    /// Asks how each component does.
+    /// Checks the health of each component.
     async fn check_health(&self, base: &str, prepared: &Prepared) -> HealthCheck {
         let heard = match self.why_not_serving(prepared.major).await {
             None => self.plane.health_client.check(base, prepared.major).await,
@@ -229,10 +229,10 @@ impl Supervisor {
             let health = match &heard {
                 Ok(_) if is_web(name) => alive.and_then(|()| is_warm.clone()),
                 Err(why) if is_web(name) => alive.and_then(|()| Err(why.clone())),
-                // Where nobody can tell, what cannot be asked is not said to be broken.
+                // Without a health report a component is not reported as unhealthy.
                 _ => alive,
             };
-            // What failed before and is not well again says why it failed.
+            // A component that failed and is not healthy again keeps its failure reason.
             let failed = self.failures.get(name).filter(|_| !kept.was_healthy).map(|failure| &failure.why);
             (program.name.clone(), health.map_err(|why| failed.cloned().unwrap_or(why)))
         };

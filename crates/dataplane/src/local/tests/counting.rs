@@ -1,4 +1,4 @@
-//! What the operator's pids say, and runtimes that nothing uses.
+//! Metrics for operators, and unused runtimes.
 
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};

@@ -18,7 +18,7 @@ use crate::local::ports;
 use crate::local::process::{group_of, pids};
 use crate::local::tasks::tests::queue;
 
-/// The sockets on which anybody of a process group listens, by the kernel's pids for them.
+/// The sockets on which any process of a group listens, by inode number.
 fn listening(group: i32) -> usize {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
     let all: BTreeSet<String> = tables

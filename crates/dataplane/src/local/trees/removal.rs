@@ -1,5 +1,5 @@
-//! Removes a tree with a handful of descriptors, however deep it is: directories that are not empty are moved up to the
-//! top, so that nothing is ever further down than two levels.
+//! Removes a tree with a few descriptors, however deep it is: non-empty directories are moved up to the top, so that
+//! nothing is ever more than two levels down.
 
 use std::ffi::CStr;
 use std::io::{self, ErrorKind};
@@ -12,16 +12,16 @@ use rustix::io::Errno;
 use super::{NAMES, is_dots, make_accessible, open_directory};
 use crate::blocking::assert_may_block;
 
-/// How much was left by a removal that was to do so much and no more.
+/// What a bounded removal left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Remaining {
     /// Nothing.
     Nothing,
-    /// Something; to be gone on with.
+    /// Something: call it again.
     Something,
 }
 
-/// Removes a file, or a directory and everything in it; none is fine.
+/// Removes a file, or a directory and everything in it; it may be missing.
 pub(in super::super) fn remove(path: &Path) -> io::Result<()> {
     assert_may_block();
     let none_is_fine = |error: io::Error| match error.kind() {
@@ -38,8 +38,8 @@ pub(in super::super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes what is in a directory but for one name, in at most so many steps; no directory is fine. An error says why
-/// something cannot be removed, and comes after everything else is gone.
+/// Removes the contents of a directory except one name, in at most this many steps; the directory may be missing. An
+/// error says why something cannot be removed, and is returned after everything else is gone.
 pub(in super::super) fn clear(directory: &Path, kept: Option<&CStr>, steps: u64) -> io::Result<Remaining> {
     assert_may_block();
     let root = match open_directory(CWD, directory) {
@@ -66,7 +66,7 @@ pub(in super::super) fn clear(directory: &Path, kept: Option<&CStr>, steps: u64)
 struct Removal<'a> {
     root: OwnedFd,
     kept: Option<&'a CStr>,
-    /// How many names were given to what was moved up.
+    /// How many entries were moved up.
     moved: u64,
     steps: u64,
     most: u64,
@@ -79,7 +79,7 @@ impl Removal<'_> {
         self.steps >= self.most
     }
 
-    /// Goes through the top once; tells whether nothing was there.
+    /// Processes the top level once; returns whether it was empty.
     fn pass(&mut self) -> io::Result<bool> {
         let root = self.root.try_clone()?;
         seek(&root, SeekFrom::Start(0))?;
@@ -103,14 +103,14 @@ impl Removal<'_> {
         Ok(is_empty)
     }
 
-    /// Removes an entry; tells whether that is all, which is not so for a directory with something in it.
+    /// Removes an entry; returns `false` for a non-empty directory.
     fn take(&mut self, above: &OwnedFd, name: &CStr, kind: FileType) -> bool {
         let as_file = match kind {
             FileType::Directory => Err(Errno::ISDIR),
             _ => unlinkat(above, name, AtFlags::empty()),
         };
         let taken = match as_file {
-            // Not every system says it in the same way.
+            // Systems report directories with different errors.
             Err(Errno::ISDIR | Errno::PERM) => unlinkat(above, name, AtFlags::REMOVEDIR),
             taken => taken,
         };
@@ -123,7 +123,7 @@ impl Removal<'_> {
         true
     }
 
-    /// Empties a directory at the top, and removes it: what it holds that is not empty is moved to the top.
+    /// Empties a top-level directory and removes it; non-empty directories in it are moved to the top.
     fn empty_and_remove(&mut self, name: &CStr) {
         if let Err(error) = self.empty(name) {
             self.error = Some(error);
@@ -132,7 +132,7 @@ impl Removal<'_> {
         let root = self.root.as_fd();
         match unlinkat(root, name, AtFlags::REMOVEDIR) {
             Ok(()) => self.steps += 1,
-            // Something was put there meanwhile, or could not be taken away: that is known already.
+            // Something was added in the meantime, or could not be removed, which is recorded already.
             Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => {}
             Err(error) => self.error = Some(error),
         }
@@ -168,9 +168,9 @@ impl Removal<'_> {
             let free = format!(".removed-{}", self.moved);
             self.moved += 1;
             match renameat(from, name, &self.root, free.as_str()) {
-                // Somebody has that name.
+                // The name is taken.
                 Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {}
-                // It is to get another parent, so it has to be writable itself.
+                // A directory must be writable itself to get another parent.
                 Err(Errno::ACCESS) if !is_opened => {
                     is_opened = true;
                     make_accessible(from, name)?;
