@@ -1,8 +1,8 @@
 //! Finds a page of lines, newest first.
 //!
-//! Hours are read from the newest to the oldest, several together where one has too few blocks to look through at the
-//! same time, and their blocks by how late their latest line is. What is later than all blocks that have not been read
-//! is final and can be counted off. Only the places of lines are held until it is known which of them are on the page.
+//! Hours are read from the newest to the oldest, several at a time if one has too few blocks for a parallel scan, and
+//! their blocks in the order of their latest line. Hits that are later than all unread blocks are final. Only the
+//! positions of hits are held until it is known which of them are on the page.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,14 +14,14 @@ use crate::shared::Shared;
 use crate::view::{Candidate, View};
 use crate::{Entry, Page, Search};
 
-/// The most lines of a search over all pages, and so the most places that are held.
+/// The maximum number of results of a search over all pages, and so of positions that are held.
 const MAX_RESULTS: u64 = 100_000;
 /// The most lines of a page.
 const MAX_PAGE: u64 = 10_000;
 /// A page ends once its texts are as long as this together.
 const MAX_PAGE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Where a line stands in the order: newer lines are greater.
+/// The position of a line in the order: newer lines are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) millis: i64,
@@ -36,12 +36,12 @@ struct Hit {
     index: u32,
 }
 
-/// What of a search to read.
+/// The page of a search to read.
 pub(crate) struct PageRequest<'a> {
     pub(crate) search: &'a Search,
     /// Only lines below this number are seen.
     pub(crate) below: u64,
-    /// So many lines have been counted off already, down to this position.
+    /// This many results come before the page, down to this position.
     pub(crate) from: Option<(u64, Position)>,
     pub(crate) page: Page,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Found {
     pub(crate) end: Option<(u64, Position)>,
 }
 
-/// Counts lines off.
+/// Counts results and collects those of the page.
 struct Counter {
     skip: u64,
     take: u64,
@@ -120,7 +120,7 @@ fn is_near(wanted: &PageRequest<'_>, summary: &Summary) -> bool {
         && summary.sources & source_bits(&wanted.search.sources) != 0
 }
 
-/// Counts off the lines of some blocks, all of which are later than what has not been read.
+/// Counts the hits of some blocks, all of which are later than those that have not been read.
 fn read_blocks(
     view: &mut View,
     scan_pool: &mut ParallelScan<'_>,
@@ -176,7 +176,7 @@ fn position(block: &Block, index: usize) -> Position {
     Position { millis: block.millis[index], number: block.numbers[index] }
 }
 
-/// Counts off the newest of the lines that were found.
+/// Counts the newest pending hit.
 fn count_off(
     view: &mut View,
     candidates: &[Candidate],

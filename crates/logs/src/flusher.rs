@@ -1,7 +1,7 @@
-//! The thread that brings lines into segments, merges small segments, and drops what has had its time.
+//! The thread that flushes lines to segments, merges small segments, and deletes expired ones.
 //!
-//! It does one thing after the other, in the order in which the writer asks; so a file of the journal is dropped only
-//! after everything in it is in segments. While nothing is asked it merges segments of hours that are over.
+//! It runs tasks in the order in which the writer sends them; so a journal file is deleted only after everything in it
+//! is in segments. While it is idle it merges segments of past hours.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -20,25 +20,25 @@ use crate::tails::Cut;
 use crate::writer::{Done, send_result};
 use crate::{journal, merge, missing_is_none};
 
-/// How long to wait after a write that failed, at first and at the most.
+/// The pause after a failed write, at first and at most.
 const WAIT: Duration = Duration::from_millis(100);
 const MOST_WAIT: Duration = Duration::from_secs(10);
 
-/// What the thread is asked to do.
+/// A task of the thread.
 pub(crate) enum Task {
-    /// Bring a piece of a tail into a segment.
+    /// Flush a piece of a tail to a segment.
     Flush(Arc<Cut>),
-    /// Drop the files of the journal up to this one.
+    /// Delete the journal files up to this one.
     DropJournal(u64),
-    /// Drop the lines of a deployment that are below a number.
+    /// Delete the lines of a deployment below a number.
     Remove { deployment_id: DeploymentId, below: u64, done: Done },
-    /// Drop days that were over by then, at this moment.
+    /// Delete days that ended before a time.
     Expire { before: Timestamp, now: Timestamp, done: Done },
-    /// Say that everything before is done.
+    /// Report that all earlier tasks are done.
     Barrier(Done),
 }
 
-/// Starts the thread; it ends when nobody can ask for anything any more, or at once where it is told to stop.
+/// Starts the thread; it ends when the senders are dropped, or immediately when the store is closed.
 pub(crate) fn start(shared: Arc<Shared>) -> io::Result<(Sender<Task>, JoinHandle<()>)> {
     let (sender, tasks) = channel();
     let flusher = Flusher { shared, encoder: Encoder::new()?, to_merge: VecDeque::new(), hour: None };
@@ -50,9 +50,9 @@ pub(crate) fn start(shared: Arc<Shared>) -> io::Result<(Sender<Task>, JoinHandle
 struct Flusher {
     shared: Arc<Shared>,
     encoder: Encoder,
-    /// Deployments whose segments are still to be looked through.
+    /// Deployments whose segments are still to be merged.
     to_merge: VecDeque<DeploymentId>,
-    /// The hour in which everything was looked through last.
+    /// The hour in which expiry last ran.
     hour: Option<Hour>,
 }
 
@@ -60,7 +60,7 @@ impl Flusher {
     fn run(mut self, tasks: &Receiver<Task>) {
         while let Some(task) = self.next(tasks) {
             if self.shared.stops() {
-                // The journal has everything that is left.
+                // Everything else is in the journal.
                 return;
             }
             match task {
@@ -79,7 +79,7 @@ impl Flusher {
         }
     }
 
-    /// What to do next; while nothing is asked segments are merged.
+    /// The next task; segments are merged while there is none.
     fn next(&mut self, tasks: &Receiver<Task>) -> Option<Task> {
         loop {
             match tasks.try_recv() {
@@ -96,7 +96,7 @@ impl Flusher {
         }
     }
 
-    /// Brings a piece into a segment, however long it takes: the journal cannot go on without.
+    /// Flushes a piece to a segment, retrying until it succeeds: the journal depends on it.
     fn flush(&mut self, cut: &Arc<Cut>) {
         let mut wait = WAIT;
         while let Err(error) = self.write(cut) {
@@ -132,12 +132,12 @@ impl Flusher {
             missing_is_none(fs::remove_file(directory.join(name.to_string())))?;
         }
         Name::drop_unfinished(&directory)?;
-        // What came since, or something else, may lie there; then the directory stays.
+        // The directory stays if it contains newer segments or other files.
         let _ = fs::remove_dir(directory);
         Ok(())
     }
 
-    /// Drops what is over; once an hour, because days are dropped whole and all directories have to be listed.
+    /// Deletes expired days; once an hour, because whole days are deleted and all directories have to be listed.
     fn expire(&mut self, before: Timestamp, now: Timestamp) -> io::Result<()> {
         if self.hour == Some(Hour::of(now)) {
             return Ok(());

@@ -1,7 +1,7 @@
-//! Follows a deployment: lines in the order in which they were written, as they come.
+//! Follows a deployment: lines in the order in which they are written.
 //!
-//! A follower holds no lines. It is woken by a bell and reads from the store after the last line that it has seen; a
-//! slow one reads later and misses nothing.
+//! A follower holds no lines. It is woken by a notification and reads from the store after the last line that it has
+//! seen; a slow one reads later and misses nothing.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,7 +17,7 @@ use crate::shared::Shared;
 use crate::view::View;
 use crate::{Entry, Query};
 
-/// How many lines are read at once, and how many bytes of text, roughly.
+/// The approximate maximum of lines, and of bytes of text, that are read at once.
 const AT_ONCE: usize = 500;
 const BYTES_AT_ONCE: usize = 1024 * 1024;
 
@@ -28,11 +28,11 @@ pub struct Follow {
     pub deployment_id: DeploymentId,
     /// The components; none gives no lines.
     pub sources: Vec<LogSource>,
-    /// What the lines must say.
+    /// The query that lines must match.
     pub query: Query,
 }
 
-/// Somebody who follows a deployment.
+/// A follower of a deployment.
 #[derive(Debug)]
 pub struct Follower {
     search: Follow,
@@ -49,14 +49,14 @@ pub struct Numbered {
     pub entry: Entry,
 }
 
-/// What is new.
+/// New lines of a deployment.
 #[derive(Debug)]
 pub struct NewLines {
     /// The lines, in the order of writing.
     pub lines: Vec<Numbered>,
-    /// Everything up to this number has been seen, whether it was wanted or not.
+    /// Everything up to this number has been read, whether it matched or not.
     pub seen: u64,
-    /// Whether there is more to read at once.
+    /// Whether there is more to read immediately.
     pub has_more: bool,
 }
 
@@ -74,12 +74,12 @@ impl Follower {
         self.after
     }
 
-    /// Notes that news have been seen.
+    /// Records that new lines have been seen.
     pub fn advance(&mut self, news: &NewLines) {
         self.after = self.after.max(news.seen);
     }
 
-    /// Waits until something has been written since this was called last; `false` where nothing comes any more.
+    /// Waits until something has been written since the last call; `false` if nothing will follow.
     pub async fn woken(&mut self) -> bool {
         self.wakeups.changed().await.is_ok()
     }
@@ -104,7 +104,7 @@ pub(crate) fn new_lines(shared: &Shared, search: &Follow, after: u64) -> io::Res
     let mut scan = Scan::new(&search.query);
     let mut pending: BTreeMap<u64, Entry> = BTreeMap::new();
     let mut bytes = 0;
-    // Lines from here on are left for the next time.
+    // Lines from here on are left for the next call.
     let mut left = below;
     for candidate in candidates {
         if candidate.summary.numbers.0 >= left {

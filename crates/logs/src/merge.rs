@@ -1,7 +1,7 @@
 //! Merges small segments, so that a search opens few files.
 //!
-//! Blocks that are well filled are copied as they are stored; small ones are unpacked and filled up. Segments that were
-//! merged are dropped under the eyes of nobody: lists of segments are made before or after, never in between.
+//! Well filled blocks are copied as they are stored; small ones are unpacked and combined. Merged segments are replaced
+//! under a lock, so that a list of segments is made before or after, never in between.
 
 use std::fs;
 use std::io;
@@ -16,13 +16,13 @@ use crate::missing_is_none;
 use crate::segment::{Blocks, Builder, Encoder, MAX_BLOCKS, Name, Segment, Unpacker};
 use crate::shared::Shared;
 
-/// So many segments of about one size are merged.
+/// How many segments of similar size are merged.
 const SEVERAL: usize = 8;
-/// The smallest size that counts; each further one is [`SEVERAL`] times as large.
+/// The smallest size class; each further one is [`SEVERAL`] times as large.
 const SMALLEST: u64 = 8 * 1024;
-/// A merged segment is not longer than this in the file.
+/// The maximum file size of a merged segment.
 const LARGEST: u64 = 24 * 1024 * 1024;
-/// A block with so much text is copied as it is.
+/// A block with this much text is copied as it is.
 const WELL_FILLED: usize = FULL / 2;
 
 struct Candidate {
@@ -31,7 +31,7 @@ struct Candidate {
     blocks: usize,
 }
 
-/// Merges the newest segments of an hour where several of about one size have piled up.
+/// Merges the newest segments of an hour if there are several of similar size.
 pub(crate) fn merge_small(shared: &Shared, encoder: &mut Encoder, key: Key) -> io::Result<()> {
     let directory = shared.directory(key.0);
     let mut names = Name::list(&directory)?;
@@ -52,7 +52,7 @@ pub(crate) fn merge_small(shared: &Shared, encoder: &mut Encoder, key: Key) -> i
     Ok(())
 }
 
-/// Merges whatever fits together of the hours that are over.
+/// Merges the segments of past hours as far as they fit together.
 pub(crate) fn merge_finished_hours(
     shared: &Shared,
     encoder: &mut Encoder,
@@ -69,7 +69,7 @@ pub(crate) fn merge_finished_hours(
     Ok(())
 }
 
-/// Drops segments that were merged by a process that ended before it could drop them.
+/// Deletes segments that were merged by a process that ended before it could delete them.
 fn drop_covered(directory: &Path) -> io::Result<()> {
     let kept = Name::list(directory)?;
     for name in Name::list_all(directory)?.iter().filter(|name| !kept.contains(name)) {
@@ -87,7 +87,7 @@ fn candidates(directory: &Path, names: &[Name]) -> io::Result<Vec<Candidate>> {
     names.iter().map(candidate).collect()
 }
 
-/// Merges neighbours as long as they fit into one segment.
+/// Merges adjacent segments as long as they fit into one.
 fn runs(shared: &Shared, encoder: &mut Encoder, id: DeploymentId, found: &[Candidate]) -> io::Result<()> {
     let mut run: Vec<Name> = Vec::new();
     let (mut length, mut blocks) = (0, 0);
@@ -104,7 +104,7 @@ fn runs(shared: &Shared, encoder: &mut Encoder, id: DeploymentId, found: &[Candi
     merge(shared, encoder, id, &run)
 }
 
-/// Replaces neighbours by one segment.
+/// Replaces adjacent segments by one.
 fn merge(shared: &Shared, encoder: &mut Encoder, id: DeploymentId, run: &[Name]) -> io::Result<()> {
     let [first, .., last] = run else { return Ok(()) };
     let directory = shared.directory(id);
@@ -136,7 +136,7 @@ fn merge(shared: &Shared, encoder: &mut Encoder, id: DeploymentId, run: &[Name])
     if !small.is_empty() {
         builder.add(&small)?;
     }
-    // Where everything is damaged nothing is left to take their place.
+    // If everything is damaged, there is nothing to replace them with.
     let Some(merged) = builder.finish(true)? else { return Ok(()) };
     let _alone = shared.names.write().unwrap_or_else(PoisonError::into_inner);
     merged.publish(Name { hour: first.hour, first: first.first, last: last.last })?;

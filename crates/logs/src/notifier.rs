@@ -1,4 +1,4 @@
-//! Notifier: whoever follows a deployment is woken when there is something new, and reads it from the store.
+//! Wake-ups: followers of a deployment are notified of new lines, and read them from the store.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use podium_api::DeploymentId;
 use tokio::sync::watch;
 
-/// One sender for each deployment that is followed.
+/// One channel for each deployment that is followed.
 #[derive(Default)]
 pub(crate) struct Notifier(Mutex<HashMap<DeploymentId, watch::Sender<()>>>);
 
@@ -15,14 +15,14 @@ impl Notifier {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hears the sender of a deployment.
+    /// Subscribes to a deployment.
     pub(crate) fn subscribe(&self, deployment_id: DeploymentId) -> watch::Receiver<()> {
         let mut senders = self.lock();
         senders.retain(|_, sender| sender.receiver_count() > 0);
         senders.entry(deployment_id).or_insert_with(|| watch::channel(()).0).subscribe()
     }
 
-    /// Rings for deployments.
+    /// Notifies the followers of deployments.
     pub(crate) fn notify(&self, deployments: impl Iterator<Item = DeploymentId>) {
         let senders = self.lock();
         if senders.is_empty() {
@@ -33,7 +33,7 @@ impl Notifier {
         }
     }
 
-    /// Ends a sender: whoever hears it is told that nothing comes any more.
+    /// Closes the channel of a deployment: its followers learn that nothing follows.
     pub(crate) fn close(&self, deployment_id: DeploymentId) {
         self.lock().remove(&deployment_id);
     }

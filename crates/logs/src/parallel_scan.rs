@@ -1,8 +1,8 @@
-//! Looks through blocks, several at the same time where a search has to look through many.
+//! Scans blocks, in parallel if a search has to scan many.
 //!
-//! Most pages are full after a few blocks, so a search begins alone. One that goes on borrows helpers, of which the whole
-//! store has as many as there are further processors; where all are busy it stays alone. What helpers find comes back
-//! in the order of the blocks. At any moment a search holds a few blocks for each of them and no more.
+//! Most pages are full after a few blocks, so a search starts with one thread. A longer one borrows helper threads, of
+//! which the whole store has one for each further CPU; if all are busy it continues alone. Results come back in the
+//! order of the blocks. A search holds at most a few blocks for each thread.
 
 use std::io;
 use std::sync::Arc;
@@ -16,27 +16,28 @@ use crate::block::Block;
 use crate::scan::Scan;
 use crate::segment::{Segment, Unpacker};
 
-/// How many blocks a search looks through before it asks for help.
+/// How many blocks a search scans before it borrows helpers.
 const ALONE: usize = 4;
-/// How many blocks are looked through together, for each who looks: at first, and once nothing has been found for a while.
-/// Whoever is done waits for the others, so more at once wait less; blocks with hits are held, so more hold more.
+/// How many blocks per thread are scanned together: at first, and once nothing has been found for a while. Threads wait
+/// for each other after each round, so larger rounds wait less; blocks with hits are held, so larger rounds use more
+/// memory.
 const AT_ONCE: usize = 8;
 const MOST_AT_ONCE: usize = 32;
-/// How many helpers one search has at the most.
+/// The maximum number of helpers of one search.
 const MOST_HELPERS: usize = 7;
 
-/// Those who can help searches: one for each processor but the first.
+/// Permits for helper threads: one for each CPU but the first.
 pub(crate) fn helpers() -> Semaphore {
     Semaphore::new(thread::available_parallelism().map_or(0, |all| all.get() - 1))
 }
 
-/// A block to look through.
+/// A block to scan.
 pub(crate) enum Source {
     Memory(Arc<Block>),
     Stored(Arc<Segment>, usize),
 }
 
-/// What was found in a block.
+/// The hits in a block.
 pub(crate) struct Hits {
     /// Which of the blocks it is.
     pub(crate) at: usize,
@@ -44,7 +45,7 @@ pub(crate) struct Hits {
     pub(crate) lines: Vec<u32>,
 }
 
-/// Those who look for one search.
+/// The scanner threads of one search.
 pub(crate) struct ParallelScan<'a> {
     free: &'a Semaphore,
     query: &'a Query,
@@ -59,7 +60,7 @@ impl<'a> ParallelScan<'a> {
         Self { free, query, own: BlockScanner::new(query), helpers: Vec::new(), scanned: 0, at_once: AT_ONCE }
     }
 
-    /// How many blocks to look through next.
+    /// How many blocks to scan next.
     pub(crate) fn stride(&mut self) -> usize {
         if self.scanned >= ALONE && self.helpers.is_empty() {
             let permits = std::iter::from_fn(|| self.free.try_acquire().ok()).take(MOST_HELPERS);
@@ -68,7 +69,7 @@ impl<'a> ParallelScan<'a> {
         if self.helpers.is_empty() { 1 } else { self.at_once * (1 + self.helpers.len()) }
     }
 
-    /// Looks for lines that fit, in the order of the blocks. Blocks without any are left out.
+    /// Scans for lines that fit, in the order of the blocks. Blocks without hits are left out.
     pub(crate) fn scan(
         &mut self,
         blocks: &[Source],
@@ -91,7 +92,7 @@ impl<'a> ParallelScan<'a> {
         let mut found = thread::scope(|scope| -> io::Result<Vec<Hits>> {
             let helping = self.helpers.iter_mut().filter_map(|(scanner, _)| {
                 let thread = thread::Builder::new().name("log search".into());
-                // Where no thread can be had there is less help, and nothing else is lost.
+                // If a thread cannot be started, the others do the work.
                 thread.spawn_scoped(scope, || work(scanner)).ok()
             });
             let helping: Vec<_> = helping.collect();
@@ -108,7 +109,7 @@ impl<'a> ParallelScan<'a> {
     }
 }
 
-/// One who looks through blocks, with the memory that this takes.
+/// Scans blocks, with reusable buffers.
 struct BlockScanner<'a> {
     unpacker: Unpacker,
     scan: Scan<'a>,

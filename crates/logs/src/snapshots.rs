@@ -1,7 +1,7 @@
-//! Searches that are remembered by an id, so that all pages of one show the same.
+//! Searches stored by id, so that all their pages show the same snapshot.
 //!
-//! A snapshot belongs to the subject and the deployment that it was made for; nobody else finds it. It lapses some time
-//! after its last use, and old ones make room for new ones.
+//! A snapshot belongs to the subject and the deployment that it was created for; others cannot find it. It expires some
+//! time after its last use, and old ones make room for new ones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,14 +12,14 @@ use podium_api::{DeploymentId, SearchId, SubjectId, Timestamp};
 use crate::Search;
 use crate::find::Position;
 
-/// How long a snapshot is remembered after its last use.
+/// How long a snapshot is kept after its last use.
 const KEPT_FOR: Duration = Duration::from_mins(10);
 const MOST: usize = 1000;
 const MOST_OF_ONE_SUBJECT: usize = 100;
-/// How many ends of pages a snapshot remembers.
+/// How many page ends a snapshot stores.
 const MOST_ENDS: usize = 16;
 
-/// A search with an id, which sees what had been written when it was made.
+/// A search with an id, which sees the lines that existed when it was created.
 #[derive(Debug)]
 pub struct Snapshot {
     /// Its id.
@@ -27,7 +27,7 @@ pub struct Snapshot {
     pub(crate) search: Search,
     /// Only lines below this number are seen.
     pub(crate) below: u64,
-    /// Where pages have ended, by how many lines come before; so the next page need not begin at the beginning.
+    /// Positions of page ends by offset, so that the next page need not start from the beginning.
     ends: Mutex<BTreeMap<u64, Position>>,
 }
 
@@ -42,7 +42,7 @@ impl Snapshot {
         ends.range(..=offset).next_back().map(|(count, position)| (*count, *position))
     }
 
-    /// Remembers where a page ended.
+    /// Stores where a page ended.
     pub(crate) fn note_end(&self, (count, position): (u64, Position)) {
         let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
         ends.insert(count, position);
@@ -55,17 +55,17 @@ impl Snapshot {
 struct StoredSnapshot {
     subject_id: SubjectId,
     used_at: Timestamp,
-    /// Tells uses of one moment apart.
+    /// Orders uses with the same timestamp.
     turn: u64,
     snapshot: Arc<Snapshot>,
 }
 
-/// What is remembered.
+/// The stored snapshots.
 #[derive(Default)]
 pub(crate) struct Snapshots(Mutex<(HashMap<SearchId, StoredSnapshot>, u64)>);
 
 impl Snapshots {
-    /// Remembers a snapshot of a subject.
+    /// Stores a snapshot of a subject.
     pub(crate) fn insert(&self, subject_id: SubjectId, snapshot: Snapshot, now: Timestamp) -> Arc<Snapshot> {
         let snapshot = Arc::new(snapshot);
         let mut lock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +85,7 @@ impl Snapshots {
         snapshot
     }
 
-    /// The snapshot of this id, if it is this subject's, of this deployment, and has not lapsed.
+    /// The snapshot with this id, if it belongs to this subject and deployment and has not expired.
     pub(crate) fn find(
         &self,
         id: SearchId,
@@ -105,7 +105,7 @@ impl Snapshots {
         Some(Arc::clone(&kept.snapshot))
     }
 
-    /// Forgets every snapshot of a deployment.
+    /// Removes every snapshot of a deployment.
     pub(crate) fn forget(&self, deployment_id: DeploymentId) {
         let mut lock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lock.0.retain(|_, kept| kept.snapshot.search.deployment_id != deployment_id);

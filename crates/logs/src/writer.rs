@@ -1,7 +1,7 @@
-//! The thread that takes lines: they go to the journal and into the tails. Batches that wait are written together.
+//! The writer thread: lines go to the journal and into the tails. Waiting batches are written together.
 //!
-//! A batch is acknowledged once the operating system has it: it survives the end of this process at any moment. What a
-//! loss of power costs is what the operating system had not brought to disk by then, some seconds' worth.
+//! A batch is acknowledged once it is written, without fsync: it survives a crash of this process. A power failure
+//! loses what the operating system has not written to disk yet, a few seconds' worth.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -24,38 +24,38 @@ use crate::shared::Shared;
 use crate::tails::{Cut, TailsWriter};
 use crate::{Line, Origin};
 
-/// How many batches can wait before those who bring them have to.
+/// How many batches can wait before appends block.
 const WAITING: usize = 256;
-/// How many lines are written together, and how many bytes, roughly.
+/// The approximate maximum of lines, and of bytes, that are written together.
 const TOGETHER: usize = 20_000;
 const BYTES_TOGETHER: usize = 4 * 1024 * 1024;
-/// A file of the journal is complete once it is as long as this.
+/// A journal file is rotated at this length.
 const LONG_JOURNAL: u64 = 24 * 1024 * 1024;
 
-/// What the writer is told.
+/// A command to the writer.
 pub(crate) enum Command {
-    /// Write these lines; says whether they are new.
+    /// Append these lines; reports whether they are new.
     Append(Batch, Added),
-    /// Forget a deployment.
+    /// Delete a deployment.
     Remove(DeploymentId, Done),
-    /// Forget days that were over by then, at this moment.
+    /// Delete days that ended before a time.
     Expire { before: Timestamp, now: Timestamp, done: Done },
-    /// Bring everything into segments.
+    /// Flush everything to segments.
     Flush(Done),
 }
 
-/// Lines that are written together, and where they come from if that is to be remembered.
+/// Lines that are written together, with their origin if repetitions are to be detected.
 pub(crate) struct Batch {
     pub(crate) lines: Vec<Line>,
     pub(crate) origin: Option<Origin>,
 }
 
-/// Where it is said whether lines were added.
+/// Reports whether lines were added.
 pub(crate) type Added = oneshot::Sender<io::Result<bool>>;
-/// Where it is said that something is done.
+/// Reports that something is done.
 pub(crate) type Done = oneshot::Sender<io::Result<()>>;
 
-/// Starts the thread on what the journal holds; it ends when nobody can tell it anything any more.
+/// Replays the journal and starts the thread; it ends when all senders are dropped.
 pub(crate) fn start(
     shared: Arc<Shared>,
     tasks: Sender<Task>,
@@ -72,26 +72,26 @@ pub(crate) fn start(
 
 struct Writer {
     shared: Arc<Shared>,
-    /// What the other thread has to do.
+    /// Tasks for the flusher.
     tasks: Sender<Task>,
     journal: Journal,
     frames: Frames,
     origins: Origins,
     /// The number of the next line.
     next: u64,
-    /// Whether it is written down that numbers of this stretch are given out.
+    /// Whether the current range of numbers has been saved.
     has_begun: bool,
 }
 
 impl Writer {
-    /// Puts what the journal holds into the tails, but for what is in segments already.
+    /// Loads the journal into the tails, except lines that are already in segments.
     fn recover(&mut self) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         let mut flushed: HashMap<DeploymentId, HashMap<Hour, u64>> = HashMap::new();
         let mut highest = 0;
         journal::replay(&shared.journal(), |record| {
             match record {
-                // Numbers only grow; one that does not was copied by whatever damaged the file.
+                // Numbers only grow; one that does not is the result of damage.
                 Record::Line { number, .. } | Record::Removal { number, .. } if number <= highest => {}
                 Record::Line { number, deployment_id, millis, source, text } => {
                     highest = number;
@@ -126,7 +126,7 @@ impl Writer {
         self.next = numbers::next(&self.shared, highest)?;
         self.shared.publish(self.next);
         if highest > 0 {
-            // However often a process ends early, the journal does not grow.
+            // The journal must not grow with every crash.
             self.rotate_journal();
         }
         Ok(())
@@ -172,7 +172,7 @@ impl Writer {
         Ok(self.next)
     }
 
-    /// Adds batches, but for those that were added before, and tells those who brought them.
+    /// Appends batches, except those that were added before, and reports the results.
     fn answer(&mut self, batches: &mut [Batch], waiting: Vec<Added>) {
         let mut sent: Vec<Origin> = Vec::new();
         let mut are_new = Vec::with_capacity(batches.len());
@@ -232,7 +232,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Begins another file of the journal. The complete ones go once everything in them is in segments.
+    /// Rotates the journal. Complete files are deleted once everything in them is in segments.
     fn rotate_journal(&mut self) {
         let cuts = self.shared.tails.cut_all();
         self.hand_over(cuts);
@@ -286,7 +286,7 @@ fn flushed_in(shared: &Shared, deployment_id: DeploymentId) -> io::Result<HashMa
     Ok(flushed)
 }
 
-/// Tells everybody who waits; who waits no longer is not told.
+/// Sends a result to everyone who still waits.
 pub(crate) fn send_result(waiting: Vec<Done>, answer: &io::Result<()>) {
     for done in waiting {
         let told = answer.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()));

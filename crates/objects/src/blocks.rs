@@ -1,7 +1,7 @@
-//! Archives that arrive in blocks: each is staged under its id, then a list says in which order they are the archive.
+//! Archives that arrive in blocks: each is staged under its id, then a list gives their order in the archive.
 //!
 //! The names and the list are those of the Azure Blob protocol (`comp=block`, `comp=blocklist`), so that its clients
-//! work. What is staged is bounded in number and size, and is never read before the list has come.
+//! work. Staged blocks are bounded in number and size, and are not read before the list has arrived.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +19,7 @@ const LONGEST_ID: usize = 64;
 pub struct Staging(Key);
 
 impl Staging {
-    /// For an upload of a deploy; `kind` tells its uploads apart and is one word of letters.
+    /// For an upload of a deploy; `kind` distinguishes its uploads and is one lower-case word.
     pub fn new(deployment_id: DeploymentId, deploy_id: DeployId, kind: &'static str) -> Self {
         debug_assert!(kind.bytes().all(|byte| byte.is_ascii_lowercase()));
         Self(Key::of_staging(deployment_id, deploy_id).below(kind))
@@ -45,12 +45,12 @@ impl BlockId {
         if (1..=LONGEST_ID).contains(&bytes.len()) { Ok(Self(bytes)) } else { Err(Refused::BlockId) }
     }
 
-    /// As the client wrote it.
+    /// As the client wrote it, in base64.
     pub(crate) fn printable(&self) -> String {
         STANDARD.encode(&self.0)
     }
 
-    /// As one word.
+    /// In hexadecimal, as one word.
     pub fn to_hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }

@@ -1,4 +1,4 @@
-//! How long to wait before the next try: twice as long each time, within bounds, and never in step with others.
+//! Delays before retries: exponential backoff within bounds, with jitter.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ const FIRST: Duration = Duration::from_secs(1);
 const LONGEST_SHORT: Duration = Duration::from_secs(15);
 const LONGEST_LONG: Duration = Duration::from_secs(5 * 60);
 
-/// The pause after so many tries: between a half and the whole of what doubling gives.
+/// The delay after this many attempts: between half and all of the exponential backoff.
 pub(crate) fn delay(backoff: Backoff, attempts: i64, random: u64) -> Duration {
     let longest = match backoff {
         Backoff::Short => LONGEST_SHORT,

@@ -1,4 +1,4 @@
-//! Clusters: made, changed, failed over, watched, and removed.
+//! Reconciles clusters: created, changed, failed over, watched, and removed.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use podium_store::clusters::{self, ClusterState};
 
 use crate::reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, StepResult};
 
-/// Looks after clusters.
+/// The reconciler of clusters.
 pub(crate) struct Clusters {
     app: App,
     system: System,
@@ -97,7 +97,7 @@ impl Reconciler for Clusters {
     }
 }
 
-/// A data plane that does not answer is asked again; one that does says by itself when something changes.
+/// Retries if the data plane does not respond; otherwise it sends a notification when something changes.
 fn next_after(observed: &Observed) -> Next {
     match observed {
         Observed::Silent(why) => Next::Retry {

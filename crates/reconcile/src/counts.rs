@@ -1,4 +1,4 @@
-//! What the loops did, in numbers for the operator.
+//! Metrics of the loops, for operators.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl Outcome {
     }
 }
 
-/// The numbers of one kind of work.
+/// The metrics of one kind of work.
 #[derive(Debug)]
 pub(crate) struct Counts {
     kind: &'static str,
@@ -57,7 +57,7 @@ impl Counts {
         }
     }
 
-    /// Counts a step that runs, until it is dropped.
+    /// Counts a running step until it is dropped.
     pub(crate) fn begin(&self) -> impl Drop + '_ {
         struct Running<'a>(&'a AtomicI64);
         impl Drop for Running<'_> {
@@ -78,7 +78,7 @@ impl Counts {
     }
 }
 
-/// Writes the numbers of all kinds.
+/// Writes the metrics of all kinds.
 pub(crate) fn write(all: &[Counts], page: &mut Page) {
     page.counter("podium_steps_total", "Steps of the loops that ended.");
     for counts in all {

@@ -1,4 +1,4 @@
-//! Deployments: applied to the data plane, watched, put to sleep and woken, and cleaned up after.
+//! Reconciles deployments: applied to the data plane, watched, hibernated and woken, and cleaned up.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use podium_store::{System, changes, nodes};
 use crate::environment::environment;
 use crate::reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, StepResult};
 
-/// Looks after deployments.
+/// The reconciler of deployments.
 pub(crate) struct Deployments {
     pub(crate) app: App,
     pub(crate) system: System,
@@ -75,7 +75,7 @@ impl Deployments {
         }
     }
 
-    /// Removes what is left of a deployment that was deleted.
+    /// Cleans up after a deleted deployment.
     async fn clean_up(&self, id: DeploymentId) -> Result<StepResult, Failure> {
         let mut is_removed = false;
         loop {
@@ -100,7 +100,7 @@ impl Deployments {
         Ok(StepResult { effect: self.app.node().map(|_| unplace), ..StepResult::settled() })
     }
 
-    /// Adds to a reason what the whole machine has to do with it.
+    /// Adds the node's name and a full disk to the reason.
     fn with_machine_context(&self, verdict: Verdict) -> Verdict {
         let verdict = self.with_node_name(verdict);
         match self.app.disk_is_full() {
@@ -117,7 +117,7 @@ impl Deployments {
         }
     }
 
-    /// Applies a deployment; where that did not work, what to record.
+    /// Applies a deployment; returns what to record if that failed.
     async fn apply(&self, row: &DeploymentRow, desired: &Desired, cause: Cause) -> Option<Verdict> {
         let applied = match environment(&self.app, self.system, row, desired.is_hibernating).await {
             Ok(environment) => self.plane.apply(&environment).await,
@@ -141,7 +141,7 @@ impl Reconciler for Deployments {
     }
 }
 
-/// When to look again at what is not as it should be.
+/// When to reconcile again while a deployment is not settled.
 fn watch(verdict: &Verdict, sight: &Sight, next_event: Option<Timestamp>, now: Timestamp) -> Next {
     let reason = match verdict.reason.to_string() {
         reason if reason.is_empty() => "The rollout is under way.".to_owned(),
@@ -159,13 +159,13 @@ fn watch(verdict: &Verdict, sight: &Sight, next_event: Option<Timestamp>, now: T
     }
 }
 
-/// When the data plane expects to be done.
+/// When the data plane expects to be done, if that is in the future.
 fn look_again_at(sight: &Sight, now: Timestamp) -> Option<Timestamp> {
     let Sight::Present(observed) = sight else { return None };
     observed.look_again_at.filter(|at| *at > now)
 }
 
-/// Writes what was seen, where that is news.
+/// Records the observation, if it differs from what is stored.
 pub(crate) fn record(
     system: System,
     row: &DeploymentRow,
@@ -191,7 +191,7 @@ pub(crate) fn record(
     StepResult { next, progressed, effect: is_news.then_some(effect) }
 }
 
-/// Says in the log how a deployment does, when that changes.
+/// Logs a change of a deployment's status.
 fn log_change(row: &DeploymentRow, status: DeploymentStatus, reason: &Reason) {
     use DeploymentStatus::{Unhealthy, Unknown};
     if status == row.status {

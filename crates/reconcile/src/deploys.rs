@@ -1,4 +1,4 @@
-//! Deploys that are never finalized: after a day they fail, and what was uploaded for them goes.
+//! Reconciles deploys that are never finalized: after a day they fail, and their uploads are deleted.
 
 use podium_api::{DeployId, Id};
 use podium_app::App;
@@ -6,7 +6,7 @@ use podium_store::deploys;
 
 use crate::reconciler::{Failure, Next, Reconciler, StepFuture, StepResult};
 
-/// Looks after deploys.
+/// The reconciler of deploys.
 pub(crate) struct Deploys {
     app: App,
 }

@@ -1,4 +1,4 @@
-//! Everything that a data plane needs, gathered from what is stored: secrets opened, the place worked out.
+//! Builds the environment for a data plane from what is stored, with decrypted secrets and the current region.
 
 use podium_api::enums::EnvironmentObjectType;
 use podium_app::App;
@@ -13,7 +13,7 @@ use podium_store::deployments::DeploymentRow;
 use podium_store::environment_objects::ObjectRow;
 use serde_json::Value;
 
-/// The environment of a deployment, or why it cannot be gathered.
+/// The environment of a deployment, or why it cannot be built.
 pub(crate) async fn environment(
     app: &App,
     system: System,
@@ -49,7 +49,7 @@ pub(crate) async fn environment(
     Ok(environment)
 }
 
-/// What environment objects give a deployment.
+/// The settings that a deployment gets from environment objects.
 async fn objects(app: &App, system: System, row: &DeploymentRow) -> Result<Objects, Reason> {
     let (resolver, deployment) = (app.clone(), row.clone());
     let resolved = app.db.page(None, move |conn| resolved_for(&resolver, &system, conn, &deployment)).await;

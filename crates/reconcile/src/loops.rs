@@ -1,4 +1,4 @@
-//! Work claimed, done and ended: what the loops of a process and the tests that drive them by hand have in common.
+//! Claiming, running and finishing work, shared by running loops and tests that drive them by hand.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -17,9 +17,9 @@ use crate::counts::{self, Counts, Outcome};
 use crate::options::Options;
 use crate::reconciler::{Next, Reconciler, StepResult};
 
-/// How much is claimed at once when tests drive the loops.
+/// How much work is claimed at once when tests drive the loops.
 const AT_ONCE: usize = 100;
-/// So many steps without an end are a defect.
+/// The number of steps after which tests report an endless loop.
 const MOST_STEPS: usize = 1_000_000;
 
 /// The loops of a process; clones share them.
@@ -36,9 +36,9 @@ pub(crate) struct Inner {
     holder: OnceLock<String>,
 }
 
-/// Why the end of a step was not written.
+/// Why the result of a step was not written.
 enum FinishError {
-    /// Somebody else holds the work by now.
+    /// Another process holds the work now.
     Overtaken,
     Db(Error),
 }
@@ -62,7 +62,7 @@ impl Loops {
         Self::of(app, system, plane, options, reconcilers)
     }
 
-    /// Loops with these reconcilers and no others.
+    /// Loops with only these reconcilers.
     pub fn of(
         app: &App,
         system: System,
@@ -84,7 +84,7 @@ impl Loops {
         }))
     }
 
-    /// Does everything that is due now, one step after the other, until nothing is; says how many steps that took.
+    /// Runs due work, one step after the other, until nothing is due; returns the number of steps.
     pub async fn step_until_idle(&self) -> Result<usize> {
         let mut steps = 0;
         loop {
@@ -109,12 +109,12 @@ impl Loops {
 }
 
 impl Inner {
-    /// Who holds what this process works on.
+    /// The lease holder id of this process.
     pub(crate) fn holder(&self) -> &str {
         self.holder.get_or_init(|| self.app.world.id::<Id>().to_string())
     }
 
-    /// Whose work of a kind this process does: what is anybody's, and on a node what is the node's.
+    /// The node ids whose work of a kind this process does: unassigned work, and on a node also its own.
     fn nodes(&self, index: usize) -> Vec<String> {
         let is_placed = self.reconcilers[index].kind() == deployments::KIND;
         let own = self.app.node().filter(|_| is_placed).map(|node| node.id.to_string());
@@ -135,7 +135,7 @@ impl Inner {
         self.app.db.read(None, move |conn| work::next_due_of(conn, &system, (kind, &node))).await
     }
 
-    /// Takes some of what is due of a kind; writes nothing where nothing is.
+    /// Claims some due work of a kind; writes nothing if nothing is due.
     pub(crate) async fn claim_due(&self, index: usize, limit: usize) -> Result<Vec<Claim>> {
         let mut claims = Vec::new();
         for node in self.nodes(index) {
@@ -155,7 +155,7 @@ impl Inner {
         self.app.db.write(None, unit).await
     }
 
-    /// Does one step, and writes how it ended.
+    /// Runs one step and writes its result.
     pub(crate) async fn run(&self, index: usize, claim: Claim) {
         let (reconciler, counts) = (&self.reconcilers[index], &self.counts[index]);
         let started = Instant::now();
@@ -183,14 +183,14 @@ impl Inner {
         tracing::debug!(kind, %id, ?outcome, "a step ended");
     }
 
-    /// Writes what came of a step together with the end of its work; says how it ended instead if that did not work.
+    /// Writes the result of a step together with the end of its work; returns another outcome if that failed.
     async fn finish(&self, kind: &'static str, claim: Claim, done: StepResult) -> Option<Outcome> {
         let (system, now) = (self.system, self.app.world.now());
         let again = self.again(&claim, &done, now);
         let (holder, mut effect) = (self.holder().to_owned(), done.effect);
         let held = claim.clone();
         let unit = move |tx: &Tx| {
-            // First the thing, then its work: the order in which callers write them, so that nobody waits in a circle.
+            // First the resource, then its work: the same order as in API calls, which avoids deadlocks.
             if let Some(effect) = &mut effect {
                 effect(tx)?;
             }
@@ -204,7 +204,7 @@ impl Inner {
         match self.app.db.write(None, unit).await {
             Ok(()) => None,
             Err(FinishError::Overtaken) => {
-                // What was done to the data plane may have undone what another did: somebody has to look again.
+                // The step may have undone another one's effect on the data plane: reconcile again.
                 tracing::warn!(kind, %id, "a step took longer than its lease; the affected resource is reconciled again");
                 let asked =
                     self.app.db.write(None, move |tx| work::enqueue(tx, &system, kind, id, now, now)).await;
@@ -229,7 +229,7 @@ impl Inner {
         }
     }
 
-    /// How work is put back, unless it is settled.
+    /// How work is requeued, unless it is settled.
     fn again(&self, claim: &Claim, done: &StepResult, now: Timestamp) -> Option<Again> {
         match &done.next {
             Next::Settled => None,
@@ -248,7 +248,7 @@ impl Inner {
         }
     }
 
-    /// Asks for a look at everything that the data plane has said so far.
+    /// Queues work for all changes that the data plane has reported so far.
     async fn enqueue_pending_changes(&self) -> Result<()> {
         let mut said = Vec::new();
         {
@@ -260,7 +260,7 @@ impl Inner {
         self.enqueue_changes(said).await
     }
 
-    /// Asks for a look at what the data plane says has changed.
+    /// Queues work for changes that the data plane reported.
     pub(crate) async fn enqueue_changes(&self, mut said: Vec<Changed>) -> Result<()> {
         if said.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Which node runs a deployment, where deployments are bound to machines: chosen once, and never changed by a loop.
+//! Placement of deployments on nodes, if deployments are bound to machines: chosen once, and never changed by a loop.
 
 use podium_api::enums::DeploymentStatus::{Creating, Unknown};
 use podium_api::{DeploymentId, NodeId};
@@ -11,11 +11,11 @@ use podium_store::{deployments, deployments::DeploymentRow};
 use crate::deployments::{Deployments, record};
 use crate::reconciler::{Backoff, Failure, Next, StepResult};
 
-/// What is said of a deployment that ran before nodes were known, until a node says that it has it.
+/// The status reason of a deployment from before there were nodes, until a node reports that it runs it.
 const NOBODY_HAS_IT: &str = "No node reports that it runs this deployment: start the node that does, or, if that node is gone for good, have an operator run `podium node forget --unknown`.";
 
 impl Deployments {
-    /// Makes sure that a deployment is this node's; otherwise says what to do instead of looking at it.
+    /// Makes sure that a deployment is placed on this node; otherwise returns the result of the step.
     pub(crate) async fn place(&self, id: DeploymentId) -> Result<Option<StepResult>, Failure> {
         let Some(own) = self.app.node() else { return Ok(None) };
         let system = self.system;
@@ -28,7 +28,7 @@ impl Deployments {
         match read.await? {
             (Placement::On { node_id, .. }, _) if node_id == own.id => Ok(None),
             (Placement::On { node_id, name }, row) => self.hand_over(id, node_id, &name, row).await.map(Some),
-            // Deleted, and nobody has it: what is kept here of it goes.
+            // Deleted and placed nowhere: clean up what is left here.
             (_, None) => Ok(None),
             (Placement::Unknown, Some(row)) if row.status != Creating => {
                 Ok(Some(self.wait_for_its_node(&row)))
@@ -37,7 +37,7 @@ impl Deployments {
         }
     }
 
-    /// Chooses a node for a deployment that runs nowhere.
+    /// Chooses a node for an unplaced deployment.
     async fn choose(&self, own: &Node, row: DeploymentRow) -> Result<Option<StepResult>, Failure> {
         let (system, id, now) = (self.system, row.id, self.app.world.now());
         let chosen = self.app.choose_node(own.id, now).await.map_err(|error| Failure(error.to_string()))?;
@@ -52,7 +52,7 @@ impl Deployments {
         }
     }
 
-    /// Leaves a deployment to its node, and says so while it is being made.
+    /// Hands a deployment over to its node, with a status reason while it is being created.
     async fn hand_over(
         &self,
         id: DeploymentId,
@@ -79,7 +79,7 @@ impl Deployments {
         record(self.system, row, verdict, next, self.app.world.now())
     }
 
-    /// Says which node a deployment is being made on.
+    /// Adds the node's name to the reason while a deployment is being created.
     pub(crate) fn with_node_name(&self, verdict: Verdict) -> Verdict {
         match self.app.node() {
             Some(node) if verdict.status == Creating => {

@@ -1,4 +1,4 @@
-//! What a data plane on this machine needs of the control plane: code, keys, time, and somewhere to put logs.
+//! The services that the control plane provides to the local data plane: code, keys, time, and log storage.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub fn services(app: &App, system: System) -> Services {
     }
 }
 
-/// The keys of environments, as an installation with these secrets makes them.
+/// Derives the keys of environments from the secrets of an installation.
 pub fn keys(secrets: Secrets) -> Keys {
     Arc::new(move |id, purpose| key(&secrets, id, purpose))
 }
@@ -49,7 +49,7 @@ impl Archives for AppServices {
 impl Logs for AppServices {
     fn append(&self, batch: Vec<LogLine>) -> PlaneFuture<'_, ()> {
         Box::pin(async move {
-            // Nothing is lost: lines stay where they were written until there is room for them.
+            // Nothing is lost: lines stay in their files until there is space for them.
             if let Some(why) = self.0.disk_is_full() {
                 return Err(why.into());
             }

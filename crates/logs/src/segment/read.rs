@@ -1,4 +1,4 @@
-//! Reads a segment.
+//! Reading of segments.
 
 use std::fs::File;
 use std::io;
@@ -73,7 +73,7 @@ impl Segment {
         Ok(all)
     }
 
-    /// Whether the index can be read from end to end.
+    /// Whether the whole index is intact.
     pub(crate) fn is_sound(&self) -> io::Result<bool> {
         self.index.as_ref().map_or(Ok(false), |index| index.all(&self.file, |_, _| {}))
     }
@@ -117,7 +117,7 @@ impl Segment {
     }
 }
 
-/// Unpacks blocks, one after the other, with the same memory, which it takes when it is first used.
+/// Decompresses blocks with a reusable buffer, which is allocated on first use.
 #[derive(Default)]
 pub(crate) struct Unpacker(Option<(Decompressor<'static>, Vec<u8>)>);
 

@@ -16,22 +16,22 @@ use crate::hour::Hour;
 use crate::tokens::Collector;
 
 const LEVEL: i32 = 3;
-/// So much is collected before it is given to the operating system.
+/// How many bytes are buffered before they are written.
 const CHUNK: usize = 1 << 20;
-/// A segment that is worth a wait for the disk.
+/// A segment of this size is synced to disk.
 const LARGE: u64 = 512 * 1024;
-/// So many words with their blocks keep their room for the next segment.
+/// The capacity of the word buffer that is kept for the next segment.
 const KEPT_PAIRS: usize = 1 << 18;
 
-/// What writing takes besides the file, kept from one segment to the next: small segments are many.
+/// Reusable buffers and compressor for writing segments, because there are many small ones.
 pub(crate) struct Encoder {
     collector: Collector,
     compressor: Compressor<'static>,
     packed: Vec<u8>,
-    /// What has not been given to the operating system yet.
+    /// Bytes that have not been written to the file yet.
     bytes: Vec<u8>,
     directory: Vec<Header>,
-    /// Words above, blocks below.
+    /// Words in the upper half, blocks in the lower half.
     pairs: Vec<u64>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// Begins a segment in the directory of a deployment.
+    /// Starts a segment in the directory of a deployment.
     pub(crate) fn new(encoder: &'a mut Encoder, directory: &Path, hour: Hour) -> io::Result<Self> {
         let path = directory.join(format!("{hour}{UNFINISHED}"));
         let file = match File::create(&path) {
@@ -129,8 +129,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Ends the segment; `None` where there is nothing in it. A large one is brought to disk, and so is one that others
-    /// are dropped for.
+    /// Finishes the segment; `None` if it is empty. A large one is synced to disk, and so is one that replaces others.
     pub(crate) fn finish(mut self, replaces_others: bool) -> io::Result<Option<FinishedSegment>> {
         let numbers = self.encoder.directory.iter().map(|header| header.summary.numbers);
         let range = numbers.reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
@@ -158,16 +157,16 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// A segment that is whole and cannot be found yet.
+/// A complete segment that is not visible yet.
 #[must_use]
 pub(crate) struct FinishedSegment {
     path: PathBuf,
-    /// The name that fits what is in it.
+    /// The name that matches its content.
     pub(crate) name: Name,
 }
 
 impl FinishedSegment {
-    /// Gives it a name: from now on it is found.
+    /// Renames it to its final name, which makes it visible.
     pub(crate) fn publish(self, name: Name) -> io::Result<()> {
         fs::rename(&self.path, self.path.with_file_name(name.to_string()))
     }

@@ -1,4 +1,4 @@
-//! Paths of entries and targets of links: relative, and inside the tree whatever else the tree holds.
+//! Paths of entries and targets of links: relative, and inside the tree whatever else it contains.
 
 use crate::error::{Flaw, printable};
 

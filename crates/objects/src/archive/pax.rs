@@ -1,8 +1,8 @@
-//! Extended headers: records that say more of the next entry than its own header can.
+//! Extended headers: records with further attributes of the next entry.
 
 use crate::error::Flaw;
 
-/// What the records say that matters here.
+/// The records that matter here.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Pax {
     pub(super) path: Option<Vec<u8>>,

@@ -24,7 +24,7 @@ enum State {
     End { zeros: u64 },
 }
 
-/// What entries before an entry say of it.
+/// Extended headers that apply to the next entry.
 #[derive(Default)]
 struct ExtendedHeaders {
     long_name: Option<Vec<u8>>,
@@ -38,7 +38,7 @@ impl ExtendedHeaders {
     }
 }
 
-/// Judges a tar archive while it arrives.
+/// Checks a tar archive while it arrives.
 pub(super) struct Tar {
     limits: Limits,
     state: State,
@@ -77,7 +77,7 @@ impl Tar {
         self.refusal.take()
     }
 
-    /// Judges the whole.
+    /// Finishes the check.
     pub(super) fn finish(&self) -> Result<(), Refused> {
         match &self.state {
             State::End { zeros } if zeros % BLOCK as u64 != 0 => {
@@ -100,7 +100,7 @@ impl Tar {
         Ok(())
     }
 
-    /// Takes as many bytes as belong to one part of the archive, and leaves the others.
+    /// Consumes the bytes of one part of the archive and returns the rest.
     fn step<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], Refused> {
         match &mut self.state {
             State::Header { block, filled } => {
@@ -142,7 +142,7 @@ impl Tar {
         }
     }
 
-    /// Judges a block that stands where a header is.
+    /// Checks a block at the position of a header.
     fn block(&mut self, block: &[u8; BLOCK]) -> Result<State, Refused> {
         if block.iter().all(|byte| *byte == 0) {
             return match self.extended.is_empty() {
@@ -156,7 +156,7 @@ impl Tar {
             Err(flaw) => return Err(refused(Header::name_of(block), flaw)),
         };
         self.has_begun = true;
-        // What describes an entry is not counted: there is at most one of each kind.
+        // Extended headers are not counted: an entry has at most one of each kind.
         if matches!(header.kind, b'x' | b'L' | b'K') {
             return self.meta(&header);
         }
@@ -234,7 +234,7 @@ impl Tar {
         let path = paths::clean(&name, longest).map_err(wrong)?;
         let mut has_content = false;
         let node = match header.kind {
-            // Before there was a mark for directories, a slash at the end was it.
+            // Old archives mark directories by a trailing slash.
             0 if name == header.name && name.ends_with(b"/") => Node::Directory,
             0 | b'0' | b'7' if name.ends_with(b"/") || header.name.ends_with(b"/") => {
                 return Err(wrong(Flaw::Ambiguous("a file with the name of a directory")));
