@@ -34,9 +34,9 @@ struct Measured {
 /// What to measure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
-    /// Reads beside commits, identity, and then deployments.
+    /// Reads during commits, identity, and then deployments.
     All,
-    /// Reads beside commits only.
+    /// Reads during commits only.
     Fresh,
     /// Deployments only.
     Deployments,
@@ -190,7 +190,7 @@ impl Bench {
         Ok(script)
     }
 
-    /// The same read under another URL each time: nothing that was remembered helps.
+    /// The same read with another URL each time, so that no cache helps.
     fn fresh(&self, path: &str) -> Outcome<Measured> {
         let script = self.directory.join("fresh.lua");
         let glue = if path.contains('?') { '&' } else { '?' };

@@ -33,7 +33,7 @@ pub(crate) struct Postgres {
     _process: ServerProcess,
 }
 
-/// Runs a command with a PostgreSQL server at hand: the one that the environment names, or a private one.
+/// Runs a command with a PostgreSQL server: the one that the environment names, or a private one.
 pub(crate) fn must_with_postgres(command: &mut Command) -> Outcome {
     if std::env::var_os(VARIABLE).is_some() {
         return must(command);

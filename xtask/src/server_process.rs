@@ -1,8 +1,8 @@
-//! Servers that a command needs for a while, and that must not outlive it.
+//! Server processes that a command needs for a while, and that must not outlive it.
 //!
-//! Each runs below a small shell that holds the reading end of a pipe. When this program lets go of the other end,
-//! because it is done, was interrupted or was killed, the shell stops the server and removes its directory. It runs
-//! in a process group of its own, so that Ctrl-C in a terminal does not reach it first.
+//! Each runs under a small shell that holds the reading end of a pipe. When this program closes the other end, because
+//! it is done, was interrupted or was killed, the shell stops the server and removes its directory. It runs in its own
+//! process group, so that Ctrl-C in a terminal does not reach it first.
 //!
 //! Only killing that shell too leaves something behind; [`sweep`] removes it at the next start.
 
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use crate::outcome::{Outcome, While};
 use crate::processes;
 
-/// Directories of kept servers. Short, because a Unix socket's path may have about a hundred characters.
+/// The directory for servers. Short, because a Unix socket's path may have about a hundred characters.
 const BASE: &str = "/tmp";
 const PREFIX: &str = "podium-test-";
 
@@ -57,7 +57,7 @@ pub(crate) fn directory(name: &str, owner: Option<Account>) -> Outcome<PathBuf> 
     Ok(path)
 }
 
-/// Removes what earlier runs left because they were killed together with their shells.
+/// Removes the remains of earlier runs that were killed together with their shells.
 pub(crate) fn sweep() {
     for entry in fs::read_dir(BASE).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -106,7 +106,7 @@ impl ServerProcess {
         Ok(Self { shell: command.spawn().doing("starting a shell")?, log })
     }
 
-    /// Waits until `ready` says so, the server ends or the time is over.
+    /// Waits until `ready` returns true, the server exits or the time is over.
     pub(crate) fn wait_until(&mut self, time: Duration, ready: impl Fn() -> bool) -> Outcome {
         let start = Instant::now();
         while !ready() {
@@ -129,7 +129,7 @@ impl ServerProcess {
         children.split(' ').next().and_then(|pid| pid.parse().ok()).ok_or("the server has no process".into())
     }
 
-    /// Stops the server and says how it ended.
+    /// Stops the server and returns its exit status.
     pub(crate) fn stop(mut self) -> Outcome<ExitStatus> {
         drop(self.shell.stdin.take());
         self.shell.wait().doing("waiting for a server to stop")

@@ -61,7 +61,7 @@ pub(crate) fn install(what: &str, packages: &[&str]) -> Outcome {
         return Err(advice);
     }
     println!("installing {}", packages.join(" "));
-    // A failed update is no reason to stop: the lists at hand may be good enough.
+    // A failed update is no reason to stop: the existing lists may be good enough.
     UPDATED.call_once(|| drop(apt(&["update"]).status()));
     must(apt(&["install", "-y", "--no-install-recommends"]).args(packages))
         .map_err(|failure| format!("{advice}; {failure}"))

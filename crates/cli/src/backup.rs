@@ -1,7 +1,7 @@
-//! `podium backup`: everything of an embedded installation in one file, also while its server runs.
+//! `podium backup`: backs up an embedded installation to one file, even while its server is running.
 //!
-//! The order matters. How far logs of environments were read comes before the log store, so that nothing is lost
-//! between the two; the database comes before the archives that it names. Databases are copied as they are at one moment.
+//! The order matters. Log offsets of environments are copied before the log store, so that nothing is lost between the
+//! two; the database is copied before the archives that it refers to. Databases are copied as consistent snapshots.
 
 pub(crate) mod archive;
 mod tree;
@@ -52,7 +52,7 @@ impl Backup {
         if self.file.exists() {
             return Err(format!("{} already exists: name a file that does not", self.file.display()).into());
         }
-        // Whatever is made here holds secrets.
+        // All files created here contain secrets.
         rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
         let partial = self.file.with_added_extension("partial");
         let contents = backup_contents(&self.installation.data_dir.join(LOCAL))?;
@@ -152,7 +152,7 @@ impl Backup {
         for database in &contents.databases {
             self.copy_database(&mut writer, database, &inside(database)?)?;
         }
-        // One that was made and never migrated has nothing to be dumped.
+        // A database that was never migrated has no dump.
         for dump in dumps.iter().filter(|dump| dump.draft.exists()) {
             writer.file(&dump.draft, &inside(&dump.to)?).map_err(fail("a metadata database"))?;
         }
@@ -164,7 +164,7 @@ impl Backup {
         Ok(writer.finish().map_err(fail("the file cannot be written"))?)
     }
 
-    /// Copies a SQLite database as it is at one moment.
+    /// Copies a consistent snapshot of a SQLite database.
     fn copy_database(&self, writer: &mut Writer, from: &Path, name: &Path) -> Result<(), Failure> {
         let draft = tempfile_beside(&self.file, name);
         let _ = fs::remove_file(&draft);
@@ -180,7 +180,7 @@ impl Backup {
             let path = self.installation.data_dir.join(name);
             let bytes = match (fs::read(&path), &self.installation.secret_key) {
                 (Ok(bytes), _) => bytes,
-                // The key that is given is the key of this installation.
+                // The configured key is the key of this installation.
                 (Err(_), Some(key)) if name == SECRET_KEY => key.clone().into_bytes(),
                 (Err(error), _) if name == SECRET_KEY => {
                     return Err(format!(
@@ -197,7 +197,7 @@ impl Backup {
     }
 }
 
-/// Environments that were made since it was found out what the backup contains.
+/// Environments that were created after the backup contents were determined.
 fn later(local: &Path, contents: &BackupContents) -> Vec<PathBuf> {
     let known: Vec<&Path> = contents.states.iter().filter_map(|(path, _)| path.parent()).collect();
     let now = fs::read_dir(local.join("environments")).into_iter().flatten().flatten();
@@ -207,9 +207,9 @@ fn later(local: &Path, contents: &BackupContents) -> Vec<PathBuf> {
 /// A metadata database on the installation's own server.
 struct Dump {
     id: DeploymentId,
-    /// Where it is written at first, beside the backup.
+    /// Where it is written at first, next to the backup.
     draft: PathBuf,
-    /// Where it is to be found in the restored installation.
+    /// Its path in the restored installation.
     to: PathBuf,
 }
 
@@ -219,7 +219,7 @@ impl Dump {
     }
 }
 
-/// A name beside the backup for a copy that goes into it.
+/// A file name next to the backup for a temporary copy.
 fn tempfile_beside(file: &Path, name: &Path) -> PathBuf {
     let plain: String = name.to_string_lossy().replace('/', "-");
     file.with_added_extension(format!("{plain}.draft"))

@@ -1,4 +1,4 @@
-//! What a server runs its deployments on.
+//! The data plane options of the server.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use podium_store::System;
 
 use crate::failure::Failure;
 
-/// What deployments run on, and how.
+/// The data plane and its options.
 #[derive(Args)]
 pub(crate) struct Choice {
     /// What deployments run on.
@@ -90,7 +90,7 @@ enum EnvironmentNetwork {
 }
 
 impl Choice {
-    /// Refuses a data plane that is not there yet, or cannot work as it was asked for, before anything is made.
+    /// Checks the options before anything is created.
     pub(crate) async fn check(&self) -> Result<(), Failure> {
         #[cfg(target_os = "linux")]
         self.database()?;
@@ -111,12 +111,12 @@ impl Choice {
         }
     }
 
-    /// Whether it runs images: processes on this machine come from runtimes that are installed here.
+    /// Whether it runs images: local processes use runtimes that are installed on this machine.
     pub(crate) fn runs_images(&self) -> bool {
         self.kind != Kind::Local
     }
 
-    /// Opens the data plane, with a file of the operator's that no environment may read.
+    /// Opens the data plane; environments may not read the given file of the operator.
     pub(crate) async fn open(
         &self,
         app: &App,
@@ -154,7 +154,7 @@ impl Choice {
         Ok(database.map_err(|why| format!("--airflow-database: {why}"))?)
     }
 
-    /// How environments run on this machine.
+    /// The options of the local data plane.
     #[cfg(target_os = "linux")]
     pub(crate) fn options(
         &self,

@@ -1,4 +1,4 @@
-//! A server whose deployments run on its own machine joins the nodes of its installation.
+//! Joins the nodes of an installation, for a server whose deployments run on its own machine.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use podium_dataplane::DataPlane;
 use crate::failure::Failure;
 use crate::settings::Installation;
 
-/// Said when an operator has forgotten this node while it ran.
+/// The message if an operator removed this node while it was running.
 pub(crate) const FORGOTTEN: &str = "an operator has removed this node (`podium node forget`): its deployments now run on other nodes. Start it again to join as a new node; the environments that it ran are then set aside";
 
-/// A name that can stand in a sentence, in a URL and on a command line.
+/// A name that can be used in a sentence, in a URL and on a command line.
 pub(crate) fn node_name(text: &str) -> Result<String, Failure> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if (1..=64).contains(&text.len()) && text.bytes().all(is_plain) {
@@ -22,7 +22,7 @@ pub(crate) fn node_name(text: &str) -> Result<String, Failure> {
     }
 }
 
-/// Makes this machine known, takes over what it has and puts aside what others run by now.
+/// Registers this machine, takes over its environments and sets aside those that other nodes now run.
 pub(crate) async fn join(
     app: &App,
     plane: &Arc<dyn DataPlane>,
@@ -58,7 +58,7 @@ pub(crate) async fn join(
     Ok(())
 }
 
-/// The name of this machine, as far as it can be the name of a node.
+/// The host name, adapted to be the name of a node.
 fn host_name() -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };

@@ -79,7 +79,7 @@ enum Command {
 
 fn main() -> std::process::ExitCode {
     let done = match Cli::parse().command {
-        // Before there are other threads: a process with some cannot leave the name spaces of its parent.
+        // Before there are other threads: a multi-threaded process cannot enter other namespaces.
         Command::Confine(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Network(command) => command.run(),

@@ -1,4 +1,4 @@
-//! `podium node`: the machines that run environments of one installation.
+//! `podium node`: the machines that run the environments of one installation.
 
 use std::io::Write as _;
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::settings::Installation;
 use crate::table;
 
-/// What is lost with a node.
+/// What is lost when a node is removed.
 const LOST: &str = "Their Airflow metadata (runs, their states, variables and connections that were created in Airflow) and their task logs on that node are lost.";
 
 /// The machines that run environments.

@@ -1,4 +1,4 @@
-//! `podium owner-password`: a password that the operator sets, the first one or another where it is forgotten.
+//! `podium owner-password`: sets a user's password, the first one or a replacement for a forgotten one.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
@@ -32,7 +32,7 @@ pub(crate) struct OwnerPassword {
 
 impl OwnerPassword {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        // No link is made here, so the URL does not matter.
+        // No link is created here, so the URL does not matter.
         let Started { app, .. } =
             self.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
         let found = app.account_to_reset(self.email.as_deref()).await.map_err(|error| error.to_string())?;
@@ -59,7 +59,7 @@ impl OwnerPassword {
     }
 }
 
-/// The password that a person types twice, or that stands in the first line of the input; none where it is to be made.
+/// The password that a person types twice, or the first line of standard input; `None` if one is to be generated.
 fn read(username: &str) -> Result<Option<String>, Failure> {
     if !std::io::stdin().is_terminal() {
         return match line()? {
@@ -92,7 +92,7 @@ fn line() -> Result<String, Failure> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Does something while the terminal shows nothing of what is typed.
+/// Runs something with terminal echo off.
 fn without_echo<T>(work: impl FnOnce() -> T) -> T {
     let stdin = std::io::stdin();
     let Ok(before) = tcgetattr(&stdin) else { return work() };

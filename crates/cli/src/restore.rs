@@ -1,7 +1,7 @@
-//! `podium restore`: an installation out of a backup, in an empty directory.
+//! `podium restore`: creates an installation from a backup, in an empty directory.
 //!
-//! Everything is unpacked and checked in a directory of its own within the new one, and moved into place at the end, the
-//! database last. A restore that was cut off leaves that directory behind, and no server starts beside it.
+//! Everything is unpacked and checked in a subdirectory of the new one, and moved into place at the end, the database
+//! last. An interrupted restore leaves that subdirectory behind, and no server starts while it exists.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use crate::backup::archive::{CHECKSUMS, Checksums, Hashing, MANIFEST, Manifest};
 use crate::data_dir::{DATABASE, LOCAL, RESTORING, SECRET_KEY};
 use crate::failure::Failure;
 
-/// What is read of a manifest at the most.
+/// The maximum size of a manifest.
 const LONGEST_MANIFEST: u64 = 1 << 20;
 
 /// Create an installation from a backup, in an empty directory.
@@ -35,7 +35,7 @@ pub(crate) struct Restore {
     data_dir: PathBuf,
 }
 
-/// What has to be done once all files are there.
+/// What has to be done once all files are unpacked.
 #[derive(Default)]
 struct Later {
     directories: BTreeMap<PathBuf, u32>,
@@ -49,7 +49,7 @@ impl Restore {
         let shown = target.display();
         let used = |error: io::Error| format!("the directory {shown} cannot be used: {error}");
         rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
-        // Before anything is made: a wrong name leaves nothing behind.
+        // Before anything is created: a wrong name leaves nothing behind.
         let file = File::open(&self.file)
             .map_err(|error| format!("the backup {} cannot be read: {error}", self.file.display()))?;
         fs::create_dir_all(target).map_err(used)?;
@@ -84,7 +84,7 @@ impl Restore {
     }
 }
 
-/// Unpacks a file and checks all of it.
+/// Unpacks a backup and checks all of it.
 fn unpack(file: File, draft: &Path) -> Result<Manifest, Failure> {
     let damaged = |error: io::Error| format!("it is damaged or incomplete ({error})");
     fs::create_dir(draft).map_err(|error| error.to_string())?;
@@ -134,13 +134,13 @@ fn unpack(file: File, draft: &Path) -> Result<Manifest, Failure> {
     manifest.ok_or_else(|| "it is not a Podium backup".into())
 }
 
-/// The first name that is there on one side only, or with another content.
+/// The first name that is missing on one side, or has other content.
 fn difference(expected: &Checksums, found: &Checksums) -> Option<String> {
     let names = expected.files.keys().chain(found.files.keys());
     names.into_iter().find(|name| expected.files.get(*name) != found.files.get(*name)).cloned()
 }
 
-/// Takes one entry. Links are made when all files are there, so that nothing is ever written through one.
+/// Unpacks one entry. Links are created after all files, so that nothing is ever written through one.
 fn take(
     entry: &mut tar::Entry<'_, impl Read>,
     path: &Path,
@@ -192,7 +192,7 @@ fn finish(draft: &Path, later: Later) -> io::Result<()> {
         }
         symlink(target, path)?;
     }
-    // From below: one that may not be written to any more holds others.
+    // Bottom-up: a directory that becomes read-only may contain others.
     for (path, mode) in later.directories.into_iter().rev() {
         fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
     }

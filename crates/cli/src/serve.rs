@@ -29,7 +29,7 @@ Examples:
   podium serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem --public-url https://podium.example.com
   PODIUM_SECRET_KEY=... podium serve --database-url postgres://podium@db.example.com/podium";
 
-/// How long steps of the loops may finish once the server is told to stop.
+/// How long steps of the loops may take to finish during shutdown.
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// Serve the API.
@@ -126,7 +126,7 @@ pub(crate) struct Serve {
     log: String,
 }
 
-/// How often subjects may call, where the operator has said so.
+/// The configured rate limits.
 #[derive(Clone, Copy)]
 enum Limits {
     Off,
@@ -193,7 +193,7 @@ impl Serve {
         let mut is_forgotten = false;
         let (staying, forgotten) = (app.clone(), &mut is_forgotten);
         let stopped = async move {
-            // Asked for only once the server waits for requests and for signals.
+            // Polled only once the server accepts requests and signals.
             eprintln!("Podium is ready at {}", staying.config.public_url);
             tokio::select! {
                 _ = stop.recv() => {}
@@ -260,7 +260,7 @@ impl Serve {
     }
 }
 
-/// Writes down what is only in memory, and closes the database.
+/// Flushes pending writes and closes the database.
 async fn finish(app: &App) {
     if let Err(error) = maintenance::flush_uses(app).await {
         tracing::warn!(%error, "the last uses of tokens could not be saved");

@@ -1,13 +1,12 @@
-//! Sockets that were opened before this process, by whoever starts it: the port is never free while it restarts, so
-//! nobody else can take it, and clients wait instead of being refused.
+//! Inherited sockets, opened by the service manager: the port is never free while this process restarts, so no other
+//! process can take it, and clients wait instead of being refused.
 
 use listenfd::ListenFd;
 use tokio::net::TcpListener;
 
 use crate::failure::Failure;
 
-/// The listening socket that this process was started with, if there is one (`LISTEN_FDS`). It is not passed on to
-/// what this process starts.
+/// The inherited listening socket, if there is one (`LISTEN_FDS`). It is not passed on to child processes.
 pub(crate) fn inherited() -> Result<Option<TcpListener>, Failure> {
     let mut given = ListenFd::from_env();
     let wrong = |error: std::io::Error| format!("the inherited socket cannot be used: {error}");

@@ -47,13 +47,13 @@ impl Work {
         let found: Vec<Pending> = found.map_err(|error: podium_db::Error| error.to_string())?;
         let now = Arc::new(World::machine()).now();
         let text = if self.json { as_json(&found, now) } else { as_table(&found, now) };
-        // A reader that has seen enough, such as `head`, is no failure.
+        // A reader that stops early, such as `head`, is not an error.
         let _ = std::io::stdout().write_all(text.as_bytes());
         Ok(())
     }
 }
 
-/// What is going on with a row.
+/// The state of a work item.
 fn state(row: &Pending, now: Timestamp) -> &'static str {
     match (row.holder.is_empty(), row.due_at <= now) {
         (false, false) => "running",

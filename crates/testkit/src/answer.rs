@@ -1,9 +1,9 @@
-//! The answer to a call.
+//! The response to a call.
 
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-/// The answer to a call.
+/// The response to a call.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The status.
@@ -33,7 +33,7 @@ impl Answer {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
-    /// A header, or nothing.
+    /// A header, or an empty text.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }

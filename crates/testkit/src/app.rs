@@ -31,7 +31,7 @@ pub const START: i64 = 1_800_000_000_000;
 const REPLICA_IDS: u32 = 800_000;
 const KEY: &str = "the secret key of tests, which is no secret";
 
-/// Lines that wait for the log store.
+/// Lines that have not been written to the log store yet.
 pub(crate) type PendingLines = Arc<Mutex<Vec<LogLine>>>;
 
 /// An application in process.
@@ -48,11 +48,11 @@ pub struct TestApp {
     pub database: Arc<Database>,
     /// The directory of uploaded files.
     pub files: Arc<TempDir>,
-    /// What deployments run on: nothing, and it misbehaves when it is told to.
+    /// The simulated data plane, into which tests can inject faults.
     pub plane: Arc<Simulated>,
-    /// What its components have said, and the log store does not know yet.
+    /// Lines of its components that have not been written to the log store yet.
     pub(crate) said: PendingLines,
-    /// The loops, which work when a test says so.
+    /// The loops, which run when a test says so.
     pub loops: Loops,
     /// The organization of the first start.
     pub organization_id: OrganizationId,
@@ -136,7 +136,7 @@ impl TestApp {
         self
     }
 
-    /// A scope in the organization of the first start, which no caller stands behind.
+    /// A scope in the organization of the first start, without a caller.
     pub fn scope(&self) -> Scope {
         self.system.scope(self.organization_id)
     }
@@ -151,7 +151,7 @@ impl TestApp {
         format!("/v1/organizations/{}{rest}", self.organization_id)
     }
 
-    /// Begins a call.
+    /// Starts to build a call.
     pub fn call(&self, method: &str, path: &str) -> Call<'_> {
         let request = Request::builder().method(method).uri(path);
         Call { app: self, request, body: Bytes::new(), peer: ([127, 0, 0, 1], 40_000).into(), port: None }
@@ -194,7 +194,7 @@ fn config(files: &TempDir) -> Config {
     Config { connections: Some(4), logs: Some(logs), files: objects, ..Config::new("https://podium.test") }
 }
 
-/// A call that is being put together.
+/// A call that is being built.
 pub struct Call<'a> {
     pub(crate) app: &'a TestApp,
     pub(crate) request: http::request::Builder,
@@ -255,7 +255,7 @@ impl Call<'_> {
         Answer { status: parts.status, headers: parts.headers, bytes }
     }
 
-    /// Sends it, to read the answer while it comes.
+    /// Sends it, to read the response as a stream.
     pub async fn open(self) -> StreamingResponse {
         let request = self.request.body(Full::new(self.body)).expect("a request");
         let (parts, body) = self.app.server.call(request, self.peer).await.into_parts();
@@ -263,7 +263,7 @@ impl Call<'_> {
     }
 }
 
-/// An answer that is read while it comes.
+/// A response that is read as a stream.
 pub struct StreamingResponse {
     /// The status.
     pub status: http::StatusCode,
@@ -273,14 +273,14 @@ pub struct StreamingResponse {
 }
 
 impl StreamingResponse {
-    /// The next piece of the body, once it has come; `None` at the end.
+    /// Waits for the next piece of the body; `None` at the end.
     pub async fn next(&mut self) -> Option<String> {
         let frame = self.body.frame().await?.expect("a whole body");
         let bytes = frame.data_ref().expect("a body has no trailers");
         Some(String::from_utf8(bytes.to_vec()).expect("text"))
     }
 
-    /// Reads the rest; whether it breaks off instead of ending.
+    /// Reads the rest; returns whether the body is aborted.
     pub async fn is_aborted(mut self) -> bool {
         while let Some(frame) = self.body.frame().await {
             if frame.is_err() {

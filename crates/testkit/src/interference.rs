@@ -1,4 +1,4 @@
-//! Calls that somebody interferes with: a body that comes late, an effect that has to wait while rights are taken away.
+//! Calls with interference: a delayed body, or a write that has to wait while rights are revoked.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -15,7 +15,7 @@ use tokio::sync::{mpsc as channel, oneshot};
 use crate::answer::Answer;
 use crate::app::{Call, TestApp};
 
-/// A body that comes when it is told to, and tells when it is asked for.
+/// A body that reports when it is polled, and arrives when it is released.
 struct DelayedBody {
     asked: Option<oneshot::Sender<()>>,
     come: oneshot::Receiver<()>,
@@ -41,7 +41,7 @@ impl http_body::Body for DelayedBody {
 }
 
 impl Call<'_> {
-    /// Sends the head; once the server waits for the body something else is done, and then the body comes.
+    /// Sends the headers; once the server waits for the body, runs `meanwhile`, and then sends the body.
     pub async fn send_with_delayed_body(self, meanwhile: impl Future<Output = ()>) -> Answer {
         let (asked, was_asked) = oneshot::channel();
         let (come, comes) = oneshot::channel();
@@ -61,8 +61,8 @@ impl Call<'_> {
 }
 
 impl TestApp {
-    /// Sends a call, and changes something in a transaction that has begun before the call and ends only when the call
-    /// has been judged and waits to write. What the transaction holds is what such a change holds.
+    /// Sends a call while a transaction is open that began before the call, and ends only when the call has been
+    /// authorized and waits to write. The transaction takes the same locks as such a change.
     pub async fn send_during_change(
         &self,
         call: Call<'_>,
@@ -72,7 +72,7 @@ impl TestApp {
         self.send_during_change_and(call, holds, change, async {}).await
     }
 
-    /// The same; and something else is done while the call waits.
+    /// The same, and runs `meanwhile` while the call waits.
     pub async fn send_during_change_and(
         &self,
         call: Call<'_>,
@@ -85,7 +85,7 @@ impl TestApp {
         let unit = move |tx: &Tx| {
             change(tx)?;
             let _ = begun.send(());
-            // Until the other end is dropped; a unit that runs again does not wait again.
+            // Until the other end is dropped; a retried unit does not wait again.
             let _ = goes_on.recv();
             Ok::<_, podium_app::Error>(())
         };

@@ -1,4 +1,4 @@
-//! Things for actors to work on, made the shortest way.
+//! Resources for tests, created in the shortest way.
 
 use podium_api::enums::{DeploymentStatus, DeploymentType};
 use podium_api::{DeploymentId, EntityId, OrganizationId, RoleId, SubjectId, TeamId, TypedId, WorkspaceId};
@@ -19,24 +19,24 @@ pub fn role(on: On, name: &str) -> Grant {
 }
 
 impl TestApp {
-    /// A workspace, made by the owner.
+    /// A workspace, created by the owner.
     pub async fn workspace(&self, name: &str) -> WorkspaceId {
         self.made("/workspaces", json!({ "name": name })).await
     }
 
-    /// A team with these members, made by the owner.
+    /// A team with these members, created by the owner.
     pub async fn team(&self, name: &str, members: &[&Actor]) -> TeamId {
         let ids: Vec<SubjectId> = members.iter().map(|member| member.id).collect();
         self.made("/teams", json!({ "name": name, "memberIds": ids })).await
     }
 
-    /// A custom role, made by the owner.
+    /// A custom role, created by the owner.
     pub async fn custom_role(&self, name: &str, scope_type: &str, permissions: &[&str]) -> RoleId {
         let body = json!({ "name": name, "scopeType": scope_type, "permissions": permissions });
         self.made("/roles", body).await
     }
 
-    /// An API token, made by the owner; who calls with it is no user.
+    /// An API token, created by the owner, as an actor.
     pub async fn token(&self, name: &str, scope: &str, entity_id: impl Into<EntityId>, role: &str) -> Actor {
         let entity_id = entity_id.into();
         let body = json!({ "name": name, "scope": scope, "entityId": entity_id, "role": role });
@@ -63,7 +63,7 @@ impl TestApp {
         id
     }
 
-    /// Sets a column of a row behind the application's back; `value` is written as in SQL.
+    /// Sets a column of a row directly in the database; `value` is an SQL expression.
     pub async fn set_column(&self, table: &str, id: impl TypedId, column: &str, value: &str) {
         self.execute(&format!("UPDATE {table} SET {column} = {value} WHERE id = '{id}'")).await;
     }
@@ -76,14 +76,14 @@ impl TestApp {
         read.unwrap_or_else(|error| panic!("{table}.{column}: {error}"))
     }
 
-    /// Runs a statement behind the application's back.
+    /// Runs a statement directly in the database.
     pub async fn execute(&self, statement: &str) {
         let sql = Sql::owned(statement.to_owned());
         let done: podium_db::Result<u64> = self.app.db.write(None, move |tx| tx.execute(&sql, &[])).await;
         done.unwrap_or_else(|error| panic!("{statement}: {error}"));
     }
 
-    /// Everything that the database holds, as bytes: its files, or the rows of all its tables as text.
+    /// The whole content of the database, as bytes: its files, or the rows of all its tables as text.
     pub async fn stored(&self) -> Vec<u8> {
         if let Target::Sqlite(path) = self.database.target() {
             let directory = path.parent().expect("a file is in a directory");
@@ -106,7 +106,7 @@ impl TestApp {
         stored
     }
 
-    /// What the change log says of a kind, in order: id, organization, workspace, deployment and version of each.
+    /// The change log entries of a kind, in order: id, organization, workspace, deployment and version of each.
     pub async fn changes_of(&self, kind: &str) -> Vec<String> {
         let sql = Sql::owned(format!(
             "SELECT id || ' ' || COALESCE(organization_id, '-') || ' ' || COALESCE(workspace_id, '-') || ' ' || \
@@ -130,7 +130,7 @@ impl TestApp {
     }
 }
 
-/// A deployment that is healthy and wants nothing.
+/// A healthy deployment without pending changes.
 pub(crate) fn bare(
     id: DeploymentId,
     organization_id: OrganizationId,

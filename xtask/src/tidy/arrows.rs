@@ -1,4 +1,4 @@
-//! The arrows between crates run one way. This table is the only place that says which there are.
+//! Dependencies between crates run one way. This table is the only place that lists them.
 
 use super::Report;
 use super::tree::{File, Tree};
@@ -21,13 +21,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("testkit", ALL),
 ];
 
-/// What the two that put everything together may depend on.
+/// What the two crates that combine everything may depend on.
 #[rustfmt::skip]
 const ALL: &[&str] = &[
     "api", "app", "client", "console", "dataplane", "db", "domain", "http", "logs", "objects", "reconcile", "store",
 ];
 
-/// Reports dependencies that point against the arrows. What tests depend on is free.
+/// Reports dependencies that are not allowed. Dependencies of tests are free.
 pub(super) fn only_allowed_edges(tree: &Tree, report: &mut Report) {
     for manifest in tree.manifests() {
         let Some(name) = manifest.krate() else { continue };

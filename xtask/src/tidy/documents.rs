@@ -1,4 +1,4 @@
-//! Documents: links between files of the repository lead somewhere.
+//! Documents: links between files of the repository are valid.
 
 use super::Report;
 use super::tree::Tree;
@@ -16,7 +16,7 @@ pub(super) fn links_resolve(tree: &Tree, report: &mut Report) {
                 let path = link.split('#').next().unwrap_or_default();
                 let elsewhere = path.is_empty() || path.contains(':');
                 if !elsewhere && !resolve(directory, path).is_some_and(|path| tree.has(&path)) {
-                    report.violation(&file.path, index + 1, format!("the link to `{link}` leads nowhere"));
+                    report.violation(&file.path, index + 1, format!("the link to `{link}` is broken"));
                 }
             }
         }
@@ -72,10 +72,7 @@ mod tests {
         let found = violations(links_resolve, &files);
         assert_eq!(
             found,
-            [
-                "docs/a.md:1: the link to `b.md` leads nowhere",
-                "README.md:1: the link to `../x` leads nowhere"
-            ]
+            ["docs/a.md:1: the link to `b.md` is broken", "README.md:1: the link to `../x` is broken"]
         );
     }
 

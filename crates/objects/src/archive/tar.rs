@@ -195,7 +195,7 @@ impl Tar {
             b'L' => self.extended.long_name.replace(unterminated(content)).is_some(),
             b'K' => self.extended.long_link.replace(unterminated(content)).is_some(),
             b'x' => self.extended.pax.replace(pax::read(&content)?).is_some(),
-            // ExtendedHeaders of all entries that follow: comments are fine, names and sizes are not.
+            // Applies to all following entries: comments are allowed, names and sizes are not.
             _ => {
                 let all = pax::read(&content)?;
                 if all != Pax::default() {
