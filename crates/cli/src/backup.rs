@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_environment_is_carried_as_it_was_known_when_the_backup_began() {
+    fn an_environment_is_backed_up_in_its_state_at_the_start_of_the_backup() {
         let directory = tempfile::tempdir().unwrap();
         let data_dir = directory.path().join("data");
         let at = |name: &str| data_dir.join(LOCAL).join("environments").join(name);

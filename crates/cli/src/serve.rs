@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_public_url_is_the_one_that_is_set_and_else_the_address() {
+    fn the_public_url_defaults_to_the_listen_address() {
         let public_url = |arguments: &[&str]| {
             let serve = Typed::parse_from(["podium"].iter().chain(arguments)).serve;
             serve.config(([127, 0, 0, 1], 8080).into()).unwrap().public_url

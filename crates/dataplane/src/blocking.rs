@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn waiting_is_for_threads_that_may_wait() {
+    async fn only_marked_threads_may_block() {
         blocking(assert_may_block).await;
         allow_blocking(assert_may_block);
         let caught = std::panic::catch_unwind(assert_may_block);
@@ -91,13 +91,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_reaches_whoever_waits() {
+    async fn a_panic_reaches_the_waiting_task() {
         let panicked = tokio::spawn(blocking(|| panic!("broken"))).await;
         assert!(panicked.unwrap_err().is_panic());
     }
 
     #[tokio::test]
-    async fn what_nobody_waits_for_any_more_is_finished_before_the_next() {
+    async fn abandoned_work_is_finished_before_the_next() {
         let path = Path::new("/a/directory");
         let (began, has_begun) = tokio::sync::oneshot::channel();
         let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();

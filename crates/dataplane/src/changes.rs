@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_too_slow_looks_at_everything() {
+    fn a_slow_subscriber_gets_everything() {
         let notifier = ChangeNotifier::default();
         let mut changes = notifier.subscribe();
         assert_eq!(changes.try_next(), Some(Changed::Everything), "what happened before");

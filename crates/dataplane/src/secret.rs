@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hidden_value_is_not_printed() {
+    fn a_secret_is_not_printed() {
         let secret = Secret::new("s3cret".into());
         assert_eq!(format!("{secret:?} {:?}", Some(&secret)), "(secret) Some((secret))");
         assert_eq!(secret.reveal(), "s3cret");

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_hour_is_found_again_by_what_is_written() {
+    fn a_displayed_hour_is_parsed_again() {
         for (moment, name) in [
             ("1969-12-31T23:59:59.999Z", "1969-12-31T23"),
             ("1970-01-01T00:00:00Z", "1970-01-01T00"),

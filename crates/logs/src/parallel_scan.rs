@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn helpers_find_the_same_in_the_same_order_and_are_given_back() {
+    fn helpers_find_the_same_in_the_same_order_and_are_returned() {
         let (query, blocks) = (Query::parse("\"venth\""), blocks(100));
         let due: Vec<(usize, Vec<u32>)> = (3..100).step_by(7).map(|at| (at, vec![0, 2, 4, 6, 8])).collect();
         for (free, strides) in [(0, vec![1; 100]), (2, vec![1, 1, 1, 1, 24, 24, 24, 24])] {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn more_is_looked_through_at_once_while_nothing_is_found() {
+    fn more_blocks_are_scanned_at_once_while_nothing_is_found() {
         let (query, blocks, helpers) = (Query::parse("nothing"), blocks(400), Semaphore::new(1));
         let strides = vec![1, 1, 1, 1, 16, 32, 64, 64, 64, 64, 64, 28];
         assert_eq!(look(&mut ParallelScan::new(&helpers, &query), &blocks), (Vec::new(), strides));

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_is_found_by_its_owner_until_it_lapses() {
+    fn a_snapshot_is_found_by_its_owner_until_it_expires() {
         let (snapshots, grace, heidi, d1, d2) = (Snapshots::default(), id(1), id(2), id(11), id(12));
         snapshots.insert(grace, snapshot(100, d1), at(0));
         assert!(snapshots.find(id(100), grace, d1, at(599)).is_some());

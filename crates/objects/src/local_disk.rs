@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_seen_once_it_is_kept() {
+    fn an_object_is_visible_once_it_is_committed() {
         let directory = tempfile::tempdir().unwrap();
         let disk = LocalDisk::open(directory.path()).unwrap();
         let mut draft = disk.draft().unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_draft_was_never_there() {
+    fn a_dropped_draft_leaves_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let disk = LocalDisk::open(directory.path()).unwrap();
         drop(disk.draft().unwrap());
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_sweeps_what_nobody_writes() {
+    fn opening_the_store_removes_abandoned_drafts() {
         let directory = tempfile::tempdir().unwrap();
         let disk = LocalDisk::open(directory.path()).unwrap();
         let mut written = disk.draft().unwrap();

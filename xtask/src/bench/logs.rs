@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_is_told_before_anything_is_built() {
+    fn a_missing_program_is_reported_before_anything_is_built() {
         let error = run(&["--against", "/no/such/program", "DIR", "PORT"]).unwrap_err();
         assert!(error.contains("there is no program /no/such/program"), "{error}");
     }

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_an_arrow_that_points_up() {
+    fn refuses_a_dependency_that_points_up() {
         let found = violations(
             only_allowed_edges,
             &[(
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_crate_off_the_map() {
+    fn refuses_an_unlisted_crate() {
         let found = violations(only_allowed_edges, &[("crates/misc/Cargo.toml", "")]);
         assert!(found[0].contains("not on the map"), "{found:?}");
     }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_map_has_no_circle() {
+    fn the_dependency_table_has_no_cycle() {
         let mut below: Vec<&str> = Vec::new();
         while below.len() < ALLOWED.len() {
             let next = ALLOWED.iter().find(|(name, allowed)| {

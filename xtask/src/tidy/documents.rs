@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_links_to_nowhere() {
+    fn refuses_broken_links() {
         let text = "[a](b.md) [c](../README.md#top)\n[d](https://x.test) [e](#here) [f](decisions/)\n```\n[g](h)\n```\n";
         let files = [("docs/a.md", text), ("README.md", "[up](../x)"), ("docs/decisions/1.md", "")];
         let found = violations(links_resolve, &files);

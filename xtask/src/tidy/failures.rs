@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn bare_text_is_no_error() {
+    fn bare_text_is_not_an_error_type() {
         for bad in [
             "fn f() -> Result<(), String> {}",
             "fn f() -> std::result::Result<Vec<(u8, [u8; 2])>, String> {}",
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_texts_are_the_stores() {
+    fn only_the_store_reads_stored_texts() {
         let text = "fn f() { UserText::from_stored(x); }";
         let found = |path| violations(texts_for_users_are_made_of_vetted_parts, &[(path, text)]).len();
         assert_eq!(found("crates/store/src/deployments.rs"), 0);

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_crate_without_a_word() {
+    fn refuses_a_crate_without_a_module_doc() {
         let files = [("crates/a/src/lib.rs", "mod x;\n"), ("crates/b/src/main.rs", "//! Why.\n")];
         let found = violations(module_docs, &files);
         assert_eq!(found.len(), 1);

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_those_who_open_a_database_to_become_the_system() {
+    fn refuses_code_that_opens_a_database_to_act_as_the_system() {
         for source in [
             "let (db, system) = podium_store::open(options).await?;",
             "use podium_store::{Scope, view};",

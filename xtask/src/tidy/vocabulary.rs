@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_statements() {
+    fn recognises_statements() {
         assert!(
             is_sql("WITH a AS (SELECT 1) SELECT") && is_sql("  DELETE FROM x") && is_sql("INSERT INTO x")
         );

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_future_does_with_files_is_found_and_what_it_leaves_to_others_is_not() {
+    fn file_work_in_a_future_is_found_and_work_on_the_blocking_pool_is_not() {
         let code = "fn a() { fs::read(x); }\n\
                     async fn b() {\n  fs::read(x);\n  blocking(move || {\n    fs::read(y)\n  }).await;\n  File::open(z);\n}\n\
                     trait T { async fn c(&self); }\n\

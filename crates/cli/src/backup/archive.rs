@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_come_back_as_their_checksums_say_whatever_they_lead_to() {
+    fn links_are_restored_as_their_checksums_say() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("backup");
         let long = format!("{}//end", "a/".repeat(80));

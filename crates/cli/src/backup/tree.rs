@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_holes_are_told_from_files() {
+    fn sparse_files_are_recognised() {
         assert!(is_mostly_holes(16 << 40, 0) && is_mostly_holes(1 << 30, 8));
         assert!(!is_mostly_holes(1 << 30, 1 << 21) && !is_mostly_holes(1 << 20, 0));
     }

@@ -144,7 +144,7 @@ fn a_damaged_or_partial_file_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn a_restore_that_was_cut_off_is_not_taken_for_an_installation() {
+fn an_interrupted_restore_is_not_mistaken_for_an_installation() {
     let installation = Installation::new();
     fs::create_dir_all(installation.data_dir().join(".restoring")).unwrap();
     fs::write(installation.data_dir().join("secret-key"), "half").unwrap();
@@ -154,7 +154,7 @@ fn a_restore_that_was_cut_off_is_not_taken_for_an_installation() {
 }
 
 #[test]
-fn an_installation_whose_database_is_lost_is_not_begun_anew() {
+fn an_installation_with_a_lost_database_is_not_created_again() {
     let installation = Installation::new();
     installation.serve(&[]).stop();
     let database = installation.data_dir().join("podium.db");
@@ -191,7 +191,7 @@ fn an_installation_whose_database_is_lost_is_not_begun_anew() {
 }
 
 #[test]
-fn a_first_start_that_was_cut_off_is_begun_again() {
+fn an_interrupted_first_start_is_repeated() {
     let installation = Installation::new();
     fs::create_dir_all(installation.data_dir()).unwrap();
     fs::write(installation.data_dir().join("secret-key"), "the key of these tests, which is long enough")
@@ -201,7 +201,7 @@ fn a_first_start_that_was_cut_off_is_begun_again() {
 }
 
 #[test]
-fn what_an_author_left_on_disk_keeps_nobody_from_a_backup_or_from_restoring_it() {
+fn files_of_an_author_do_not_prevent_a_backup_or_its_restore() {
     let installation = Installation::new();
     installation.serve(&[]).stop();
     let environment = installation.data_dir().join("local/environments/cm00000000000000000000001");

@@ -72,7 +72,7 @@ fn a_confined_program_reaches_what_it_was_given_and_nothing_else() {
 }
 
 #[test]
-fn what_is_set_for_the_program_does_nothing_to_the_launcher() {
+fn variables_of_the_program_do_not_affect_the_launcher() {
     let ground = Ground::new();
     let library = ground.at("write").join("library.so");
     let source = ground.at("write").join("library.c");
@@ -98,7 +98,7 @@ fn what_is_set_for_the_program_does_nothing_to_the_launcher() {
 }
 
 #[test]
-fn a_confined_program_has_a_tmp_of_its_own_where_the_kernel_allows_it() {
+fn a_confined_program_has_its_own_tmp_if_the_kernel_allows_it() {
     // Who is given something below `/tmp` needs everybody's.
     let ground = Ground::in_directory(Path::new("/var/tmp"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
@@ -121,7 +121,7 @@ fn a_confined_program_has_a_tmp_of_its_own_where_the_kernel_allows_it() {
 }
 
 #[test]
-fn what_cannot_be_run_is_said() {
+fn a_program_that_cannot_be_run_is_reported() {
     let ground = Ground::new();
     let said = ground.confined(&["/no/such/program"], Path::new("/")).expect_err("there is none");
     assert!(

@@ -33,7 +33,7 @@ fn id(deployment: &Value) -> String {
 }
 
 #[test]
-fn an_environment_runs_on_one_machine_and_others_say_which() {
+fn an_environment_runs_on_one_machine_and_others_name_it() {
     let [first, second] = two_machines();
     let mut alpha = first.serve(&["--node-name", "alpha"]);
     let beta = second.serve(&["--node-name", "beta"]);

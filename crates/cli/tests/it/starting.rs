@@ -30,7 +30,7 @@ fn the_first_start_says_where_the_token_is_and_never_the_token_itself() {
 }
 
 #[test]
-fn what_is_secret_is_readable_by_its_owner_only() {
+fn secret_files_are_readable_by_their_owner_only() {
     let installation = Installation::new();
     installation.serve(&[]).stop();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -160,7 +160,7 @@ mod tests {
     use crate::local::tests::fresh_id;
 
     #[test]
-    fn what_means_something_only_where_it_was_is_dropped() {
+    fn machine_specific_state_is_dropped_on_restore() {
         let directory = tempfile::tempdir().unwrap();
         let local = directory.path().join("local");
         let layout = Layout::make(&local).unwrap();

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_is_the_environments_own_and_never_too_long() {
+    fn a_socket_path_is_the_environments_own_and_never_too_long() {
         let directory = tempfile::tempdir().unwrap();
         let broker =
             |root: PathBuf| OwnBroker::of(&Place { root }, None, Secret::new("password".into())).unwrap();

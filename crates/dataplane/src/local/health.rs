@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_is_well_once_it_was_heard_of_after_its_start() {
+    fn a_component_is_healthy_after_a_heartbeat_since_its_start() {
         let text = r#"{"metadatabase":{"status":"healthy"},
             "scheduler":{"status":"healthy","latest_scheduler_heartbeat":"2026-11-01T10:00:05.000000+00:00"},
             "triggerer":{"status":"unhealthy","latest_triggerer_heartbeat":"2026-11-01T09:00:00Z"},

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_process_with_the_same_number_is_not_meant() {
+    fn another_process_with_the_same_pid_is_not_mistaken_for_it() {
         let own = Identity::of(std::process::id().cast_signed()).unwrap();
         assert!(own.is_alive());
         assert!(!own.is_taken_by_another());
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_only_waits_to_be_noticed_is_gone() {
+    fn a_zombie_is_not_alive() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let identity = Identity { pid: child.id().cast_signed(), started: 0, boot: boot_id().unwrap() };
         child.wait().unwrap();

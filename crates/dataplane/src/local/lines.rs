@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_become_sentences() {
+    fn json_lines_become_readable_text() {
         let line = r#"{"timestamp":"2026-11-15T14:25:55.739547Z","level":"info","event":"request finished","method":"GET","status_code":200,"logger":"http.access","filename":"a.py","lineno":130}"#;
         let read = of_component(line).unwrap();
         assert_eq!(read.timestamp, at("2026-11-15T14:25:55.739Z"));
@@ -134,13 +134,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_thrown_is_told_in_its_words() {
+    fn exceptions_are_shown_with_type_and_message() {
         let line = r#"{"event":"Unhandled","level":"critical","exception":[{"exc_type":"KeyError","exc_value":"'x'","frames":[]}]}"#;
         assert_eq!(of_component(line).unwrap().text, "CRITICAL Unhandled KeyError: 'x'");
     }
 
     #[test]
-    fn what_tasks_say_is_told_once_by_their_own_log() {
+    fn output_of_tasks_is_taken_only_from_their_own_log() {
         for logger in ["task", "task.stdout", "supervisor"] {
             let line = format!(r#"{{"event":"hello","logger":"{logger}"}}"#);
             assert_eq!(of_component(&line), None);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_text_stays_and_its_time_is_understood() {
+    fn plain_text_stays_and_its_timestamp_is_parsed() {
         assert_eq!(of_component("  \n"), None);
         assert_eq!(
             of_component("Traceback:\n").unwrap(),

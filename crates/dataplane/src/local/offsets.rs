@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_survive_an_end_in_the_middle_of_writing() {
+    fn offsets_survive_a_torn_write() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("offsets");
         let (one, two) = (key(Path::new("a")), key(Path::new("b")));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_fails_is_made_up_for() {
+    fn a_failed_write_is_repeated_with_the_next_step() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("offsets");
         let mut offsets = Offsets::open(&path).unwrap();

@@ -237,7 +237,7 @@ mod tests {
     use crate::local::tests::fresh_id;
 
     #[tokio::test]
-    async fn strays_are_known_by_their_mark_and_others_are_let_be() {
+    async fn orphan_processes_are_recognised_by_their_marker_and_others_are_left_alone() {
         let (id, other) = (fresh_id(), fresh_id());
         let sleeping = |id: DeploymentId| {
             let (name, value) = settings::marker(id);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_has_cleared_its_variables_is_known_by_the_files_that_it_uses() {
+    async fn a_process_without_variables_is_recognised_by_the_files_that_it_uses() {
         let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (own, said) = (directory.path().canonicalize().unwrap(), elsewhere.path().join("said"));
         let holding = format!("exec 3>{}/held; echo $$ >{}; exec sleep 1000", own.display(), said.display());
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_user_that_forks_without_end_has_so_many_processes_and_all_of_them_end() {
+    async fn a_user_that_forks_endlessly_is_limited_and_all_its_processes_are_killed() {
         if !rustix::process::geteuid().is_root() {
             // Nobody else has other users.
             return;
@@ -352,14 +352,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_shares_the_mounts_of_a_component_belongs_to_it() {
+    async fn a_process_that_shares_the_mounts_of_a_component_belongs_to_it() {
         if let Some((_, is_left)) = ended_with_component("mount -t tmpfs podium /dev/shm").await {
             assert!(!is_left);
         }
     }
 
     #[tokio::test]
-    async fn what_shares_mounts_that_were_not_made_for_the_component_is_let_be() {
+    async fn a_process_that_shares_other_mounts_is_left_alone() {
         if let Some((bystander, is_left)) = ended_with_component("mount -t tmpfs other /dev/shm").await {
             assert!(is_left, "the service before had mounts of its own, and all that it started shares them");
             rustix::process::kill_process(Pid::from_raw(bystander).unwrap(), Signal::KILL).unwrap();
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_user_who_has_a_file_open_is_let_be() {
+    async fn a_process_of_another_user_with_an_open_file_is_left_alone() {
         if !rustix::process::geteuid().is_root() {
             // Nobody else can be somebody else.
             return;

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_are_none_that_a_task_can_wait_for() {
+    fn ports_are_outside_the_ephemeral_range() {
         let ephemeral = ephemeral_range().unwrap();
         let all: Vec<u16> = candidates(0, 7, None).collect();
         let (last, ours) = all.split_last().unwrap();

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_process_writes_is_appended_and_its_end_is_noticed() {
+    async fn output_of_a_process_is_appended_and_its_exit_is_noticed() {
         let directory = tempfile::tempdir().unwrap();
         for _ in 0..2 {
             let process = start(&shell(directory.path(), "echo one; echo two >&2")).unwrap();
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_does_not_listen_ends_with_its_whole_group() {
+    async fn a_process_that_ignores_sigterm_is_killed_with_its_group() {
         let directory = tempfile::tempdir().unwrap();
         let script = "trap '' TERM; sh -c 'trap \"\" TERM; echo up; while :; do sleep 1; done'";
         let process = start(&shell(directory.path(), script)).unwrap();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_adopted_process_is_held_like_a_child_and_a_stranger_is_not_taken() {
+    async fn an_adopted_process_is_watched_like_a_child_and_a_dead_one_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let process = start(&shell(directory.path(), "exec sleep 1000")).unwrap();
         let again = Process::adopt(process.identity.clone()).unwrap();

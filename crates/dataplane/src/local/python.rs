@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_no_interpreter_is_told_apart_and_said() {
+    async fn an_unusable_interpreter_is_rejected_with_advice() {
         let none = find(Some(Path::new("/bin/false"))).await;
         assert_eq!(*none.unwrap_err().told(), WANTED);
         assert!(WANTED.contains("apt install python3"));

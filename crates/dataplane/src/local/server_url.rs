@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_on_loopback_is_known_by_its_port() {
+    fn the_port_of_a_server_on_loopback_is_recognised() {
         let port = |url: &str| loopback_port(url, 5432);
         assert_eq!(port("postgres://a:b@127.0.0.1:5433/postgres"), Some(5433));
         assert_eq!(port("postgres://a@localhost/postgres?sslmode=disable"), Some(5432));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_is_told_the_host_and_how_to_reach_it_and_nothing_of_the_administrator() {
+    fn an_environments_url_has_the_host_but_nothing_of_the_administrator() {
         let told = |admin: &str| of_environment(&secret(admin), "podium_x", &secret("pw"));
         let table = [
             ("postgres://admin:secret@db:5433/postgres", "db:5433/podium_x"),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_known_wherever_the_url_names_it() {
+    fn a_socket_directory_is_recognised_wherever_the_url_names_it() {
         let at = |url: &str| socket_directory(url).map(|path| path.display().to_string());
         assert_eq!(at("postgres:///p?host=/run/pg").as_deref(), Some("/run/pg"));
         assert_eq!(at("postgres://admin@%2Ftmp/p").as_deref(), Some("/tmp"));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_kept_apart() {
+    fn a_password_is_separated_from_the_url() {
         let table = [
             (
                 "postgres://a:b%40c@db:1/x?sslmode=require",
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn the_asynchronous_driver_has_other_words_for_tls() {
+    fn the_asynchronous_driver_gets_tls_parameters_in_its_own_form() {
         assert_eq!(asynchronous("postgresql+psycopg2://x:pw@db/x"), None);
         assert_eq!(asynchronous("postgresql+psycopg2://x:pw@/x?host=/run/pg"), None);
         assert_eq!(asynchronous("sqlite:////x"), None);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_dropped_on_the_way_is_refused() {
+    fn parameters_that_would_be_dropped_are_refused() {
         let checked = |query: &str| check(&format!("postgres://a:b@db/p?{query}"));
         for fine in [
             "",

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_directory_is_the_same_again_and_short_and_comes_back() {
+    fn the_directory_is_stable_and_short_and_is_recreated() {
         let me = rustix::process::geteuid().as_raw();
         let cluster = tempfile::tempdir().unwrap();
         let first = of(cluster.path(), None).unwrap();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_somebody_elses_is_not_used() {
+    fn a_directory_of_another_owner_is_not_used() {
         let cluster = tempfile::tempdir().unwrap();
         let first = of(cluster.path(), None).unwrap();
         fs::remove_dir(&first).unwrap();

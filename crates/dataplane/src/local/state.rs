@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_removal_that_was_ordered_outlasts_whatever_the_keeper_writes_after_it() {
+    async fn an_ordered_removal_survives_later_writes_of_the_supervisor() {
         let directory = tempfile::tempdir().unwrap();
         let (path, state_file) = state_file(directory.path());
         let state = State { slot: 7, ..State::default() };
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_nobody_waits_for_any_more_undoes_no_later_one_and_ends_with_the_keeper() {
+    fn an_abandoned_write_undoes_no_later_one_and_is_discarded_with_the_supervisor() {
         let directory = tempfile::tempdir().unwrap();
         let (path, state_file) = state_file(directory.path());
         let write = |number: u64| {

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn no_slot_is_given_twice_and_the_end_of_them_is_said() {
+    fn no_slot_is_reused_and_running_out_of_them_is_reported() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         let users = 1000..1000 + USERS;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plane_of_before_begins_above_all_that_may_have_been_used() {
+    fn a_plane_of_an_older_version_starts_above_all_used_slots() {
         let directory = tempfile::tempdir().unwrap();
         let users = FIRST_USER..FIRST_USER + LEGACY_USERS;
         assert_eq!(take_slot(directory.path(), &users, &[1, 3]).unwrap(), FIRST_UNUSED_LEGACY_SLOT);

@@ -90,7 +90,7 @@ fn is_up(observed: &Observed) -> bool {
 }
 
 #[tokio::test]
-async fn everything_is_done_at_once() {
+async fn every_call_takes_effect_immediately() {
     let plane = Simulated::in_memory(Hands::default().clock());
     assert_eq!(plane.observe(id(1)).await, Ok(None));
     plane.apply(&environment(1, 1)).await.unwrap();
@@ -109,7 +109,7 @@ async fn everything_is_done_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_older_than_what_is_there_changes_nothing() {
+async fn an_older_generation_changes_nothing() {
     let plane = Simulated::in_memory(Hands::default().clock());
     plane.apply(&environment(1, 2)).await.unwrap();
     plane.apply(&environment(1, 1)).await.unwrap();
@@ -143,7 +143,7 @@ async fn rollouts_and_removals_take_their_time() {
 }
 
 #[tokio::test]
-async fn the_script_upsets_calls_and_keeps_a_journal() {
+async fn the_script_injects_faults_and_keeps_a_journal() {
     let plane = Simulated::in_memory(Hands::default().clock());
     let script = plane.script();
     script.keep_journal();
@@ -165,7 +165,7 @@ async fn the_script_upsets_calls_and_keeps_a_journal() {
 }
 
 #[tokio::test]
-async fn health_and_contact_come_and_go_and_are_told() {
+async fn changes_of_health_and_reachability_are_notified() {
     let plane = Simulated::in_memory(Hands::default().clock());
     plane.apply(&environment(1, 1)).await.unwrap();
     let mut changes = plane.changes();
@@ -190,7 +190,7 @@ async fn health_and_contact_come_and_go_and_are_told() {
 }
 
 #[tokio::test]
-async fn what_is_kept_in_a_directory_is_found_again_and_holds_no_secret() {
+async fn stored_state_is_found_again_and_contains_no_secret() {
     let directory = tempfile::tempdir().unwrap();
     let hands = Hands::default();
     let open = || Simulated::in_directory(directory.path(), hands.clock()).unwrap();
@@ -218,7 +218,7 @@ async fn what_is_kept_in_a_directory_is_found_again_and_holds_no_secret() {
 }
 
 #[tokio::test]
-async fn components_write_what_they_do_once() {
+async fn components_log_each_line_once() {
     let said: Arc<Mutex<Vec<LogLine>>> = Arc::default();
     let ear = Arc::clone(&said);
     let hands = Hands::default();
@@ -272,6 +272,6 @@ impl crate::conformance::Reopened for Kept {
 }
 
 #[tokio::test]
-async fn it_does_what_every_plane_must() {
+async fn it_passes_the_conformance_test() {
     crate::conformance::conforms(&Kept(tempfile::tempdir().unwrap())).await;
 }

@@ -67,7 +67,7 @@ async fn all(store: &LogStore) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn lines_are_found_newest_first_and_after_another_start() {
+async fn lines_are_found_newest_first_even_after_a_restart() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     store.append(vec![line(START, "a"), line(START + DAY, "b")]).await.unwrap();
@@ -97,7 +97,7 @@ fn journal_of(bytes: &[u8]) -> TempDir {
 }
 
 #[tokio::test]
-async fn a_tail_that_was_torn_off_is_left_out_and_nothing_after_it_suffers() {
+async fn a_torn_journal_frame_is_skipped_and_nothing_after_it_is_lost() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join(FIRST_JOURNAL);
     let store = open(directory.path());
@@ -165,7 +165,7 @@ async fn a_snapshot_sees_what_was_written_before_it_and_nothing_later() {
 }
 
 #[tokio::test]
-async fn whole_days_are_forgotten_once_they_are_over_for_long_enough() {
+async fn whole_days_are_deleted_after_the_retention_period() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     let midnight = START - START % DAY;
@@ -187,7 +187,7 @@ async fn whole_days_are_forgotten_once_they_are_over_for_long_enough() {
 }
 
 #[tokio::test]
-async fn a_deployment_is_forgotten_alone() {
+async fn deleting_a_deployment_leaves_the_others() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     let other = Line { deployment_id: id(2), ..line(START, "other") };
@@ -215,7 +215,7 @@ async fn many_hours_are_written_at_once() {
 }
 
 #[tokio::test]
-async fn results_end_at_the_most_that_was_asked_for() {
+async fn results_end_at_the_requested_maximum() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     store.append((0..50).map(|number| line(START + number, &number.to_string())).collect()).await.unwrap();
@@ -227,7 +227,7 @@ async fn results_end_at_the_most_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn batches_that_come_at_once_are_all_written() {
+async fn concurrent_batches_are_all_written() {
     let directory = TempDir::new().unwrap();
     let store = Arc::new(open(directory.path()));
     let tasks: Vec<_> = (0..400)
@@ -243,7 +243,7 @@ async fn batches_that_come_at_once_are_all_written() {
 }
 
 #[tokio::test]
-async fn the_next_page_begins_where_the_last_one_ended() {
+async fn the_next_page_starts_where_the_last_one_ended() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     store
@@ -269,7 +269,7 @@ async fn the_next_page_begins_where_the_last_one_ended() {
 }
 
 #[tokio::test]
-async fn many_small_segments_are_merged_and_say_the_same() {
+async fn merged_segments_contain_the_same_lines() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     for number in 0..20 {
@@ -290,7 +290,7 @@ async fn many_small_segments_are_merged_and_say_the_same() {
 }
 
 #[tokio::test]
-async fn what_was_removed_stays_removed_after_another_start() {
+async fn removed_lines_stay_removed_after_a_restart() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     store.append(vec![line(START, "in a segment")]).await.unwrap();
@@ -303,7 +303,7 @@ async fn what_was_removed_stays_removed_after_another_start() {
 }
 
 #[tokio::test]
-async fn a_lost_count_of_numbers_is_made_up_from_segments() {
+async fn a_lost_number_file_is_rebuilt_from_segments() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     store.append(vec![line(START, "a")]).await.unwrap();

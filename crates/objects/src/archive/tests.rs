@@ -36,7 +36,7 @@ fn flaw(archive: Archive) -> (String, Flaw) {
 }
 
 #[test]
-fn an_honest_archive_passes() {
+fn a_valid_archive_passes() {
     let long = format!("{}/task.py", "very_long_name".repeat(9));
     let archive = Archive::new()
         .entry(b'g', b"pax_global_header", b"", record("comment", "1234567").as_bytes())
@@ -67,7 +67,7 @@ fn an_honest_archive_passes() {
 }
 
 #[test]
-fn what_is_no_gzip_is_refused() {
+fn data_that_is_not_gzip_is_refused() {
     let good = Archive::new().file("a", b"b").gz();
     for bytes in [&b""[..], b"\x1f", b"PK\x03\x04", b"hello", &Archive::new().file("a", b"b").tar()] {
         assert_eq!(check(bytes), Err(Refused::NotGzip));
@@ -84,7 +84,7 @@ fn what_is_no_gzip_is_refused() {
 }
 
 #[test]
-fn what_is_no_tar_is_refused() {
+fn data_that_is_not_a_tar_is_refused() {
     let not_tar = |bytes: &[u8]| match check(&gzip(bytes)) {
         Err(Refused::NotTar(why)) => why,
         other => panic!("{other:?}"),
@@ -175,7 +175,7 @@ fn only_files_directories_and_links_are_taken() {
 }
 
 #[test]
-fn what_two_programs_could_read_differently_is_refused() {
+fn ambiguous_archives_are_refused() {
     let doubtful = |archive: Archive| match flaw(archive).1 {
         Flaw::Ambiguous(why) => why,
         other => panic!("{other}"),

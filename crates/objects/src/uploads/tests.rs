@@ -74,7 +74,7 @@ fn refused<T>(result: Result<T>) -> Refused {
 }
 
 #[test]
-fn an_archive_that_passes_is_kept() {
+fn a_valid_archive_is_stored() {
     let place = Place::new(Limits::default());
     let bytes = honest();
     let (contents, sha256) = place.run(async |uploads| {
@@ -207,7 +207,7 @@ fn staged_blocks_are_bounded_together() {
 }
 
 #[test]
-fn there_are_only_so_many_blocks() {
+fn the_number_of_blocks_is_limited() {
     let place = Place::new(Limits::default());
     let staging = Staging::new(id(1), id(2), "dags");
     let directory = place.directory.path().join(staging.key().as_str());

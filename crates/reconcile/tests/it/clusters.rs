@@ -89,7 +89,7 @@ on_both_engines! {
         assert_eq!(applied, [Call::ApplyCluster, Call::Apply], "the deployment is rolled out there");
     }
 
-    async fn what_cannot_be_made_says_why(app) {
+    async fn a_failed_creation_is_reported(app) {
         let id = create(&app, "East").await;
         app.plane.script().set_cluster(id, Some(Progress::Failed("The account has no room.".into())));
         come_to_rest(&app, &app.loops).await;

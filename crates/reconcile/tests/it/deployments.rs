@@ -120,7 +120,7 @@ on_both_engines! {
         assert_eq!(app.pending_work().await, []);
     }
 
-    async fn the_plane_is_given_open_secrets_and_nobody_else(app) {
+    async fn only_the_plane_gets_decrypted_secrets(app) {
         let plane = Gated::new(&app);
         let loops = plane.loops(&app);
         let workspace = app.workspace("Data").await;

@@ -100,7 +100,7 @@ on_both_engines! {
         running.drain(PATIENCE).await;
     }
 
-    async fn what_fails_is_tried_again_when_it_is_time(app) {
+    async fn failed_work_is_retried_when_it_is_due(app) {
         let running = app.loops.start();
         app.plane.script().fail(Call::Apply, "no room", 2);
         let id = app.new_deployment(app.workspace("Data").await).await;
@@ -191,7 +191,7 @@ on_both_engines! {
         running.drain(PATIENCE).await;
     }
 
-    async fn a_step_that_panics_or_never_ends_harms_nobody(app) {
+    async fn a_step_that_panics_or_hangs_does_not_affect_others(app) {
         let system = app.system;
         let seen: Arc<Mutex<BTreeMap<Id, u32>>> = Arc::default();
         let tries = Arc::clone(&seen);
@@ -245,7 +245,7 @@ on_both_engines! {
         assert!(pending[0].due_at > app.world.now());
     }
 
-    async fn numbers_say_what_is_pending_and_what_was_done(app) {
+    async fn metrics_show_pending_and_finished_work(app) {
         let workspace = app.workspace("Data").await;
         app.new_deployment(workspace).await;
         app.new_deployment(workspace).await;
@@ -271,7 +271,7 @@ on_both_engines! {
 }
 
 #[test]
-fn the_only_process_takes_over_at_once_what_the_last_one_held() {
+fn the_only_process_immediately_takes_over_the_work_of_the_last_one() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;
         let id = app.new_deployment(app.workspace("Data").await).await;

@@ -63,7 +63,7 @@ fn replicas_share_the_work_and_do_nothing_twice() {
 }
 
 #[test]
-fn work_that_one_replica_takes_in_is_done_by_the_other() {
+fn work_added_by_one_replica_is_done_by_the_other() {
     block_on(async {
         let [a, b] = two_replicas().await;
         let following = tokio::spawn(podium_app::follow::run(b.app.clone()));
@@ -79,7 +79,7 @@ fn work_that_one_replica_takes_in_is_done_by_the_other() {
 }
 
 #[test]
-fn a_replica_that_is_told_to_stop_hands_over_at_once() {
+fn a_replica_that_stops_hands_its_work_over_immediately() {
     block_on(async {
         let [a, b] = two_replicas().await;
         let id = a.new_deployment(a.workspace("Data").await).await;

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_is_missing_or_not_told_where_is_refused() {
+    fn a_program_that_is_missing_or_lacks_placeholders_is_refused() {
         let flags = ["-data=DIR", "-listen=127.0.0.1:PORT"];
         let missing = Program { path: "/no/such/program", flags: &flags }.check().unwrap_err();
         assert!(missing.contains("/no/such/program") && missing.contains("give the path"), "{missing}");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_questions_are_written_as_they_are_asked_for() {
+    fn lines_and_queries_are_encoded() {
         let line = as_json("2027-01-15T08:00:00Z worker a \"b\" c");
         let due = json!({ "time": "2027-01-15T08:00:00Z", "source": "worker", "text": "a \"b\" c" });
         assert_eq!(line.strip_suffix('\n').map(|line| line.parse().unwrap()), Some(due));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_posted_and_its_lines_are_counted() {
+    fn a_query_is_posted_and_its_lines_are_counted() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = std::thread::spawn(move || {

@@ -129,7 +129,7 @@ const SECRETS: &[&str] = &[
 ];
 
 #[test]
-fn a_data_directory_below_what_everybody_reads_stays_closed() {
+fn a_data_directory_below_a_world_readable_one_stays_closed() {
     if !confines_files() {
         return;
     }
@@ -158,7 +158,7 @@ fn a_data_directory_below_what_everybody_reads_stays_closed() {
 }
 
 #[test]
-fn the_start_tells_the_truth_about_a_data_directory_below_what_everybody_reads() {
+fn the_start_reports_a_data_directory_below_a_world_readable_one_correctly() {
     // Below a directory that only its owner enters, root uses no other users and leaves files to the kernel, too.
     for mode in [0o755, 0o700] {
         let root = place_that_is_read();
@@ -232,7 +232,7 @@ fn free_port() -> u16 {
 }
 
 #[test]
-fn a_task_takes_no_port_that_somebody_may_be_waiting_for() {
+fn a_task_cannot_take_a_port_that_clients_of_other_services_use() {
     if kernel() < (6, 7) || !confines_files() {
         return;
     }
@@ -288,7 +288,7 @@ fn a_set_user_id_file_of_another_environment_gives_nothing() {
 }
 
 #[test]
-fn what_an_environment_leaves_behind_is_in_its_own_directory() {
+fn temporary_files_of_an_environment_are_in_its_own_directory() {
     let own = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     if is_root() {
         chown(own.path(), Some(USER), Some(USER)).expect("root may");

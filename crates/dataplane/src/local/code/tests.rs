@@ -50,7 +50,7 @@ fn current(place: &Place) -> String {
 }
 
 #[tokio::test]
-async fn a_version_is_unpacked_once_and_older_ones_stay_for_the_runs_that_began_with_them() {
+async fn a_version_is_unpacked_once_and_older_ones_stay_for_their_runs() {
     let (directory, shelf) = (tempfile::tempdir().unwrap(), ArchiveFixture::default());
     let place = place(directory.path());
     install_dags(&shelf, id(), &place, None).await.unwrap();
@@ -66,7 +66,7 @@ async fn a_version_is_unpacked_once_and_older_ones_stay_for_the_runs_that_began_
 }
 
 #[tokio::test]
-async fn code_that_is_not_there_is_said_and_changes_nothing() {
+async fn missing_code_is_reported_and_changes_nothing() {
     let (directory, shelf) = (tempfile::tempdir().unwrap(), ArchiveFixture::default());
     let place = place(directory.path());
     install_dags(&shelf, id(), &place, Some("v1")).await.unwrap();
@@ -76,7 +76,7 @@ async fn code_that_is_not_there_is_said_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn bundles_are_at_their_mount_paths_until_they_are_gone() {
+async fn bundles_are_at_their_mount_paths_until_they_are_removed() {
     let (directory, shelf) = (tempfile::tempdir().unwrap(), ArchiveFixture::default());
     let place = place(directory.path());
     let bundle = |version: &str| Bundle {
@@ -170,7 +170,7 @@ async fn bundles_at_the_reference_home_are_below_the_home_here() {
 }
 
 #[test]
-fn what_was_there_before_is_not_opened_for_others() {
+fn existing_directories_do_not_become_readable() {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     let directory = tempfile::tempdir().unwrap();
@@ -184,7 +184,7 @@ fn what_was_there_before_is_not_opened_for_others() {
 }
 
 #[test]
-fn old_versions_are_forgotten_when_there_are_many() {
+fn old_versions_are_removed_when_there_are_many() {
     let directory = tempfile::tempdir().unwrap();
     for number in 0..KEPT + 5 {
         switch(directory.path(), &format!("v{number}"), None, Some(ROOT)).unwrap();

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_granted_around() {
+    fn everything_around_a_protected_path_is_granted() {
         let directory = tempfile::Builder::new().tempdir_in("/tmp").unwrap();
         let root = fs::canonicalize(directory.path()).unwrap();
         let at = |name: &str| root.join(name);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_for_everybody_is_not_granted() {
+    fn files_that_are_not_world_readable_are_not_granted() {
         let directory = tempfile::Builder::new().tempdir_in("/tmp").unwrap();
         let root = fs::canonicalize(directory.path()).unwrap();
         let at = |name: &str| root.join(name);

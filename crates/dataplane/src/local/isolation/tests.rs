@@ -18,7 +18,7 @@ fn run(isolation: &Isolation, script: &str) -> String {
 }
 
 #[test]
-fn programs_start_with_what_is_usual_and_with_their_arguments_as_they_are() {
+fn programs_start_with_usual_limits_and_unchanged_arguments() {
     let arguments = ["/bin/echo", "a  b", "$HOME", "'"].map(OsString::from);
     let output = Isolation::NONE.command(&arguments, &told()).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "a  b $HOME '\n");
@@ -57,7 +57,7 @@ fn every_program_of_an_environment_is_started_by_the_launcher() {
 }
 
 #[test]
-fn what_is_kept_is_known_by_where_it_really_is() {
+fn protected_paths_are_resolved_to_their_real_location() {
     let directory = tempfile::tempdir().unwrap();
     let root = fs::canonicalize(directory.path()).unwrap();
     fs::create_dir(root.join("data")).unwrap();
@@ -67,7 +67,7 @@ fn what_is_kept_is_known_by_where_it_really_is() {
 }
 
 #[test]
-fn what_is_said_at_the_start_names_what_is_lacking() {
+fn the_start_up_message_names_the_limitations() {
     let launcher = Some(Launcher { program: "/bin/echo".into(), kept: Vec::new(), ports: None });
     let says = |mode: Mode, probed: ProbeResult| {
         HostIsolation { mode, launcher: launcher.clone(), probed }.describe()
@@ -94,7 +94,7 @@ fn what_is_said_at_the_start_names_what_is_lacking() {
 }
 
 #[test]
-fn what_could_not_be_tried_is_not_taken_for_what_cannot_be() {
+fn a_test_that_could_not_run_does_not_count_as_lack_of_support() {
     let directory = tempfile::tempdir().unwrap();
     let root = fs::canonicalize(directory.path()).unwrap();
     let program = |name: &str, script: &str| {
@@ -126,7 +126,7 @@ fn what_could_not_be_tried_is_not_taken_for_what_cannot_be() {
 }
 
 #[test]
-fn mounts_of_its_own_are_asked_for_only_where_they_were_found_to_work() {
+fn private_mounts_are_requested_only_if_they_work() {
     let apart = |has_own_temporary| HostIsolation {
         mode: Mode::Landlock,
         launcher: Some(Launcher { program: "/bin/echo".into(), kept: Vec::new(), ports: None }),

@@ -35,7 +35,7 @@ fn remember(metadata: &Metadata, id: DeploymentId, state: &State) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_database_on_the_planes_own_server_is_saved_and_brought_back_elsewhere() {
+async fn a_database_on_the_planes_own_server_is_dumped_and_restored_elsewhere() {
     let ((here, _), (there, _)) = (host(), host());
     let id = fresh_id();
     let state = State {
@@ -95,7 +95,7 @@ async fn a_database_on_the_planes_own_server_is_saved_and_brought_back_elsewhere
 }
 
 #[tokio::test]
-async fn a_database_in_a_file_is_saved_and_brought_back() {
+async fn a_database_in_a_file_is_dumped_and_restored() {
     let directory = tempfile::tempdir().unwrap();
     let mut options = options(directory.path());
     options.database = AirflowDatabase::Sqlite;

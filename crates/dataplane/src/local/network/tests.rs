@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_is_reached_of_loopback_is_what_environments_need_and_what_the_operator_allows() {
+fn loopback_forwards_are_what_environments_need_and_the_operator_allows() {
     let shown = |options: &Options, resolvers: &str| {
         forwards(options, resolvers).iter().map(ToString::to_string).collect::<Vec<_>>()
     };

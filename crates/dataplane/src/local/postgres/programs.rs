@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_as_servers_tell_them() {
+    fn versions_are_parsed_as_servers_print_them() {
         for (told, expected) in [
             ("postgres (PostgreSQL) 15.4 (Debian 15.4-1)\n", Some(15)),
             ("postgres (PostgreSQL) 17beta1\n", Some(17)),

@@ -66,7 +66,7 @@ async fn end(cluster: &Arc<Cluster>) {
 }
 
 #[tokio::test]
-async fn a_server_of_ones_own_is_private_and_is_taken_over_by_the_next_start() {
+async fn an_own_server_is_private_and_is_taken_over_by_the_next_start() {
     let (directory, user) = host();
     let first = cluster(directory.path(), user);
     assert_eq!(first.failure(), None);
@@ -97,7 +97,7 @@ async fn a_server_of_ones_own_is_private_and_is_taken_over_by_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_is_started_again_and_so_is_one_without_its_socket() {
+async fn a_server_is_restarted_when_it_exits_or_loses_its_socket() {
     let (directory, user) = host();
     let cluster = cluster(directory.path(), user);
     cluster.ensure().await.unwrap();
@@ -116,7 +116,7 @@ async fn a_server_that_ends_is_started_again_and_so_is_one_without_its_socket() 
 }
 
 #[tokio::test]
-async fn what_keeps_a_server_from_starting_is_said() {
+async fn the_reason_why_a_server_does_not_start_is_reported() {
     let (directory, user) = host();
     let cluster = cluster(directory.path(), user);
     fs::create_dir_all(cluster.data()).unwrap();
@@ -128,7 +128,7 @@ async fn what_keeps_a_server_from_starting_is_said() {
 }
 
 #[tokio::test]
-async fn a_number_that_is_somebody_elses_by_now_does_not_keep_it_from_starting() {
+async fn a_reused_pid_does_not_prevent_a_start() {
     let (directory, user) = host();
     let cluster = cluster(directory.path(), user);
     cluster.ensure().await.unwrap();

@@ -135,7 +135,7 @@ const TWO: &[&str] = &[
 ];
 
 #[test]
-fn processes_are_told_exactly_this() {
+fn processes_get_exactly_these_variables() {
     let sorted = |lists: &[&[&'static str]]| {
         let mut all: Vec<&str> = lists.concat();
         all.sort_unstable();
@@ -155,7 +155,7 @@ fn processes_are_told_exactly_this() {
 }
 
 #[test]
-fn the_web_server_listens_here_only_and_answers_below_its_public_path() {
+fn the_web_server_listens_on_loopback_and_serves_below_its_public_path() {
     let three = told(&environment(), "3.3.2");
     let web = program(&three, "apiserver");
     assert_eq!(value(web, "AIRFLOW__API__HOST"), Some("127.0.0.1"));
@@ -174,7 +174,7 @@ fn the_web_server_listens_here_only_and_answers_below_its_public_path() {
 }
 
 #[test]
-fn connections_and_variables_reach_those_who_run_code_and_configuration_reaches_all() {
+fn processes_that_run_code_get_connections_and_variables_and_all_get_configuration() {
     let mut wanted = environment();
     wanted.variables = settings(&[("REGION", "own"), ("AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG", "7")]);
     wanted.objects.variables = settings(&[("REGION", "linked"), ("STAGE", "test")]);
@@ -221,7 +221,7 @@ const HONOURED: &[&str] = &[
 
 /// Walks everything that any process is told: nothing of it is accepted from people and then replaced.
 #[test]
-fn what_people_may_set_is_honoured_and_the_rest_is_refused() {
+fn settings_that_users_may_change_are_honoured_and_the_rest_is_refused() {
     let mut wanted = environment();
     wanted.worker_queues = ["default", "heavy"].map(|name| super::super::tasks::tests::queue(name, 1)).into();
     wanted.objects.metrics_exports = settings(&[("metrics", r#"{"endpoint":"e","authType":"AUTH_TOKEN"}"#)]);
@@ -258,7 +258,7 @@ fn what_people_may_set_is_honoured_and_the_rest_is_refused() {
 }
 
 #[test]
-fn how_many_tasks_run_at_once_is_for_people_to_say() {
+fn users_may_set_the_number_of_parallel_tasks() {
     let mut wanted = environment();
     wanted.variables = settings(&[("AIRFLOW__CORE__PARALLELISM", "9"), ("PYTHONPATH", "/a:/b")]);
     let programs = told(&wanted, "3.3.2");
@@ -268,7 +268,7 @@ fn how_many_tasks_run_at_once_is_for_people_to_say() {
 }
 
 #[test]
-fn airflow_is_told_which_of_its_variables_are_secret() {
+fn airflow_gets_the_list_of_secret_variables() {
     let mut wanted = environment();
     let secret = |mut settings: Vec<Setting>| {
         settings.iter_mut().for_each(|setting| setting.is_secret = true);
@@ -321,7 +321,7 @@ fn keys_differ_by_purpose_and_are_long_enough() {
 }
 
 #[test]
-fn no_key_of_one_environment_is_of_any_use_at_another() {
+fn a_key_of_one_environment_is_useless_for_another() {
     let keys = |id: u32| {
         let keys =
             EnvironmentKeys::new(|purpose| secret(&format!("{purpose} of {id}, which is long enough")));

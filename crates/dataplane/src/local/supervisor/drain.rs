@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_environment_left_is_read_without_waiting_and_without_following() {
+    fn untrusted_files_are_read_without_blocking_or_following_links() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         fs::write(at("file"), "1234567").unwrap();

@@ -74,7 +74,7 @@ fn pair(source: &str, text: &str) -> (String, String) {
 const TASK: &str = "tasks/dag_id=d/run_id=r/task_id=t/attempt=1.log";
 
 #[tokio::test]
-async fn whole_lines_are_taken_once_also_after_a_restart() {
+async fn complete_lines_are_read_once_even_after_a_restart() {
     let fixture = Fixture::new();
     fixture.write("scheduler.log", "one\ntw");
     let (tail, is_all) = fixture.tail().step().await;
@@ -112,7 +112,7 @@ async fn logs_of_tasks_are_found_in_new_and_in_old_runs() {
 }
 
 #[tokio::test]
-async fn what_triggers_write_belongs_to_the_attempt_that_waits_for_them() {
+async fn trigger_logs_belong_to_the_attempt_that_waits_for_them() {
     let fixture = Fixture::new();
     let of_task = |name: &str| TASK.replace("attempt=1.log", name);
     fixture.write(&of_task("attempt=1.log.trigger.5.log"), "waiting\n");
@@ -127,7 +127,7 @@ async fn what_triggers_write_belongs_to_the_attempt_that_waits_for_them() {
 }
 
 #[tokio::test]
-async fn what_the_store_did_not_take_is_offered_again() {
+async fn lines_that_the_store_rejected_are_sent_again() {
     let fixture = Fixture::new();
     fixture.write("triggerer.log", "one\n");
     *fixture.taken.refuses.lock().unwrap() = true;
@@ -138,7 +138,7 @@ async fn what_the_store_did_not_take_is_offered_again() {
 }
 
 #[tokio::test]
-async fn a_panic_does_not_end_it() {
+async fn a_panic_does_not_end_following() {
     let fixture = Fixture::new();
     fixture.write("triggerer.log", "one\n");
     fixture.taken.panics.store(true, Ordering::SeqCst);
@@ -158,7 +158,7 @@ async fn a_panic_does_not_end_it() {
 }
 
 #[tokio::test]
-async fn a_link_leads_nowhere() {
+async fn a_link_is_not_followed_out_of_the_logs() {
     let fixture = Fixture::new();
     let secret = fixture.place.root.parent().unwrap().join("secret-key");
     fs::write(&secret, "the key of everything\n").unwrap();
@@ -175,7 +175,7 @@ async fn a_link_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn much_is_taken_in_parts_and_the_disk_gets_it_back() {
+async fn much_output_is_read_in_parts_and_released_from_disk() {
     let fixture = Fixture::new();
     let line = format!("{}\n", "x".repeat(99));
     fixture.write("scheduler.log", &line.repeat(200_000));
@@ -191,7 +191,7 @@ async fn much_is_taken_in_parts_and_the_disk_gets_it_back() {
 
 /// What was found: a file of a terabyte with nothing in it kept a processor busy.
 #[tokio::test]
-async fn what_was_never_written_is_passed_over() {
+async fn holes_in_files_are_skipped() {
     let fixture = Fixture::new();
     fixture.write(TASK, "first\n");
     let path = fixture.place.logs().join(TASK);

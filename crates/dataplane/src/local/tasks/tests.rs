@@ -90,7 +90,7 @@ pub(crate) fn own_broker() -> OwnBroker {
 }
 
 #[test]
-fn a_broker_of_ones_own_is_reached_here_and_with_its_password() {
+fn an_own_broker_is_reached_on_this_machine_with_its_password() {
     let own = Broker::Own("/usr/bin/redis-server".into());
     let environment = environment(Executor::Celery, &[("default", 1), ("heavy", 1)]);
     let tasks = Tasks::new(&environment, 3, true, &own, &own_broker());
@@ -104,7 +104,7 @@ fn a_broker_of_ones_own_is_reached_here_and_with_its_password() {
 }
 
 #[test]
-fn no_queue_asks_for_more_than_the_machine_has_or_for_nothing() {
+fn no_queue_gets_more_tasks_than_the_machine_can_run_or_none() {
     let at_once = |queues: &[(&str, u32)]| {
         Tasks::new(&environment(Executor::Celery, queues), 3, true, &Broker::None, &own_broker()).parallelism
     };

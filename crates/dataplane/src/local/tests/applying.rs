@@ -30,7 +30,7 @@ fn restarted(fixture: &Fixture, before: &BTreeMap<String, Identity>) -> BTreeSet
 }
 
 #[tokio::test]
-async fn an_environment_comes_up_and_shows_the_way_to_its_web_server() {
+async fn an_environment_starts_and_publishes_its_web_server() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     assert_eq!(plane.observe(fixture.id).await, Ok(None));
@@ -50,7 +50,7 @@ async fn an_environment_comes_up_and_shows_the_way_to_its_web_server() {
 }
 
 #[tokio::test]
-async fn processes_start_with_what_is_usual_and_not_with_what_the_control_plane_keeps_to() {
+async fn processes_start_with_usual_limits_and_not_those_of_the_control_plane() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -121,7 +121,7 @@ fn visit(directory: &Path, see: &mut impl FnMut(&Path)) {
 }
 
 #[tokio::test]
-async fn what_is_applied_again_disturbs_nothing_and_neither_does_new_code() {
+async fn applying_again_or_deploying_code_restarts_nothing() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     let release = |generation, version: &str| {
@@ -142,7 +142,7 @@ async fn what_is_applied_again_disturbs_nothing_and_neither_does_new_code() {
 }
 
 #[tokio::test]
-async fn a_change_restarts_those_who_must_hear_of_it() {
+async fn a_change_restarts_only_the_components_that_it_affects() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     let mut environment = fixture.environment(1);
@@ -188,12 +188,12 @@ impl crate::conformance::Reopened for Fixture {
 }
 
 #[tokio::test]
-async fn it_does_what_every_plane_must() {
+async fn it_passes_the_conformance_test() {
     crate::conformance::conforms(&Fixture::new().with_runtime("3.3.2")).await;
 }
 
 #[tokio::test]
-async fn whoever_was_overtaken_changes_nothing() {
+async fn an_overtaken_caller_changes_nothing() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(5)).await;
@@ -213,7 +213,7 @@ async fn whoever_was_overtaken_changes_nothing() {
 }
 
 #[tokio::test]
-async fn an_environment_of_the_older_line_says_what_it_cannot_do() {
+async fn an_environment_of_the_2_x_line_reports_its_limitations() {
     let fixture = Fixture::new().with_runtime("2.11.2");
     let plane = fixture.open();
     let mut environment = fixture.environment(1);

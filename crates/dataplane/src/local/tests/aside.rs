@@ -6,7 +6,7 @@ use super::fixture::Fixture;
 use crate::DataPlane as _;
 
 #[tokio::test]
-async fn what_another_machine_runs_is_ended_here_and_kept_aside() {
+async fn an_environment_of_another_machine_is_stopped_and_set_aside() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;

@@ -20,7 +20,7 @@ pub(crate) const BOMB: &str = "import os, time\n\
         time.sleep(0.005)\n";
 
 #[tokio::test]
-async fn a_fork_bomb_has_so_many_processes_and_ends_with_its_environment() {
+async fn a_fork_bomb_is_limited_and_ends_with_its_environment() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     fs::write(fixture.path("bomb.py"), BOMB).unwrap();
     fixture.set_script("triggerer", "python3 \"$told/../bomb.py\" &");
@@ -58,7 +58,7 @@ async fn a_fork_bomb_has_so_many_processes_and_ends_with_its_environment() {
 }
 
 #[tokio::test]
-async fn an_environment_with_too_much_on_disk_is_stopped_until_it_has_less() {
+async fn an_environment_over_its_disk_quota_is_stopped_until_it_uses_less() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open_with(|options, _| options.environment_disk = Some(4 << 20));
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -103,7 +103,7 @@ async fn an_environment_with_too_much_on_disk_is_stopped_until_it_has_less() {
 }
 
 #[tokio::test]
-async fn who_goes_on_writing_to_a_full_disk_is_stopped() {
+async fn an_environment_that_keeps_writing_to_a_full_disk_is_stopped() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     // All of this disk is to stay free.
     let plane = fixture.open_with(|options, _| options.disk_reserve = u64::MAX);

@@ -13,7 +13,7 @@ fn vital(plane: &Local, name: &str) -> ComponentMetrics {
 }
 
 #[tokio::test]
-async fn restarts_memory_and_health_of_each_component_are_told() {
+async fn restarts_memory_and_health_of_each_component_are_reported() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     assert_eq!(metrics(&plane), []);
@@ -29,7 +29,7 @@ async fn restarts_memory_and_health_of_each_component_are_told() {
 }
 
 #[tokio::test]
-async fn a_runtime_goes_when_nothing_has_used_it_for_long_enough() {
+async fn an_unused_runtime_is_removed_after_the_retention_period() {
     let fixture = Fixture::new().with_runtime("3.3.2").with_runtime("3.2.2").with_runtime("3.1.8");
     let plane = fixture.open_with(|options, _| options.runtime_retention_days = Some(7));
     fixture.bring_up(&plane, &fixture.environment(1)).await;

@@ -9,7 +9,7 @@ use super::fixture::{Fixture, detail, eventually, eventually_some, kill, trouble
 use crate::DataPlane as _;
 
 #[tokio::test]
-async fn what_ends_is_started_again_and_its_last_words_are_for_operators() {
+async fn exited_processes_are_restarted_and_their_last_error_is_for_operators() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     fixture.set_script("scheduler", "echo no such pool >&2; exit 3");
     let plane = fixture.open();
@@ -42,7 +42,7 @@ fn ends(seen: &podium_domain::deployments::plan::Observed) -> Option<(u32, f64)>
 }
 
 #[tokio::test]
-async fn what_cannot_start_says_why() {
+async fn a_failed_start_reports_its_reason() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     fs::remove_file(fixture.airflow("3.3.2").with_file_name("python")).unwrap();
     let plane = fixture.open();
@@ -55,7 +55,7 @@ async fn what_cannot_start_says_why() {
 }
 
 #[tokio::test]
-async fn an_end_is_noticed_while_the_web_server_takes_its_time_to_answer() {
+async fn an_exit_is_noticed_while_the_web_server_is_slow_to_respond() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -73,7 +73,7 @@ async fn an_end_is_noticed_while_the_web_server_takes_its_time_to_answer() {
 }
 
 #[tokio::test]
-async fn a_web_server_that_ended_has_no_door() {
+async fn an_exited_web_server_is_not_published() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -85,7 +85,7 @@ async fn a_web_server_that_ended_has_no_door() {
 }
 
 #[tokio::test]
-async fn what_ends_is_started_again_also_while_something_else_cannot_be_made() {
+async fn exited_processes_are_restarted_even_while_the_next_state_cannot_be_prepared() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -126,7 +126,7 @@ async fn nothing_starts_that_could_not_be_found_again() {
 }
 
 #[tokio::test]
-async fn who_is_wanted_again_while_it_goes_to_sleep_comes_back_whole() {
+async fn an_environment_that_is_woken_while_it_hibernates_comes_back_completely() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     fixture.set_script("scheduler", "trap 'touch \"$told/asked\"' TERM");
     let plane = fixture.open();

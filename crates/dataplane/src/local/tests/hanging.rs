@@ -15,7 +15,7 @@ fn impatient(fixture: &Fixture) -> Local {
 }
 
 #[tokio::test]
-async fn a_stopped_process_of_any_component_is_started_again() {
+async fn a_stopped_process_of_any_component_is_restarted() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = impatient(&fixture);
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -42,7 +42,7 @@ async fn a_stopped_process_of_any_component_is_started_again() {
 }
 
 #[tokio::test]
-async fn a_web_server_that_does_not_answer_is_started_again() {
+async fn a_web_server_that_does_not_respond_is_restarted() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open_with(|_, timing| {
         (timing.hang_timeout, timing.response_timeout) =

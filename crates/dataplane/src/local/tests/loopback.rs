@@ -36,7 +36,7 @@ fn listening(group: i32) -> usize {
 }
 
 #[tokio::test]
-async fn a_broker_listens_on_no_port_and_answers_nobody_without_the_password() {
+async fn a_broker_listens_on_no_port_and_requires_its_password() {
     let Broker::Own(redis) = Broker::find(None) else {
         // There is none on this machine.
         return;
@@ -77,7 +77,7 @@ async fn a_broker_listens_on_no_port_and_answers_nobody_without_the_password() {
 }
 
 #[tokio::test]
-async fn a_web_servers_port_is_none_that_the_kernel_gives_away() {
+async fn a_web_servers_port_is_outside_the_ephemeral_range() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -106,7 +106,7 @@ async fn nothing_is_sent_to_a_socket_that_is_not_held() {
 }
 
 #[tokio::test]
-async fn the_user_of_an_environment_that_is_gone_is_nobodys_ever_after() {
+async fn the_user_of_a_removed_environment_is_never_reused() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     let mut slots = BTreeSet::new();

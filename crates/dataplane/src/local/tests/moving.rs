@@ -25,7 +25,7 @@ fn migrations(fixture: &Fixture) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn nobody_uses_the_database_while_the_newer_runtime_migrates_it() {
+async fn nothing_uses_the_database_during_a_migration() {
     let fixture = Fixture::new().with_runtime("3.3.1").with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &wanted(&fixture, 1, "3.3.1")).await;
@@ -51,7 +51,7 @@ async fn nobody_uses_the_database_while_the_newer_runtime_migrates_it() {
 }
 
 #[tokio::test]
-async fn a_migration_is_not_cut_off_by_what_is_wanted_meanwhile() {
+async fn a_migration_is_not_interrupted_by_a_new_order() {
     let fixture = Fixture::new().with_runtime("3.3.1").with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &wanted(&fixture, 1, "3.3.1")).await;
@@ -67,7 +67,7 @@ async fn a_migration_is_not_cut_off_by_what_is_wanted_meanwhile() {
 }
 
 #[tokio::test]
-async fn a_migration_that_fails_says_why_and_is_tried_again() {
+async fn a_failed_migration_is_reported_and_retried() {
     let fixture = Fixture::new().with_runtime("3.3.1").with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &wanted(&fixture, 1, "3.3.1")).await;
@@ -85,7 +85,7 @@ async fn a_migration_that_fails_says_why_and_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_database_stays_where_it_was_made() {
+async fn a_database_stays_where_it_was_created() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -101,7 +101,7 @@ async fn a_database_stays_where_it_was_made() {
 }
 
 #[tokio::test]
-async fn a_database_on_a_server_is_not_looked_for_in_a_file() {
+async fn a_database_on_a_server_is_not_searched_for_in_a_file() {
     let directory = tempfile::tempdir().unwrap();
     let databases = |choice: &AirflowDatabase| {
         let cluster =

@@ -15,7 +15,7 @@ use crate::local::identity::Identity;
 use crate::local::trees::nest;
 
 #[tokio::test]
-async fn nothing_is_left_not_even_what_ran_away() {
+async fn nothing_is_left_not_even_orphans() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     fixture.set_script("scheduler", "setsid sh -c 'echo $$ >\"$0/away\"; exec sleep 100000' \"$told\" &");
     let plane = fixture.open();
@@ -40,7 +40,7 @@ async fn nothing_is_left_not_even_what_ran_away() {
 }
 
 #[tokio::test]
-async fn a_removal_that_is_cut_off_goes_on_after_a_restart() {
+async fn an_interrupted_removal_continues_after_a_restart() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     fixture.set_script("scheduler", "trap '' TERM; while :; do sleep 0.1; done");
     let plane = fixture.open();
@@ -58,7 +58,7 @@ async fn a_removal_that_is_cut_off_goes_on_after_a_restart() {
 }
 
 #[tokio::test]
-async fn directories_one_in_another_are_removed_however_deep() {
+async fn nested_directories_are_removed_however_deep() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -69,7 +69,7 @@ async fn directories_one_in_another_are_removed_however_deep() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_removed_is_shown_and_tried_again_and_the_others_run() {
+async fn a_failed_removal_is_reported_and_retried_while_the_others_run() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -107,7 +107,7 @@ async fn what_cannot_be_removed_is_shown_and_tried_again_and_the_others_run() {
 }
 
 #[tokio::test]
-async fn a_start_goes_on_where_nothing_can_be_read_of_an_environment() {
+async fn a_start_continues_if_the_state_of_an_environment_is_unreadable() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;

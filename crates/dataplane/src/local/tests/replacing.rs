@@ -63,7 +63,7 @@ async fn tasks_that_outlast_the_grace_are_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_change_that_is_taken_back_ends_the_drain_and_restarts_nothing() {
+async fn a_reverted_change_ends_the_drain_and_restarts_nothing() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -77,7 +77,7 @@ async fn a_change_that_is_taken_back_ends_the_drain_and_restarts_nothing() {
 }
 
 #[tokio::test]
-async fn a_drain_goes_on_after_a_restart_of_the_control_plane() {
+async fn a_drain_continues_after_a_restart_of_the_control_plane() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -97,7 +97,7 @@ async fn a_drain_goes_on_after_a_restart_of_the_control_plane() {
 }
 
 #[tokio::test]
-async fn tasks_are_taken_again_while_what_is_wanted_next_cannot_be_made() {
+async fn tasks_are_accepted_again_while_the_next_state_cannot_be_prepared() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -112,7 +112,7 @@ async fn tasks_are_taken_again_while_what_is_wanted_next_cannot_be_made() {
 }
 
 #[tokio::test]
-async fn workers_that_are_given_up_finish_before_another_executor_takes_their_tasks() {
+async fn discarded_workers_finish_before_another_executor_runs_their_tasks() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open_with(|options, _| {
         options.broker = Broker::Given(Secret::new("redis://127.0.0.1:1/0".into()));
@@ -194,7 +194,7 @@ async fn a_broker_is_replaced_once_all_its_workers_have_ended() {
 }
 
 #[tokio::test]
-async fn going_to_sleep_and_changing_the_runtime_wait_for_tasks_too() {
+async fn hibernating_and_changing_the_runtime_wait_for_tasks_too() {
     let fixture = Fixture::new().with_runtime("3.3.1").with_runtime("3.3.2");
     let plane = fixture.open();
     let wanted = |generation, version: &str, is_hibernating| {
@@ -221,7 +221,7 @@ async fn going_to_sleep_and_changing_the_runtime_wait_for_tasks_too() {
 }
 
 #[tokio::test]
-async fn a_newer_web_server_takes_over_without_a_refused_request() {
+async fn a_new_web_server_takes_over_without_a_refused_request() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -262,7 +262,7 @@ async fn a_newer_web_server_takes_over_without_a_refused_request() {
 }
 
 #[tokio::test]
-async fn a_web_server_that_cannot_be_replaced_goes_on_serving() {
+async fn a_web_server_that_cannot_be_replaced_keeps_serving() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;

@@ -13,7 +13,7 @@ use crate::local::identity::Identity;
 use crate::{DataPlane as _, Secret, Setting};
 
 #[tokio::test]
-async fn what_runs_is_taken_over_as_it_is() {
+async fn running_processes_are_taken_over_unchanged() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(7)).await;
@@ -34,7 +34,7 @@ async fn what_runs_is_taken_over_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_died_meanwhile_is_started_again_and_leaves_nobody_behind() {
+async fn processes_that_died_meanwhile_are_restarted_and_leave_no_orphans() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     fixture.set_script("scheduler", "sleep 100000 & echo $! >\"$told/child\"");
     let plane = fixture.open();
@@ -55,7 +55,7 @@ async fn what_died_meanwhile_is_started_again_and_leaves_nobody_behind() {
 }
 
 #[tokio::test]
-async fn a_process_that_was_started_and_not_remembered_is_not_left_beside_its_successor() {
+async fn a_process_whose_start_was_not_saved_is_killed_before_its_successor_runs() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -98,7 +98,7 @@ async fn a_restart_at_any_moment_leaves_one_process_of_each_component() {
 }
 
 #[tokio::test]
-async fn after_a_reboot_everything_is_started_and_nobody_else_is_signalled() {
+async fn after_a_reboot_everything_is_started_and_no_other_process_is_signalled() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -124,7 +124,7 @@ async fn after_a_reboot_everything_is_started_and_nobody_else_is_signalled() {
 }
 
 #[tokio::test]
-async fn what_changed_while_the_control_plane_was_away_is_applied() {
+async fn changes_made_while_the_control_plane_was_down_are_applied() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -148,7 +148,7 @@ async fn child(fixture: &Fixture) -> Identity {
 }
 
 #[tokio::test]
-async fn a_stranger_who_got_the_number_of_a_process_is_never_signalled() {
+async fn a_process_with_a_reused_pid_is_never_signalled() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -172,7 +172,7 @@ async fn a_stranger_who_got_the_number_of_a_process_is_never_signalled() {
 }
 
 #[tokio::test]
-async fn what_was_cut_off_before_anything_was_remembered_leaves_nothing() {
+async fn an_environment_interrupted_before_its_first_state_leaves_nothing() {
     let fixture = Fixture::new();
     drop(fixture.open());
     fs::create_dir(fixture.place().root).unwrap();

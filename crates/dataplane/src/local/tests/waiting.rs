@@ -22,7 +22,7 @@ async fn a_machine_without_python_says_what_to_install() {
 }
 
 #[tokio::test]
-async fn what_an_installer_says_is_for_operators() {
+async fn the_output_of_an_installer_is_for_operators_only() {
     let fixture = Fixture::new();
     let said = "error: failed to open /srv/secret/cache/wheel.whl (SELECT 1)";
     let script = format!(
@@ -41,7 +41,7 @@ async fn what_an_installer_says_is_for_operators() {
 }
 
 #[tokio::test]
-async fn there_is_no_door_before_somebody_answers_behind_it() {
+async fn a_web_server_is_not_published_before_it_responds() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     fixture.set_script("api-server", "while [ ! -e \"$told/go\" ]; do sleep 0.01; done");
     let plane = fixture.open();
@@ -74,7 +74,7 @@ async fn hibernating_ends_everything_and_waking_finds_the_same_database() {
 }
 
 #[tokio::test]
-async fn nobody_takes_the_port_of_a_web_server_that_restarts() {
+async fn no_process_can_take_the_port_of_a_restarting_web_server() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -105,7 +105,7 @@ async fn nobody_takes_the_port_of_a_web_server_that_restarts() {
 }
 
 #[tokio::test]
-async fn a_port_that_was_taken_while_nothing_ran_is_given_up() {
+async fn a_port_that_was_taken_while_nothing_ran_is_replaced() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;

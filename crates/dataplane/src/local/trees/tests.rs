@@ -38,7 +38,7 @@ fn names(directory: &Path, most: usize) -> (BTreeSet<String>, u64) {
 }
 
 #[test]
-fn fifteen_thousand_directories_one_in_another_are_walked_and_removed() {
+fn fifteen_thousand_nested_directories_are_walked_and_removed() {
     let directory = tempfile::tempdir().unwrap();
     let tree = directory.path().join("tree");
     fs::create_dir(&tree).unwrap();
@@ -90,7 +90,7 @@ fn few_descriptors_are_enough() {
 }
 
 #[test]
-fn links_are_removed_and_not_followed_and_closed_directories_are_opened() {
+fn links_are_not_followed_and_inaccessible_directories_are_opened() {
     let directory = tempfile::tempdir().unwrap();
     let (tree, outside) = (directory.path().join("tree"), directory.path().join("outside"));
     fs::create_dir_all(tree.join("closed/within/further")).unwrap();
@@ -114,7 +114,7 @@ fn links_are_removed_and_not_followed_and_closed_directories_are_opened() {
 }
 
 #[test]
-fn a_removal_goes_on_where_it_was_and_keeps_what_it_is_told_to() {
+fn a_removal_continues_and_spares_the_excluded_name() {
     let directory = tempfile::tempdir().unwrap();
     for name in ["a", "b", "c"] {
         fs::create_dir_all(directory.path().join(name)).unwrap();
@@ -134,7 +134,7 @@ fn a_removal_goes_on_where_it_was_and_keeps_what_it_is_told_to() {
 }
 
 #[test]
-fn what_moves_away_under_the_walk_does_not_lead_it_elsewhere() {
+fn a_directory_that_is_moved_during_the_walk_does_not_lead_it_elsewhere() {
     let directory = tempfile::tempdir().unwrap();
     let tree = directory.path().join("tree");
     fs::create_dir_all(tree.join("side")).unwrap();
@@ -163,7 +163,7 @@ fn what_moves_away_under_the_walk_does_not_lead_it_elsewhere() {
 }
 
 #[test]
-fn what_is_closed_under_the_walk_is_opened_again() {
+fn a_directory_that_becomes_inaccessible_during_the_walk_is_opened_again() {
     // Nothing is closed to the administrator: as somebody else, in a process of its own.
     const INSIDE: &str = "PODIUM_TEST_CLOSED_TREE";
     if let Some(tree) = std::env::var_os(INSIDE) {
@@ -196,7 +196,10 @@ fn what_is_closed_under_the_walk_is_opened_again() {
     }
     again
         .arg0("again")
-        .args(["--exact", "local::trees::tests::what_is_closed_under_the_walk_is_opened_again"])
+        .args([
+            "--exact",
+            "local::trees::tests::a_directory_that_becomes_inaccessible_during_the_walk_is_opened_again",
+        ])
         .current_dir("/")
         .env(INSIDE, &tree);
     let output = again.output().unwrap();

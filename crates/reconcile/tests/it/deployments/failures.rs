@@ -51,7 +51,7 @@ on_both_engines! {
         assert_eq!(app.pending_work().await, []);
     }
 
-    async fn users_are_told_nothing_of_statements_and_paths_and_operators_find_them(app) {
+    async fn statements_and_paths_are_shown_to_operators_but_not_to_users(app) {
         let id = app.new_deployment(app.workspace("Data").await).await;
         let detail = "(psycopg2.Error) [SQL: CREATE DATABASE x] could not open /srv/podium/local/x";
         let why = Reason::new("the metadata database cannot be created", detail);
@@ -75,7 +75,7 @@ on_both_engines! {
         assert_eq!(app.status(id).await, well(Healthy));
     }
 
-    async fn what_the_store_says_of_a_broken_secret_is_for_operators(app) {
+    async fn the_error_of_a_broken_secret_is_for_operators_only(app) {
         let id = healthy(&app).await;
         let spec = app.column("deployments", id, "spec").await;
         let mut spec: serde_json::Value = serde_json::from_str(&spec).expect("it is JSON");
@@ -109,7 +109,7 @@ on_both_engines! {
         assert_eq!(app.pending_work().await, []);
     }
 
-    async fn a_plane_that_does_not_answer_is_unknown_and_comes_back(app) {
+    async fn a_deployment_on_an_unreachable_plane_is_unknown_until_it_responds(app) {
         let (id, other) = (healthy(&app).await, app.new_deployment(app.workspace("More").await).await);
         app.plane.script().lose_contact();
         app.settle().await;
@@ -144,7 +144,7 @@ on_both_engines! {
         assert_eq!(app.status(one).await, well(Healthy));
     }
 
-    async fn contact_that_comes_back_unnoticed_is_found_by_looking_again(app) {
+    async fn a_plane_that_becomes_reachable_without_notice_is_found_by_retrying(app) {
         let id = healthy(&app).await;
         app.plane.script().fail(Call::Observe, "the certificate has expired", 3);
         app.plane.script().set_health(id, "worker", Health::Up);
@@ -154,7 +154,7 @@ on_both_engines! {
         assert_eq!(app.status(id).await, well(Healthy));
     }
 
-    async fn what_cannot_be_applied_says_why_and_is_tried_again(app) {
+    async fn a_failed_apply_is_reported_and_retried(app) {
         let id = app.new_deployment(app.workspace("Data").await).await;
         app.plane.script().fail(Call::Apply, "the image cannot be pulled", 2);
         app.settle().await;
@@ -165,7 +165,7 @@ on_both_engines! {
         assert_eq!(app.status(id).await, well(Healthy));
     }
 
-    async fn an_environment_that_vanished_is_made_again(app) {
+    async fn a_vanished_environment_is_created_again(app) {
         let id = healthy(&app).await;
         app.plane.remove(id).await.expect("it is removed");
         app.plane.script().set_health(id, "worker", Health::Up);
@@ -190,7 +190,7 @@ on_both_engines! {
         assert_eq!(running_image(&app, id).await.as_deref(), Some("deploy-4"));
     }
 
-    async fn what_else_was_kept_of_a_deployment_goes_with_it(app) {
+    async fn all_other_data_of_a_deployment_is_deleted_with_it(app) {
         let id = healthy(&app).await;
         assert!(lines(&app, id).await > 0, "its components have written something");
         app.delete_deployment(id).await;

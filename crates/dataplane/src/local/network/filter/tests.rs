@@ -66,7 +66,7 @@ fn leave_network() -> bool {
 }
 
 #[test]
-fn environments_with_users_of_their_own_do_not_reach_each_other_on_loopback() {
+fn environments_with_own_users_cannot_reach_each_other_on_loopback() {
     let tried = std::thread::spawn(|| {
         let Some(nft) = program("nft") else { return Some("nft is not installed (package nftables)".into()) };
         if !leave_network() {
