@@ -1,7 +1,7 @@
 //! Schemathesis against the served program: random calls of every operation, good and bad.
 //!
 //! It must find no server error, and no status, content type or body that the document does not declare. The server
-//! runs on the embedded default, on a free port, with a data directory of its own.
+//! runs on the embedded default, on a free port, with its own data directory.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -36,7 +36,7 @@ pub(crate) fn validate(tools: &Path) -> Outcome {
     must(Command::new(tools.join("openapi-spec-validator")).arg(document))
 }
 
-/// Serves the debug program and lets Schemathesis loose on it; what it says goes to a file where one is given.
+/// Serves the debug program and runs Schemathesis against it; its output goes to a file if one is given.
 pub(crate) fn run(tools: &Path, scratch: &Path, log: Option<&Path>) -> Outcome {
     let program = target()?.join("debug/podium").display().to_string();
     let directory = server_process::directory("serve", None)?;

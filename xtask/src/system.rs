@@ -1,4 +1,4 @@
-//! What this machine has, and how to get what it lacks: by package name, and only where that is possible.
+//! Finds programs on this machine, and installs missing ones by package name where that is possible.
 
 use std::env;
 use std::fs;
@@ -34,7 +34,7 @@ fn account_in(passwd: &str, name: &str) -> Option<Account> {
     Some((entry.get(2)?.parse().ok()?, entry.get(3)?.parse().ok()?))
 }
 
-/// A port of the loopback address that nobody listens on.
+/// A free loopback port.
 pub(crate) fn free_port() -> Outcome<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").doing("looking for a free port")?;
     Ok(listener.local_addr().doing("looking for a free port")?.port())

@@ -57,7 +57,7 @@ impl Frames {
         Self { bytes: Vec::new(), open: None, deployment_id: None }
     }
 
-    /// Adds a line, in pieces where it is too long; each piece takes the next number.
+    /// Adds a line, split if it is too long; each piece takes the next number.
     pub(crate) fn line(&mut self, number: &mut u64, line: &Line) {
         for text in pieces(&line.text) {
             if self.open.is_some_and(|start| self.bytes.len() - start >= FULL) {

@@ -147,7 +147,7 @@ impl View {
         }
     }
 
-    /// A block; `None` where it is damaged.
+    /// A block; `None` if it is damaged.
     pub(crate) fn block(&mut self, place: &Place) -> io::Result<Option<Arc<Block>>> {
         let (name, number) = match place {
             Place::Memory(block) => return Ok(Some(Arc::clone(block))),

@@ -20,7 +20,7 @@ impl Answer {
         self.status.as_u16()
     }
 
-    /// The body as JSON; `null` where there is none.
+    /// The body as JSON; `null` if there is none.
     pub fn json(&self) -> Value {
         if self.bytes.is_empty() {
             return Value::Null;

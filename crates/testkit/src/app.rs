@@ -124,7 +124,7 @@ impl TestApp {
         }
     }
 
-    /// The same application as a node, whose environments are on a machine of its own.
+    /// The same application as a node with its own machine.
     pub async fn on_node(mut self, name: &str) -> Self {
         let clock = Arc::clone(&self.world);
         self.plane = Arc::new(Simulated::in_memory(Arc::new(move || clock.now())).bound_to_machine());
@@ -188,7 +188,7 @@ fn loops(app: &App, system: System, plane: &Arc<Simulated>) -> Loops {
 
 /// Many tests run at once: each takes few connections.
 fn config(files: &TempDir) -> Config {
-    // Each replica has logs of its own.
+    // Each replica has its own logs.
     let logs = TempDir::with_prefix_in("logs-", files).expect("a directory for logs").keep();
     let objects = files.path().join("objects");
     Config { connections: Some(4), logs: Some(logs), files: objects, ..Config::new("https://podium.test") }

@@ -1,7 +1,7 @@
 //! The log store against plain files: the same lines, searched with ripgrep.
 //!
-//! Each part runs in a process of its own, so that peak memory is that of the part. Processor time stands next to time
-//! on the clock: on a busy machine only the former says something.
+//! Each part runs in its own process, so that peak memory is that of the part. CPU time is shown next to elapsed time:
+//! on a busy machine only the former is meaningful.
 
 mod against;
 

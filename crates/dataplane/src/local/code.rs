@@ -19,7 +19,7 @@ use crate::blocking::{blocking, blocking_exclusive};
 /// The version of a deployment that has no DAGs yet.
 const EMPTY: &str = "none";
 
-/// The folder of an archive that the DAGs are in, where there is one of this name. `podium_bundle.py` knows it too.
+/// The folder of an archive that contains the DAGs, if there is one of this name. `podium_bundle.py` uses it too.
 const ROOT: &str = "dags";
 
 /// How many versions are kept for runs that started with them.

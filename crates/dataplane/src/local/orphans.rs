@@ -256,7 +256,7 @@ mod tests {
         stranger.wait().unwrap();
     }
 
-    /// A process that nothing names any more: no variables, a session of its own, no rights to gain.
+    /// A process without variables, in its own session, with `no_new_privs`.
     fn nameless(directory: &Path, script: &str) -> Child {
         let mut command = Command::new("setpriv");
         command.args(["--no-new-privs", "env", "-i", "setsid", "/bin/sh", "-c", script]);
@@ -296,7 +296,7 @@ mod tests {
     #[tokio::test]
     async fn a_user_that_forks_endlessly_is_limited_and_all_its_processes_are_killed() {
         if !rustix::process::geteuid().is_root() {
-            // Nobody else has other users.
+            // Only root can switch users.
             return;
         }
         // Of no plane, and of no other test of this machine.
@@ -324,8 +324,8 @@ mod tests {
         assert_eq!(count(), 0);
     }
 
-    /// What is ended with a component whose mounts are made by this, and something nameless shares them: the latter,
-    /// and whether it is still there. Nothing where this kernel does not let everybody have mounts of its own.
+    /// Kills the orphans of a component with these mounts, which another process shares: returns that process, and
+    /// whether it is still running. `None` if this kernel does not allow private mounts.
     async fn ended_with_component(mounting: &str) -> Option<(i32, bool)> {
         let directory = tempfile::tempdir().unwrap();
         let said = directory.path().join("said");
@@ -369,7 +369,7 @@ mod tests {
     #[tokio::test]
     async fn a_process_of_another_user_with_an_open_file_is_left_alone() {
         if !rustix::process::geteuid().is_root() {
-            // Nobody else can be somebody else.
+            // Only root can switch users.
             return;
         }
         let directory = tempfile::tempdir().unwrap();

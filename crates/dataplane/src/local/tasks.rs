@@ -21,7 +21,7 @@ const TASKS_OF_PROCESSOR: usize = 2;
 pub(super) struct Tasks {
     /// The total number of parallel tasks.
     pub(super) parallelism: u32,
-    /// Workers of queues, where there are some.
+    /// Workers of queues, if Celery is used.
     pub(super) celery: Option<Celery>,
     /// Whether tasks run one at a time, inside the scheduler.
     pub(super) is_sequential: bool,

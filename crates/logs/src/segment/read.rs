@@ -14,7 +14,7 @@ use super::index::{Blocks, Index};
 use super::layout::{FOOTER, Footer, HEADER, Header, MAGIC, MARK};
 use crate::block::{Block, MAX_PACKED};
 
-/// How much is looked through at once where the directory is damaged.
+/// How much is scanned at once if the directory is damaged.
 const CHUNK: usize = 256 * 1024;
 
 /// A segment that is read.
@@ -22,7 +22,7 @@ pub(crate) struct Segment {
     file: File,
     /// Headers, and where each block is stored.
     blocks: Vec<(Header, u64)>,
-    /// Missing where it is damaged.
+    /// `None` if it is damaged.
     index: Option<Index>,
 }
 
@@ -84,7 +84,7 @@ impl Segment {
         if whole { Ok(()) } else { Err(io::Error::other("the index of a log segment is damaged")) }
     }
 
-    /// A block as it is stored; `None` where it is damaged.
+    /// A block as it is stored; `None` if it is damaged.
     pub(super) fn stored(&self, number: usize) -> io::Result<Option<(Header, Vec<u8>)>> {
         let Some((header, at)) = self.blocks.get(number) else { return Ok(None) };
         let mut bytes = vec![0; header.stored as usize];
@@ -95,12 +95,12 @@ impl Segment {
         Ok((xxh3_64(&bytes) == header.sum).then_some((*header, bytes)))
     }
 
-    /// A block; `None` where it is damaged.
+    /// A block; `None` if it is damaged.
     pub(crate) fn block(&self, number: usize, unpacker: &mut Unpacker) -> io::Result<Option<Block>> {
         self.block_if(number, unpacker, |_| true)
     }
 
-    /// A block that is wanted once its packed bytes are known; `None` too where it is damaged.
+    /// A block that is wanted once its packed bytes are known; also `None` if it is damaged.
     pub(crate) fn block_if(
         &self,
         number: usize,

@@ -27,8 +27,8 @@ pub(super) fn clean(path: &[u8], longest: usize) -> Result<String, Flaw> {
 
 /// Refuses a symbolic link at a clean path whose target could be outside the tree.
 ///
-/// `..` may only stand at the beginning of the target, where it is known what it leaves: after a name it would leave
-/// whatever that name is a link to.
+/// `..` may only be at the beginning of the target, where its parent is known: after a name it would refer to the
+/// parent of whatever that name links to.
 pub(super) fn stays_inside(path: &str, target: &[u8], longest: usize) -> Result<(), Flaw> {
     let leaves = || Flaw::LeavesTree(printable(target));
     if target.len() > longest {

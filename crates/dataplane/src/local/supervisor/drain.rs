@@ -25,7 +25,7 @@ pub(super) struct Drain {
     request: String,
     /// When waiting ends.
     deadline: Instant,
-    /// The same, for people.
+    /// The same as a timestamp, for users.
     until: Timestamp,
 }
 
