@@ -55,7 +55,7 @@ impl Confine {
         let confinement = podium_dataplane::local::Confinement {
             write,
             read,
-            kept,
+            protected: kept,
             temporary,
             user,
             any_file,

@@ -122,10 +122,10 @@ impl Choice {
         app: &App,
         system: System,
         data_dir: &Path,
-        kept: Option<PathBuf>,
+        protected: Option<PathBuf>,
     ) -> Result<Arc<dyn DataPlane>, Failure> {
         match self.kind {
-            Kind::Local => self.local(app, system, data_dir, kept).await,
+            Kind::Local => self.local(app, system, data_dir, protected).await,
             Kind::Simulated | Kind::Kubernetes => simulated(app, system, data_dir, self.simulated_is_bound),
         }
     }
@@ -136,11 +136,11 @@ impl Choice {
         app: &App,
         system: System,
         data_dir: &Path,
-        kept: Option<PathBuf>,
+        protected: Option<PathBuf>,
     ) -> Result<Arc<dyn DataPlane>, Failure> {
         use podium_dataplane::local::Local;
 
-        let options = self.options(app, data_dir, kept)?;
+        let options = self.options(app, data_dir, protected)?;
         Ok(Arc::new(Local::open(options, podium_reconcile::services(app, system)).await?))
     }
 
@@ -160,7 +160,7 @@ impl Choice {
         &self,
         app: &App,
         data_dir: &Path,
-        kept: Option<PathBuf>,
+        protected: Option<PathBuf>,
     ) -> Result<podium_dataplane::local::Options, Failure> {
         use podium_dataplane::Secret;
         use podium_dataplane::local::{Broker, NetworkChoice, Options, half_of_disk};
@@ -176,7 +176,7 @@ impl Choice {
             database: self.database()?,
             broker: Broker::find(self.broker_url.clone().map(Secret::new)),
             launcher: std::env::current_exe().ok(),
-            kept: [data_dir.to_owned(), app.config.files.clone()].into_iter().chain(kept).collect(),
+            protected: [data_dir.to_owned(), app.config.files.clone()].into_iter().chain(protected).collect(),
             task_ports: self.task_ports.clone(),
             network: match self.environment_network {
                 EnvironmentNetwork::Auto => NetworkChoice::Auto,

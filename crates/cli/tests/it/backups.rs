@@ -121,13 +121,13 @@ fn a_damaged_or_partial_file_is_refused_and_leaves_nothing() {
     other_byte[position + 30_000] ^= 1;
     let other_byte = compressed(&other_byte);
     for (what, bytes, expected) in [
-        ("cut", &whole[..whole.len() - 100], "damaged or not whole"),
-        ("half", &whole[..whole.len() / 2], "damaged or not whole"),
+        ("cut", &whole[..whole.len() - 100], "damaged or incomplete"),
+        ("half", &whole[..whole.len() / 2], "damaged or incomplete"),
         ("changed", &changed, "it is damaged"),
-        ("without-end", &without_end, "not whole"),
-        ("other-byte", &other_byte, "podium.db is not what was saved"),
-        ("nonsense", b"this is something else altogether".as_slice(), "no backup of Podium"),
-        ("nothing", b"", "no backup of Podium"),
+        ("without-end", &without_end, "incomplete"),
+        ("other-byte", &other_byte, "podium.db does not match its checksum"),
+        ("nonsense", b"this is something else altogether".as_slice(), "not a Podium backup"),
+        ("nothing", b"", "not a Podium backup"),
     ] {
         let damaged = installation.data_dir().with_file_name(what);
         fs::write(&damaged, bytes).unwrap();
@@ -229,7 +229,7 @@ fn files_of_an_author_do_not_prevent_a_backup_or_its_restore() {
     let file = installation.data_dir().with_file_name("hostile.backup").to_str().unwrap().to_owned();
     let made = installation.run(&["backup", &file]);
     assert_eq!(made.code, Some(0), "{}", made.stderr);
-    for said in ["too deep", "path is too long", "mostly empty"] {
+    for said in ["nested too deeply", "path is too long", "mostly empty"] {
         assert!(made.stderr.contains(said), "{said}: {}", made.stderr);
     }
     assert!(made.stderr.len() < 10_000, "what is left out is said once");

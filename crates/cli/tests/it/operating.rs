@@ -143,7 +143,11 @@ fn an_unusable_interpreter_prevents_the_start() {
     for python in ["/nope", "/bin/false"] {
         let refused = installation.run(&["serve", "--listen", "127.0.0.1:0", "--python", python]);
         assert_eq!(refused.code, Some(1));
-        assert!(refused.stderr.contains(&format!("--python {python} is no Python")), "{}", refused.stderr);
+        assert!(
+            refused.stderr.contains(&format!("--python {python} is not a usable Python")),
+            "{}",
+            refused.stderr
+        );
     }
     assert!(!installation.data_dir().join("podium.db").exists(), "nothing was made");
 }

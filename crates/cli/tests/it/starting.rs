@@ -15,7 +15,7 @@ fn the_first_start_says_where_the_token_is_and_never_the_token_itself() {
     let path = installation.data_dir().join("owner-token");
     let url = format!("http://{}", first.address);
     let expected = format!(
-        "The owner's token is kept in {}.\nWith a browser sign in at {url}/sign-in: with that token, or as owner@localhost \
+        "The owner's token is kept in {}.\nTo use a browser, sign in at {url}/sign-in with that token, or as owner@localhost \
          with a password that `podium owner-password` sets.\nPodium is ready at {url}\n",
         path.display(),
     );
@@ -136,7 +136,7 @@ fn wrong_settings_are_explained() {
         (&["--data-plane", "cloud"], "[possible values: local, simulated, kubernetes]"),
         (
             &["--airflow-database", "mysql://db/x"],
-            "podium: --airflow-database: it is `sqlite`, `private` or a URL",
+            "podium: --airflow-database: expected `sqlite`, `private` or a URL",
         ),
         (
             &["--airflow-database", "sqlite", "--airflow-database-url", "postgres://db/x"],

@@ -65,7 +65,7 @@ pub(super) enum Mode {
 struct Launcher {
     program: PathBuf,
     /// Paths that no environment may read.
-    kept: Vec<PathBuf>,
+    protected: Vec<PathBuf>,
     /// The ports that tasks may listen on, in addition to ephemeral ones.
     ports: Option<RangeInclusive<u16>>,
 }
@@ -107,7 +107,7 @@ impl HostIsolation {
         };
         let launcher = options.launcher.as_ref().map(|program| Launcher {
             program: program.clone(),
-            kept: options.kept.iter().map(|path| real(path)).collect(),
+            protected: options.protected.iter().map(|path| real(path)).collect(),
             ports: options.task_ports.clone(),
         });
         let mut apart = Self { mode: Mode::Landlock, launcher, probed: ProbeResult::default() };
@@ -172,7 +172,7 @@ impl HostIsolation {
             tell("--temporary", access.temporary.clone().into());
         }
         for (flag, paths) in
-            [("--write", &access.write), ("--read", &access.read), ("--kept", &launcher.kept)]
+            [("--write", &access.write), ("--read", &access.read), ("--kept", &launcher.protected)]
         {
             paths.iter().for_each(|path| tell(flag, path.into()));
         }

@@ -30,7 +30,7 @@ pub struct Options {
     /// This program, which can confine itself before it executes another.
     pub launcher: Option<PathBuf>,
     /// Paths that no environment may read: the data directory, and files with the operator's secrets.
-    pub kept: Vec<PathBuf>,
+    pub protected: Vec<PathBuf>,
     /// The ports that tasks may listen on, in addition to ephemeral ones.
     pub task_ports: Option<RangeInclusive<u16>>,
     /// Whose network environments use.

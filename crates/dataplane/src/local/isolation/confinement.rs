@@ -66,7 +66,7 @@ pub struct Confinement {
     /// What it may read, in addition to that and the system.
     pub read: Vec<PathBuf>,
     /// What it may not read, even below readable directories.
-    pub kept: Vec<PathBuf>,
+    pub protected: Vec<PathBuf>,
     /// What it sees as `/tmp`; if the kernel does not allow that, it is not run.
     pub temporary: Option<PathBuf>,
     /// The user that it runs as.
@@ -237,9 +237,9 @@ impl Confinement {
 
     fn grant_files(&self, mut rules: RulesetCreated) -> io::Result<RulesetCreated> {
         let (reading, all) = (AccessFs::from_read(LANDLOCK_ABI), AccessFs::from_all(LANDLOCK_ABI));
-        let around = |path: &PathBuf| grants::named(path, &self.kept);
+        let around = |path: &PathBuf| grants::named(path, &self.protected);
         let sinks: Vec<PathBuf> = SINKS.iter().map(PathBuf::from).collect();
-        let readable = grants::system(&self.kept).into_iter().chain(self.read.iter().flat_map(around));
+        let readable = grants::system(&self.protected).into_iter().chain(self.read.iter().flat_map(around));
         let readable = readable.map(|path| (path, reading));
         let writable = sinks.iter().flat_map(around).chain(self.write.iter().flat_map(around));
         let writable = writable.map(|path| (path, all));

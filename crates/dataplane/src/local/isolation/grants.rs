@@ -51,22 +51,22 @@ enum Found {
 }
 
 /// The system paths that are readable, except the protected ones.
-pub(super) fn system(kept: &[PathBuf]) -> Vec<PathBuf> {
-    let kept: Vec<PathBuf> = kept.iter().cloned().chain(KERNEL.iter().map(PathBuf::from)).collect();
+pub(super) fn system(protected: &[PathBuf]) -> Vec<PathBuf> {
+    let protected: Vec<PathBuf> = protected.iter().cloned().chain(KERNEL.iter().map(PathBuf::from)).collect();
     let mut all: Vec<PathBuf> = DEVICES.iter().map(PathBuf::from).collect();
     for (path, looks) in SYSTEM {
         let Ok(path) = fs::canonicalize(path) else { continue };
-        all.extend(parts(&path, &kept, Some(*looks)));
+        all.extend(parts(&path, &protected, Some(*looks)));
     }
     for link in LINKED {
         let target = fs::canonicalize(link).ok().filter(|target| !target.starts_with("/etc"));
         // Its writer replaces the file, which would make a rule for it useless.
         let directory = target.as_deref().and_then(Path::parent).filter(|above| *above != Path::new("/"));
-        all.extend(directory.into_iter().flat_map(|above| parts(above, &kept, Some(1))));
+        all.extend(directory.into_iter().flat_map(|above| parts(above, &protected, Some(1))));
     }
-    all.extend(RESOLVERS.iter().flat_map(|path| named(Path::new(path), &kept)));
+    all.extend(RESOLVERS.iter().flat_map(|path| named(Path::new(path), &protected)));
     if let Ok(network) = fs::canonicalize(NETWORK) {
-        all.extend(parts(&network, &kept, Some(LOOKS_EVERYWHERE)));
+        all.extend(parts(&network, &protected, Some(LOOKS_EVERYWHERE)));
     }
     all.sort();
     all.dedup();
@@ -74,41 +74,41 @@ pub(super) fn system(kept: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// What is granted of an explicitly named path, except the protected paths below it.
-pub(super) fn named(path: &Path, kept: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn named(path: &Path, protected: &[PathBuf]) -> Vec<PathBuf> {
     let Ok(path) = fs::canonicalize(path) else { return Vec::new() };
-    if path == Path::new("/") { Vec::new() } else { parts(&path, kept, None) }
+    if path == Path::new("/") { Vec::new() } else { parts(&path, protected, None) }
 }
 
-fn parts(path: &Path, kept: &[PathBuf], looks: Option<u32>) -> Vec<PathBuf> {
-    match found(path, kept, looks) {
+fn parts(path: &Path, protected: &[PathBuf], looks: Option<u32>) -> Vec<PathBuf> {
+    match found(path, protected, looks) {
         Found::Whole => vec![path.to_owned()],
         Found::Parts(parts) => parts,
     }
 }
 
 /// Examines a path, with the number of levels in which everything must be world-readable.
-fn found(path: &Path, kept: &[PathBuf], looks: Option<u32>) -> Found {
+fn found(path: &Path, protected: &[PathBuf], looks: Option<u32>) -> Found {
     const NOTHING: Found = Found::Parts(Vec::new());
     let Ok(metadata) = fs::symlink_metadata(path) else { return NOTHING };
     let is_closed = looks.is_some() && is_closed(path, &metadata);
     // The kernel follows links; the rules of their targets apply.
-    if is_closed || metadata.is_symlink() || kept.iter().any(|kept| kept == path) {
+    if is_closed || metadata.is_symlink() || protected.iter().any(|one| one == path) {
         return NOTHING;
     }
-    let holds_kept = kept.iter().any(|kept| kept.starts_with(path));
+    let holds_protected = protected.iter().any(|one| one.starts_with(path));
     let deeper = looks.map(|looks| looks.saturating_sub(1));
-    if !metadata.is_dir() || (!holds_kept && looks.unwrap_or(0) == 0) {
+    if !metadata.is_dir() || (!holds_protected && looks.unwrap_or(0) == 0) {
         return Found::Whole;
     }
     let Ok(entries) = fs::read_dir(path) else {
         // What this process cannot read needs no protection.
-        return if holds_kept { NOTHING } else { Found::Whole };
+        return if holds_protected { NOTHING } else { Found::Whole };
     };
-    let (mut is_whole, mut all) = (!holds_kept, Vec::new());
+    let (mut is_whole, mut all) = (!holds_protected, Vec::new());
     for entry in entries.flatten() {
         let below = entry.path();
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-        match found(&below, kept, deeper) {
+        match found(&below, protected, deeper) {
             Found::Whole => all.push(below),
             Found::Parts(parts) => {
                 is_whole &= is_link;
@@ -163,14 +163,14 @@ mod tests {
             paths.sort();
             paths
         };
-        let kept = [at("podium/data")];
+        let protected = [at("podium/data")];
         let expected = vec![at("else"), at("podium/readme"), at("tool")];
-        assert_eq!(sorted(named(&root, &kept)), expected);
+        assert_eq!(sorted(named(&root, &protected)), expected);
         assert_eq!(named(&root, &[]), std::slice::from_ref(&root));
-        assert_eq!(named(&at("podium/data"), &kept), Vec::<PathBuf>::new(), "it is kept itself");
+        assert_eq!(named(&at("podium/data"), &protected), Vec::<PathBuf>::new(), "it is protected itself");
         let own = at("podium/data/own");
         file(&own.join("file"), 0o600);
-        assert_eq!(named(&own, &kept), [own], "whoever names a place within means it");
+        assert_eq!(named(&own, &protected), [own], "whoever names a place within means it");
         assert_eq!(named(Path::new("/"), &[]), Vec::<PathBuf>::new(), "never everything");
     }
 

@@ -84,13 +84,13 @@ impl HostIsolation {
         let mut access = FileAccess { temporary: place.to_owned(), ..access.clone() };
         access.write.push(place.to_owned());
         let mut arguments = vec!["/bin/sh".into(), "-c".into(), SCRIPT.into(), "sh".into()];
-        let kept = self.launcher.iter().flat_map(|launcher| &launcher.kept);
+        let protected = self.launcher.iter().flat_map(|launcher| &launcher.protected);
         let files = |path: &PathBuf| {
             let below = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
             std::iter::once(path.clone()).chain(below.filter(|below| below.is_file())).collect::<Vec<_>>()
         };
         // Directories of environments are next to those that every environment reads; their parent is tested.
-        arguments.extend(kept.filter(|path| path.exists()).flat_map(files).map(PathBuf::into_os_string));
+        arguments.extend(protected.filter(|path| path.exists()).flat_map(files).map(PathBuf::into_os_string));
         let variables = Variables::from([("PATH".into(), crate::Secret::new("/usr/bin:/bin".into()))]);
         let mut command = self.of_environment(0, &access).command(&arguments, &variables);
         let output = command.current_dir("/").stdin(std::process::Stdio::null()).output();

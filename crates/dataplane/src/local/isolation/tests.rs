@@ -34,7 +34,7 @@ fn every_program_of_an_environment_is_started_by_the_launcher() {
         temporary: "/own/tmp".into(),
     };
     let launcher =
-        Launcher { program: "/bin/echo".into(), kept: vec!["/data".into()], ports: Some(20000..=20009) };
+        Launcher { program: "/bin/echo".into(), protected: vec!["/data".into()], ports: Some(20000..=20009) };
     let started = |mode: Mode| {
         let probed = ProbeResult { has_own_temporary: true, ..ProbeResult::default() };
         HostIsolation { mode, launcher: Some(launcher.clone()), probed }.of_environment(7, &access)
@@ -68,7 +68,7 @@ fn protected_paths_are_resolved_to_their_real_location() {
 
 #[test]
 fn the_start_up_message_names_the_limitations() {
-    let launcher = Some(Launcher { program: "/bin/echo".into(), kept: Vec::new(), ports: None });
+    let launcher = Some(Launcher { program: "/bin/echo".into(), protected: Vec::new(), ports: None });
     let says = |mode: Mode, probed: ProbeResult| {
         HostIsolation { mode, launcher: launcher.clone(), probed }.describe()
     };
@@ -129,7 +129,7 @@ fn a_test_that_could_not_run_does_not_count_as_lack_of_support() {
 fn private_mounts_are_requested_only_if_they_work() {
     let apart = |has_own_temporary| HostIsolation {
         mode: Mode::Landlock,
-        launcher: Some(Launcher { program: "/bin/echo".into(), kept: Vec::new(), ports: None }),
+        launcher: Some(Launcher { program: "/bin/echo".into(), protected: Vec::new(), ports: None }),
         probed: ProbeResult { has_own_temporary, ..ProbeResult::default() },
     };
     let access = FileAccess { temporary: "/own/tmp".into(), ..FileAccess::default() };
