@@ -174,6 +174,15 @@ mod tests {
         blocking(move || State::read(&path)).await.unwrap().unwrap()
     }
 
+    #[test]
+    fn a_process_is_stored_with_the_names_that_earlier_versions_used() {
+        let identity = Identity::of(std::process::id().cast_signed()).unwrap();
+        let started = Started { identity, fingerprint: "f".into(), strategy: ReplaceStrategy::Drain };
+        let stored = serde_json::to_value(&started).unwrap();
+        assert_eq!((&stored["fingerprint"], &stored["manner"]), (&"f".into(), &"drain".into()));
+        assert_eq!(serde_json::from_value::<Started>(stored).unwrap(), started);
+    }
+
     #[tokio::test]
     async fn an_ordered_removal_survives_later_writes_of_the_supervisor() {
         let directory = tempfile::tempdir().unwrap();
