@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::keeper::{self, Keeper};
 use crate::outcome::{Outcome, While};
 use crate::probe::{get, status};
+use crate::server_process::{self, ServerProcess};
 use crate::system::{directory_of, free_port, install};
 use crate::workspace::{cargo, must, scratch, target};
 
@@ -34,9 +34,9 @@ struct Measured {
 /// What to measure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
-    /// Reads beside commits, identity, and then deployments.
+    /// Reads during commits, identity, and then deployments.
     All,
-    /// Reads beside commits only.
+    /// Reads during commits only.
     Fresh,
     /// Deployments only.
     Deployments,
@@ -96,7 +96,7 @@ fn heading() {
 }
 
 struct Bench {
-    server: Keeper,
+    server: ServerProcess,
     program: PathBuf,
     directory: PathBuf,
     port: u16,
@@ -190,7 +190,7 @@ impl Bench {
         Ok(script)
     }
 
-    /// The same read under another URL each time: nothing that was remembered helps.
+    /// The same read with another URL each time, so that no cache helps.
     fn fresh(&self, path: &str) -> Outcome<Measured> {
         let script = self.directory.join("fresh.lua");
         let glue = if path.contains('?') { '&' } else { '?' };
@@ -222,8 +222,8 @@ impl Bench {
         let port = free_port()?;
         let program = target()?.join("release/examples/bare").display().to_string();
         let line = [program.as_str(), &port.to_string(), &file.display().to_string()];
-        let own = keeper::directory("bare", None)?;
-        let mut server = Keeper::start(&line, &own, None, scratch()?.join("bare.log"), "TERM")?;
+        let own = server_process::directory("bare", None)?;
+        let mut server = ServerProcess::start(&line, &own, None, scratch()?.join("bare.log"), "TERM")?;
         server.wait_until(Duration::from_secs(10), || status(port, "/", "").is_ok())?;
         let measured = measure(port);
         server.stop()?;
@@ -241,13 +241,13 @@ impl Bench {
     }
 }
 
-fn serve(program: &Path, directory: &Path, port: u16) -> Outcome<Keeper> {
+fn serve(program: &Path, directory: &Path, port: u16) -> Outcome<ServerProcess> {
     let (listen, data) = (format!("127.0.0.1:{port}"), directory.join("data").display().to_string());
     let program = program.display().to_string();
     let line =
         [program.as_str(), "serve", "--listen", &listen, "--data-dir", &data, "--data-plane", "simulated"];
-    let own = keeper::directory("bench", None)?;
-    let mut server = Keeper::start(&line, &own, None, scratch()?.join("bench.log"), "TERM")?;
+    let own = server_process::directory("bench", None)?;
+    let mut server = ServerProcess::start(&line, &own, None, scratch()?.join("bench.log"), "TERM")?;
     server.wait_until(Duration::from_secs(30), || status(port, "/readyz", "").is_ok_and(|s| s == 200))?;
     Ok(server)
 }

@@ -11,7 +11,6 @@ mod auth_types;
 mod bench;
 mod contract;
 mod crash;
-mod keeper;
 mod mutate;
 mod outcome;
 mod postgres;
@@ -19,6 +18,7 @@ mod probe;
 mod processes;
 mod python;
 mod schemathesis;
+mod server_process;
 mod system;
 mod test;
 mod tidy;
@@ -42,7 +42,7 @@ Usage: cargo xtask <command>
   airflow                    only that part of the tests: Apache Airflow for real, from nothing to nothing
   airflow --all-runtimes [VERSION…]
                              start every runtime that is offered, or these, run a DAG in it and open it
-  bench [--fresh]            the release program against a bare handler, as ratios; with --fresh only reads beside commits,
+  bench [--fresh]            the release program against a bare handler, as ratios; with --fresh only reads during commits,
         [--deployments]      with --deployments only that part, with --million also the start on a database of a million
         [--million]          rows
   bench --logs [--lines 10000000] [--against PATH FLAGS…]
@@ -51,7 +51,7 @@ Usage: cargo xtask <command>
   crash [--rounds 50] [--callers 500]
                              kill the served program at random moments while callers create, deploy to and delete
                              deployments, on both engines, and check what is left
-  attack                     what attackers tried, at full strength: forged tokens, smuggled requests, floods of
+  attack                     known attacks at full strength: forged tokens, smuggled requests, floods of
                              connections, hostile authors. On loopback only; the tests run each in small
   mutate [--quick] [PATH…]   break rules on purpose, one at a time: the tests must notice each; with --quick only those
                              of the domain, all at once; with parts of paths only those in such files

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::keeper::{self, Account, Keeper};
 use crate::outcome::{Outcome, While};
+use crate::server_process::{self, Account, ServerProcess};
 use crate::system;
 use crate::workspace::{must, scratch};
 
@@ -30,10 +30,10 @@ const SETTINGS: &[&str] = &[
 pub(crate) struct Postgres {
     /// How the superuser connects.
     pub(crate) url: String,
-    _keeper: Keeper,
+    _process: ServerProcess,
 }
 
-/// Runs a command with a PostgreSQL server at hand: the one that the environment names, or a private one.
+/// Runs a command with a PostgreSQL server: the one that the environment names, or a private one.
 pub(crate) fn must_with_postgres(command: &mut Command) -> Outcome {
     if std::env::var_os(VARIABLE).is_some() {
         return must(command);
@@ -45,7 +45,7 @@ pub(crate) fn must_with_postgres(command: &mut Command) -> Outcome {
 impl Postgres {
     /// Makes a new database cluster and starts its server.
     pub(crate) fn start(scratch: &Path) -> Outcome<Self> {
-        keeper::sweep();
+        server_process::sweep();
         let programs = programs()?;
         let account = if system::is_root() {
             Some(
@@ -94,7 +94,7 @@ fn find() -> Option<PathBuf> {
 }
 
 fn attempt(programs: &Path, account: Option<Account>, scratch: &Path) -> Outcome<Postgres> {
-    let directory = keeper::directory("postgres", account)?;
+    let directory = server_process::directory("postgres", account)?;
     let data = directory.join("data");
     if let Err(failure) = initdb(programs, account, &directory, &data) {
         let _ = fs::remove_dir_all(&directory);
@@ -106,9 +106,9 @@ fn attempt(programs: &Path, account: Option<Account>, scratch: &Path) -> Outcome
     let socket = format!("unix_socket_directories={}", directory.display());
     let mut line = vec![server.as_str(), "-D", &shown_data, "-p", &shown_port, "-c", &socket];
     line.extend(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
-    let mut keeper = Keeper::start(&line, &directory, account, scratch.join("postgres.log"), "INT")?;
-    keeper.wait_until(Duration::from_secs(60), || is_ready(&data)).doing("PostgreSQL")?;
-    Ok(Postgres { url: format!("postgres://podium@127.0.0.1:{port}/postgres"), _keeper: keeper })
+    let mut process = ServerProcess::start(&line, &directory, account, scratch.join("postgres.log"), "INT")?;
+    process.wait_until(Duration::from_secs(60), || is_ready(&data)).doing("PostgreSQL")?;
+    Ok(Postgres { url: format!("postgres://podium@127.0.0.1:{port}/postgres"), _process: process })
 }
 
 /// Makes the cluster. Its default collation is linguistic where the build has one, which is what an operator's server
@@ -149,7 +149,7 @@ mod tests {
         if find().is_none() {
             return; // `cargo xtask test` installs it first; a bare `cargo test` does without.
         }
-        let scratch = keeper::directory("log", None).unwrap();
+        let scratch = server_process::directory("log", None).unwrap();
         let server = Postgres::start(&scratch).unwrap();
         let address = server.url.split(['@', '/']).nth(3).unwrap().to_owned();
         TcpStream::connect(&address).unwrap();

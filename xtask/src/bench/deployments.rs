@@ -124,7 +124,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Milliseconds of processor time that the server takes while nobody calls.
+    /// Milliseconds of CPU time that the server uses while idle.
     fn processor_time_of(&self, time: Duration) -> Outcome<u64> {
         let before = self.processor_time()?;
         thread::sleep(time);

@@ -70,7 +70,7 @@ fn deployments_really_run() {
         let said = world.program().said();
         eprintln!(
             "SKIPPED: networks of environments' own: {:?}",
-            said.lines().find(|line| line.contains("kept apart"))
+            said.lines().find(|line| line.contains(" isolated"))
         );
     }
 

@@ -30,7 +30,7 @@ pub(crate) fn client_config(certificate: &str) -> ClientConfig {
 }
 
 #[test]
-fn connections_are_encrypted_where_there_is_a_certificate() {
+fn connections_are_encrypted_if_there_is_a_certificate() {
     let installation = Installation::new();
     let (certificate, key) = (file("certificate.pem"), file("key.pem"));
     let program = installation.serve(&["--tls-cert", &certificate, "--tls-key", &key]);

@@ -4,7 +4,7 @@ use podium_dataplane::simulated::Call;
 use podium_testkit::on_both_engines;
 
 on_both_engines! {
-    async fn pauses_grow_within_bounds_and_end_with_the_trouble(app) {
+    async fn delays_grow_within_bounds_and_end_with_the_failure(app) {
         let id = app.new_deployment(app.workspace("Data").await).await;
         app.plane.script().fail(Call::Apply, "no room", 14);
         let mut pauses = Vec::new();

@@ -86,7 +86,7 @@ fn idle_connections_give_way() {
 }
 
 #[test]
-fn half_sent_heads_and_bodies_hold_nobody_up() {
+fn incomplete_requests_block_nobody() {
     let (_installation, program, token) = target(&[]);
     let post = |path: &str, more: &str| {
         format!("POST {path} HTTP/1.1\r\nHost: podium\r\n{more}Content-Length: 1000\r\n\r\nhalf").into_bytes()
@@ -269,7 +269,7 @@ fn a_connection_without_a_window_takes_no_memory() {
 }
 
 #[test]
-fn one_who_takes_requests_back_again_and_again_is_cut_off() {
+fn a_client_that_keeps_resetting_requests_is_disconnected() {
     let (certificate, key) = (file("certificate.pem"), file("key.pem"));
     let (_installation, program, _) = target(&["--tls-cert", &certificate, "--tls-key", &key]);
     let mut frames = Frames::without_window(&program);
@@ -281,7 +281,7 @@ fn one_who_takes_requests_back_again_and_again_is_cut_off() {
 }
 
 #[test]
-fn sign_ins_of_one_address_do_not_hold_up_another() {
+fn sign_ins_of_one_address_do_not_delay_another() {
     let (installation, program, token) = target(&[]);
     let password = "correct horse battery staple";
     let change = json!({ "currentPassword": "", "newPassword": password });

@@ -216,11 +216,11 @@ fn crash_again_and_again(engine: Engine) {
 }
 
 #[test]
-fn a_crash_leaves_every_deployment_as_asked_on_sqlite() {
+fn a_crash_leaves_every_deployment_as_requested_on_sqlite() {
     crash_again_and_again(Engine::Sqlite);
 }
 
 #[test]
-fn a_crash_leaves_every_deployment_as_asked_on_postgres() {
+fn a_crash_leaves_every_deployment_as_requested_on_postgres() {
     crash_again_and_again(Engine::Postgres);
 }
