@@ -1,61 +1,107 @@
 //! One connection, spoken to in the shared interface.
 
+use std::cell::Cell;
+
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ToSql, params_from_iter};
+use rusqlite::{Connection, Statement, ToSql, params_from_iter};
 
 use super::translate;
 use crate::conn::{self, Conn, Visit};
 use crate::row::Kind;
 use crate::{Error, Result, Row, Sql, Value};
 
+/// Extended result codes of SQLite.
+const IOERR_FSYNC: i32 = 1034;
+const IOERR_DIR_FSYNC: i32 = 1290;
+
 /// A connection to the file.
-pub(crate) struct Session(Connection);
+pub(crate) struct Session {
+    connection: Connection,
+    /// Whether a statement that can write has succeeded.
+    wrote: Cell<bool>,
+}
+
+/// Why a COMMIT failed.
+pub(super) struct Uncommitted {
+    pub(super) error: Error,
+    /// Whether it was the disk that could not be synced.
+    pub(super) is_of_sync: bool,
+}
 
 impl Session {
     /// Wraps a connection for a unit.
     pub(super) fn conn(connection: Connection) -> Conn {
-        Conn::new(conn::Session::Sqlite(Self(connection)))
+        Conn::new(conn::Session::Sqlite(Self { connection, wrote: Cell::new(false) }))
     }
 
     pub(crate) fn each(&self, sql: &Sql, params: &[Value<'_>], visit: Visit<'_>) -> Result<()> {
-        let mut statement = self.0.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
+        let mut statement =
+            self.connection.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
         let mut rows = statement.query(params_from_iter(params)).map_err(|error| explain(sql, &error))?;
         while let Some(row) = rows.next().map_err(|error| explain(sql, &error))? {
             if !visit(&Row(Kind::Sqlite(row)))? {
                 break;
             }
         }
+        drop(rows);
+        self.note(&statement);
         Ok(())
     }
 
     pub(crate) fn execute(&self, sql: &Sql, params: &[Value<'_>]) -> Result<u64> {
-        let mut statement = self.0.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
+        let mut statement =
+            self.connection.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
         let rows = statement.execute(params_from_iter(params)).map_err(|error| explain(sql, &error))?;
+        self.note(&statement);
         Ok(rows as u64)
     }
 
     pub(crate) fn prepare(&self, sql: &Sql) -> Result<()> {
-        self.0.prepare(sql.sqlite()).map(drop).map_err(|error| translate(&error))
+        self.connection.prepare(sql.sqlite()).map(drop).map_err(|error| translate(&error))
     }
 
     pub(crate) fn script(&self, text: &str) -> Result<()> {
-        self.0.execute_batch(text).map_err(|error| translate(&error))
+        self.wrote.set(true);
+        self.connection.execute_batch(text).map_err(|error| translate(&error))
+    }
+
+    /// Notes a statement that has succeeded. One that failed has taken back its own part, SQLite sees to that.
+    fn note(&self, statement: &Statement<'_>) {
+        if !statement.readonly() {
+            self.wrote.set(true);
+        }
+    }
+
+    /// Whether anything may have been written since the last time.
+    pub(super) fn take_wrote(&self) -> bool {
+        self.wrote.replace(false)
     }
 
     /// Whether the outer transaction is gone.
     pub(super) fn is_autocommit(&self) -> bool {
-        self.0.is_autocommit()
+        self.connection.is_autocommit()
     }
 
     /// Runs one of the writer's own statements.
     pub(super) fn control(&self, text: &'static str) -> Result<()> {
-        let mut statement = self.0.prepare_cached(text).map_err(|error| translate(&error))?;
+        let mut statement = self.connection.prepare_cached(text).map_err(|error| translate(&error))?;
         statement.raw_execute().map(drop).map_err(|error| translate(&error))
+    }
+
+    /// Commits.
+    pub(super) fn commit(&self) -> Result<(), Uncommitted> {
+        let committed = self.connection.prepare_cached("COMMIT").and_then(|mut commit| commit.raw_execute());
+        committed.map(drop).map_err(|error| Uncommitted {
+            error: translate(&error),
+            is_of_sync: error
+                .sqlite_error()
+                .is_some_and(|failure| matches!(failure.extended_code, IOERR_FSYNC | IOERR_DIR_FSYNC)),
+        })
     }
 
     /// Runs a checkpoint pragma: the frames in the log, and how many of them are in the file.
     pub(super) fn checkpoint(&self, text: &'static str) -> Result<(i64, i64)> {
-        let mut statement = self.0.prepare_cached(text).map_err(|error| translate(&error))?;
+        let mut statement = self.connection.prepare_cached(text).map_err(|error| translate(&error))?;
         statement.query_row((), |row| Ok((row.get(1)?, row.get(2)?))).map_err(|error| translate(&error))
     }
 }
