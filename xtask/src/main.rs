@@ -79,6 +79,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["tidy"] => tidy::run(),
         ["bench"] => bench::run(bench::What::All),
         ["bench", "--fresh"] => bench::run(bench::What::Fresh),
+        ["bench", "--creates"] => bench::run(bench::What::Creates),
         ["bench", "--deployments"] => bench::run(bench::What::Deployments),
         ["bench", "--logs", options @ ..] => bench::logs::run(options),
         ["bench", "--million"] => bench::run(bench::What::Million),

@@ -58,19 +58,25 @@ impl Durable {
         self.failure.get().cloned()
     }
 
+    /// Whether everything that readers may see is on disk.
+    pub(super) fn is_caught_up(&self) -> bool {
+        let seen = self.visible.load(Ordering::Acquire);
+        self.synced.load(Ordering::Acquire) >= seen && self.failure.get().is_none()
+    }
+
     /// Waits until everything that the caller may have read is on disk.
     pub(super) async fn catch_up(&self) -> Result<()> {
-        let seen = self.visible.load(Ordering::Acquire);
-        if self.synced.load(Ordering::Acquire) >= seen {
+        if self.is_caught_up() {
             return Ok(());
         }
+        let seen = self.visible.load(Ordering::Acquire);
         let mut bell = self.bell.subscribe();
         loop {
-            if self.synced.load(Ordering::Acquire) >= seen {
-                return Ok(());
-            }
             if let Some(error) = self.failure() {
                 return Err(error);
+            }
+            if self.synced.load(Ordering::Acquire) >= seen {
+                return Ok(());
             }
             // Cannot fail: the sender is in `self`.
             let _ = bell.changed().await;

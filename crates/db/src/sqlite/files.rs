@@ -70,6 +70,22 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     )
 }
 
+/// A connection that only copies the log into the file. Both are synced, before and after.
+pub(super) fn open_checkpointer(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = open(path, flags, "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;")?;
+    keep_log(&connection)?;
+    Ok(connection)
+}
+
+/// Leaves the log alone when this connection is closed, even if it is the last one.
+pub(super) fn keep_log(connection: &Connection) -> Result<()> {
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map(drop)
+        .map_err(|error| translate(&error))
+}
+
 /// A connection that cannot write.
 ///
 /// After every commit a reader forgets its pages. Mapped into memory they are found again without a system call each; an

@@ -3,6 +3,7 @@
 //! Reads by key take microseconds, less than handing them to another thread would, so they run where they are
 //! asked for. Scans take as long as they take and run in the blocking pool. Writes queue up for the one writer.
 
+mod checkpointer;
 mod copy;
 mod durable;
 mod files;
@@ -21,6 +22,7 @@ use std::thread::JoinHandle;
 use crossbeam_queue::ArrayQueue;
 use tokio::sync::{Semaphore, oneshot};
 
+use self::checkpointer::Checkpointer;
 pub use self::copy::copy_database;
 use self::durable::Durable;
 pub(crate) use self::session::{Session, column};
@@ -70,6 +72,7 @@ impl Pool {
             commits: Arc::clone(&commits),
             durable: Arc::clone(&durable),
             log,
+            checkpointer: Checkpointer::start(&path, Arc::clone(&durable))?,
         })?;
         let connections = connections.max(1);
         Ok(Self {

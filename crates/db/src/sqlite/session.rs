@@ -21,8 +21,8 @@ pub(crate) struct Session {
     wrote: Cell<bool>,
 }
 
-/// Why a COMMIT failed.
-pub(super) struct Uncommitted {
+/// Why a COMMIT or a checkpoint failed.
+pub(super) struct Failed {
     pub(super) error: Error,
     /// Whether it was the disk that could not be synced.
     pub(super) is_of_sync: bool,
@@ -89,21 +89,34 @@ impl Session {
     }
 
     /// Commits.
-    pub(super) fn commit(&self) -> Result<(), Uncommitted> {
+    pub(super) fn commit(&self) -> Result<(), Failed> {
         let committed = self.connection.prepare_cached("COMMIT").and_then(|mut commit| commit.raw_execute());
-        committed.map(drop).map_err(|error| Uncommitted {
-            error: translate(&error),
-            is_of_sync: error
-                .sqlite_error()
-                .is_some_and(|failure| matches!(failure.extended_code, IOERR_FSYNC | IOERR_DIR_FSYNC)),
-        })
+        committed.map(drop).map_err(|error| Failed::new(&error))
+    }
+
+    /// Leaves the log alone when this connection is closed.
+    pub(super) fn keep_log(&self) -> Result<()> {
+        super::files::keep_log(&self.connection)
     }
 
     /// Runs a checkpoint pragma: the frames in the log, and how many of them are in the file.
-    pub(super) fn checkpoint(&self, text: &'static str) -> Result<(i64, i64)> {
-        let mut statement = self.connection.prepare_cached(text).map_err(|error| translate(&error))?;
-        statement.query_row((), |row| Ok((row.get(1)?, row.get(2)?))).map_err(|error| translate(&error))
+    pub(super) fn checkpoint(&self, text: &'static str) -> Result<(i64, i64), Failed> {
+        checkpoint(&self.connection, text)
     }
+}
+
+impl Failed {
+    fn new(error: &rusqlite::Error) -> Self {
+        let code = error.sqlite_error().map(|failure| failure.extended_code);
+        Self { error: translate(error), is_of_sync: matches!(code, Some(IOERR_FSYNC | IOERR_DIR_FSYNC)) }
+    }
+}
+
+/// Runs a checkpoint pragma: the frames in the log, and how many of them are in the file.
+pub(super) fn checkpoint(connection: &Connection, text: &'static str) -> Result<(i64, i64), Failed> {
+    let pragma = connection.prepare_cached(text);
+    let numbers = pragma.and_then(|mut pragma| pragma.query_row((), |row| Ok((row.get(1)?, row.get(2)?))));
+    numbers.map_err(|error| Failed::new(&error))
 }
 
 /// The error, with the statement if the statement is to blame.

@@ -172,6 +172,7 @@ async fn a_failed_sync_refuses_whoever_waits_and_everybody_after() {
     assert!(bed.disk.begun.is_empty(), "a sync that succeeds after one that failed proves nothing");
     assert_eq!(bed.visible(), 1, "what was not committed by then never is");
     bed.pool.close().await;
+    assert!(files::beside(&bed.pool.readers.path, "-wal").exists(), "the log is kept for the next start");
 }
 
 #[tokio::test]

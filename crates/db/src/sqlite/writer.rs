@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, select};
 use rusqlite::Connection;
 
+use super::checkpointer::Checkpointer;
 use super::durable::Durable;
 use super::session::Session;
 use super::syncer::{Group, Log, Syncer, refuse, unsynced};
@@ -43,11 +44,12 @@ pub(super) struct Start {
     pub(super) commits: Arc<AtomicU64>,
     pub(super) durable: Arc<Durable>,
     pub(super) log: Log,
+    pub(super) checkpointer: Checkpointer,
 }
 
 /// Starts the writer; it ends when the queue is closed and empty.
 pub(super) fn start(start: Start) -> Result<JoinHandle<()>> {
-    let Start { connection, lock, jobs, on_commit, commits, durable, log } = start;
+    let Start { connection, lock, jobs, on_commit, commits, durable, log, checkpointer } = start;
     let may_sync_itself = log.may_sync_itself;
     let syncer = Syncer::start(log, Arc::clone(&durable), Arc::clone(&on_commit))?;
     let mut writer = Writer {
@@ -57,6 +59,7 @@ pub(super) fn start(start: Start) -> Result<JoinHandle<()>> {
         commits,
         durable,
         syncer,
+        checkpointer,
         may_sync_itself,
         syncs_itself: true,
         careful: 0,
@@ -82,6 +85,7 @@ struct Writer {
     commits: Arc<AtomicU64>,
     durable: Arc<Durable>,
     syncer: Syncer,
+    checkpointer: Checkpointer,
     may_sync_itself: bool,
     /// Whether COMMIT waits for the disk.
     syncs_itself: bool,
@@ -127,14 +131,19 @@ impl Writer {
         }
     }
 
-    /// Waits for the last sync and folds the log into the file.
+    /// Waits for the last sync and folds the log into the file. After a failed sync the log is left as it is: the next
+    /// start copies all of it again, while here the file may lack what counts as copied.
     fn end(self) {
         self.syncer.finish();
+        self.checkpointer.finish();
         if self.durable.failure().is_some() {
+            if let Err(error) = super::session(&self.tx).keep_log() {
+                tracing::error!(%error, "cannot keep the write-ahead log");
+            }
             return;
         }
-        if let Err(error) = super::session(&self.tx).checkpoint("PRAGMA wal_checkpoint(TRUNCATE)") {
-            tracing::warn!(%error, "the last checkpoint failed; the next start will make up for it");
+        if let Err(failed) = super::session(&self.tx).checkpoint("PRAGMA wal_checkpoint(TRUNCATE)") {
+            tracing::warn!(error = %failed.error, "the last checkpoint failed; the next start will make up for it");
         }
     }
 
@@ -343,7 +352,7 @@ impl Writer {
         }
     }
 
-    /// Folds the log into the file when it has grown: between groups.
+    /// Has the log copied into the file when it has grown, and copies the rest when that is done.
     ///
     /// A reader that stays in an old snapshot keeps the log from starting over; trying again after every group would
     /// not help, so the next try waits for the log to grow as much again.
@@ -353,12 +362,17 @@ impl Writer {
             self.fold_at = LOG_PAGES;
         }
         self.log_pages = log;
-        if log < self.fold_at {
+        if log >= self.fold_at && !self.checkpointer.is_running() {
+            self.checkpointer.begin();
+        }
+        // The log must not outgrow a checkpoint that takes long.
+        if !self.checkpointer.has_ended(log >= self.fold_at + LOG_PAGES) {
             return;
         }
         match self.session().checkpoint("PRAGMA wal_checkpoint(PASSIVE)") {
             Ok((log, folded)) => self.fold_at = if folded == log { LOG_PAGES } else { log + LOG_PAGES },
-            Err(error) => tracing::warn!(%error, "a checkpoint failed"),
+            Err(failed) if failed.is_of_sync => self.durable.fail(unsynced(&failed.error)),
+            Err(failed) => tracing::warn!(error = %failed.error, "a checkpoint failed"),
         }
     }
 
