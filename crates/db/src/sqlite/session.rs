@@ -17,7 +17,7 @@ const IOERR_DIR_FSYNC: i32 = 1290;
 /// A connection to the file.
 pub(crate) struct Session {
     connection: Connection,
-    /// Whether a statement that can write has succeeded.
+    /// Whether anything may have been written.
     wrote: Cell<bool>,
 }
 
@@ -43,8 +43,6 @@ impl Session {
                 break;
             }
         }
-        drop(rows);
-        self.note(&statement);
         Ok(())
     }
 
@@ -65,7 +63,7 @@ impl Session {
         self.connection.execute_batch(text).map_err(|error| translate(&error))
     }
 
-    /// Notes a statement that has succeeded. One that failed has taken back its own part, SQLite sees to that.
+    /// Notes a statement that may have written. One that failed to has taken back its own part: SQLite sees to that.
     fn note(&self, statement: &Statement<'_>) {
         if !statement.readonly() {
             self.wrote.set(true);

@@ -248,6 +248,15 @@ async fn a_unit_that_fails_after_it_wrote_is_taken_back_and_its_neighbours_run_a
 }
 
 #[tokio::test]
+async fn a_unit_that_fails_to_read_what_it_wrote_is_taken_back() {
+    static RETURNING: Sql = Sql::new("INSERT INTO items (id) VALUES ($1) RETURNING id");
+    let order = with_one_that_fails(|tx| {
+        tx.query_one(&RETURNING, params!["failing"], |_| Err(Error::Other("no".to_owned())))
+    });
+    assert_eq!(order.await, ["before", "failing", "before", "after"]);
+}
+
+#[tokio::test]
 async fn for_a_while_after_that_units_are_taken_back_one_by_one() {
     let bed = Bed::new(true).await;
     let fail = |tx: &Tx| insert(tx, "failing").and(Err::<i64, _>(Error::Other("no".to_owned())));

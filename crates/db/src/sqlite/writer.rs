@@ -29,7 +29,7 @@ use crate::{Error, OnCommit, Result, Tx};
 const MOST_UNITS: usize = 512;
 const LONGEST: Duration = Duration::from_millis(5);
 
-/// How many groups have savepoints after a unit had to be taken back.
+/// How many groups have savepoints after a unit had to be taken back, that unit's own included.
 const CAREFUL_GROUPS: u32 = 16;
 
 /// The log is folded into the file each time it has grown by this many pages (16 MiB).
