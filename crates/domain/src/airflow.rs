@@ -19,4 +19,6 @@ pub use roles::AirflowRole;
 pub use rules::{Line, Rule, closed, find};
 
 #[cfg(test)]
+mod pins;
+#[cfg(test)]
 mod tests;

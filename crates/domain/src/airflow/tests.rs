@@ -8,7 +8,7 @@ use crate::grants::{Grant, Grants, Held, On};
 use crate::patterns::matching;
 
 /// Every path of the API and of what the pages ask, as Airflow's own documents list them.
-const LISTS: [(Line, &str); 2] = [
+pub(super) const LISTS: [(Line, &str); 2] = [
     (Line::Three, include_str!("../../data/airflow-3.3.2.txt")),
     (Line::Two, include_str!("../../data/airflow-2.11.2.txt")),
 ];
