@@ -10,7 +10,10 @@ impl Bench {
     /// Workspaces, deployments and teams, each with many connections at once.
     pub(super) fn durable_creates(&self) -> Outcome {
         let workspace = self.first("/workspaces", "workspaces")?;
-        println!("{:<34}{:>12}{:>12}{:>16}   latency", "durable creates", "podium/s", "created", "processor µs");
+        println!(
+            "{:<34}{:>12}{:>12}{:>16}   latency",
+            "durable creates", "podium/s", "created", "processor µs"
+        );
         for (kind, fields) in [
             ("workspaces", r#","description":"made by the benchmark""#.to_owned()),
             ("deployments", format!(r#","workspaceId":"{workspace}""#)),

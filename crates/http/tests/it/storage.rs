@@ -30,7 +30,9 @@ fn the_rights_of_a_caller_are_found_without_walking_those_of_everybody() {
         let statement = podium_store::statements().into_iter().find(|sql| sql.text().contains(of_user));
         let explain = Sql::owned(format!("EXPLAIN QUERY PLAN {}", statement.expect("the statement").text()));
         let plan = app.app.db.scan(None, move |conn| {
-            conn.query(&explain, &[Parameter::Text("organization"), Parameter::Text("user")], |row| row.get::<String>(3))
+            conn.query(&explain, &[Parameter::Text("organization"), Parameter::Text("user")], |row| {
+                row.get::<String>(3)
+            })
         });
         let plan = plan.await.expect("a plan").join("\n");
         assert!(plan.contains("(organization_id=? AND subject_id=?)"), "{plan}");
