@@ -2,6 +2,7 @@
 //! in the same run. What it prints are ratios; times of one machine say nothing about another.
 
 mod client;
+mod creates;
 mod deployments;
 mod fresh;
 pub(crate) mod logs;
@@ -34,10 +35,12 @@ struct Measured {
 /// What to measure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
-    /// Reads during commits, identity, and then deployments.
+    /// Reads during commits, durable creates, identity, and then deployments.
     All,
     /// Reads during commits only.
     Fresh,
+    /// Durable creates only.
+    Creates,
     /// Deployments only.
     Deployments,
     /// The start on a database of a million rows, too.
@@ -54,7 +57,10 @@ pub(crate) fn run(what: What) -> Outcome {
     if matches!(what, What::All | What::Fresh) {
         Bench::start()?.fresh_reads()?;
     }
-    if what == What::Fresh {
+    if matches!(what, What::All | What::Creates) {
+        Bench::start()?.durable_creates()?;
+    }
+    if matches!(what, What::Fresh | What::Creates) {
         return Ok(());
     }
     if what != What::Deployments {
@@ -147,7 +153,7 @@ impl Bench {
     fn creates(&self) -> Outcome {
         let path = format!("/v1/organizations/{}/workspaces", self.organization);
         let before = self.total()?;
-        let script = self.create_script()?;
+        let script = self.workspaces_script()?;
         let ours = wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&script))?;
         let created = self.total()? - before;
         let answer = get(self.port, &format!("{path}/{}", self.first_workspace()?), &self.token)
@@ -166,28 +172,14 @@ impl Bench {
         let path = format!("/v1/organizations/{}/workspaces", self.organization);
         while self.total()? < rows {
             println!("creating workspaces: {} of {rows}", self.total()?);
-            wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&self.create_script()?))?;
+            wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&self.workspaces_script()?))?;
         }
         Ok(())
     }
 
     /// Names are unique over threads and runs.
-    fn create_script(&self) -> Outcome<PathBuf> {
-        let script = self.directory.join("create.lua");
-        let run = self.total()?;
-        let text = format!(
-            "local threads = 0\n\
-             function setup(thread) thread:set('number', threads); threads = threads + 1 end\n\
-             function init() count = 0 end\n\
-             function request()\n\
-               count = count + 1\n\
-               local body = '{{\"name\":\"{run}-' .. number .. '-' .. count .. '\",\"description\":\"made by the benchmark\"}}'\n\
-               wrk.headers['Content-Type'] = 'application/json'\n\
-               return wrk.format('POST', nil, nil, body)\n\
-             end\n"
-        );
-        fs::write(&script, text).doing("writing a script")?;
-        Ok(script)
+    fn workspaces_script(&self) -> Outcome<PathBuf> {
+        self.create_script(self.total()?, r#","description":"made by the benchmark""#)
     }
 
     /// The same read with another URL each time, so that no cache helps.

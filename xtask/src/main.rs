@@ -43,8 +43,9 @@ Usage: cargo xtask <command>
   airflow --all-runtimes [VERSION…]
                              start every runtime that is offered, or these, run a DAG in it and open it
   bench [--fresh]            the release program against a bare handler, as ratios; with --fresh only reads during commits,
-        [--deployments]      with --deployments only that part, with --million also the start on a database of a million
-        [--million]          rows
+        [--creates]          with --creates only durable creates, with --deployments only that part, with --million also
+        [--deployments]      the start on a database of a million rows
+        [--million]
   bench --logs [--lines 10000000] [--against PATH FLAGS…]
                              the log store on its own: ingest, size, memory and searches against ripgrep; and against
                              another log database that is started with these flags, DIR and PORT in them filled in
@@ -80,6 +81,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["tidy"] => tidy::run(),
         ["bench"] => bench::run(bench::What::All),
         ["bench", "--fresh"] => bench::run(bench::What::Fresh),
+        ["bench", "--creates"] => bench::run(bench::What::Creates),
         ["bench", "--deployments"] => bench::run(bench::What::Deployments),
         ["bench", "--logs", options @ ..] => bench::logs::run(options),
         ["bench", "--million"] => bench::run(bench::What::Million),

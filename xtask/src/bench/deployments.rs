@@ -32,7 +32,7 @@ impl Bench {
         format!("/v1/organizations/{}", self.organization)
     }
 
-    fn json(&self, path: &str) -> Outcome<Value> {
+    pub(super) fn json(&self, path: &str) -> Outcome<Value> {
         let path = format!("{}{path}", self.root());
         serde_json::from_str(&get(self.port, &path, &self.token).doing(&path)?).doing(&path)
     }
@@ -174,25 +174,13 @@ impl Bench {
     /// Durable creates against the bare handler, then more until there are enough to list.
     fn create_many(&self, workspace: &str) -> Outcome {
         let path = format!("{}/deployments", self.root());
-        let script = self.directory.join("deployments.lua");
         let total =
             || -> Outcome<u64> { Ok(self.json("/deployments?limit=0")?["totalCount"].as_u64().unwrap_or(0)) };
         let mut is_first = true;
         while total()? < LISTED {
             let run = total()?;
             println!("creating deployments: {run} of {LISTED}");
-            let text = format!(
-                "local threads = 0\n\
-                 function setup(thread) thread:set('number', threads); threads = threads + 1 end\n\
-                 function init() count = 0 end\n\
-                 function request()\n\
-                   count = count + 1\n\
-                   local body = '{{\"name\":\"{run}-' .. number .. '-' .. count .. '\",\"workspaceId\":\"{workspace}\"}}'\n\
-                   wrk.headers['Content-Type'] = 'application/json'\n\
-                   return wrk.format('POST', nil, nil, body)\n\
-                 end\n"
-            );
-            fs::write(&script, text).doing("writing a script")?;
+            let script = self.create_script(run, &format!(r#","workspaceId":"{workspace}""#))?;
             let ours = wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&script))?;
             if is_first {
                 let answer = get(
