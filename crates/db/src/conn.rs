@@ -156,14 +156,18 @@ impl Tx {
         })
     }
 
+    /// Runs a statement of which nothing is asked but that it succeeds. On PostgreSQL it travels with the next one that is
+    /// waited for; should it fail, the unit runs again and waits for each.
+    pub fn post(&self, sql: &Sql, params: &[Value<'_>]) -> Result<()> {
+        self.noting(|| match &self.session {
+            Session::Sqlite(session) => session.execute(sql, params).map(drop),
+            Session::Postgres(session) => session.post(sql, params),
+        })
+    }
+
     /// Says what this transaction changed: heard by `on_commit` once it is committed, by nobody if it is not.
     pub fn announce(&self, change: Change) {
         self.changes.borrow_mut().push(change);
-    }
-
-    /// The session, to connect it again.
-    pub(crate) fn session_mut(&mut self) -> &mut Session {
-        &mut self.conn.session
     }
 
     /// The changes announced so far, to be kept or dropped.
