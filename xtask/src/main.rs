@@ -45,6 +45,8 @@ Usage: cargo xtask <command>
   bench [--fresh]            the release program against a bare handler, as ratios; with --fresh only reads beside commits,
         [--deployments]      with --deployments only that part, with --million also the start on a database of a million
         [--million]          rows
+  bench --postgres           the release program on a PostgreSQL server that is started for it, on the same cores: rates, and
+                             the processor time of both
   bench --logs [--lines 10000000] [--against PATH FLAGS…]
                              the log store on its own: ingest, size, memory and searches against ripgrep; and against
                              another log database that is started with these flags, DIR and PORT in them filled in
@@ -79,6 +81,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["tidy"] => tidy::run(),
         ["bench"] => bench::run(bench::What::All),
         ["bench", "--fresh"] => bench::run(bench::What::Fresh),
+        ["bench", "--postgres"] => bench::postgres::run(),
         ["bench", "--deployments"] => bench::run(bench::What::Deployments),
         ["bench", "--logs", options @ ..] => bench::logs::run(options),
         ["bench", "--million"] => bench::run(bench::What::Million),

@@ -25,7 +25,7 @@ mod sqlite;
 mod unit;
 mod value;
 
-pub use conn::{Change, Conn, Guard, Hold, Tx};
+pub use conn::{Change, Conn, Guard, Hold, Question, Tx};
 pub use db::Db;
 pub use error::{Error, Fault, Result};
 pub use migrate::Migration;

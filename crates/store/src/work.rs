@@ -144,7 +144,7 @@ pub struct Backlog {
 /// Asks the loops to look at a thing when it is time.
 pub(crate) fn ask(tx: &Tx, kind: &'static str, id: Id, due_at: Timestamp, now: Timestamp) -> Result<()> {
     let since = due_at.max(now);
-    tx.execute(&ENQUEUE, params![kind, id.as_str(), due_at.millis(), since.millis()])?;
+    tx.post(&ENQUEUE, params![kind, id.as_str(), due_at.millis(), since.millis()])?;
     announce(tx, id.to_string());
     Ok(())
 }

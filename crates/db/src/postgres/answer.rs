@@ -104,7 +104,10 @@ mod tests {
         answer
             .each(&mut |line| {
                 seen += 1;
-                assert_eq!((line.len(), line.column(0), line.column(1)), (3, Ok(Value::Text("ab")), Ok(Value::Null)));
+                assert_eq!(
+                    (line.len(), line.column(0), line.column(1)),
+                    (3, Ok(Value::Text("ab")), Ok(Value::Null))
+                );
                 assert_eq!(line.column(2), Ok(Value::Int(7)));
                 assert!(line.column(3).is_err());
                 Ok(true)

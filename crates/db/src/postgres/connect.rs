@@ -24,7 +24,8 @@ const SETUP: &str = "SET statement_timeout = '30s'; SET idle_in_transaction_sess
 
 /// What the connections of the pool are told besides. Statements that are sent together and change nothing see one snapshot.
 /// Every statement is prepared once and run many times; planning one anew takes up to ten times as long as running it.
-const POOLED: &str = "SET default_transaction_isolation = 'repeatable read'; SET plan_cache_mode = 'force_generic_plan'";
+const POOLED: &str =
+    "SET default_transaction_isolation = 'repeatable read'; SET plan_cache_mode = 'force_generic_plan'";
 
 /// How long the server may take to let us in.
 const GREETING: Duration = Duration::from_secs(5);
@@ -78,7 +79,8 @@ impl Connector {
         for place in self.places() {
             let connected =
                 runtime.block_on(async { tokio::time::timeout(GREETING, self.stream(&place)).await });
-            let opened = connected.unwrap_or_else(|_| Err(silent())).and_then(|stream| self.greet(stream, runtime));
+            let opened =
+                connected.unwrap_or_else(|_| Err(silent())).and_then(|stream| self.greet(stream, runtime));
             match opened {
                 Ok(wire) => return Ok(wire),
                 Err(error) => last = error,
@@ -174,8 +176,8 @@ impl Connector {
             return Ok(Stream::Tls(Box::new(stream), None));
         }
         let socket = lent.take();
-        let socket =
-            socket.ok_or_else(|| Error::unavailable("cannot connect to PostgreSQL: the connection was lost"))?;
+        let socket = socket
+            .ok_or_else(|| Error::unavailable("cannot connect to PostgreSQL: the connection was lost"))?;
         plain(socket).map_err(|error| unreachable(&error))
     }
 
@@ -192,7 +194,9 @@ impl Connector {
         if shown.rows.first().is_some_and(|row| row.ends_with(wanted.as_bytes())) {
             return Ok(wire);
         }
-        Err(Error::unavailable("cannot connect to PostgreSQL: this server is of another kind than target_session_attrs"))
+        Err(Error::unavailable(
+            "cannot connect to PostgreSQL: this server is of another kind than target_session_attrs",
+        ))
     }
 
     /// Tells a fresh connection its limits.

@@ -1,5 +1,6 @@
 //! A connection, and the pipeline that is being put together for it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tokio::runtime::Runtime;
@@ -8,6 +9,7 @@ use super::Failure;
 use super::answer::Answer;
 use super::cache::Cache;
 use super::wire::Wire;
+use crate::conn::Question;
 use crate::{Guard, Owned, Sql, Value};
 
 /// A connection, its prepared statements and the statements that it will send next.
@@ -35,13 +37,13 @@ enum Step {
 /// The first statement of a unit, in a pipeline with those of others: where it is, and where its guard is.
 pub(super) struct Gathered {
     guard: Option<usize>,
-    statement: usize,
+    statements: Range<usize>,
     hash: u64,
 }
 
-/// What a gathered statement was answered with.
+/// What gathered statements were answered with.
 pub(super) struct Reply {
-    pub(super) answer: Answer,
+    pub(super) answers: Vec<Answer>,
     hash: u64,
 }
 
@@ -62,9 +64,9 @@ impl Link {
         self.steps.iter().any(|step| matches!(step, Step::Guard(_)))
     }
 
-    /// Makes sure that a statement is prepared.
-    pub(super) fn know(&mut self, sql: &Sql) -> Result<(), Failure> {
-        self.cache.get(&mut self.wire, &self.runtime, sql).map(drop)
+    /// Makes sure that statements are prepared.
+    pub(super) fn know(&mut self, asked: &[Question<'_>]) -> Result<(), Failure> {
+        asked.iter().try_for_each(|(sql, _)| self.cache.get(&mut self.wire, &self.runtime, sql).map(drop))
     }
 
     /// Asks the server whether it understands a statement.
@@ -88,19 +90,20 @@ impl Link {
         self.add(Step::Posted, sql, params).map(drop)
     }
 
-    /// Adds a statement, sends all and gives its answer.
-    pub(super) fn ask(&mut self, sql: &Sql, params: &[Value<'_>]) -> Result<Answer, Failure> {
-        self.add(Step::Asked, sql, params)?;
-        self.exchange()
+    /// Adds statements, sends all and gives their answers.
+    pub(super) fn ask(&mut self, asked: &[Question<'_>]) -> Result<Vec<Answer>, Failure> {
+        let first = self.steps.len();
+        asked.iter().try_for_each(|(sql, params)| self.add(Step::Asked, sql, params).map(drop))?;
+        Ok(self.exchange()?.split_off(first))
     }
 
-    /// Sends the pipeline: the answer to its last statement.
-    pub(super) fn exchange(&mut self) -> Result<Answer, Failure> {
+    /// Sends the pipeline; gives the answers to all its statements.
+    pub(super) fn exchange(&mut self) -> Result<Vec<Answer>, Failure> {
         let steps = std::mem::take(&mut self.steps);
         if steps.is_empty() {
-            return Ok(Answer::default());
+            return Ok(Vec::new());
         }
-        let (mut answers, done) = self.wire.exchange(&self.runtime);
+        let (answers, done) = self.wire.exchange(&self.runtime);
         for (step, answer) in steps.iter().zip(&answers) {
             if let Step::Guard(guard) = step
                 && !holds(guard, answer)
@@ -109,8 +112,7 @@ impl Link {
             }
         }
         self.misfired = done.is_err() && matches!(steps.get(answers.len()), Some(Step::Posted));
-        done?;
-        Ok(answers.pop().unwrap_or_default())
+        done.map(|()| answers)
     }
 
     /// Runs a script, for as long as it takes.
@@ -124,10 +126,9 @@ impl Link {
     pub(super) fn gather(
         &mut self,
         guard: Option<Arc<Guard>>,
-        sql: &Sql,
-        params: &[Value<'_>],
+        asked: &[Question<'_>],
     ) -> Result<Gathered, Failure> {
-        self.know(sql)?;
+        self.know(asked)?;
         let guard = match guard {
             Some(guard) => Some(match self.place_of(&guard) {
                 Some(place) => place,
@@ -138,12 +139,15 @@ impl Link {
             }),
             None => None,
         };
-        let hash = self.add(Step::Asked, sql, params)?;
-        Ok(Gathered { guard, statement: self.steps.len() - 1, hash })
+        let (first, mut hash) = (self.steps.len(), 0);
+        for (sql, params) in asked {
+            hash = combined(hash, self.add(Step::Asked, sql, params)?);
+        }
+        Ok(Gathered { guard, statements: first..self.steps.len(), hash })
     }
 
     fn place_of(&self, guard: &Arc<Guard>) -> Option<usize> {
-        self.steps.iter().position(|step| matches!(step, Step::Guard(known) if Arc::ptr_eq(known, guard)))
+        self.steps.iter().position(|step| matches!(step, Step::Guard(known) if is_same(known, guard)))
     }
 
     /// Sends what was gathered. `None` is for those who have to ask by themselves: they asked for nothing, or something
@@ -153,34 +157,33 @@ impl Link {
         gathered: Vec<Option<Gathered>>,
     ) -> (Vec<Option<Result<Reply, Failure>>>, Result<(), Failure>) {
         let steps = std::mem::take(&mut self.steps);
-        let (answers, done) = if steps.is_empty() {
-            (Vec::new(), Ok(()))
-        } else {
-            self.wire.exchange(&self.runtime)
-        };
+        let (answers, done) =
+            if steps.is_empty() { (Vec::new(), Ok(())) } else { self.wire.exchange(&self.runtime) };
         let is_true = |place: usize| match (steps.get(place)?, answers.get(place)?) {
             (Step::Guard(guard), answer) => Some(holds(guard, answer)),
             _ => None,
         };
-        let judged: Vec<Option<bool>> = gathered
-            .iter()
-            .map(|gathered| gathered.as_ref()?.guard.map_or(Some(true), is_true))
-            .collect();
+        let judged: Vec<Option<bool>> =
+            gathered.iter().map(|gathered| gathered.as_ref()?.guard.map_or(Some(true), is_true)).collect();
         let mut answers: Vec<Option<Answer>> = answers.into_iter().map(Some).collect();
         let replies = gathered.into_iter().zip(judged).map(|(gathered, is_true)| {
-            let Gathered { statement, hash, .. } = gathered?;
-            let answer = answers.get_mut(statement)?.take()?;
-            Some(if is_true? { Ok(Reply { answer, hash }) } else { Err(Failure::Stale) })
+            let Gathered { statements, hash, .. } = gathered?;
+            let answers: Option<Vec<Answer>> =
+                answers.get_mut(statements)?.iter_mut().map(Option::take).collect();
+            if is_true? { Some(Ok(Reply { answers: answers?, hash })) } else { Some(Err(Failure::Stale)) }
         });
         (replies.collect(), done)
     }
 
-    /// Whether a statement is the one that was replied to.
-    pub(super) fn is_reply_to(&mut self, reply: &Reply, sql: &Sql, params: &[Value<'_>]) -> Result<bool, Failure> {
-        let statement = self.cache.get(&mut self.wire, &self.runtime, sql)?;
-        let hash = self.wire.add(&statement, params);
+    /// Whether this is what was replied to.
+    pub(super) fn is_reply_to(&mut self, reply: &Reply, asked: &[Question<'_>]) -> Result<bool, Failure> {
+        let mut hash = 0;
+        for (sql, params) in asked {
+            let statement = self.cache.get(&mut self.wire, &self.runtime, sql)?;
+            hash = combined(hash, self.wire.add(&statement, params)?);
+        }
         self.wire.clear();
-        Ok(hash? == reply.hash)
+        Ok(hash == reply.hash)
     }
 
     /// Adds a statement; gives a hash of what will be sent.
@@ -190,6 +193,15 @@ impl Link {
         self.steps.push(step);
         Ok(hash)
     }
+}
+
+fn combined(one: u64, other: u64) -> u64 {
+    one.rotate_left(1) ^ other
+}
+
+fn is_same(one: &Arc<Guard>, other: &Arc<Guard>) -> bool {
+    Arc::ptr_eq(one, other)
+        || std::ptr::eq(one.sql, other.sql) && one.expected == other.expected && one.params == other.params
 }
 
 fn holds(guard: &Guard, answer: &Answer) -> bool {

@@ -21,10 +21,10 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use self::connect::Connector;
-use self::notifier::Notifier;
 pub(crate) use self::answer::Line;
+use self::connect::Connector;
 use self::failure::Failure;
+use self::notifier::Notifier;
 pub(crate) use self::session::Session;
 use self::worker::Job;
 use crate::options::cores;
@@ -102,7 +102,11 @@ impl Pool {
     {
         let (unit, answer) = unit::wrap(work);
         let job = Job { unit, mode, guard, holds: holds.into(), deadline: Instant::now() + PATIENCE };
-        if matches!(mode, Mode::Read | Mode::Page) { self.short.push(job)? } else { self.jobs.push(job)? }
+        if matches!(mode, Mode::Read | Mode::Page) {
+            self.short.push(job)?
+        } else {
+            self.jobs.push(job)?
+        }
         unit::answer(answer).await
     }
 

@@ -16,7 +16,7 @@ use super::answer::Answer;
 use super::connect::{Connector, runtime};
 use super::link::{Gathered, Link, Reply};
 use super::{Failure, Mode};
-use crate::conn::Visit;
+use crate::conn::{Question, Visit};
 use crate::row::Kind;
 use crate::{Error, Guard, Hold, Result, Row, Sql, Value};
 
@@ -137,8 +137,8 @@ impl Session {
     /// Ends a unit: the guard if nothing has sent it, then the COMMIT if there is something to commit.
     pub(super) fn end(&self, commit: bool) -> Result<(), End> {
         self.opening.borrow_mut().begin = None;
-        let waits =
-            self.opening.borrow().guard.is_some() || self.link.borrow().as_ref().is_some_and(Link::is_guarded);
+        let waits = self.opening.borrow().guard.is_some()
+            || self.link.borrow().as_ref().is_some_and(Link::is_guarded);
         if waits && !self.stale.get() && !self.broken.get() {
             // What goes wrong is noted, and read below. Nothing is committed before the guard has been read.
             let _ = self.run(|link| {
@@ -197,11 +197,25 @@ impl Session {
     }
 
     pub(crate) fn each(&self, sql: &Sql, params: &[Value<'_>], visit: Visit<'_>) -> Result<()> {
-        self.ask(sql, params)?.each(&mut |line| visit(&Row(Kind::Postgres(line))))
+        let [answer] = self.ask([(sql, params)])?;
+        answer.each(&mut |line| visit(&Row(Kind::Postgres(line))))
     }
 
     pub(crate) fn execute(&self, sql: &Sql, params: &[Value<'_>]) -> Result<u64> {
-        Ok(self.ask(sql, params)?.touched)
+        let [answer] = self.ask([(sql, params)])?;
+        Ok(answer.touched)
+    }
+
+    /// Asks two things at once.
+    pub(crate) fn both(
+        &self,
+        asked: [Question<'_>; 2],
+        visit_first: Visit<'_>,
+        visit_second: Visit<'_>,
+    ) -> Result<()> {
+        let [first, second] = self.ask(asked)?;
+        first.each(&mut |line| visit_first(&Row(Kind::Postgres(line))))?;
+        second.each(&mut |line| visit_second(&Row(Kind::Postgres(line))))
     }
 
     /// Runs a statement at some time before the COMMIT.
@@ -209,8 +223,9 @@ impl Session {
         if !matches!(*self.phase.borrow(), Phase::Run { posts: true, .. }) {
             return self.execute(sql, params).map(drop);
         }
-        self.explained(sql, |link| {
-            link.know(sql)?;
+        let asked = [(sql, params)];
+        self.explained(&asked, |link| {
+            link.know(&asked)?;
             self.lead(link)?;
             link.post(sql, params)
         })
@@ -266,8 +281,8 @@ impl Session {
         self.start(Phase::Answered(reply, mode));
     }
 
-    /// Runs a statement and waits for its answer.
-    fn ask(&self, sql: &Sql, params: &[Value<'_>]) -> Result<Answer> {
+    /// Runs statements in one round trip and waits for their answers.
+    fn ask<const N: usize>(&self, asked: [Question<'_>; N]) -> Result<[Answer; N]> {
         let once = |mode| Phase::Run { left: (mode == Mode::Page).then_some(0), posts: false };
         match &mut *self.phase.borrow_mut() {
             Phase::Run { left: Some(0), .. } => {
@@ -277,26 +292,26 @@ impl Session {
             Phase::Run { left, .. } => *left = left.map(|left| left - 1),
             Phase::Gather(gathered) => {
                 let guard = self.opening.take().guard;
-                *gathered = Some(self.explained(sql, |link| link.gather(guard, sql, params))?);
+                *gathered = Some(self.explained(&asked, |link| link.gather(guard, &asked))?);
                 return Err(Error::other("the statement will be sent with others"));
             }
             phase => {
                 let Phase::Answered(reply, mode) = std::mem::replace(phase, once(Mode::Page)) else {
                     return Err(Error::other("there are no other phases"));
                 };
-                if self.explained(sql, |link| link.is_reply_to(&reply, sql, params))? {
+                if self.explained(&asked, |link| link.is_reply_to(&reply, &asked))? {
                     *phase = once(mode);
-                    return Ok(reply.answer);
+                    return each_answered(reply.answers);
                 }
                 self.misfired.set(true);
                 return Err(Error::other("a unit that ran again asked for something else"));
             }
         }
-        self.explained(sql, |link| {
-            link.know(sql)?;
+        each_answered(self.explained(&asked, |link| {
+            link.know(&asked)?;
             self.lead(link)?;
-            link.ask(sql, params)
-        })
+            link.ask(&asked)
+        })?)
     }
 
     /// Adds what comes first to the pipeline, unless it is there.
@@ -325,10 +340,21 @@ impl Session {
     }
 
     /// Like `run`; the error names the statement if the statement is to blame.
-    fn explained<T>(&self, sql: &Sql, work: impl FnOnce(&mut Link) -> Result<T, Failure>) -> Result<T> {
+    fn explained<T>(
+        &self,
+        asked: &[Question<'_>],
+        work: impl FnOnce(&mut Link) -> Result<T, Failure>,
+    ) -> Result<T> {
         self.run(work).map_err(|error| match error {
-            Error::Other(message) => Error::Other(format!("{message}: {}", sql.text())),
+            Error::Other(message) => {
+                let texts: Vec<&str> = asked.iter().map(|(sql, _)| sql.text()).collect();
+                Error::Other(format!("{message}: {}", texts.join("; ")))
+            }
             error => error,
         })
     }
+}
+
+fn each_answered<const N: usize>(answers: Vec<Answer>) -> Result<[Answer; N]> {
+    answers.try_into().map_err(|_| Error::other("not every statement has an answer"))
 }

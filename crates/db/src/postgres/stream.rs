@@ -145,7 +145,8 @@ impl Stream {
                 Self::Tls(stream, Some(limit)) => {
                     let (reading, limit) = (stream.read(bytes), *limit);
                     let late = |_| Err(ErrorKind::TimedOut.into());
-                    runtime.block_on(async { tokio::time::timeout(limit, reading).await.unwrap_or_else(late) })
+                    runtime
+                        .block_on(async { tokio::time::timeout(limit, reading).await.unwrap_or_else(late) })
                 }
             };
             match received {

@@ -59,7 +59,12 @@ impl Wire {
     }
 
     /// Prepares a statement, and forgets another.
-    pub(super) fn prepare(&mut self, runtime: &Runtime, text: &str, old: Option<Prepared>) -> Result<Prepared> {
+    pub(super) fn prepare(
+        &mut self,
+        runtime: &Runtime,
+        text: &str,
+        old: Option<Prepared>,
+    ) -> Result<Prepared> {
         self.names += 1;
         let name: Arc<str> = format!("s{}", self.names).into();
         let mut out = BytesMut::new();
@@ -156,7 +161,11 @@ impl Wire {
                 b'D' => rows.push(body),
                 b'C' | b'I' => {
                     let columns = Arc::clone(columns.get(answers.len())?);
-                    answers.push(Answer { columns, rows: std::mem::take(&mut rows), touched: touched(&body) });
+                    answers.push(Answer {
+                        columns,
+                        rows: std::mem::take(&mut rows),
+                        touched: touched(&body),
+                    });
                 }
                 _ => {}
             }
