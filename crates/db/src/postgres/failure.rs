@@ -25,6 +25,12 @@ pub(super) struct Refusal {
     constraint: String,
 }
 
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
 impl Failure {
     pub(super) fn lost(error: std::io::Error) -> Self {
         match error.kind() {

@@ -198,7 +198,12 @@ impl Wire {
     fn until_ready(&mut self, runtime: &Runtime, mut see: impl FnMut(u8, Bytes) -> Option<()>) -> Result<()> {
         let mut outcome = Ok(());
         loop {
-            let (tag, body) = self.receive(runtime)?;
+            let (tag, body) = match (self.receive(runtime), &outcome) {
+                (Ok(received), _) => received,
+                // The last thing that it said is why it left.
+                (Err(_), Err(Failure::Refused(refusal))) => return Err(Failure::Lost(refusal.to_string())),
+                (Err(lost), _) => return Err(lost),
+            };
             match tag {
                 b'Z' => return outcome,
                 b'E' if outcome.is_ok() => outcome = Err(Failure::refused(&body)),
