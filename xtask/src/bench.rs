@@ -6,6 +6,7 @@ mod creates;
 mod deployments;
 mod fresh;
 pub(crate) mod logs;
+pub(crate) mod postgres;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,12 +48,17 @@ pub(crate) enum What {
     Million,
 }
 
-/// Runs the benchmark.
-pub(crate) fn run(what: What) -> Outcome {
+/// Sees to it that there is a load tool, and something to measure.
+fn build() -> Outcome {
     if directory_of("wrk", &[]).is_none() {
         install("the load tool wrk", &["wrk"])?;
     }
-    must(&mut cargo(&["build", "--release", "--package", "podium-cli"]))?;
+    must(&mut cargo(&["build", "--release", "--package", "podium-cli"]))
+}
+
+/// Runs the benchmark.
+pub(crate) fn run(what: What) -> Outcome {
+    build()?;
     must(&mut cargo(&["build", "--release", "--package", "xtask", "--example", "bare"]))?;
     if matches!(what, What::All | What::Fresh) {
         Bench::start()?.fresh_reads()?;
@@ -112,12 +118,17 @@ struct Bench {
 
 impl Bench {
     fn start() -> Outcome<Self> {
+        Self::start_on(None)
+    }
+
+    /// Starts the server, on another database than its own.
+    fn start_on(database: Option<&str>) -> Outcome<Self> {
         let program = target()?.join("release/podium");
         let directory = scratch()?.join("bench");
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory).doing("making a directory")?;
         let port = free_port()?;
-        let server = serve(&program, &directory, port)?;
+        let server = serve(&program, &directory, port, database)?;
         let token =
             fs::read_to_string(directory.join("data/owner-token")).doing("reading the owner's token")?;
         let found: Value = serde_json::from_str(&get(port, "/v1/users/self", &token).doing("the owner")?)
@@ -227,17 +238,32 @@ impl Bench {
         let rows = self.total()?;
         self.server.stop()?;
         let started = Instant::now();
-        let _server = serve(&self.program, &self.directory, self.port)?;
+        let _server = serve(&self.program, &self.directory, self.port, None)?;
         println!("ready {} ms after the start, with {rows} workspaces", started.elapsed().as_millis());
         Ok(())
     }
 }
 
-fn serve(program: &Path, directory: &Path, port: u16) -> Outcome<ServerProcess> {
+fn serve(program: &Path, directory: &Path, port: u16, database: Option<&str>) -> Outcome<ServerProcess> {
     let (listen, data) = (format!("127.0.0.1:{port}"), directory.join("data").display().to_string());
     let program = program.display().to_string();
-    let line =
-        [program.as_str(), "serve", "--listen", &listen, "--data-dir", &data, "--data-plane", "simulated"];
+    let mut line = match database {
+        Some(_) => vec!["env", postgres::SECRET_KEY],
+        None => Vec::new(),
+    };
+    line.extend([
+        program.as_str(),
+        "serve",
+        "--listen",
+        &listen,
+        "--data-dir",
+        &data,
+        "--data-plane",
+        "simulated",
+    ]);
+    if let Some(url) = database {
+        line.extend(["--database-url", url, "--rate-limits", "off"]);
+    }
     let own = server_process::directory("bench", None)?;
     let mut server = ServerProcess::start(&line, &own, None, scratch()?.join("bench.log"), "TERM")?;
     server.wait_until(Duration::from_secs(30), || status(port, "/readyz", "").is_ok_and(|s| s == 200))?;

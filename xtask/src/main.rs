@@ -46,6 +46,8 @@ Usage: cargo xtask <command>
         [--creates]          with --creates only durable creates, with --deployments only that part, with --million also
         [--deployments]      the start on a database of a million rows
         [--million]
+  bench --postgres           the release program on a PostgreSQL server that is started for it, on the same cores: rates, and
+                             the processor time of both
   bench --logs [--lines 10000000] [--against PATH FLAGS…]
                              the log store on its own: ingest, size, memory and searches against ripgrep; and against
                              another log database that is started with these flags, DIR and PORT in them filled in
@@ -82,6 +84,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["bench"] => bench::run(bench::What::All),
         ["bench", "--fresh"] => bench::run(bench::What::Fresh),
         ["bench", "--creates"] => bench::run(bench::What::Creates),
+        ["bench", "--postgres"] => bench::postgres::run(),
         ["bench", "--deployments"] => bench::run(bench::What::Deployments),
         ["bench", "--logs", options @ ..] => bench::logs::run(options),
         ["bench", "--million"] => bench::run(bench::What::Million),

@@ -89,7 +89,7 @@ impl Db {
     {
         match &self.0 {
             Pool::Sqlite(pool) => pool.page(unit).await,
-            Pool::Postgres(pool) => pool.run(postgres::Mode::Scan, guard, move |tx: &Tx| unit(tx)).await,
+            Pool::Postgres(pool) => pool.run(postgres::Mode::Page, guard, move |tx: &Tx| unit(tx)).await,
         }
     }
 

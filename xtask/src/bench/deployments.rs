@@ -10,6 +10,7 @@ use super::client::Client;
 use super::{Bench, SECONDS, WRITERS, wrk};
 use crate::outcome::{Outcome, While};
 use crate::probe::get;
+use crate::processes;
 
 const BATCH: usize = 10_000;
 const LISTED: u64 = 100_000;
@@ -132,11 +133,7 @@ impl Bench {
     }
 
     pub(super) fn processor_time(&self) -> Outcome<u64> {
-        let stat =
-            fs::read_to_string(format!("/proc/{}/stat", self.server.server()?)).doing("reading /proc")?;
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-        Ok((ticks(11) + ticks(12)) * 10)
+        processes::processor_time(self.server.server()?)
     }
 
     /// Deploys of images: nothing is uploaded, so that only the control plane is measured.
