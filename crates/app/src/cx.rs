@@ -80,14 +80,7 @@ impl Cx<()> {
     pub fn new(app: App, authority: Arc<Authority>, request: Request, rechecks: bool) -> Self {
         let confirmed = AtomicBool::new(false);
         Self {
-            inner: Arc::new(Inner {
-                app,
-                authority,
-                request,
-                rechecks,
-                confirmed,
-                guard: OnceLock::new(),
-            }),
+            inner: Arc::new(Inner { app, authority, request, rechecks, confirmed, guard: OnceLock::new() }),
             proof: (),
             exclusive: false,
         }

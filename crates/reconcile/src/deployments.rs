@@ -93,7 +93,10 @@ impl Deployments {
                         }
                         _ => "It is being removed.",
                     };
-                    return Ok(StepResult::waiting(reason, look_again_at(&observation, self.app.world.now())));
+                    return Ok(StepResult::waiting(
+                        reason,
+                        look_again_at(&observation, self.app.world.now()),
+                    ));
                 }
                 _ => self.plane.remove(id).await?,
             }

@@ -1,6 +1,5 @@
 //! Deployments: how fast they are made, become healthy, are read and deployed to, and what sleeping ones cost.
 
-use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 

@@ -43,7 +43,7 @@ pub(crate) fn run() -> Outcome {
     ] {
         bench.print(&postgres, name, || wrk(bench.port, &path, &bench.token, CONNECTIONS, SECONDS, None))?;
     }
-    let script = bench.create_script()?;
+    let script = bench.create_script(0, "")?;
     bench.print(&postgres, "create a workspace", || {
         wrk(bench.port, &workspaces, &bench.token, WRITERS, SECONDS, Some(&script))
     })

@@ -112,7 +112,13 @@ impl Session {
     }
 
     /// Sets what to send before the first statement of the next unit; `slowly` makes it wait for each statement.
-    pub(super) fn open(&self, mode: Mode, guard: Option<Arc<Guard>>, locks: Arc<[AdvisoryLock]>, slowly: bool) {
+    pub(super) fn open(
+        &self,
+        mode: Mode,
+        guard: Option<Arc<Guard>>,
+        locks: Arc<[AdvisoryLock]>,
+        slowly: bool,
+    ) {
         let begin = match mode {
             Mode::Page if slowly => Some(&SCAN),
             Mode::Read | Mode::Page => None,
