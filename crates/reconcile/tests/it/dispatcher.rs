@@ -1,4 +1,4 @@
-//! The loops while they run by themselves: at once, within bounds, fair, and ended in good order.
+//! Running loops: immediate, bounded, fair, and with a graceful shutdown.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 use crate::gated::Gated;
 
-/// So long that only a hang reaches it.
+/// Long enough that only a hang exceeds it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until something is so.
