@@ -222,7 +222,7 @@ on_both_engines! {
         reasons.sort_unstable();
         assert_eq!(
             reasons,
-            [(bad, "a defect: the step panicked"), (worse, "the step was cut off after 20ms")]
+            [(bad, "a defect: the step panicked"), (worse, "the step timed out after 20ms")]
         );
         app.advance(Duration::from_secs(1));
         loops.step_until_idle().await.expect("it comes to rest");
