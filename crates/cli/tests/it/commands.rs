@@ -1,4 +1,4 @@
-//! The commands beside `serve`, and what `--help` says.
+//! The commands other than `serve`, and the output of `--help`.
 
 use podium_testkit::Engine;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The built program, and a client that is nothing but a socket.
+//! The built program, and a minimal HTTP client.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,7 +13,7 @@ use podium_testkit::{Database, Engine, block_on, mark_node_unseen};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// So long that only a hang reaches it.
+/// Long enough that only a hang exceeds it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A data directory, and what runs on it.

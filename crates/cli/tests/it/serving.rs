@@ -1,4 +1,4 @@
-//! Serving: stopping in good order, and what is only visible on a socket.
+//! Serving: graceful shutdown, and behaviour that is only visible on a socket.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! Connections that are encrypted by the program itself.
+//! TLS connections that the program terminates itself.
 //!
 //! The certificate is for 127.0.0.1, signed by itself, and of no use elsewhere.
 

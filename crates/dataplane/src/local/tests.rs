@@ -1,4 +1,4 @@
-//! Supervisors at work with a runtime that only pretends: real processes, real sockets, no Airflow.
+//! Supervisors with a fake runtime: real processes, real sockets, no Airflow.
 
 mod applying;
 mod aside;

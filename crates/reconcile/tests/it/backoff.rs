@@ -1,4 +1,4 @@
-//! What fails is tried again after longer and longer pauses, never in step with others, and for ever.
+//! Failures are retried forever, with growing delays and jitter.
 
 use podium_dataplane::simulated::Call;
 use podium_testkit::on_both_engines;

@@ -1,4 +1,4 @@
-//! Clusters are made, changed, failed over and removed, whatever goes wrong on the way.
+//! Clusters are created, changed, failed over and removed, despite failures.
 
 use std::time::Duration;
 

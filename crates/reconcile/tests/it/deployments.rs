@@ -1,4 +1,4 @@
-//! Deployments from their creation to their end, whatever goes wrong on the way.
+//! Deployments from their creation to their deletion, despite failures.
 
 mod failures;
 mod races;

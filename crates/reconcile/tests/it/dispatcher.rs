@@ -1,4 +1,4 @@
-//! The loops while they run by themselves: at once, within bounds, fair, and ended in good order.
+//! Running loops: immediate, bounded, fair, and with a graceful shutdown.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 use crate::gated::Gated;
 
-/// So long that only a hang reaches it.
+/// Long enough that only a hang exceeds it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until something is so.
@@ -222,7 +222,7 @@ on_both_engines! {
         reasons.sort_unstable();
         assert_eq!(
             reasons,
-            [(bad, "a defect: the step panicked"), (worse, "the step was cut off after 20ms")]
+            [(bad, "a defect: the step panicked"), (worse, "the step timed out after 20ms")]
         );
         app.advance(Duration::from_secs(1));
         loops.step_until_idle().await.expect("it comes to rest");

@@ -1,4 +1,4 @@
-//! A simulated plane that can be stopped in the middle of a call, and that shows what it was given.
+//! A simulated plane that can be paused in the middle of a call, and that records what it was given.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

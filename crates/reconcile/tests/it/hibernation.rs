@@ -1,4 +1,4 @@
-//! Deployments that sleep and wake by the clock, and cost nothing in between.
+//! Deployments hibernate and wake on schedule, and cost nothing in between.
 
 use std::time::Duration;
 

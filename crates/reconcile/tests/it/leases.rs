@@ -1,4 +1,4 @@
-//! Several replicas on one PostgreSQL: each does its share, and none is needed.
+//! Several replicas on one PostgreSQL: each does its share, and any of them can fail.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

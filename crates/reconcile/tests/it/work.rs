@@ -1,4 +1,4 @@
-//! The rows that say what to look at: asked for, claimed, settled, put back.
+//! Work rows: queued, claimed, settled, requeued.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

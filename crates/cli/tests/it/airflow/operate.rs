@@ -1,4 +1,4 @@
-//! What an operator does with environments that really run: saves them, restores them elsewhere, loses a machine.
+//! Operating real environments: backup, restore elsewhere, and loss of a machine.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What somebody who may write DAGs tries: the launcher starts these programs as it starts those of environments.
+//! Attacks of a DAG author: the launcher starts these programs like those of environments.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};

@@ -1,4 +1,4 @@
-//! Authors who leave files that nobody can remove, and who fill the disk.
+//! Authors who leave files that are hard to remove, and who fill the disk.
 
 use std::fs;
 use std::path::Path;

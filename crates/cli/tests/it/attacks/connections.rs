@@ -1,5 +1,5 @@
-//! Clients that take and do not give back: they hold connections, heads, bodies and answers. Nobody measures time here:
-//! an honest client is served while all of them still hold on.
+//! Clients that exhaust resources: they hold connections, heads, bodies and responses. Time is not measured: an honest
+//! client is served while all of them still hold on.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};

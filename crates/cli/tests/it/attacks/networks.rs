@@ -1,5 +1,5 @@
-//! What a task reaches over the network where its environment has one of its own: two networks are made as those of
-//! environments are, and the launcher starts programs in them.
+//! What a task reaches over the network if its environment has its own: two networks are created like those of
+//! environments, and the launcher starts programs in them.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

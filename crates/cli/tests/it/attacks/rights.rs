@@ -1,5 +1,5 @@
-//! Rights that are taken away while they are used: a body that is held back until its sender was thrown out, and owners
-//! who throw each other out at the same moment.
+//! Rights that are revoked while they are used: a body that is delayed until its sender was removed, and owners who
+//! remove each other at the same moment.
 
 use std::io::{Read as _, Write as _};
 use std::sync::Barrier;

@@ -1,5 +1,5 @@
 //! The program is killed at a random moment while many callers create, deploy to and delete deployments. Afterwards
-//! every acknowledged deployment is HEALTHY or gone as asked, the data plane has no orphan, and no work is forgotten.
+//! every acknowledged deployment is HEALTHY or deleted as requested, the data plane has no orphan, and no work is lost.
 //!
 //! A few rounds here; `cargo xtask crash` runs many more, with more callers.
 

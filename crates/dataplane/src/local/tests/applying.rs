@@ -1,4 +1,4 @@
-//! What is wanted becomes so, and nothing is disturbed that need not be.
+//! Environments reach the desired state, and nothing is restarted without need.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

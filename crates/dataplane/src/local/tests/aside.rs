@@ -1,4 +1,4 @@
-//! An environment that another machine runs by now is ended here, and nothing of it is deleted.
+//! An environment that another machine now runs is stopped here, and nothing of it is deleted.
 
 use std::fs;
 

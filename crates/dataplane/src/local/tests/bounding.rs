@@ -1,4 +1,4 @@
-//! What an environment takes of the machine is bounded, and who takes more is stopped and told why.
+//! Resources of an environment are limited, and one that exceeds a limit is stopped with a reason.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What ends is started again, later each time, and the reason is shown.
+//! Exited processes are restarted with growing pauses, and the reason is reported.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! A plane whose runtimes pretend, and what can be seen of it from outside.
+//! A plane with fake runtimes, and what can be observed from outside.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,10 +31,10 @@ use crate::local::timing::Timing;
 use crate::local::{Local, Logs, Options, Services, locks, metrics};
 use crate::{DataPlane as _, Environment, EnvironmentMetrics, Objects, Secret};
 
-/// So long that only a hang reaches it.
+/// Long enough that only a hang exceeds it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// An id that no other test has, on the whole machine: processes are known by it.
+/// A unique id on this machine: processes are recognised by it.
 pub(crate) fn fresh_id() -> DeploymentId {
     let random = RandomState::new().build_hasher().finish();
     DeploymentId::from_raw(Id::from_parts(
@@ -55,11 +55,11 @@ pub(crate) struct Start {
     pub(crate) open_files: String,
 }
 
-/// A directory for a plane, and for what its programs are told and note down.
+/// The directory of a plane, with scripts for its programs and their journal.
 pub(crate) struct Fixture {
     directory: TempDir,
     pub(crate) id: DeploymentId,
-    /// Held by everybody who follows logs.
+    /// Shared by all followers of logs.
     pub(crate) logs: Arc<KeptLines>,
 }
 
@@ -92,7 +92,7 @@ impl Fixture {
         Place { root: fs::canonicalize(self.plane()).unwrap().join("environments").join(self.id.as_str()) }
     }
 
-    /// Has a version of the runtime installed.
+    /// Installs a fake runtime of this version.
     pub(crate) fn with_runtime(self, version: &str) -> Self {
         let runtime = self.plane().join("runtimes").join(version);
         fs::create_dir_all(runtime.join("bin")).unwrap();
@@ -116,12 +116,12 @@ impl Fixture {
         self.plane().join("runtimes").join(version).join("bin/airflow")
     }
 
-    /// Tells a program what to do before it does what it always does, in the language of the shell.
+    /// Sets a shell script that a program runs before its usual behaviour.
     pub(crate) fn set_script(&self, program: &str, script: &str) {
         fs::write(self.path("told").join(program), format!("{script}\n")).unwrap();
     }
 
-    /// Takes back what a program was told.
+    /// Removes the script of a program.
     pub(crate) fn clear_script(&self, program: &str) {
         fs::remove_file(self.path("told").join(program)).unwrap();
     }
@@ -164,7 +164,7 @@ impl Fixture {
         allow_blocking(|| Local::open_at(timing, options, services)).unwrap()
     }
 
-    /// What is wanted at first.
+    /// The initial desired state.
     pub(crate) fn environment(&self, generation: i64) -> Environment {
         let mut spec = Spec::new(DeploymentType::Standard, "3.3.2");
         spec.release.image_tag = "image".into();
@@ -180,7 +180,7 @@ impl Fixture {
         Environment::new(identity, &spec, false, Vec::new(), Objects::default())
     }
 
-    /// All starts of a program, in order; its name is its first argument.
+    /// All starts of a program, in order, by its first argument.
     pub(crate) fn starts(&self, program: &str) -> Vec<Start> {
         let is_meant = |start: &Start| start.arguments.split(' ').next() == Some(program);
         self.all_starts().into_iter().filter(is_meant).collect()
@@ -200,7 +200,7 @@ impl Fixture {
         journal.lines().map(start).collect()
     }
 
-    /// What the plane remembers.
+    /// The saved state.
     pub(crate) fn state(&self) -> State {
         allow_blocking(|| State::read(&self.place().state())).unwrap().unwrap()
     }
@@ -210,7 +210,7 @@ impl Fixture {
         self.state().processes.into_iter().map(|(name, started)| (name, started.identity)).collect()
     }
 
-    /// How many processes of a component lead a group of their own.
+    /// How many process group leaders a component has.
     pub(crate) fn leaders(&self, component: &str) -> usize {
         let marks = [format!("PODIUM_ENVIRONMENT={}", self.id), format!("PODIUM_COMPONENT={component}")];
         let carries_all = |pid: i32| {
@@ -220,7 +220,7 @@ impl Fixture {
         allow_blocking(pids).filter(|pid| group_of(*pid) == Some(*pid) && carries_all(*pid)).count()
     }
 
-    /// The plane's view of the environment, once it is so.
+    /// Waits until the observed environment fulfils a condition.
     pub(crate) async fn until(&self, plane: &Local, what: impl Fn(&Observed) -> bool) -> Observed {
         let mut changes = plane.changes();
         loop {
@@ -234,7 +234,7 @@ impl Fixture {
         }
     }
 
-    /// Applies an environment, and waits until it is up as wanted.
+    /// Applies an environment, and waits until it is up.
     pub(crate) async fn bring_up(&self, plane: &Local, environment: &Environment) -> Observed {
         plane.apply(environment).await.unwrap();
         let is_up = |seen: &Observed| {
@@ -242,7 +242,7 @@ impl Fixture {
             seen.generation == environment.generation && seen.rollout == Rollout::Done && are_up
         };
         let seen = self.until(plane, is_up).await;
-        // What is up has noted that it started, or is about to.
+        // Running programs have written their start to the journal, or are about to.
         let has_noted = |identity: &Identity| self.all_starts().iter().any(|start| start.pid == identity.pid);
         eventually(|| self.processes().values().all(has_noted)).await;
         seen
@@ -267,7 +267,7 @@ impl Drop for Fixture {
         let started: Vec<Pid> =
             self.all_starts().iter().filter_map(|start| Pid::from_raw(start.pid)).collect();
         for _ in 0..500 {
-            // Nobody else notices the ends of those that this very process has started.
+            // Children of this process have to be reaped here.
             started.iter().for_each(|pid| _ = waitpid(Some(*pid), WaitOptions::NOHANG));
             if allow_blocking(|| Cgroups::find().forget(self.id)) {
                 break;
@@ -277,12 +277,12 @@ impl Drop for Fixture {
     }
 }
 
-/// Why a component is down, as users are told.
+/// Why a component is down, for users.
 pub(crate) fn trouble(seen: &Observed, component: &str) -> Option<String> {
     reason(seen, component).map(|why| why.user_text().to_string())
 }
 
-/// Why a component is down, as operators find it.
+/// Why a component is down, for operators.
 pub(crate) fn detail(seen: &Observed, component: &str) -> Option<String> {
     reason(seen, component).map(|why| why.detail().to_owned())
 }
@@ -294,12 +294,12 @@ fn reason(seen: &Observed, component: &str) -> Option<Reason> {
     })
 }
 
-/// What components take.
+/// The metrics of a plane.
 pub(crate) fn metrics(plane: &Local) -> Vec<EnvironmentMetrics> {
     allow_blocking(|| metrics::of(&plane.plane))
 }
 
-/// Waits for what nobody tells of.
+/// Polls until a condition holds.
 pub(crate) async fn eventually(what: impl Fn() -> bool) {
     let waiting = async {
         while !what() {
@@ -317,7 +317,7 @@ pub(crate) fn program(path: &Path, text: &str) {
     fs::rename(&draft, path).unwrap();
 }
 
-/// Waits for a value that nobody tells of.
+/// Polls until there is a value.
 pub(crate) async fn eventually_some<T>(mut what: impl FnMut() -> Option<T>) -> T {
     let waiting = async {
         loop {

@@ -1,4 +1,4 @@
-//! What runs and does nothing is started again, with the reason.
+//! Hanging processes are restarted, with the reason.
 
 use std::fs;
 use std::time::Duration;

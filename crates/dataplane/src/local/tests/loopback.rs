@@ -1,5 +1,4 @@
-//! What an environment has on loopback is its own: ports that cannot be taken, a broker that asks for a password, users
-//! that nobody had before.
+//! Isolation on loopback: ports that cannot be taken, a broker with a password, users that are never reused.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! An environment goes to another runtime and back, and takes its database with it.
+//! An environment changes to another runtime and back, with its database.
 
 use std::fs;
 

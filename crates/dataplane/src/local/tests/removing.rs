@@ -1,4 +1,4 @@
-//! Nothing is left of what is removed.
+//! Removed environments leave nothing behind.
 
 use std::fs;
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! Changes reach those whom they concern, and hurt nothing that runs.
+//! Changes reach the affected components, and interrupt nothing that runs.
 
 use std::fs;
 use std::io::{Read as _, Write as _};

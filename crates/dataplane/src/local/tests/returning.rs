@@ -1,4 +1,4 @@
-//! The control plane goes and comes back; environments do not notice.
+//! The control plane restarts; environments are not affected.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;

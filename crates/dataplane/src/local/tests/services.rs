@@ -1,4 +1,4 @@
-//! What a plane is given in these tests.
+//! The services of a plane in these tests.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,4 @@
-//! What is not there yet is said, and nothing is shown before it is true.
+//! Missing prerequisites are reported, and nothing is published before it works.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

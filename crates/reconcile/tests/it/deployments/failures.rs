@@ -1,4 +1,4 @@
-//! The plane is away, its components fail, it forgets, it knows more than the database: the status says so.
+//! The plane is unreachable, its components fail, it loses state, it is ahead of the database: the status shows it.
 
 use std::time::Duration;
 

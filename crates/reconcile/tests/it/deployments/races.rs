@@ -1,4 +1,4 @@
-//! Callers change their minds while a step runs.
+//! Deployments are changed while a step is running.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Every call to the plane fails once, loses its answer once, and is the last one that a process makes before it dies.
-//! Whichever it is, the end is the same.
+//! Every call to the plane fails once, loses its response once, and is the last one before a process dies. The final
+//! state is always the same.
 
 use podium_api::enums::DeploymentStatus::{Healthy, Hibernating};
 use podium_api::{DeploymentId, WorkspaceId};
