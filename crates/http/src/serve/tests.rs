@@ -4,7 +4,7 @@
 mod captured_log;
 
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use http::StatusCode;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
@@ -12,7 +12,7 @@ use hyper::client::conn;
 use podium_db::Tx;
 use podium_testkit::{Engine, TestApp, block_on};
 use serde_json::Value;
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::{Mutex, Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use super::*;
@@ -37,14 +37,16 @@ fn panics_in_a_unit() -> Handler {
     })
 }
 
-fn panics_while_streaming() -> Handler {
-    Box::new(|_| {
-        let chunks = stream::unfold(0, |sent| async move {
-            if sent == 3 {
-                panic!("{INSIDE}");
-            }
-            Some((Ok(Bytes::from_static(b"line\n")), sent + 1))
-        });
+/// Sends a line, and panics once the client has received it.
+fn panics_while_streaming(received: &Arc<Notify>) -> Handler {
+    let received = Arc::clone(received);
+    Box::new(move |_| {
+        let received = Arc::clone(&received);
+        let line = stream::iter([Ok(Bytes::from_static(b"line\n"))]);
+        let chunks = line.chain(stream::once(async move {
+            received.notified().await;
+            panic!("{INSIDE}")
+        }));
         Box::pin(async { Ok(Response::new(body::stream(chunks))) })
     })
 }
@@ -173,10 +175,11 @@ async fn panics_and_goes_on(server: &Server, mut talk: Talk, request_id: &str) {
 }
 
 /// Requests a response that panics after its first lines.
-async fn panics_and_aborts(server: &Server, talk: &mut Talk, request_id: &str) {
+async fn panics_and_aborts(server: &Server, talk: &mut Talk, received: &Notify, request_id: &str) {
     let before = panics_of(server).await;
     let broken = talk.ask("/v1/users/self", request_id).await;
     assert_eq!(broken.status(), StatusCode::OK, "the status was sent before the panic");
+    received.notify_one();
     assert!(broken.into_body().collect().await.is_err(), "the client can tell that it is incomplete");
     assert_eq!(panics_of(server).await, before + 1);
     assert!(is_logged(&["ERROR", request_id, INSIDE]), "{request_id} is not logged");
@@ -208,9 +211,10 @@ fn a_panic_is_a_500_and_the_connection_goes_on_http_2() {
 fn a_panic_in_a_streamed_response_aborts_it_and_is_counted_http_1() {
     block_on(async {
         let _counting = COUNTING.lock().await;
-        let server = server(panics_while_streaming()).await;
+        let received = Arc::default();
+        let server = server(panics_while_streaming(&received)).await;
         let mut talk = Talk::over_http_1(&server).await;
-        panics_and_aborts(&server, &mut talk, "while-sent-1").await;
+        panics_and_aborts(&server, &mut talk, &received, "while-sent-1").await;
         talk.end(&server).await;
     });
 }
@@ -219,9 +223,10 @@ fn a_panic_in_a_streamed_response_aborts_it_and_is_counted_http_1() {
 fn a_panic_in_a_streamed_response_aborts_it_and_is_counted_http_2() {
     block_on(async {
         let _counting = COUNTING.lock().await;
-        let server = server(panics_while_streaming()).await;
+        let received = Arc::default();
+        let server = server(panics_while_streaming(&received)).await;
         let mut talk = Talk::over_http_2(&server).await;
-        panics_and_aborts(&server, &mut talk, "while-sent-2").await;
+        panics_and_aborts(&server, &mut talk, &received, "while-sent-2").await;
         // Other streams of the connection are not affected.
         assert_eq!(talk.ask("/healthz", "others").await.status(), StatusCode::OK);
         talk.end(&server).await;
