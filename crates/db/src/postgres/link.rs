@@ -12,6 +12,9 @@ use super::wire::Wire;
 use crate::conn::Question;
 use crate::{Guard, Owned, Sql, Value};
 
+/// How many bytes of statements wait to be sent at the most: neither side may have to wait for the other to read.
+const MOST_WAITING: usize = 64 * 1024;
+
 /// A connection, its prepared statements and the statements that it will send next.
 pub(super) struct Link {
     pub(super) wire: Wire,
@@ -87,7 +90,8 @@ impl Link {
 
     /// Adds a statement that nobody waits for.
     pub(super) fn post(&mut self, sql: &Sql, params: &[Value<'_>]) -> Result<(), Failure> {
-        self.add(Step::Posted, sql, params).map(drop)
+        self.add(Step::Posted, sql, params)?;
+        if self.wire.waiting() > MOST_WAITING { self.exchange().map(drop) } else { Ok(()) }
     }
 
     /// Adds statements, sends all and gives their answers.

@@ -138,6 +138,11 @@ impl Wire {
         Ok(xxh3_64(&self.out[before..]))
     }
 
+    /// How many bytes the pipeline has.
+    pub(super) fn waiting(&self) -> usize {
+        self.out.len()
+    }
+
     /// Forgets the pipeline.
     pub(super) fn clear(&mut self) {
         self.out.clear();
