@@ -3,7 +3,7 @@
 //! A deploy remembers everything that the deployment wanted when it was finalized, so that a rollback can bring it back
 //! without looking at the deploys between.
 
-mod bundles;
+pub(crate) mod bundles;
 mod create;
 mod finalize;
 mod git;

@@ -67,7 +67,7 @@ impl Deployments {
         let next = Next::At { at: now, reason: format!("It is left to node {name}.") };
         Ok(match row {
             Some(row) if row.status == Creating => {
-                let reason = UserText::filled("Being made on node {}.", &[&Given(name)]).into();
+                let reason = UserText::filled("Being made on node {}.", &[&Given::word(name)]).into();
                 record(self.system, &row, Verdict { status: row.status, reason, running: None }, next, now)
             }
             _ => Done { next, progressed: true, effect: None },
@@ -84,7 +84,7 @@ impl Deployments {
     pub(crate) fn naming_the_node(&self, verdict: Verdict) -> Verdict {
         match self.app.node() {
             Some(node) if verdict.status == Creating => {
-                let lead = UserText::filled("Being made on node {}.", &[&Given(&node.name)]);
+                let lead = UserText::filled("Being made on node {}.", &[&Given::word(&node.name)]);
                 Verdict { reason: verdict.reason.after(lead), ..verdict }
             }
             _ => verdict,

@@ -222,8 +222,8 @@ impl Keeper {
             self.remember().await;
             return Ok(());
         };
-        let going =
-            UserText::filled("going from Apache Airflow {} to {}", &[&Given(&before), &Given(&version)]);
+        let to = &runtime.version;
+        let going = UserText::filled("going from Apache Airflow {} to {}", &[&Given::word(&before), to]);
         self.view.wait_for("database", going);
         // Only the newer of the two knows the way.
         let is_newer = before.parse().is_ok_and(|before: Version| before > runtime.version);
