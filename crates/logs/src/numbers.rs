@@ -3,12 +3,11 @@
 //! A file holds how often numbers have begun; each opening of the store begins a new stretch of them. So nothing has to
 //! be written down for each line, and a number that a reader remembers stays behind everything that comes later.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::{fs, io};
 
-use crate::missing_is_none;
 use crate::segment::Name;
 use crate::shared::Shared;
+use crate::{missing_is_none, replace};
 
 const FILE: &str = "stretch";
 /// How many bits of a number count inside a stretch.
@@ -28,12 +27,7 @@ pub(crate) fn next(shared: &Shared, highest_seen: u64) -> io::Result<u64> {
 /// Writes down that the stretch of a number has begun.
 pub(crate) fn begin(shared: &Shared, first: u64) -> io::Result<()> {
     fs::create_dir_all(shared.root())?;
-    let path = shared.root().join(FILE);
-    let unfinished = path.with_extension("unfinished");
-    let mut file = File::create(&unfinished)?;
-    writeln!(file, "{}", first >> BITS)?;
-    file.sync_all()?;
-    fs::rename(unfinished, path)
+    replace(&shared.root().join(FILE), format!("{}\n", first >> BITS).as_bytes())
 }
 
 fn highest_in_segments(shared: &Shared) -> io::Result<u64> {

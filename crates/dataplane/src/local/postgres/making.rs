@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 use super::{ADMIN, Cluster, Programs};
 use crate::blocking::in_turn;
-use crate::local::layout::write_whole;
+use crate::local::layout::{rename, write_whole};
 use crate::local::running::run;
 
 /// What users are told where it cannot be made.
@@ -36,7 +36,7 @@ impl Cluster {
             fs::remove_file(&secret)?;
             if made.is_ok() {
                 cluster.give_all(&draft)?;
-                fs::rename(&draft, &data)?;
+                rename(&draft, &data)?;
             }
             Ok(made)
         });
