@@ -1,7 +1,8 @@
 //! Reading the signing keys again because a token names one that this process does not know.
 //!
 //! Another replica may have made the key a moment ago, so such a token is worth one look into the database. Anybody can
-//! make up key ids, so all tokens that come within a second share one look.
+//! make up key ids, so all tokens that come within a second share one look, and what came of it: where it failed, nobody
+//! knows whether their keys exist.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +19,18 @@ crate::system::acts_for_the_system!();
 
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
 
-/// When the keys were read because of an unknown one, and how often.
+/// The last time that the keys were read because of an unknown one.
 #[derive(Default)]
-pub(crate) struct KeyReload(Mutex<(Option<Instant>, u64)>);
+pub(crate) struct KeyReload(Mutex<LastLook>);
+
+#[derive(Default)]
+struct LastLook {
+    began: Option<Instant>,
+    /// What came of it; none while it is under way, and where its request was given up meanwhile.
+    outcome: Option<Result<()>>,
+    /// How many there were.
+    count: u64,
+}
 
 impl App {
     /// Reads the signing keys again: another replica may have rotated them.
@@ -41,18 +51,30 @@ impl App {
         }
         let asked = Instant::now();
         let mut last = self.key_reload.0.lock().await;
-        if let Some(at) = last.0 {
-            if at > asked {
-                return Ok(());
+        if let Some(began) = last.began {
+            if began > asked
+                && let Some(outcome) = &last.outcome
+            {
+                return again(outcome);
             }
-            sleep_until(at + AT_MOST_EVERY).await;
+            sleep_until(began + AT_MOST_EVERY).await;
         }
-        *last = (Some(Instant::now()), last.1 + 1);
-        self.reload_keys().await
+        *last = LastLook { began: Some(Instant::now()), outcome: None, count: last.count + 1 };
+        let outcome = self.reload_keys().await;
+        again(last.outcome.insert(outcome))
     }
 
     /// How often the keys were read because of an unknown one.
     pub async fn key_reloads(&self) -> u64 {
-        self.key_reload.0.lock().await.1
+        self.key_reload.0.lock().await.count
+    }
+}
+
+/// The same outcome for another who waited for it.
+fn again(outcome: &Result<()>) -> Result<()> {
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(Error::Db(error)) => Err(Error::Db(error.clone())),
+        Err(other) => Err(Error::Internal(other.to_string())),
     }
 }
