@@ -127,11 +127,13 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Shown<Deploy
     .await
 }
 
-/// A deployment as callers see it. One that hibernates by a schedule looks different at other times.
+/// A deployment as callers see it. One that can hibernate looks different at other times, and so does an override of that,
+/// which lapses.
 fn show(cx: &Cx<Scope>, found: &LazyRow<'_, DeploymentRow>) -> podium_db::Result<Shown<Deployment>> {
     cx.app().rendered.show(found, |row| {
         let deployment = shown::deployment(cx, &row);
-        if row.spec.is_development_mode { Made::OfNow(deployment) } else { Made::OfRow(deployment) }
+        let is_of_now = row.spec.is_development_mode || row.spec.hibernation.override_.is_some();
+        if is_of_now { Made::OfNow(deployment) } else { Made::OfRow(deployment) }
     })
 }
 
@@ -233,7 +235,7 @@ fn placed(
             _ => None,
         },
         has_shared_infrastructure: cx.app().config.shared_infrastructure,
-        only_dedicated: organization.body.should_enforce_dedicated_clusters,
+        only_dedicated: organization.should_enforce_dedicated_clusters,
         cluster_names: &clusters::names_for(tx, cx.scope(), workspace.id)?,
     };
     let place = place::choose(body, &context)?;

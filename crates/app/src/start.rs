@@ -5,17 +5,15 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use podium_api::enums::{OrganizationRole, Product, UserStatus};
-use podium_api::organizations::Organization;
 use podium_api::workspaces::Workspace;
-use podium_api::{OrganizationId, SessionId, Timestamp, UserId, WorkspaceId};
+use podium_api::{CredentialId, OrganizationId, SubjectId, Timestamp, UserId, WorkspaceId};
 use podium_db::{Conn, Db, Options, Target, Tx};
 use podium_domain::{Grant, Held, On, emails, names};
 use podium_logs::LogStore;
 use podium_objects::{Limits, LocalDisk, Uploads};
-use podium_store::credentials::{self, Credential, CredentialKind};
-use podium_store::{
-    Stamp, System, grants, organizations, settings, signing_keys, subjects, users, workspaces,
-};
+use podium_store::credentials::{self, NewSession, NewToken};
+use podium_store::organizations::{self, OrganizationRow};
+use podium_store::{Scope, Stamp, System, grants, settings, signing_keys, subjects, users, workspaces};
 
 use crate::authority::Authorities;
 use crate::config::Config;
@@ -128,9 +126,9 @@ impl App {
     }
 
     /// Makes a new signing key. Tokens signed by the old ones stay valid until they end.
-    pub async fn rotate_signing_key(&self) -> Result<String> {
+    pub async fn rotate_signing_key(&self, system: &System) -> Result<String> {
         let now = self.world.now();
-        let system = system(self);
+        let system = *system;
         let key = Keys::generate(&self.world, &self.secrets, now);
         let id = key.id.clone();
         self.db
@@ -143,9 +141,15 @@ impl App {
         Ok(id)
     }
 
-    /// Makes another token without an end for the oldest owner of the first organization.
-    pub async fn new_owner_token(&self) -> Result<Option<String>> {
-        let system = system(self);
+    /// Makes another token without an end for the oldest owner of the first organization. For the operator alone:
+    ///
+    /// ```compile_fail,E0061
+    /// async fn become_owner(app: &podium_app::App) {
+    ///     let _ = app.new_owner_token().await;
+    /// }
+    /// ```
+    pub async fn new_owner_token(&self, system: &System) -> Result<Option<String>> {
+        let system = *system;
         let owner = move |conn: &Conn| match organizations::first(conn, &system)? {
             Some(organization_id) => grants::oldest_owner(conn, &system.scope(organization_id)),
             None => Ok(None),
@@ -153,24 +157,36 @@ impl App {
         let Some(owner_id) = self.db.read(None, owner).await? else { return Ok(None) };
         let token = self.issue_session(owner_id, None, self.world.now());
         let value = token.value.clone();
-        self.db.write(None, move |tx| token.store(tx)).await?;
+        self.db.write(None, move |tx| token.store(tx, &system)).await?;
         Ok(Some(value))
     }
 
-    /// Signs a user's token; the caller stores what it returns.
-    pub fn issue_session(&self, user_id: UserId, expires_at: Option<Timestamp>, now: Timestamp) -> Issued {
-        let credential = Credential {
-            kind: CredentialKind::Session,
-            token_id: self.world.id::<SessionId>().into(),
-            subject_id: user_id.into(),
-            organization_id: None,
-            expires_at,
-        };
-        self.issue(credential, None, now)
+    /// Signs a user's session, which opens nothing until it is stored.
+    pub fn issue_session(
+        &self,
+        user_id: UserId,
+        expires_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Issued<NewSession> {
+        let session = NewSession { id: self.world.id(), user_id, expires_at };
+        let ids = (session.id.into(), user_id.into());
+        self.issue(session, ids, expires_at, None, now)
     }
 
-    /// Signs a token; the caller stores what it returns.
-    pub fn issue(&self, credential: Credential, permissions: Option<Vec<String>>, now: Timestamp) -> Issued {
+    /// Signs a token of an organization, which opens nothing until it is stored; `places` says where it works.
+    pub fn issue_token(&self, token: NewToken, places: Vec<String>, now: Timestamp) -> Issued<NewToken> {
+        let ids = (token.id.credential_id(), token.id.subject_id());
+        self.issue(token, ids, token.expires_at, Some(places), now)
+    }
+
+    fn issue<T>(
+        &self,
+        token: T,
+        (token_id, subject_id): (CredentialId, SubjectId),
+        expires_at: Option<Timestamp>,
+        permissions: Option<Vec<String>>,
+        now: Timestamp,
+    ) -> Issued<T> {
         let seconds = |at: Timestamp| at.millis().div_euclid(1000);
         let keys = self.keys.load();
         let mut nonce = [0; 8];
@@ -178,16 +194,16 @@ impl App {
         let claims = Claims {
             iss: self.config.public_url.clone(),
             aud: self.config.public_url.clone(),
-            sub: credential.subject_id,
-            jti: credential.token_id,
+            sub: subject_id,
+            jti: token_id,
             iat: seconds(now),
-            exp: credential.expires_at.map(seconds),
-            api_token_id: permissions.is_some().then_some(credential.token_id),
+            exp: expires_at.map(seconds),
+            api_token_id: permissions.is_some().then_some(token_id),
             permissions,
             nonce: hex(&nonce),
         };
         let value = keys.sign(&claims);
-        Issued { value, signing_key_id: keys.current().to_owned(), credential, system: system(self) }
+        Issued { value, token, signing_key_id: keys.current().to_owned() }
     }
 
     async fn first_start(&self) -> Result<Option<String>> {
@@ -213,7 +229,7 @@ impl App {
         &self,
         tx: &Tx,
         ids: FirstIds,
-        token: &Issued,
+        token: &Issued<NewSession>,
         now: Timestamp,
     ) -> Result<bool> {
         let system = system(self);
@@ -225,10 +241,10 @@ impl App {
         let name = names::name("PODIUM_ORGANIZATION_NAME", &self.config.organization_name, 50)?;
         let scope = system.scope(organization_id);
         let profile = subjects::user_profile(owner_id, &email.address, "Owner", "");
-        subjects::put(tx, &scope, &profile)?;
+        subjects::put(tx, &system, &profile)?;
         let stamp = Stamp::new(profile.clone(), now);
         let organization = new_organization(organization_id, name.text, &stamp);
-        organizations::insert(tx, &system, &organization, &name.key, &stamp)?;
+        organizations::insert(tx, &system, &organization, &name.key)?;
         let owner = users::Account {
             id: owner_id,
             username: email.address,
@@ -239,13 +255,13 @@ impl App {
             created_at: now,
             updated_at: now,
         };
-        users::insert(tx, &scope, &owner, &email.key)?;
-        users::join(tx, &scope, &owner, (&email.key, "owner"), UserStatus::Active, now)?;
+        users::insert(tx, &system, &owner, &email.key)?;
+        users::join(tx, &scope, owner.id, (&email.key, "owner"), UserStatus::Active, now)?;
         let grant = Grant { on: On::Organization, held: Held::Organization(OrganizationRole::Owner) };
         grants::insert(tx, &scope, grants::Subject::User, owner_id.into(), &grant)?;
         let workspace = new_workspace(workspace_id, organization_id, &stamp);
         workspaces::insert(tx, &scope, &workspace, "default", &stamp)?;
-        token.store(tx)?;
+        token.store(tx, &system)?;
         Ok(true)
     }
 }
@@ -258,22 +274,42 @@ struct FirstIds {
     workspace: WorkspaceId,
 }
 
-/// A signed token that is not stored yet.
+/// A signed token that is not stored yet: a session, or a token of an organization. To store it takes the right to.
+/// A caller's scope stores no session, which would act for any user everywhere:
+///
+/// ```compile_fail,E0308
+/// # use podium_app::start::Issued;
+/// # use podium_store::{Scope, credentials::NewSession};
+/// fn enter(session: &Issued<NewSession>, tx: &podium_db::Tx, scope: &Scope) {
+///     let _ = session.store(tx, scope);
+/// }
+/// ```
 #[derive(Clone)]
-pub struct Issued {
+pub struct Issued<T> {
     /// The token itself.
     pub value: String,
-    /// What opens the door once it is stored.
-    pub credential: Credential,
+    /// What works once it is stored.
+    pub token: T,
     signing_key_id: String,
-    system: System,
 }
 
-impl Issued {
-    /// Stores the hash of the token: from the commit on it works.
-    pub fn store(&self, tx: &Tx) -> Result<()> {
-        let hash = sha256_hex(self.value.as_bytes());
-        Ok(credentials::insert(tx, &self.system, &hash, &self.signing_key_id, &self.credential)?)
+impl Issued<NewSession> {
+    /// Stores the hash of the session: from the commit on it works.
+    pub fn store(&self, tx: &Tx, system: &System) -> Result<()> {
+        Ok(credentials::insert_session(tx, system, &self.hash(), &self.signing_key_id, &self.token)?)
+    }
+}
+
+impl Issued<NewToken> {
+    /// Stores the hash of the token: from the commit on it works in the organization of the scope.
+    pub fn store(&self, tx: &Tx, scope: &Scope) -> Result<()> {
+        Ok(credentials::insert_token(tx, scope, &self.hash(), &self.signing_key_id, &self.token)?)
+    }
+}
+
+impl<T> Issued<T> {
+    fn hash(&self) -> String {
+        sha256_hex(self.value.as_bytes())
     }
 
     /// The last six characters.
@@ -332,27 +368,18 @@ async fn make_keys(db: &Db, system: System, secrets: &Secrets, world: &World) ->
     Keys::load(&rows, secrets).map_err(|error| Error::Internal(error.to_string()))
 }
 
-fn new_organization(id: OrganizationId, name: String, stamp: &Stamp) -> Organization {
-    Organization {
+fn new_organization(id: OrganizationId, name: String, stamp: &Stamp) -> OrganizationRow {
+    OrganizationRow {
         id,
         name,
-        billing_email: Some(String::new()),
-        status: None,
-        product: Some(Product::Hosted),
-        product_plans: Vec::new(),
-        payment_method: None,
-        trial_expires_at: None,
+        billing_email: String::new(),
+        product: Product::Hosted,
         has_allowed_ip_address_ranges: false,
         is_scim_enabled: false,
         should_enforce_dedicated_clusters: false,
         allow_enhanced_support_access: false,
-        has_ai_features_disabled: None,
-        is_blocked_enable_ai_features: false,
-        managed_domains: None,
-        created_at: stamp.created_at,
-        created_by: stamp.created_by.clone(),
-        updated_at: stamp.updated_at,
-        updated_by: stamp.updated_by.clone(),
+        has_ai_features_disabled: false,
+        stamp: stamp.clone(),
     }
 }
 

@@ -236,5 +236,5 @@ fn takes_members_by_hand(conn: &Conn, scope: &Scope, team: &TeamRow) -> Result<(
 }
 
 fn is_scim_enabled(conn: &Conn, scope: &Scope) -> Result<bool> {
-    Ok(organizations::get(conn, scope)?.is_some_and(|organization| organization.body.is_scim_enabled))
+    Ok(organizations::get(conn, scope)?.is_some_and(|organization| organization.is_scim_enabled))
 }

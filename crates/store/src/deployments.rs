@@ -187,7 +187,8 @@ pub fn list<T>(
     landmarks::list(conn, (&TABLE, KIND), scope.organization_id(), filter, paging, landmarks, walk_far, read)
 }
 
-/// The first of these names in the data plane that no deployment has.
+/// The first of these names in the data plane that no deployment has. Names there are unique across organizations, so
+/// all deployments are looked at; nothing is told of those that have one.
 pub fn free_namespace(conn: &Conn, _: &Scope, candidates: &[String]) -> Result<Option<String>> {
     let taken: Vec<String> = conn.query(&NAMESPACES, params![candidates], |row| row.get(0))?;
     Ok(candidates.iter().find(|name| !taken.contains(name)).cloned())
@@ -338,8 +339,17 @@ pub fn change(
     }
 }
 
-/// Counts a deployment that was moved to another workspace.
-pub fn count_move(tx: &Tx, _: &Scope, id: DeploymentId, from: WorkspaceId, to: WorkspaceId) -> Result<()> {
+/// Counts a deployment that was moved to another workspace of the organization.
+pub fn count_move(
+    tx: &Tx,
+    scope: &Scope,
+    id: DeploymentId,
+    from: WorkspaceId,
+    to: WorkspaceId,
+) -> Result<()> {
+    if workspaces::exist(tx, scope, &[from, to])?.len() != BTreeSet::from([from, to]).len() {
+        return Err(Error::Lost);
+    }
     counters::add(tx, from, KIND, id.id(), -1, 0)?;
     counters::add(tx, to, KIND, id.id(), 1, 0)
 }

@@ -42,6 +42,16 @@
 //! }
 //! ```
 //!
+//! Nor are there statements to be had, which would need no proof:
+//!
+//! ```compile_fail,E0603
+//! let all = podium_store::grants::STATEMENTS;
+//! ```
+//!
+//! ```compile_fail,E0061
+//! let all = podium_store::statements();
+//! ```
+//!
 //! With a membership that was read, the same compiles:
 //!
 //! ```

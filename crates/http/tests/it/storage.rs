@@ -23,7 +23,7 @@ fn both_engines_have_the_same_tables_and_columns() {
 
 on_both_engines! {
     async fn every_statement_can_be_prepared(app) {
-        let statements = podium_store::statements();
+        let statements = podium_store::statements(&app.system);
         assert!(statements.len() > 150, "{}", statements.len());
         assert_eq!(app.app.db.prepare(&statements).await, []);
     }
