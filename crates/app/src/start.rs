@@ -1,19 +1,23 @@
 //! The start of an installation: schema, secret key, signing keys, and at the very first start an organization, its
 //! owner and the owner's token.
 
+mod issued;
+
+pub use issued::Issued;
+
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use podium_api::enums::{OrganizationRole, Product, UserStatus};
 use podium_api::workspaces::Workspace;
-use podium_api::{CredentialId, OrganizationId, SubjectId, Timestamp, UserId, WorkspaceId};
+use podium_api::{OrganizationId, Timestamp, UserId, WorkspaceId};
 use podium_db::{Conn, Db, Options, Target, Tx};
 use podium_domain::{Grant, Held, On, emails, names};
 use podium_logs::LogStore;
 use podium_objects::{Limits, LocalDisk, Uploads};
-use podium_store::credentials::{self, NewSession, NewToken};
+use podium_store::credentials::NewSession;
 use podium_store::organizations::{self, OrganizationRow};
-use podium_store::{Scope, Stamp, System, grants, settings, signing_keys, subjects, users, workspaces};
+use podium_store::{Stamp, System, grants, settings, signing_keys, subjects, users, workspaces};
 
 use crate::authority::Authorities;
 use crate::config::Config;
@@ -21,9 +25,9 @@ use crate::error::{Error, Result};
 use crate::front_door::PublicUrl;
 use crate::passwords::Passwords;
 use crate::rate_limits::RateLimits;
-use crate::secrets::{Secrets, hex, sha256_hex, unhex};
+use crate::secrets::{Secrets, hex, unhex};
 use crate::shared_capacity::SharedCapacity;
-use crate::signing::{Claims, Keys};
+use crate::signing::Keys;
 use crate::system::Vault;
 use crate::work::WorkNotifier;
 use crate::world::World;
@@ -161,51 +165,6 @@ impl App {
         Ok(Some(value))
     }
 
-    /// Signs a user's session, which opens nothing until it is stored.
-    pub fn issue_session(
-        &self,
-        user_id: UserId,
-        expires_at: Option<Timestamp>,
-        now: Timestamp,
-    ) -> Issued<NewSession> {
-        let session = NewSession { id: self.world.id(), user_id, expires_at };
-        let ids = (session.id.into(), user_id.into());
-        self.issue(session, ids, expires_at, None, now)
-    }
-
-    /// Signs a token of an organization, which opens nothing until it is stored; `places` says where it works.
-    pub fn issue_token(&self, token: NewToken, places: Vec<String>, now: Timestamp) -> Issued<NewToken> {
-        let ids = (token.id.credential_id(), token.id.subject_id());
-        self.issue(token, ids, token.expires_at, Some(places), now)
-    }
-
-    fn issue<T>(
-        &self,
-        token: T,
-        (token_id, subject_id): (CredentialId, SubjectId),
-        expires_at: Option<Timestamp>,
-        permissions: Option<Vec<String>>,
-        now: Timestamp,
-    ) -> Issued<T> {
-        let seconds = |at: Timestamp| at.millis().div_euclid(1000);
-        let keys = self.keys.load();
-        let mut nonce = [0; 8];
-        self.world.fill(&mut nonce);
-        let claims = Claims {
-            iss: self.config.public_url.clone(),
-            aud: self.config.public_url.clone(),
-            sub: subject_id,
-            jti: token_id,
-            iat: seconds(now),
-            exp: expires_at.map(seconds),
-            api_token_id: permissions.is_some().then_some(token_id),
-            permissions,
-            nonce: hex(&nonce),
-        };
-        let value = keys.sign(&claims);
-        Issued { value, token, signing_key_id: keys.current().to_owned() }
-    }
-
     async fn first_start(&self) -> Result<Option<String>> {
         let system = system(self);
         let seen = self.db.read(None, move |conn| settings::get(conn, &system, FIRST_START)).await?;
@@ -272,50 +231,6 @@ struct FirstIds {
     organization: OrganizationId,
     owner: UserId,
     workspace: WorkspaceId,
-}
-
-/// A signed token that is not stored yet: a session, or a token of an organization. To store it takes the right to.
-/// A caller's scope stores no session, which would act for any user everywhere:
-///
-/// ```compile_fail,E0308
-/// # use podium_app::start::Issued;
-/// # use podium_store::{Scope, credentials::NewSession};
-/// fn enter(session: &Issued<NewSession>, tx: &podium_db::Tx, scope: &Scope) {
-///     let _ = session.store(tx, scope);
-/// }
-/// ```
-#[derive(Clone)]
-pub struct Issued<T> {
-    /// The token itself.
-    pub value: String,
-    /// What works once it is stored.
-    pub token: T,
-    signing_key_id: String,
-}
-
-impl Issued<NewSession> {
-    /// Stores the hash of the session: from the commit on it works.
-    pub fn store(&self, tx: &Tx, system: &System) -> Result<()> {
-        Ok(credentials::insert_session(tx, system, &self.hash(), &self.signing_key_id, &self.token)?)
-    }
-}
-
-impl Issued<NewToken> {
-    /// Stores the hash of the token: from the commit on it works in the organization of the scope.
-    pub fn store(&self, tx: &Tx, scope: &Scope) -> Result<()> {
-        Ok(credentials::insert_token(tx, scope, &self.hash(), &self.signing_key_id, &self.token)?)
-    }
-}
-
-impl<T> Issued<T> {
-    fn hash(&self) -> String {
-        sha256_hex(self.value.as_bytes())
-    }
-
-    /// The last six characters.
-    pub fn short(&self) -> String {
-        self.value[self.value.len() - 6..].to_owned()
-    }
 }
 
 /// Opens the directory of files.

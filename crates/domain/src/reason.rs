@@ -325,7 +325,7 @@ mod tests {
         for word in ["3.1.0", "node-1.example", "2.11.0+local", "user_home"] {
             assert_eq!(shown(Given::word(word)), word);
         }
-        for text in ["", "cannot open", "/srv/data", "DELETE FROM t", "a\nb", "`a`"] {
+        for text in ["", "cannot open", "/srv/data", "no such table: t", "a\nb", "`a`"] {
             assert_eq!(shown(Given::word(text)), NOT_SHOWN);
         }
         let variable = EnvironmentObjectType::EnvironmentVariable;

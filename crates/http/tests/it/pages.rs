@@ -87,16 +87,7 @@ fn numbers_of_a_deployment_are_shown_however_many_others_have() {
             let app = TestApp::start(engine).await;
             let (others, own) = (app.workspace("Others").await, app.workspace("Own").await);
             let [first, id] = [app.deployment(others).await, app.deployment(own).await];
-            app.execute(&format!(
-                "INSERT INTO deployments (id, organization_id, workspace_id, cluster_id, name, name_key, namespace, spec, \
-                 generation, status, status_reason, observed, observed_generation, version, created_at, created_by, \
-                 updated_at, updated_by) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) \
-                 SELECT SUBSTR(id, 1, 20) || CAST(10000 + i AS TEXT), organization_id, workspace_id, cluster_id, \
-                 name || CAST(i AS TEXT), name_key || CAST(i AS TEXT), namespace || CAST(i AS TEXT), spec, generation, \
-                 status, status_reason, observed, observed_generation, version, created_at - 1, created_by, updated_at, \
-                 updated_by FROM deployments, n WHERE id = '{first}'"
-            ))
-            .await;
+            app.copy_deployment(first, 1000).await;
             let held = vec![
                 role(On::Organization, "ORGANIZATION_MEMBER"),
                 role(On::Workspace(own), "WORKSPACE_MEMBER"),
