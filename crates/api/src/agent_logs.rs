@@ -26,7 +26,8 @@ pub struct SendAgentLogsRequest {
     /// The agent's own name, unlike that of other agents of the deployment.
     #[schemars(length(min = 1, max = 128))]
     pub agent: String,
-    /// The number of the agent's batch: later batches have higher numbers. A batch that was accepted before has no effect.
+    /// The number of the agent's batch: later batches have higher numbers. A batch that was accepted before has no
+    /// effect.
     #[schemars(range(min = 1))]
     pub sequence: u64,
     /// The lines; either all of them are accepted or none.

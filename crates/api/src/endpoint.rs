@@ -1,9 +1,9 @@
 //! Endpoints: everything about an endpoint is declared once.
 //!
-//! A type such as [`crate::teams::Create`] names the types of path, query, body and reply, and how callers are admitted;
-//! its [`Description`] holds the rest: method, path, id, permission. [`endpoints!`](crate::endpoints) declares both. The
-//! router binds a function to the type, the OpenAPI document is written from it, the typed client calls it, and the
-//! coverage tests walk all of them ([`crate::ENDPOINTS`]).
+//! A type such as [`crate::teams::Create`] names the types of path, query, body and reply, and how callers are
+//! admitted; its [`Description`] holds the rest: method, path, id, permission. [`endpoints!`](crate::endpoints)
+//! declares both. The router binds a function to the type, the OpenAPI document is written from it, the typed client
+//! calls it, and the coverage tests walk all of them ([`crate::ENDPOINTS`]).
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -128,8 +128,8 @@ pub struct Description {
     pub audited: bool,
     /// Whether the reply contains a secret that must not be stored in plain text.
     pub secret_reply: bool,
-    /// Whether the reply is never repeated, from the response cache or under an `Idempotency-Key`: it depends on more than the
-    /// database, or may hold secrets.
+    /// Whether the reply is never repeated, from the response cache or under an `Idempotency-Key`: it depends on more
+    /// than the database, or may hold secrets.
     pub live: bool,
     /// The field of the body that names the target of the permission, where the path does not.
     pub target_in_body: Option<&'static str>,

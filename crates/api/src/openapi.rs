@@ -65,8 +65,9 @@ impl Document {
             "info": {
                 "title": "Podium management API",
                 "version": "1.0",
-                "description": "Manages Apache Airflow environments. Every call carries `Authorization: Bearer <token>` \
-                    unless it says otherwise. An optional field that is `null` is as absent unless it says otherwise.",
+                "description": "Manages Apache Airflow environments. Every request needs `Authorization: Bearer <token>` \
+                    unless its endpoint says otherwise. An optional field that is `null` is treated as if it were absent, unless \
+                    it says otherwise.",
                 "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
             },
             "servers": [{ "url": server_url }],

@@ -3,9 +3,9 @@
 //!
 //! By Unicode's general categories: no controls, no line or paragraph separators, no format characters (zero-width
 //! spaces and joiners, marks and overrides of direction, soft hyphens, tags), nothing unassigned, private or half of a
-//! pair; and none of the few letters and marks that are blank by design. Two exceptions are seen: the variation selector
-//! that makes a symbol an emoji, and the joiner inside an emoji of several. Joiners between letters, which some scripts
-//! use for fine typography, are refused: two names that differ by one read the same to most people.
+//! pair; and none of the few letters and marks that are blank by design. Two exceptions are seen: the variation
+//! selector that makes a symbol an emoji, and the joiner inside an emoji of several. Joiners between letters, which
+//! some scripts use for fine typography, are refused: two names that differ by one read the same to most people.
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 

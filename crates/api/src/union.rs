@@ -1,7 +1,7 @@
 //! Requests with variants: one struct with every field, and for each variant the fields that it lacks.
 //!
-//! A field is declared once, in the struct. The document shows one schema for each variant and the tag that distinguishes
-//! them; requests are checked against the variant that their tag names.
+//! A field is declared once, in the struct. The document shows one schema for each variant and the tag that
+//! distinguishes them; requests are checked against the variant that their tag names.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Remote agents: they call with tokens of their own, which open the agent endpoints of one deployment.
+//! Remote agents: they call with tokens of their own, which give access to the agent endpoints of one deployment.
 
 use std::net::IpAddr;
 
@@ -23,7 +23,7 @@ pub struct AgentCx {
     pub now: Timestamp,
 }
 
-/// An agent token that is alive; nothing has been asked with it yet.
+/// A valid agent token.
 pub struct Agent {
     /// The token.
     pub token_id: AgentTokenId,

@@ -138,13 +138,13 @@ fn remove(cx: &Cx<Scope>, tx: &Tx, ids: &[AllowedIpAddressRangeId]) -> Result<No
     Ok(Nothing)
 }
 
-/// Nobody locks itself out.
+/// Callers cannot lock themselves out.
 fn keeps_caller_in(cx: &Cx<Scope>, conn: &Conn) -> Result<()> {
     let after = allowed(conn, cx.scope())?;
     Ok(rules::keeps_caller_in(&after, cx.request().address)?)
 }
 
-/// From where an organization may be called. A range that cannot be read admits nobody, and the operator is told.
+/// The addresses that may call an organization. A range that cannot be parsed admits nobody, and is logged.
 pub(crate) fn allowed(conn: &Conn, scope: &Scope) -> Result<Allowed> {
     let allowed = Allowed::read(ranges::all(conn, scope)?);
     if !allowed.unreadable().is_empty() {

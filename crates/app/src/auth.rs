@@ -43,7 +43,7 @@ pub async fn sign_in(cx: PublicCx, call: Call<api::SignIn>) -> Result<Many<Sessi
     Ok(Many(session))
 }
 
-/// Somebody who has shown its password.
+/// A user whose password has been verified.
 pub(crate) struct Proven {
     pub(crate) id: UserId,
     known: Known,
@@ -60,8 +60,8 @@ struct Known {
     hash: Option<String>,
 }
 
-/// Finds out whether somebody knows the password of an account. What fails is in the audit log of the account's
-/// organization; where there is no such account there is no organization, and the server's own log says so.
+/// Verifies the password of an account. Failures are recorded in the audit log of the account's
+/// organization; if there is no such account there is no organization, and they are in the server's own log.
 pub(crate) async fn prove(app: &App, request: &Arc<Request>, body: SignInRequest) -> Result<Proven> {
     let SignInRequest { username, password } = body;
     let username_key = names::fold(&username);
@@ -79,7 +79,7 @@ pub(crate) async fn prove(app: &App, request: &Arc<Request>, body: SignInRequest
     }
 }
 
-/// Lets somebody in who has shown its password: what it gets and the record of it, in one transaction.
+/// Signs in a user whose password has been verified: the token and the audit record, in one transaction.
 pub(crate) async fn enter(
     app: &App,
     proven: Proven,
@@ -91,7 +91,7 @@ pub(crate) async fn enter(
     let store = move |tx: &Tx| {
         let Proven { id, known, hash } = &proven;
         users::lock(tx, &system, *id)?;
-        // A password that was changed meanwhile opens nothing.
+        // A password that was changed in the meantime is no longer valid.
         let current = users::account(tx, &system, *id)?.and_then(|account| account.password_hash);
         if current.as_ref() != Some(hash) {
             return Err(Error::Unauthenticated(Unauthenticated::Password));
@@ -102,7 +102,7 @@ pub(crate) async fn enter(
     app.db.write(None, store).await
 }
 
-/// Records a sign-in that failed; of those no more than so many a second. Nobody waits for it: otherwise the time that
+/// Records a failed sign-in, at most so many a second. It is not awaited: otherwise the time that
 /// an answer takes would tell which accounts there are.
 fn note_failure(app: &App, request: &Arc<Request>, known: Option<Known>) {
     let Some((known, home)) = known.and_then(|known| known.home.map(|home| (known, home))) else {
@@ -122,7 +122,7 @@ fn note_failure(app: &App, request: &Arc<Request>, known: Option<Known>) {
     });
 }
 
-/// Notes a sign-in that failed and that belongs to no organization. What was typed is not written down: it may be a
+/// Logs a failed sign-in that belongs to no organization. The input is not logged: it may be a
 /// password in the wrong field.
 pub(crate) fn note_stranger(request: &Request) {
     let (address, request_id) = (request.address, &request.id);
@@ -198,7 +198,7 @@ async fn own_account(cx: &Cx<()>, user_id: UserId) -> Result<Account> {
     account?.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))
 }
 
-/// Whether the caller knows its password; one that has none yet says so.
+/// Whether the caller's password is correct; a caller without a password sends an empty one.
 async fn knows_password(cx: &Cx<()>, account: &Account, password: String) -> Result<bool> {
     let Some(hash) = account.password_hash.clone() else { return Ok(password.is_empty()) };
     let username_key = names::fold(&account.username);
@@ -226,7 +226,7 @@ fn new_session(app: &App, user_id: UserId, now: Timestamp) -> (Issued<NewSession
     (issued, session)
 }
 
-/// Revokes the token in use, unless somebody else just did.
+/// Revokes the token in use, unless it was just revoked.
 fn end_session(cx: &Cx<()>, tx: &Tx) -> Result<()> {
     let system = system(cx.app());
     if !credentials::end(tx, &system, cx.authority().credential.token_id)? {

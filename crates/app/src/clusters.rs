@@ -75,7 +75,7 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Cluster>> {
     cx.read(move |cx, conn| find(conn, cx, call.path.cluster_id)).await
 }
 
-/// Changes a cluster, or moves its deployments to the region that stands by or back.
+/// Changes a cluster, or moves its deployments to the standby region or back.
 pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Cluster>> {
     let OneOf(body) = call.body;
     let id = call.path.cluster_id;
@@ -143,7 +143,7 @@ fn find(conn: &Conn, cx: &Cx<Scope>, id: ClusterId) -> Result<One<Cluster>> {
     found.ok_or_else(|| Refusal::not_found("cluster").into())
 }
 
-/// A cluster of the version that the caller expects, which nobody else changes meanwhile.
+/// A cluster of the version that the caller expects, locked against other changes.
 fn find_to_change(tx: &Tx, cx: &Cx<Scope>, id: ClusterId) -> Result<One<Cluster>> {
     clusters::lock(tx, cx.scope(), id)?;
     let found = find(tx, cx, id)?;

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 pub use crate::log_events::follow;
 
-/// Searches the logs of a deployment; further pages of a search see what its first one saw.
+/// Searches the logs of a deployment; all pages of a search see the same snapshot.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<Many<DeploymentLog>> {
     let (deployment_id, query) = (call.path.deployment_id, call.query);
     let window = rules::window(&query, cx.now())?;

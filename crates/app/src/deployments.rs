@@ -1,4 +1,4 @@
-//! Deployments. What is wanted is written here; a loop makes it true.
+//! Deployments. These functions write the desired state; a loop applies it.
 
 mod hibernation;
 mod removal;
@@ -32,7 +32,7 @@ pub use hibernation::{end_hibernation_override, override_hibernation};
 pub use variables::open_variables;
 
 const SHORT_PAGE: u32 = 100;
-/// How many names in the data plane are tried before a collision is given up on.
+/// How many names in the data plane are tried before giving up.
 const NAMESPACES: usize = 8;
 
 /// Lists the deployments that the caller may see.
@@ -127,8 +127,7 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Shown<Deploy
     .await
 }
 
-/// A deployment as callers see it. One that can hibernate looks different at other times, and so does an override of that,
-/// which lapses.
+/// A deployment as callers see it. One with a hibernation schedule or an override changes with time.
 fn show(cx: &Cx<Scope>, found: &LazyRow<'_, DeploymentRow>) -> podium_db::Result<Shown<Deployment>> {
     cx.app().rendered.show(found, |row| {
         let deployment = shown::deployment(cx, &row);
@@ -171,11 +170,11 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Deploy
     if moves { cx.change_rights(update).await } else { cx.mutate(update).await }
 }
 
-/// Deletes a deployment with everything that belongs to it; the data plane is cleaned up after.
+/// Deletes a deployment with everything that belongs to it; a loop cleans up the data plane.
 pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.deployment_id;
     cx.change_rights(move |cx, tx| {
-        // Nobody is given a role on it from here on.
+        // From here on nobody can be granted a role on it.
         organizations::lock(tx, cx.scope())?;
         let row = find(tx, cx.scope(), id)?;
         cx.expect_version(row.stamp.version)?;

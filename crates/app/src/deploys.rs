@@ -1,4 +1,4 @@
-//! Deploys: created, uploaded for, finalized, and gone back to.
+//! Deploys: created, uploaded to, finalized, and rolled back to.
 
 pub(crate) mod expiry;
 mod shown;
@@ -42,7 +42,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<DeploysPa
     Ok(Many(DeploysPaginated { deploys, limit, offset, total_count }))
 }
 
-/// Creates a deploy, and says where to upload what it carries.
+/// Creates a deploy, and returns its upload URLs.
 pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy>> {
     let (deployment_id, body) = (call.path.deployment_id, call.body);
     let (id, image_tag) = (cx.new_id(), new_image_tag(&cx));
@@ -95,7 +95,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Deploy
     .await
 }
 
-/// Puts a deploy into effect: the deployment wants what it carries from now on.
+/// Puts a deploy into effect: its content becomes the deployment's desired state.
 pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<Deploy>> {
     let Call { path, body, .. } = call;
     let (deployment_id, deploy_id) = (path.deployment_id, path.deploy_id);
@@ -144,7 +144,7 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
     Ok(finalized)
 }
 
-/// Goes back to a deploy, by a new one that brings back what it left.
+/// Rolls back to a deploy, with a new deploy that restores its state.
 pub async fn rollback(cx: Cx<Scope>, call: Call<api::Rollback>) -> Result<One<Deploy>> {
     let Call { path, body, .. } = call;
     let (id, image_tag) = (cx.new_id(), new_image_tag(&cx));

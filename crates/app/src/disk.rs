@@ -1,5 +1,5 @@
-//! The disk: watched, with a reserve that uploads and installations leave alone, so that people can still sign in, look
-//! and clean up when it runs full.
+//! Watches the disk and keeps a reserve that uploads and installations may not use, so that people can still sign in,
+//! look around and clean up when the disk fills up.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -13,16 +13,16 @@ use crate::error::{Error, Result};
 
 crate::system::acts_for_the_system!();
 
-/// How often the disk is looked at.
+/// How often the disk is checked.
 const EVERY: Duration = Duration::from_secs(5);
 /// A disk that can take fewer files than this is as full as one without room.
 const FILES: u64 = 2_000;
 
-/// What is known of the disk.
+/// The last known state of the disk.
 #[derive(Default)]
 pub struct Disk(Mutex<Option<Reason>>);
 
-/// How much is left for what a server keeps.
+/// The disk space that a server keeps in reserve.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reserve {
     /// The directories that are written to.
@@ -32,12 +32,12 @@ pub struct Reserve {
 }
 
 impl Reserve {
-    /// Says that less is left than the reserve, and to operators where.
+    /// The reason if less is free than the reserve; operators also see where.
     pub fn shortage(&self) -> Option<Reason> {
         self.shortage_for(0)
     }
 
-    /// Says that less would be left than the reserve once so many bytes more are written, and to operators where.
+    /// The reason if less than the reserve would be free after writing this many bytes; operators also see where.
     pub fn shortage_for(&self, more: u64) -> Option<Reason> {
         self.directories.iter().find_map(|directory| {
             let Free { bytes, files } = free(directory)?;
@@ -63,7 +63,7 @@ impl Reserve {
 }
 
 impl App {
-    /// Says that the disk is full, if it is.
+    /// The reason if the disk is full.
     pub fn disk_is_full(&self) -> Option<Reason> {
         self.disk.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -81,14 +81,14 @@ impl App {
         }
     }
 
-    /// Asks the disks where nobody has to wait with it: one may not answer at once.
+    /// Checks the disks on the blocking pool, because a disk may respond slowly.
     async fn shortage_for(&self, bytes: u64) -> Result<Option<Reason>> {
         let reserve = self.config.reserve.clone();
         let looked = tokio::task::spawn_blocking(move || reserve.shortage_for(bytes)).await;
         looked.map_err(|error| Error::Internal(error.to_string()))
     }
 
-    /// Looks at the disk; where it became full or is no longer, the loops say so of every deployment.
+    /// Checks the disk; when it becomes full or has space again, every deployment is reconciled to report it.
     pub async fn check_disk(&self) -> Result<()> {
         let shortage = self.shortage_for(0).await?;
         let was_full = {
@@ -126,7 +126,7 @@ struct Free {
     files: Option<u64>,
 }
 
-/// What is free for this process at a directory; nothing where that cannot be told.
+/// What is free for this process at a directory; `None` if that cannot be determined.
 fn free(directory: &Path) -> Option<Free> {
     let found = directory.ancestors().find(|path| path.exists())?;
     let disk = rustix::fs::statvfs(found).ok()?;

@@ -53,7 +53,7 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<EnvironmentO
     cx.page(move |cx, conn| Ok(shown(&find(cx, conn, id, Verb::Get)?))).await
 }
 
-/// Changes an object: what is absent is kept.
+/// Changes an object: absent fields stay unchanged.
 pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<EnvironmentObject>> {
     let (id, body) = (call.path.environment_object_id, call.body);
     let mentions = rules::mentions(&body);
@@ -83,7 +83,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     .await
 }
 
-/// Keeps an object from a deployment, and drops a link that there was.
+/// Excludes a deployment from an object, and deletes its link.
 pub async fn exclude_linking(cx: Cx<Scope>, call: Call<api::ExcludeLinking>) -> Result<Blank> {
     let (id, deployment_id) = (call.path.environment_object_id, call.body.scope_entity_id);
     cx.mutate_where(may_update(id), move |cx, tx| {
@@ -117,7 +117,7 @@ fn find(cx: &Cx<Scope>, conn: &Conn, id: EnvironmentObjectId, verb: Verb) -> Res
     Ok(row)
 }
 
-/// Stores an object after a change, and rolls it out to those who are given something else by it.
+/// Stores a changed object, and rolls it out to the deployments that it affects.
 fn store(cx: &Cx<Scope>, tx: &Tx, row: ObjectRow, before: &Object, after: &Object) -> Result<ObjectRow> {
     let row = ObjectRow {
         sealed: sealing::seal(cx.app(), row.id, after)?,

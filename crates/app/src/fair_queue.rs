@@ -1,13 +1,14 @@
-//! Turns at something of which little can be done at once, shared out fairly.
+//! A fair queue for an operation of which only a few can run at once.
 //!
-//! Each turn is asked for on somebody's account, such as that of an address. Whoever asks often queues behind itself: the
-//! next turn goes to whoever has had the fewest, so that one that asks three hundred times delays others by one turn and
-//! not by three hundred (start-time fair queueing). The queue is bounded for each account and altogether; when it is
-//! full, whoever would have been last has to go.
+//! Each permit is requested on an account, such as that of an address. An account with many requests queues behind
+//! itself: the next permit goes to the account that has had the fewest, so an account with three hundred requests
+//! delays others by one permit and not by three hundred (start-time fair queueing). The queue is bounded for each
+//! account and in total; when it is full, the request that would have been last is dropped.
 //!
-//! A turn may name others that it is about, such as a user. Anybody can name anybody, so they only move a turn back a
-//! bounded number of places among those that rank like it: whoever is named by strangers is never kept out. Whoever stops
-//! waiting leaves nothing behind, and an account is forgotten when none of its turns waits or runs.
+//! A request may also name accounts that it concerns, such as a user. Anybody can name anybody, so this only moves a
+//! request back by a bounded number of places among those of equal rank: a user named by strangers is never locked
+//! out. A request that stops waiting leaves nothing behind, and an account is dropped when none of its requests is
+//! waiting or running.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -15,11 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// How many places a turn goes back for each other one that waits on behalf of whom it names, and how many at the most.
+/// How many places a turn goes back for each other one that waits on behalf of whom it names, and how many at most.
 const PLACES_BACK: u64 = 64;
 const MOST_PLACES_BACK: u64 = 512;
 
-/// Turns at something; clones share them.
+/// A fair queue; clones share it.
 #[derive(Clone)]
 pub(crate) struct FairQueue<K: Clone + Eq + Hash>(Arc<Shared<K>>);
 
@@ -44,12 +45,12 @@ struct State<K: Clone + Eq + Hash> {
     /// The rank of the turn that was given last.
     now: u64,
     asked: u64,
-    /// Of those who wait or run, and nobody else: the queue bounds how many there are.
+    /// Accounts with waiting or running requests only: the queue bounds their number.
     accounts: HashMap<K, Account>,
     queue: BTreeMap<Place, Waiter<K>>,
 }
 
-/// By rank, within one by who came first but for the places back, and then by who came first.
+/// By rank, then by arrival plus the places moved back, then by arrival.
 type Place = (u64, u64, u64);
 
 #[derive(Default)]
@@ -65,14 +66,14 @@ struct Waiter<K: Clone + Eq + Hash> {
     permit: oneshot::Sender<Permit<K>>,
 }
 
-/// Somebody who waits; leaves the queue when this is dropped.
+/// A waiting request; leaves the queue when this is dropped.
 struct Waiting<K: Clone + Eq + Hash> {
     shared: Arc<Shared<K>>,
     place: Place,
     permit: oneshot::Receiver<Permit<K>>,
 }
 
-/// Somebody's turn, until this is dropped.
+/// A permit, released when this is dropped.
 pub(crate) struct Permit<K: Clone + Eq + Hash> {
     shared: Option<Arc<Shared<K>>>,
     keys: Vec<K>,
@@ -111,7 +112,7 @@ impl<K: Clone + Eq + Hash> FairQueue<K> {
             state.queue.insert(place, Waiter { keys: keys.to_vec(), permit });
             Waiting { shared: Arc::clone(&self.0), place, permit: receiver }
         };
-        // Whoever had to go for somebody else finds the other end dropped.
+        // The sender of a request that was dropped from a full queue is dropped.
         (&mut waiting.permit).await.map_err(|_| QueueFull)
     }
 
@@ -126,7 +127,7 @@ impl<K: Clone + Eq + Hash> Shared<K> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a turn that has ended to the next one.
+    /// Passes a released permit to the next request.
     fn pass_on(self: &Arc<Self>, mut ended: Vec<K>) {
         loop {
             let next = {
@@ -147,7 +148,7 @@ impl<K: Clone + Eq + Hash> Shared<K> {
             let permit = Permit { shared: Some(Arc::clone(self)), keys: next.keys };
             match next.permit.send(permit) {
                 Ok(()) => return,
-                // It does not wait any more: the turn is still this one's to pass on.
+                // It no longer waits: pass the permit on to the next one.
                 Err(mut permit) => {
                     permit.shared = None;
                     ended = std::mem::take(&mut permit.keys);
@@ -158,13 +159,13 @@ impl<K: Clone + Eq + Hash> Shared<K> {
 }
 
 impl<K: Clone + Eq + Hash> State<K> {
-    /// Where one more turn on an account stands: behind all others of it.
+    /// The rank of another request of an account: behind all its others.
     fn rank(&self, keys: &[K]) -> u64 {
         let account = keys.first().and_then(|key| self.accounts.get(key));
         account.map_or(0, |account| account.next).max(self.now)
     }
 
-    /// How many places a turn goes back because of those that wait on behalf of whom it names.
+    /// How many places a request moves back because of waiting requests that name the same accounts.
     fn places_back(&self, keys: &[K]) -> u64 {
         let named = keys.iter().skip(1).filter_map(|key| self.accounts.get(key));
         let waiting = named.map(|account| account.waiting).max().unwrap_or_default();
@@ -177,7 +178,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    /// Sees to it that one more can wait.
+    /// Makes room for one more request.
     fn make_room(&mut self, bounds: Bounds, keys: &[K], rank: u64) -> Result<(), QueueFull> {
         let first = keys.first().and_then(|key| self.accounts.get(key));
         if first.is_some_and(|account| account.waiting >= bounds.waiting_of_one) {
@@ -193,7 +194,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         Ok(())
     }
 
-    /// Takes somebody out of the queue who gets no turn, and takes back what that would have cost.
+    /// Removes a request that gets no permit from the queue, and refunds its cost.
     fn give_up(&mut self, place: Place) {
         let Some(waiter) = self.queue.remove(&place) else { return };
         if let Some(account) = waiter.keys.first().and_then(|key| self.accounts.get_mut(key)) {
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_asks_three_hundred_times_delays_others_by_one_turn() {
+    async fn an_account_with_three_hundred_requests_delays_others_by_one_permit() {
         let (queue, mut waiting) = (FairQueue::new(BOUNDS), Vec::new());
         let first = queue.take(&["hog".to_owned()]).await.unwrap();
         for _ in 0..300 {
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_queue_drops_whoever_would_be_last() {
+    async fn a_full_queue_drops_the_request_that_would_be_last() {
         let (queue, mut waiting) = (FairQueue::new(Bounds { waiting: 10, ..BOUNDS }), Vec::new());
         let first = queue.take(&["x".to_owned()]).await.unwrap();
         for _ in 0..10 {
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_is_named_by_strangers_is_not_kept_out_and_those_who_hang_up_leave_nothing_behind() {
+    async fn a_user_named_by_strangers_is_not_locked_out_and_cancelled_requests_leave_nothing_behind() {
         let (queue, mut waiting) = (FairQueue::new(BOUNDS), Vec::new());
         let first = queue.take(&["x".to_owned()]).await.unwrap();
         for _ in 0..2000 {

@@ -1,7 +1,8 @@
-//! Follows the change log where other replicas write it: what they changed is forgotten here, and the loops of this
-//! process are woken, because what they changed may have brought work.
+//! Follows the change log that other replicas write: drops cached entries that they changed, and wakes this process's
+//! loops, because the changes may have created work.
 //!
-//! Only a courtesy that keeps memory fresh. Truth is checked in each request's own round trip.
+//! This only keeps caches fresh earlier. Correctness does not depend on it: every request checks in its own round
+//! trip.
 
 use std::time::Duration;
 

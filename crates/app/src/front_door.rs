@@ -1,9 +1,9 @@
-//! The front door of environments: who stands before it, how a browser gets to an environment's own origin, and what
-//! is written down of what passed.
+//! The front door of environments: who is calling, how a browser gets to an environment's own origin, and the audit
+//! records of forwarded requests.
 //!
-//! A browser never takes a token of the control plane to an environment's origin. It takes a one-time code there, and
-//! gets a *pass*: a random value that opens this one environment. A pass has no rights of its own. It stands for the
-//! token or session that it was made with, and every request asks again what that may do.
+//! A browser never carries a token of the control plane to an environment's origin. It takes a one-time code there and
+//! gets a *pass*: a random value that gives access to this one environment. A pass has no rights of its own. It refers
+//! to the token or session that it was created with, and every request reads the rights of that token again.
 
 mod admit;
 mod airflow_tokens;

@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: repeats of a request have one effect and one answer.
+//! `Idempotency-Key`: repeated requests take effect once and get the same response.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ const SECRETS_KEPT_FOR: Duration = Duration::from_mins(10);
 pub struct Idempotency {
     /// The header's value.
     pub key: String,
-    /// What the key stands for.
+    /// The request that the key identifies.
     pub request_hash: String,
 }
 
@@ -37,7 +37,7 @@ type RunningKeys = Arc<Mutex<HashSet<(podium_api::SubjectId, &'static str, Strin
 #[derive(Default)]
 pub struct Running(RunningKeys);
 
-/// A request that is running; without a key it keeps nothing.
+/// A running request; without a key nothing is stored.
 pub struct Entered {
     keyed: Option<(IdempotencyKey, String)>,
     keys: RunningKeys,
@@ -78,7 +78,7 @@ impl Drop for Entered {
 }
 
 impl Entered {
-    /// Says that it is done. What it kept is found from now on, although the unit may not have been dropped yet.
+    /// Marks it as done. Its stored response is found from now on, although the unit may not have been dropped yet.
     pub fn leave(&self) {
         if let Some((key, _)) = &self.keyed
             && self.is_running.swap(false, Ordering::AcqRel)
@@ -87,8 +87,8 @@ impl Entered {
         }
     }
 
-    /// Ends the call with the kept answer, if there is one and the caller may still have it: `may` asks for the rights
-    /// to what it tells. A secret that is no longer told needs none.
+    /// Ends the call with the stored response, if there is one and the caller may still see it: `may` checks the rights
+    /// to its content. A secret that is no longer repeated needs none.
     pub fn replay<P: Clone + Send + Sync + 'static>(
         &self,
         cx: &Cx<P>,
@@ -144,7 +144,7 @@ impl Entered {
         }
     }
 
-    /// Keeps the answer in the transaction of its effect.
+    /// Stores the response in the transaction of its effect.
     pub fn keep<P: Clone + Send + Sync + 'static, R: Reply>(
         &self,
         cx: &Cx<P>,

@@ -1,4 +1,4 @@
-//! Invites: made, withdrawn, and turned into links. Accepting one is part of signing in.
+//! Invites: created, withdrawn, and turned into links. Accepting one is part of signing in.
 
 use std::time::Duration;
 

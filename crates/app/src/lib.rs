@@ -1,7 +1,8 @@
 //! The functions behind the endpoints: one each, the same parts in the same order as the rules.
 //!
-//! Also what all of them stand on: who calls ([`authority`]), what was proven ([`cx`]), the audit log, kept
-//! answers, signing keys, and the start of an installation. Knows no HTTP: another transport could call it the same.
+//! Also the code that all of them use: the caller ([`authority`]), the proof of its rights ([`cx`]), the audit log,
+//! idempotency, signing keys, and the start of an installation. It knows no HTTP: another transport could call it the
+//! same way.
 
 pub mod audit;
 pub mod authority;
@@ -99,7 +100,7 @@ pub struct Shared {
     /// Settings.
     pub config: Config,
     pub(crate) public_url: front_door::PublicUrl,
-    /// Seals and opens secrets.
+    /// Encrypts and decrypts secrets.
     pub secrets: secrets::Secrets,
     /// The keys that sign tokens.
     pub keys: ArcSwap<Keys>,

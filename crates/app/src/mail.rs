@@ -1,9 +1,9 @@
-//! Mail, where a server for it is configured.
+//! E-mail, if a mail server is configured.
 
 use lettre::message::{Mailbox, header::ContentType};
 use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 
-/// Why no mail can be sent as it was asked for.
+/// Why mail cannot be sent with these settings.
 #[derive(Debug, thiserror::Error)]
 pub enum MailError {
     /// The server.

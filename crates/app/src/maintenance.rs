@@ -1,4 +1,4 @@
-//! Housekeeping: what has had its time is dropped, a little at a time, and uses of tokens are written down.
+//! Housekeeping: deletes expired data in small batches, and records token uses.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Nodes: several machines on one database, each of which runs some of the environments.
 //!
-//! Where the data plane is bound to the machine and the database is shared, a server is a node: it has a name, says
-//! every few seconds that it is there, and looks after the deployments that are placed on it and no others. Elsewhere
-//! there are no nodes, and nothing here is asked.
+//! If the data plane is bound to the machine and the database is shared, a server is a node: it has a name, sends a
+//! heartbeat every few seconds, and manages the deployments placed on it and no others. Otherwise there are no nodes,
+//! and this module is not used.
 
 use std::time::Duration;
 
@@ -15,32 +15,32 @@ use crate::error::{Error, OrConflict as _, Result};
 
 crate::system::acts_for_the_system!();
 
-/// How often a node says that it is there.
+/// The interval of a node's heartbeats.
 const EVERY: Duration = Duration::from_secs(10);
-/// A node that has not been seen for so long gets no new deployments, and may be forgotten.
+/// A node without a heartbeat for this long gets no new deployments, and may be forgotten.
 pub const NODE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The machine of this process, as others know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its id, which is kept in its data directory.
+    /// Its id, which is stored in its data directory.
     pub id: NodeId,
     /// Its name, for people.
     pub name: String,
 }
 
-/// What a node finds out when it joins.
+/// The result of joining.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JoinReport {
-    /// Environments that are here and that another node runs by now.
+    /// Environments on this machine that another node runs by now.
     pub on_other_nodes: Vec<DeploymentId>,
-    /// Environments that are here and that nobody knows.
+    /// Environments on this machine that the database does not know.
     pub unknown: Vec<DeploymentId>,
 }
 
 impl App {
-    /// Makes this machine known as a node that has these environments already. With a database of its own there is one
-    /// node, which looks after everything.
+    /// Registers this machine as a node that already has these environments. With a database of its own there is one
+    /// node, which runs everything.
     pub async fn join(&self, node: Node, kept: Vec<DeploymentId>) -> Result<JoinReport> {
         let system = system(self);
         let (now, joining) = (self.world.now(), node.clone());
@@ -77,7 +77,7 @@ impl App {
         self.node.get()
     }
 
-    /// Says that this node is there until it is told that it was forgotten.
+    /// Sends heartbeats until the node has been forgotten.
     pub async fn send_heartbeats(&self) {
         let Some(node) = self.node() else { return std::future::pending().await };
         let mut ticks = tokio::time::interval(EVERY);
@@ -103,7 +103,7 @@ impl App {
         })
     }
 
-    /// Refuses what only the node of a deployment can answer.
+    /// Refuses requests that only the deployment's node can answer.
     pub(crate) async fn require_local(&self, deployment_id: DeploymentId) -> Result<()> {
         match self.other_node_of(deployment_id).await? {
             Some(name) => Err(Error::OtherNode(name)),
@@ -111,7 +111,8 @@ impl App {
         }
     }
 
-    /// The node for a deployment that runs nowhere yet: of those seen lately, the one with the fewest, then by name.
+    /// The node for a deployment without one: of those with a recent heartbeat, the one with the fewest deployments,
+    /// then by name.
     pub async fn choose_node(&self, own: NodeId, now: Timestamp) -> Result<Option<NodeRow>> {
         let system = system(self);
         self.db.read(None, move |conn| Ok(nodes::least_loaded(conn, &system, now - NODE_TIMEOUT, own)?)).await

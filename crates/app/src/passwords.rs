@@ -1,4 +1,4 @@
-//! Password hashing: argon2id, few at a time and in fair turns, off the request threads.
+//! Password hashing: argon2id, a few hashes at a time from a fair queue, off the request threads.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,7 +62,8 @@ impl Passwords {
         self.queued(password, requesters, move |password| hash(password, &salt)).await?
     }
 
-    /// Whether a password fits. Takes as long where there is no hash, so that nobody learns who has an account.
+    /// Whether a password is correct. Takes equally long without a stored hash, so that it does not reveal which
+    /// accounts exist.
     pub(crate) async fn fits(
         &self,
         password: String,

@@ -1,4 +1,4 @@
-//! A call of somebody who is not known yet: it proves itself by what it carries.
+//! The context of a call that is not authenticated by a token: the request carries its own proof.
 
 use crate::App;
 use crate::cx::Request;
@@ -7,8 +7,8 @@ use crate::cx::Request;
 pub struct PublicCx {
     /// The application.
     pub app: App,
-    /// What the request says of itself.
+    /// The request.
     pub request: Request,
-    /// The token, where one was sent along; nobody has looked at it.
+    /// The token, if one was sent; it has not been verified.
     pub bearer: Option<String>,
 }

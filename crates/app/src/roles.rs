@@ -19,7 +19,7 @@ pub async fn list_templates(_: Cx<Scope>, call: Call<api::ListTemplates>) -> Res
     Ok(Many(templates))
 }
 
-/// Lists custom roles, and where asked for the built-in ones.
+/// Lists custom roles and, on request, the built-in ones.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<RolesPaginated>> {
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
@@ -139,7 +139,7 @@ fn only_owners(cx: &Cx<Scope>) -> Result<()> {
     Ok(no_escalation::only_owners(cx.grants(), "define custom roles")?)
 }
 
-/// Whether a scope is among those asked for; none asks for all.
+/// Whether a scope is among those requested; an empty list means all.
 fn is_asked_for(scopes: &[RoleScope], scope: DefaultRoleScope) -> bool {
     scopes.is_empty() || scopes.iter().any(|asked| asked.as_str() == scope.as_str())
 }

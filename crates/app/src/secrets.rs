@@ -1,5 +1,5 @@
-//! Secrets at rest: AES-256-GCM under one key, bound to the row that they belong to. Signatures of what is handed out
-//! and comes back, such as upload URLs: HMAC-SHA256 under a key that is derived from it.
+//! Secrets at rest: AES-256-GCM under one key, bound to the row that they belong to. Signatures of values that are
+//! handed out and come back, such as upload URLs: HMAC-SHA256 under a key derived from it.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::{digest, hmac};
@@ -12,10 +12,10 @@ use crate::world::World;
 /// Names the way in which a secret was sealed, so that another can follow.
 const FORMAT: u8 = 1;
 
-/// Names what signatures are for, so that their key is none that anything else is derived to.
+/// The purpose of the derived key, so that signatures use a key of their own.
 const SIGNATURES: &[u8] = b"podium signatures 1";
 
-/// Seals and opens secrets, signs and verifies what is handed out.
+/// Encrypts and decrypts secrets, signs and verifies values that are handed out.
 pub struct Secrets {
     sealing: LessSafeKey,
     signing: hmac::Key,
@@ -25,7 +25,7 @@ pub struct Secrets {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecryptionFailed;
 
-/// A text that no key can be made of.
+/// A text that is not a valid key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the secret key must be 32 bytes in base64, or at least 32 characters")]
 pub struct InvalidKey;
@@ -93,12 +93,12 @@ impl Secrets {
     }
 }
 
-/// What is signed: two texts that cannot be cut another way.
+/// The signed message: two texts, joined unambiguously.
 fn signed(purpose: &str, text: &str) -> Vec<u8> {
     [purpose.as_bytes(), b"\0", text.as_bytes()].concat()
 }
 
-/// Bytes from hexadecimal; nothing if it is none.
+/// Bytes from hexadecimal; `None` if it is invalid.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     let byte = |pair: &[u8; 2]| {

@@ -1,8 +1,8 @@
-//! Sessions of browsers at the console.
+//! Browser sessions at the console.
 //!
-//! A browser holds a random value that is no token: as a bearer it opens nothing. It stands for a token, the one that
-//! was shown at the sign-in or, with a password, one that was made for it and that nobody has ever seen. Every use asks
-//! again what that token may do, so that whatever ends the token ends the session too.
+//! A browser holds a random value that is not a token: as a bearer token it is useless. It refers to a token: the one
+//! presented at sign-in or, after a password sign-in, one created for the session that nobody ever sees. Every use
+//! reads that token's rights again, so anything that revokes the token also ends the session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ const OK: u16 = 200;
 /// A session that has begun.
 #[derive(Debug)]
 pub struct NewSession {
-    /// What the browser holds from now on.
+    /// The value of the session cookie.
     pub cookie: String,
     /// How long that can work.
     pub lasts: Duration,
@@ -42,7 +42,7 @@ impl App {
         let request = Arc::new(request);
         let proven = auth::prove(self, &request, body).await?;
         let now = request.now;
-        // The value of this token is dropped: nothing but the session leads to it.
+        // The value of this token is dropped: only the session refers to it.
         let issued = self.issue_session(proven.id, Some(now + self.config.session), now);
         let session = BrowserSession {
             credential_hash: sha256_hex(issued.value.as_bytes()),
@@ -61,7 +61,7 @@ impl App {
         Ok(begun)
     }
 
-    /// Signs a browser in with a token, which is looked at and not kept.
+    /// Signs a browser in with a token, which is verified and not stored.
     pub async fn sign_in_browser_by_token(&self, request: Request, token: &str) -> Result<NewSession> {
         let now = request.now;
         let authority = match self.authority(token, None, now).await {
@@ -91,7 +91,7 @@ impl App {
         };
         let stored = self.db.write_locked(Some(guard), locks, store).await;
         stored.map_err(|error| {
-            // The guard of a caller without an organization says only that its token is alive.
+            // The guard of a caller without an organization only checks that its token is valid.
             if error.is_stale() { Error::Unauthenticated(Unauthenticated::Revoked) } else { error }
         })?;
         Ok(begun)
@@ -116,7 +116,7 @@ impl App {
         }
     }
 
-    /// The hash of the token that a session stands for.
+    /// The hash of the token that a session refers to.
     pub(crate) async fn credential_of_session(&self, cookie: &str, now: Timestamp) -> Result<[u8; 32]> {
         let hash = sha256_hex(cookie.as_bytes());
         let system = system(self);
@@ -132,7 +132,7 @@ impl App {
     /// Signs a browser out: its session ends, with every pass that came from it.
     pub async fn sign_out_browser(&self, request: Request, cookie: &str) -> Result<()> {
         let hash = sha256_hex(cookie.as_bytes());
-        // Nobody who guesses makes the database write.
+        // Guesses must not cause database writes.
         let (system, looked_up) = (system(self), hash.clone());
         let found = self.db.read(None, move |conn| sessions::by_hash(conn, &system, &looked_up)).await?;
         let Some(session) = found else { return Ok(()) };
@@ -172,7 +172,7 @@ pub(crate) fn end_all(app: &App, tx: &Tx, subject_id: SubjectId) -> Result<()> {
     Ok(sessions::delete_of_subject(tx, &system(app), subject_id)?)
 }
 
-/// Ends a session; says whose it was, where that is still known.
+/// Ends a session; returns whose it was, if that is still known.
 fn end(tx: &Tx, system: &System, hash: &str, now: Timestamp) -> Result<Option<Signed>> {
     let Some(session) = sessions::by_hash(tx, system, hash)? else { return Ok(None) };
     let who = Signed::by_credential(tx, system, &session.credential_hash)?;
@@ -183,7 +183,7 @@ fn end(tx: &Tx, system: &System, hash: &str, now: Timestamp) -> Result<Option<Si
     Ok(who)
 }
 
-/// Somebody who is signed in, and where that is recorded.
+/// A signed-in user, and the organization that records it.
 struct Signed {
     profile: SubjectProfile,
     home: Option<OrganizationId>,

@@ -1,14 +1,14 @@
-//! Room that many share: whoever has taken as much as is left gets no more.
+//! Capacity that many users share: a user who already holds as much as is still free gets no more.
 //!
-//! One who takes everything it can therefore gets half of the room, two of them get a third each, and there is always
-//! some left for the next. Many together could take all of it, so whoever has nothing may take one beyond the room, up to
-//! twice as much altogether. Nobody waits: what has no room is refused, and asked for again.
+//! A single greedy user therefore gets half of the capacity, two get a third each, and there is always some left for
+//! the next. Many together could take all of it, so a user who holds nothing may take one beyond the capacity, up to
+//! twice the capacity in total. Nobody waits: a request without capacity is refused and can be retried.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Room that many share; clones share it.
+/// Capacity that many share; clones share it.
 #[derive(Debug)]
 pub struct SharedCapacity<K> {
     room: usize,
@@ -21,7 +21,7 @@ struct Usage<K> {
     by_key: HashMap<K, usize>,
 }
 
-/// A place that is taken until this is dropped.
+/// A unit of capacity, released when this is dropped.
 #[derive(Debug)]
 pub struct CapacityPermit<K: Eq + Hash> {
     usage: Arc<Mutex<Usage<K>>>,
@@ -29,13 +29,13 @@ pub struct CapacityPermit<K: Eq + Hash> {
 }
 
 impl<K: Clone + Eq + Hash> SharedCapacity<K> {
-    /// Room for so many.
+    /// This much capacity.
     pub fn new(room: usize) -> Self {
         Self { room, usage: Arc::new(Mutex::new(Usage { all: 0, by_key: HashMap::new() })) }
     }
 
-    /// Takes a place. Keys go from the outside to the inside, such as organization, user, thing: each has a share of the
-    /// one before it, at the most half of what that one may have.
+    /// Takes one unit. Keys go from the outside to the inside, such as organization, user, resource: each has a share
+    /// of the one before it, at most half of what that one may have.
     pub fn take(&self, keys: &[K]) -> Option<CapacityPermit<K>> {
         let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
         if usage.all >= self.room.saturating_mul(2) {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_all_it_can_leaves_room_for_the_next() {
+    fn a_greedy_user_leaves_capacity_for_the_next() {
         let capacity = SharedCapacity::new(64);
         let first = take_all(&capacity, &["ada"]);
         assert_eq!(first.len(), 32);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_nothing_gets_one_even_where_many_have_taken_everything() {
+    fn a_user_without_any_gets_one_even_when_capacity_is_exhausted() {
         let capacity = SharedCapacity::new(8);
         let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"];
         let many: Vec<_> = names.iter().flat_map(|name| take_all(&capacity, &[*name])).collect();

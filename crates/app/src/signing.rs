@@ -1,4 +1,4 @@
-//! Signed tokens: JWTs with EdDSA and nothing else, signed by the newest key and verified by any living one.
+//! Signed tokens: JWTs with EdDSA only, signed with the newest key and verified with any active one.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::secrets::{Secrets, hex};
 use crate::world::World;
 
-/// What a token says. Rights come from the store, never from here.
+/// The claims of a token. Rights come from the store, never from here.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Claims {

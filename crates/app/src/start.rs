@@ -1,5 +1,5 @@
-//! The start of an installation: schema, secret key, signing keys, and at the very first start an organization, its
-//! owner and the owner's token.
+//! Starting an installation: schema, secret key, signing keys and, at the very first start, an organization, its owner
+//! and the owner's token.
 
 mod issued;
 
@@ -37,7 +37,7 @@ crate::system::acts_for_the_system!();
 
 const KEY_CHECK: &str = "secret_key_check";
 const FIRST_START: &str = "first_start";
-/// How many uploads are received at once; more are asked to come back.
+/// How many uploads are received at once; further ones are refused and can be retried.
 const MOST_UPLOADING: usize = 128;
 /// How many times larger an archive may be once it is unpacked.
 const MOST_EXPANSION: u64 = 4;
@@ -53,7 +53,7 @@ pub struct Started {
 }
 
 impl App {
-    /// Opens an installation, and makes what is missing.
+    /// Opens an installation, and creates what is missing.
     pub async fn start(
         target: Target,
         config: Config,
@@ -233,7 +233,7 @@ struct FirstIds {
     workspace: WorkspaceId,
 }
 
-/// Opens the directory of files.
+/// Opens the object store's directory.
 async fn open_objects(config: &Config) -> Result<Uploads> {
     let (directory, bytes) = (config.files.clone(), config.upload_limit);
     let opened =

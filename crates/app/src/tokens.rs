@@ -57,7 +57,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
     let asked_for = values::asked_for(&cx, &body).await?;
     let issued = values::issue(&cx, id, asked_for, body.token_expiry_period_in_days);
     let (mentions, scope) = (rules::mentions(&body), body.scope);
-    // Its value is told again to whoever could make it now, as it is now.
+    // Its value is repeated only to a caller who could create the token now, as it is now.
     let may = |cx: &Cx<Scope>, tx: &Tx, made: ApiToken| {
         find(cx, tx, made.id, Verb::Create)?;
         may_act_as(cx, &grants::of(tx, cx.scope(), made.id.into())?)
@@ -118,7 +118,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<ApiTok
     .await
 }
 
-/// Deletes a token: it stops working at once. Its name stays, for what it did.
+/// Deletes a token: it stops working at once. Its name is kept for the audit log.
 pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.token_id;
     cx.change_rights(move |cx, tx| {
@@ -198,7 +198,7 @@ fn find(cx: &Cx<Scope>, conn: &Conn, id: TokenId, verb: Verb) -> Result<TokenRow
     Ok(row)
 }
 
-/// Whoever is given the value of a token can act as it.
+/// The value of a token lets its holder act as the token.
 fn may_act_as(cx: &Cx<Scope>, held: &[Grant]) -> Result<()> {
     Ok(held.iter().try_for_each(|grant| no_escalation::may_give(cx.grants(), &grant.held, &grant.on))?)
 }

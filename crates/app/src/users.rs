@@ -68,7 +68,7 @@ pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result
         if change == Change::Leave {
             remove(cx, tx, id, version)?;
         } else if is_changed {
-            // Until an invite is accepted, the role in the organization is kept with the invite.
+            // Until an invite is accepted, the role in the organization is stored with the invite.
             let (set_role, granted): (Vec<Grant>, Vec<Grant>) =
                 after.iter().cloned().partition(|grant| promised.is_some() && grant.on == On::Organization);
             if let Some(role) = role_holders::organization_role(&set_role) {

@@ -1,6 +1,6 @@
-//! The work of the loops, as far as the application takes part: it wakes them when there is some, and counts it.
+//! The work queue from the application's side: it wakes the loops when there is work, and reports how much there is.
 //!
-//! Who does the work is not known here.
+//! It does not know who processes the work.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ crate::system::acts_for_the_system!();
 pub struct WorkNotifier(Arc<Notify>);
 
 impl WorkNotifier {
-    /// Says that there may be work.
+    /// Notifies the loops that there may be work.
     pub fn notify(&self) {
         self.0.notify_one();
     }
 
-    /// Resolves when the bell was rung since the last time; several rings may come as one. For one waiter.
+    /// Resolves when there was a notification since the last time; notifications may be coalesced. For one waiter.
     pub async fn notified(&self) {
         self.0.notified().await;
     }

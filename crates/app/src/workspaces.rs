@@ -203,7 +203,7 @@ fn check_cluster(tx: &Tx, scope: &Scope, workspace: &Workspace) -> Result<()> {
     if clusters::admits(tx, scope, cluster_id, workspace.id)? == Some(true) {
         return Ok(());
     }
-    // One answer for both, so that nobody learns of a cluster that it may not see.
+    // The same message for both, so that it does not reveal clusters that the caller may not see.
     let message = "must be the id of a cluster that accepts this workspace";
     Err(Refusal::field("defaultClusterId", "notFound", message).into())
 }

@@ -1,7 +1,7 @@
 //! A typed client: the endpoints of `podium-api`, called over HTTP.
 //!
-//! `client.call::<workspaces::Get>(&path, &Nothing, &Nothing)` knows method, path and types from the endpoint, so it
-//! cannot disagree with the server about them.
+//! `client.call::<workspaces::Get>(&path, &Nothing, &Nothing)` takes the method, path and types from the endpoint, so
+//! it cannot disagree with the server about them.
 
 use podium_api::endpoint::Input;
 use podium_api::path::PathParams;

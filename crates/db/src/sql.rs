@@ -9,7 +9,7 @@
 //! | `SETTLED(column)`                       | `1=1`                                 | `column` is below the oldest running transaction |
 //! | `SKIPLOCKED`, after a `LIMIT`           | nothing: there is one writer          | `FOR UPDATE SKIP LOCKED`            |
 //!
-//! It refuses to understand SQL: quoted text is passed over, everything else is replaced where it stands.
+//! It does not parse SQL: quoted text is copied, everything else is replaced in place.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -29,7 +29,7 @@ impl Sql {
         Self { text: Cow::Borrowed(text), sqlite: OnceLock::new(), postgres: OnceLock::new() }
     }
 
-    /// A statement put together while running. Keep the number of different texts small: each is prepared.
+    /// A statement composed at run time. Keep the number of different texts small: each is prepared.
     pub fn owned(text: String) -> Self {
         Self { text: Cow::Owned(text), sqlite: OnceLock::new(), postgres: OnceLock::new() }
     }
@@ -39,7 +39,7 @@ impl Sql {
         &self.text
     }
 
-    /// The text itself if it lives as long as the program: its address is then its identity.
+    /// The text if it is `'static`: its address then identifies it.
     pub(crate) fn lasting(&self) -> Option<&'static str> {
         if let Cow::Borrowed(text) = self.text { Some(text) } else { None }
     }

@@ -1,7 +1,7 @@
 //! Address ranges that an organization may be reached from.
 //!
-//! A range is written in one way only, so that the same one cannot be listed twice. Finding out which address a
-//! request came from is not done here.
+//! A range has only one valid form, so that the same one cannot be listed twice. Determining a request's address is
+//! not done here.
 
 use std::net::IpAddr;
 
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_cannot_be_read_admits_nobody() {
+    fn a_range_that_cannot_be_parsed_admits_nobody() {
         let (inside, outside) = ("203.0.113.9".parse().unwrap(), "198.51.100.1".parse().unwrap());
         let broken = Allowed::read(vec!["203.0.113.0/99".into()]);
         assert!(!broken.admits(inside) && !broken.admits(outside));

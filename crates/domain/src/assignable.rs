@@ -1,6 +1,6 @@
-//! From the name of a role to the role: whether it exists, and whether it can be held in that place.
+//! Resolves the name of a role: whether it exists, and whether it can be held at that scope.
 //!
-//! Whether the caller may give it is another question, for [`crate::no_escalation`].
+//! Whether the caller may grant it is checked by [`crate::no_escalation`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -91,12 +91,12 @@ pub(crate) fn dag_name(field: impl Into<String>, name: &str, max: usize) -> Resu
     }
 }
 
-/// Why a role cannot be held there.
+/// Why a role cannot be assigned there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleError {
-    /// A word that a program can act on.
+    /// A code that a program can act on.
     pub code: &'static str,
-    /// What was wrong, and what would be right.
+    /// What was wrong, and what is expected.
     pub message: String,
 }
 

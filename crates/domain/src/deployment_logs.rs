@@ -1,4 +1,4 @@
-//! Logs of a deployment: which window a search is about, and which components there are to search.
+//! Logs of a deployment: the time window of a search, and the components that can be searched.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub fn window(query: &GetDeploymentLogs, now: Timestamp) -> Result<Range<Timesta
 /// How far ahead of ours the clock of an agent may be.
 const AHEAD: Duration = Duration::from_hours(1);
 
-/// Refuses lines of an agent that are older than lines are kept, or from the future; each of them is named.
+/// Refuses lines of an agent that are older than the retention, or in the future; each of them is reported.
 pub fn of_agent(lines: &[AgentLogLine], now: Timestamp, kept_for: Duration) -> Result<()> {
     let mut fields = Fields::new();
     for (index, line) in lines.iter().enumerate() {

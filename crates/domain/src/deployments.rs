@@ -1,4 +1,4 @@
-//! Deployments: where one runs, what may be asked of it, and what is wanted of it.
+//! Deployments: where one runs, which settings are valid, and its desired state.
 
 #[cfg(test)]
 mod fixtures;

@@ -1,4 +1,4 @@
-//! Who and what the tests are about: one organization, two workspaces, and deployments in each of them.
+//! Test fixtures: one organization, two workspaces, and deployments in each of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -124,7 +124,7 @@ fn role(name: &str) -> Grant {
     places.iter().find_map(built_in).unwrap_or_else(|| on_deployment(d1(), name))
 }
 
-/// Somebody with this role and no other.
+/// A subject with only this role.
 pub(crate) fn holder(name: &str) -> Grants {
     Grants::new([role(name)])
 }

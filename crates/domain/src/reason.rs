@@ -1,8 +1,8 @@
-//! Why something failed or has to wait, in two texts that cannot be mixed up: one for users, one for operators.
+//! Why something failed or has to wait, as two separate texts: one for users, one for operators.
 //!
-//! Users read a [`UserText`]: in `statusReason`, in what is said of a deploy, in bodies of responses. It is made of
-//! literals and of [`Vetted`] values, so nothing that a program printed, no statement and no path of the machine gets
-//! into it. Operators read all of a [`Reason`], in logs and in `podium work`.
+//! Users read a [`UserText`]: in `statusReason`, in deploy reports, in response bodies. It is composed of literals and
+//! of [`Vetted`] values, so no program output, no SQL statement and no path of the machine gets into it. Operators
+//! read all of a [`Reason`], in logs and in `podium work`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::deploys::bundles;
 use crate::environment_objects::keys;
 use crate::options::Version;
 
-/// Text that users may read. What a program or the system said is not:
+/// Text that users may read. Output of a program or of the system is not accepted:
 ///
 /// ```compile_fail
 /// let error = std::io::Error::other("/srv/data cannot be opened");
@@ -32,7 +32,7 @@ use crate::options::Version;
 /// podium_domain::UserText::filled("it failed: {}", &[&podium_domain::Given(&error.to_string())]);
 /// ```
 ///
-/// Its kind is, and so is a literal:
+/// An error's kind is accepted, and so is a literal:
 ///
 /// ```
 /// let error = std::io::Error::other("/srv/data cannot be opened");
@@ -66,7 +66,7 @@ impl UserText {
         Self(Cow::Owned(text))
     }
 
-    /// Texts, one after the other, with something between them.
+    /// Texts joined by a separator.
     pub fn joined(texts: impl IntoIterator<Item = Self>, between: &'static str) -> Self {
         let texts: Vec<Cow<'static, str>> = texts.into_iter().map(|text| text.0).collect();
         Self(Cow::Owned(texts.join(between)))
@@ -82,7 +82,7 @@ impl UserText {
         &self.0
     }
 
-    /// Whether there is nothing to say.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -117,7 +117,7 @@ impl PartialEq<&str> for UserText {
     }
 }
 
-/// What may stand in a text for users. Nobody else can say this of a type.
+/// A value that may appear in a text for users. The trait is sealed.
 pub trait Vetted: private::Sealed {
     /// Appends it to a text.
     fn write_to(&self, text: &mut String);
@@ -159,8 +159,8 @@ vetted!(
 // What kind of error it is has a fixed text, unlike the error.
 vetted!(std::io::ErrorKind);
 
-/// What users or operators chose themselves and see elsewhere too: a name, a version, a mount path. Never what a program
-/// said, and never where something is on the machine: what does not look like what it is said to be is not shown.
+/// A value that users or operators chose and already see elsewhere: a name, a version, a mount path. Never the output
+/// of a program, and never a path on the machine: a value that does not look like what it should be is not shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a>(&'a str);
 
@@ -199,7 +199,7 @@ impl fmt::Display for Given<'_> {
     }
 }
 
-/// Why something failed or has to wait. It shows itself to operators; users see [`Reason::user_text`] alone.
+/// Why something failed or has to wait. Its `Display` is for operators; users see only [`Reason::user_text`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reason {
     user_text: UserText,
@@ -207,27 +207,27 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// What users are told, and what operators find beside it: an error, the last line of a program.
+    /// The text for users, and details for operators: an error, the last line of a program's output.
     pub fn new(user_text: impl Into<UserText>, detail: impl fmt::Display) -> Self {
         Self { user_text: user_text.into(), detail: detail.to_string() }
     }
 
-    /// What could not be done because of an error of the system. Users are told its kind, operators all of it.
+    /// What failed because of a system error. Users see its kind, operators all of it.
     pub fn of_io(what: impl Into<UserText>, error: &std::io::Error) -> Self {
         Self::new(UserText::filled("{}: {}", &[&what.into(), &error.kind()]), error)
     }
 
-    /// What users are told.
+    /// The text for users.
     pub fn user_text(&self) -> &UserText {
         &self.user_text
     }
 
-    /// What only operators find; empty where users are told everything.
+    /// The details for operators; empty if users see everything.
     pub fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// Whether there is nothing to say to users.
+    /// Whether there is no text for users.
     pub fn is_empty(&self) -> bool {
         self.user_text.is_empty()
     }
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_what_it_is_said_to_be_is_not_shown() {
+    fn a_value_of_another_shape_is_not_shown() {
         let shown = |given: Given<'_>| UserText::filled("{}", &[&given]).to_string();
         for word in ["3.1.0", "node-1.example", "2.11.0+local", "user_home"] {
             assert_eq!(shown(Given::word(word)), word);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn users_are_told_one_half_and_operators_both() {
+    fn users_read_one_text_and_operators_both() {
         let why = Reason::new("the database cannot be made", "could not open \"/var/lib/x\"");
         assert_eq!(why.to_string(), "the database cannot be made [could not open \"/var/lib/x\"]");
         let wrapped = why.clone().within("waking up failed").after("On node a.".into()).sentence();

@@ -1,7 +1,7 @@
-//! What an endpoint requires of its callers: a permission, and on what.
+//! What an endpoint requires of its callers: a permission, and its target.
 //!
-//! It is worked out once, when the endpoint is bound, and checked for every endpoint when this crate is compiled: a
-//! permission that does not exist, or whose target neither path nor body names, is an error there.
+//! It is resolved once, when the endpoint is bound, and checked for every endpoint when this crate is compiled: a
+//! permission that does not exist, or whose target neither path nor body names, is a compile error.
 
 use podium_api::enums::RoleScope;
 use podium_api::{Access, Description, ENDPOINTS, const_text};
@@ -19,7 +19,7 @@ pub struct Requirement {
     pub on: RequiredOn,
 }
 
-/// What a permission is required on, and where its id stands.
+/// The target of a permission, and where its id is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequiredOn {
     /// The organization.
@@ -30,7 +30,7 @@ pub enum RequiredOn {
     Deployment(Named),
 }
 
-/// Where the id of a target stands.
+/// Where the id of a target is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// Among the ids of the path, at this index.
@@ -40,8 +40,8 @@ pub enum Named {
 }
 
 impl Requirement {
-    /// What an endpoint requires; nothing where it takes no permission. Panics where that makes no sense, which does not
-    /// happen at run time for any of [`ENDPOINTS`].
+    /// What an endpoint requires; `None` if it needs no permission. Panics where that makes no sense, which does
+    /// not happen at run time for any of [`ENDPOINTS`].
     pub const fn of(endpoint: &Description) -> Option<Self> {
         let Access::Permission(name) = endpoint.access else { return None };
         let permission = known(name);

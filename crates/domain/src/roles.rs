@@ -1,7 +1,7 @@
 //! The built-in roles, as data, and templates to copy into custom roles.
 //!
 //! Each role contains the one above it in its hierarchy and adds some permissions, written as in the documentation.
-//! What a role gives on the things below it is for [`crate::grants`] to say.
+//! [`crate::grants`] derives what a role gives on the resources below it.
 
 use std::fmt::Write;
 use std::sync::LazyLock;

@@ -1,6 +1,6 @@
 //! New roles for an API token: one primary role where the token belongs, and further ones below it.
 //!
-//! The list replaces all that the token held, but for the primary role when that is left out.
+//! The list replaces everything that the token held, except that an omitted primary role is kept.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! How callers of an endpoint are admitted, and what that proves.
+//! How callers of an endpoint are admitted, and the proof that results.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -16,24 +16,24 @@ use crate::bind::{Bound, Handler, Run, guarded};
 
 /// How callers of an endpoint are admitted.
 pub(crate) trait Admission: Sized + 'static {
-    /// What the function behind the endpoint is given of its caller.
+    /// The context that the function behind the endpoint receives.
     type Context: Send + 'static;
-    /// Puts the admission before the function.
+    /// Wraps the function in the admission.
     fn before<E, F>(bound: Bound, function: F) -> Handler
     where
         E: Endpoint<Admission = Self>,
         F: Run<Self::Context, E>;
 }
 
-/// Admission of callers with a token: where it is in doubt, they are judged again.
+/// Admission of callers with a token; they are authorized again if their cached rights may be stale.
 pub(crate) trait Guarded: 'static {
     type Proof: Clone + Send + Sync + 'static;
-    /// What is required of callers: worked out once, when the endpoint is bound.
+    /// What is required of callers: resolved once, when the endpoint is bound.
     type Required: Send + Sync + 'static;
     fn required(endpoint: &'static Description) -> Self::Required;
-    /// The organization that is called, by the ids of the path.
+    /// The organization of the request, from the ids in the path.
     fn organization(ids: &[Id]) -> Option<OrganizationId>;
-    /// Whether the caller may knock at all.
+    /// Whether the caller is a member and its address is allowed.
     fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error>;
     /// Whether the caller may do this; `named` is the target where the body names it.
     fn admit(
@@ -144,7 +144,7 @@ impl Guarded for Permitted {
         };
         let proof = |permission| member.membership.authorize(permission, target);
         match (proof(required.permission), required.of_creators) {
-            // The scope proves the weaker permission only: the function asks who made the thing.
+            // The scope proves only the weaker permission: the function checks who created the resource.
             (Err(Refusal::Forbidden(message)), Some(weaker)) => {
                 Ok(proof(weaker).map_err(|_| Refusal::Forbidden(message))?)
             }
@@ -157,12 +157,12 @@ impl Guarded for Permitted {
     }
 }
 
-/// Who calls.
+/// The caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'a> {
     pub(crate) app: &'a App,
     pub(crate) authority: &'a Authority,
-    /// Whether this is the first judgement of the request; later ones read the caller again.
+    /// Whether this is the first attempt to authorize the request; later ones read the caller again.
     pub(crate) is_first: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Calls of remote agents. The order of judgement is that of all calls: token (401), rate (429), deployment (404),
-//! address (403), body, agent and deployment once more, what is wrong with the body (400), the function.
+//! Calls of remote agents. Checks run in the usual order: token (401), rate limit (429), deployment (404), address
+//! (403), body, agent and deployment once more, errors in the body (400), the function.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Admission for ByAgents {
                 let deployment_id = DeploymentId::from_raw(deployment_id);
                 agent.admit(organization_id, deployment_id, incoming.address)?;
                 let decoded = incoming.decode::<E>(&bound.checks, &bound.env.settings).await;
-                // Its body may have taken long: it is judged again by what is true now.
+                // The body may have taken long: the caller is authorized again.
                 let agent = app.agent(&token, app.world.now()).await?;
                 agent.admit(organization_id, deployment_id, incoming.address)?;
                 let (query, body) = decoded.input?;

@@ -1,5 +1,5 @@
-//! What never changes while the server runs: the document, the reference and its script, pages without anybody's data.
-//! Compressed once, when somebody first asks for it so, and then given to everybody from the same memory.
+//! Content that never changes while the server runs: the OpenAPI document, the API reference and its script, and
+//! static pages. It is compressed once, on first use, and then served from the same memory.
 
 use std::sync::OnceLock;
 
@@ -76,7 +76,7 @@ impl Asset {
         Self { headers: parts.headers, plain, hash, gzip: OnceCell::new(), zstd: OnceCell::new() }
     }
 
-    /// Answers a request for it.
+    /// Responds to a request for it.
     pub(crate) async fn answer(&self, asked: &HeaderMap) -> Response<Body> {
         let coding = Accepted::of(asked).and_then(Accepted::whole);
         let encoded = match coding {

@@ -24,7 +24,7 @@ use crate::settings::Settings;
 const ATTEMPTS: usize = 4;
 
 pub(crate) type HttpResult = Result<Response<Body>, Failure>;
-/// Answers the requests of one endpoint.
+/// Handles the requests of one endpoint.
 pub(crate) type Handler =
     Box<dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = HttpResult> + Send>> + Send + Sync>;
 
@@ -32,11 +32,11 @@ pub(crate) type Handler =
 pub(crate) struct Env {
     pub(crate) settings: Settings,
     pub(crate) response_cache: ResponseCache,
-    /// Says that the server stops: answers without an end come to theirs.
+    /// Signals that the server stops: open-ended responses end.
     pub(crate) stopping: watch::Sender<bool>,
 }
 
-/// An endpoint, and what was made ready for its requests.
+/// An endpoint, and everything prepared for its requests.
 pub(crate) struct Bound {
     pub(crate) endpoint: &'static Description,
     pub(crate) checks: Checks,
@@ -45,10 +45,10 @@ pub(crate) struct Bound {
 
 /// What the function behind an endpoint is given of its caller.
 type Context<E> = <<E as Endpoint>::Admission as Admission>::Context;
-/// What the function behind an endpoint answers with.
+/// What the function behind an endpoint returns.
 type Value<E> = <<E as Endpoint>::Reply as WriteReply>::Value;
 
-/// The function behind an endpoint, and the writing of what it answers.
+/// The function behind an endpoint, including the serialization of its reply.
 pub(crate) trait Run<C, E: Endpoint>: Clone + Send + Sync + 'static {
     fn run(&self, context: C, call: Call<E>) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send;
 }

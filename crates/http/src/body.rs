@@ -1,4 +1,4 @@
-//! Bodies: of answers, whole or sent as they are read, and of requests before they are read.
+//! Bodies: of responses, complete or streamed, and of requests before they are read.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -15,11 +15,11 @@ use hyper::body::{Frame, SizeHint};
 use crate::connections::Connection;
 use crate::pace::{Pace, Paced};
 
-/// The body of an answer.
+/// The body of a response.
 pub enum Body {
-    /// All of it.
+    /// A complete body.
     Whole(Bytes),
-    /// What is sent as it is read.
+    /// A stream.
     Streamed(UnsyncBoxBody<Bytes, BodyError>),
 }
 
@@ -53,7 +53,7 @@ impl hyper::body::Body for Body {
     }
 }
 
-/// Why a body ends too early: the other side sees the connection break off.
+/// Why a body ended early: the peer sees the connection abort.
 #[derive(Debug)]
 pub struct BodyError {
     why: String,
@@ -106,7 +106,7 @@ pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Body::Whole(bytes.into())
 }
 
-/// A body that is sent as it is read. Whoever reads it may ask again after its end, as compression does.
+/// A streamed body. It may be polled again after its end, as compression does.
 pub(crate) fn stream(chunks: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static) -> Body {
     let frames = chunks.map(|chunk| chunk.map(Frame::data)).fuse();
     Body::Streamed(StreamBody::new(frames).boxed_unsync())
@@ -115,7 +115,8 @@ pub(crate) fn stream(chunks: impl Stream<Item = Result<Bytes, BodyError>> + Send
 /// The body of a request, before it is read.
 pub(crate) type RequestBody = UnsyncBoxBody<Bytes, BodyError>;
 
-/// Wraps the body of a request, which breaks off when it comes too slowly or there is no room for it, wherever it is read.
+/// Wraps the body of a request, which breaks off when it comes too slowly or there is no room for it, wherever it is
+/// read.
 pub(crate) fn request_body<B>(body: B, pace: Pace, connection: Option<Arc<Connection>>) -> RequestBody
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,

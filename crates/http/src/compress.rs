@@ -1,7 +1,7 @@
-//! Compression: of answers as they are given, quickly, and of what never changes, once.
+//! Compression: responses are compressed quickly as they are sent, static content is compressed once.
 //!
-//! An answer that is there as a whole is compressed as a whole, so that nothing but its bytes waits with a slow reader.
-//! Large ones are compressed off the request threads, few at a time; when those are busy an answer goes out as it is.
+//! A response that is complete is compressed completely, so that only its bytes wait for a slow reader. Large ones are
+//! compressed off the request threads, a few at a time; when those are busy, a response is sent uncompressed.
 
 use std::io::Write as _;
 use std::pin::Pin;
@@ -19,9 +19,9 @@ use tokio::sync::Semaphore;
 use crate::body::{Body, BodyError, RequestBody};
 use crate::respond::{Passthrough, StaticBody};
 
-/// What is smaller is not worth it.
+/// Smaller bodies are not compressed.
 const SMALLEST: usize = 128;
-/// What is larger is compressed off the request threads.
+/// Larger bodies are compressed off the request threads.
 const INLINE: usize = 64 * 1024;
 pub(crate) const VARIES: HeaderValue = HeaderValue::from_static("accept-encoding");
 
@@ -70,7 +70,7 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    /// What a request accepts; nothing where it does not say.
+    /// The encodings that a request accepts; `None` if it names none.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
         if !headers.contains_key(ACCEPT_ENCODING) {
             return None;
@@ -102,13 +102,14 @@ impl Accepted {
         }
     }
 
-    /// Whether what is sent as it is read may be compressed: with gzip alone, which takes little memory for each reader.
+    /// Whether a stream may be compressed: with gzip only, which takes little memory for each
+    /// reader.
     fn streamed(self) -> bool {
         self.gzip > 0
     }
 }
 
-/// Compresses an answer where it is worth it.
+/// Compresses a response if it is worth it.
 pub(crate) async fn compress(
     response: Response<Body>,
     accepted: Accepted,

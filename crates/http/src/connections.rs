@@ -1,9 +1,9 @@
-//! Connections that are open: how many there are, of which addresses, which of them are idle, and how much waits on each
-//! to be read.
+//! Open connections: how many there are, from which addresses, which are idle, and how many bytes wait on each to be
+//! read.
 //!
-//! Every bound here protects the process from clients that take and do not give back. Idle connections cost the least
-//! to lose, so they go first, those that have been idle the longest before others; a connection on which a request
-//! runs or an answer is read is never closed for another one.
+//! Every limit here protects the process from clients that hold resources without using them. Idle connections are the
+//! cheapest to lose, so they are closed first, the longest idle first; a connection with a running request or an
+//! unread response is never closed to make room for another.
 
 mod stalled;
 mod waiting;
@@ -24,7 +24,7 @@ pub(crate) use watched::WatchedStream;
 
 use crate::settings::{Settings, Waiting};
 
-/// When there is no room, this part of all connections is closed at once where so many are idle.
+/// When the limit is reached, this fraction of all connections is closed at once, if that many are idle.
 const SHED: usize = 64;
 
 /// All connections.
@@ -34,7 +34,7 @@ pub(crate) struct Connections {
     open: Mutex<Open>,
     next: AtomicU64,
     waiting: AtomicUsize,
-    /// Somebody waits for a connection to become idle.
+    /// Whether the accept loop waits for a connection to become idle.
     is_full: AtomicBool,
     became_idle: Notify,
     pub(crate) counts: Counts,
@@ -55,7 +55,7 @@ struct Open {
     addresses: HashMap<IpAddr, Arc<Address>>,
 }
 
-/// What was closed, cut or refused, and why.
+/// Counts of closed and refused connections, by reason.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// Idle ones, to make room.
@@ -64,9 +64,9 @@ pub(crate) struct Counts {
     pub(crate) refused: AtomicU64,
     /// Those whose clients did not read.
     pub(crate) unread: AtomicU64,
-    /// Those that did not ask in time.
+    /// Those without a request in time.
     pub(crate) idle: AtomicU64,
-    /// Answers that were too much to wait.
+    /// Responses refused because too much was buffered.
     pub(crate) too_much: AtomicU64,
 }
 
@@ -83,18 +83,18 @@ pub(crate) struct Connection {
     id: u64,
     all: Arc<Connections>,
     address: Arc<Address>,
-    /// Requests that run on it, answers that are sent included.
+    /// Requests running on it, including responses being sent.
     running: AtomicU32,
-    /// Its place among those that became idle: a later one has a higher number.
+    /// When it became idle: a later one has a higher number.
     idle_since: AtomicU64,
-    /// Whether the other end does not take what is written.
+    /// Whether the peer does not read what is written.
     is_stalled: AtomicBool,
     waiting: AtomicUsize,
     go: Notify,
-    /// Requests that were taken back, less those that were not.
+    /// Cancelled requests minus completed ones.
     abandoned: AtomicU32,
     gives_up: Notify,
-    /// When an answer was last read on, in milliseconds since the start.
+    /// When a response last made progress, in milliseconds since the start.
     moved: AtomicU64,
     stalled: Mutex<HashMap<u64, Arc<AtomicU64>>>,
 }
@@ -102,10 +102,10 @@ pub(crate) struct Connection {
 /// A connection that counts as open until this is dropped.
 pub(crate) struct Admitted(Arc<Connection>);
 
-/// A request that runs on a connection, until its answer is sent.
+/// A request running on a connection, until its response is sent.
 pub(crate) struct Running(Arc<Connection>);
 
-/// Somebody waits for room, until this is dropped.
+/// Set while the accept loop waits for room.
 struct Full<'a>(&'a AtomicBool);
 
 impl Drop for Full<'_> {
@@ -146,8 +146,8 @@ impl Connections {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Counts a connection from an address; nothing where that has too many, and none of them is idle. It can be told to
-    /// go once it is open.
+    /// Counts a connection from an address; `None` if it has too many, and none of them is idle. It can be asked
+    /// to go once it is open.
     pub(crate) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Admitted> {
         let key = network(peer);
         let mut open = self.lock();
@@ -215,7 +215,7 @@ impl Connections {
 }
 
 impl Open {
-    /// Forgets an address of which there is nothing any more.
+    /// Drops an address without connections or buffered bytes.
     fn forget(&mut self, address: &Arc<Address>) {
         let is_gone = address.connections.load(Ordering::Relaxed) == 0
             && address.waiting.load(Ordering::Relaxed) == 0
@@ -233,7 +233,7 @@ impl Connection {
         Running(Arc::clone(self))
     }
 
-    /// Whether nothing runs on it, and nothing is on its way.
+    /// Whether no request is running on it or arriving.
     fn is_idle(&self) -> bool {
         self.running.load(Ordering::SeqCst) == 0 && !self.is_stalled.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Errors as answers: one body, the right status, and headers that say what to do next.
+//! Errors as responses: one body, the right status, and headers that tell the client what to do next.
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
@@ -10,14 +10,14 @@ use crate::body::{Body, whole};
 
 const INTERNAL: &str = "Internal server error: please report the requestId.";
 
-/// An answer that is no success.
+/// An error response.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) status: StatusCode,
     message: String,
     fields: Vec<FieldError>,
     retry_after: Option<u64>,
-    /// What was remembered of the caller is no longer true: the request has to be judged again.
+    /// The cached caller was stale: the request has to be authorized again.
     pub(crate) is_stale: bool,
     /// Whether it leaves an audit record: a refusal does, a fault or a request to come back later does not.
     pub(crate) is_refusal: bool,
@@ -49,17 +49,17 @@ impl Failure {
         }
     }
 
-    /// A fault that passes: again after so many seconds.
+    /// A temporary failure: retry after this many seconds.
     pub(crate) fn later(status: StatusCode, message: impl Into<UserText>, seconds: u64) -> Self {
         Self { retry_after: Some(seconds), is_refusal: false, ..Self::server(status, message) }
     }
 
-    /// A fault of ours, of which callers are told nothing but where to report it.
+    /// An internal error; the message reveals no details.
     pub(crate) fn fault() -> Self {
         Self::server(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL)
     }
 
-    /// What its reader is told.
+    /// The message.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

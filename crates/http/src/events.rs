@@ -14,7 +14,7 @@ use crate::body;
 use crate::errors::Failure;
 use crate::respond::{ReplyOutput, WriteReply};
 
-/// Tells proxies in between to pass on each event at once.
+/// Tells proxies to forward each event at once.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 impl<T> WriteReply for Events<T>

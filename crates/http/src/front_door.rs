@@ -1,10 +1,10 @@
-//! The front door of environments: their pages and their API, through the control plane and through nothing else.
+//! The front door of environments: the only way to their pages and their API is through the control plane.
 //!
-//! Two ways lead to an environment. A program shows its token at the control plane's own URL and is answered in place;
-//! nothing that is answered there can act as the console. A browser goes to the environment's own origin, with a
-//! one-time code, and holds a pass there that opens this one environment. Either way every request is judged by the
-//! tables of `podium_domain::airflow` before anything is sent on, and what belongs to the control plane (tokens,
-//! cookies, forwarding headers) stays on its side.
+//! There are two ways to an environment. A program sends its token to the control plane's own URL and gets its
+//! response there; no response served there can act as the console. A browser goes to the environment's own origin
+//! with a one-time code, and gets a pass there that gives access to this one environment. Either way every request is
+//! checked against the tables of `podium_domain::airflow` before anything is forwarded, and what belongs to the
+//! control plane (tokens, cookies, forwarding headers) never reaches the environment.
 
 pub(crate) mod console;
 mod cookies;
@@ -37,7 +37,7 @@ use crate::peer::Peer;
 
 const LONGEST_USER_AGENT: usize = 512;
 
-/// The environments, from the outside.
+/// The front door.
 pub(crate) struct FrontDoor {
     app: App,
     plane: Arc<dyn DataPlane>,
@@ -47,7 +47,7 @@ pub(crate) struct FrontDoor {
     form_timeout: Duration,
 }
 
-/// Which listener a request came in by.
+/// The listener that a request arrived on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListenerKind {
     /// The control plane's.
@@ -56,7 +56,7 @@ pub(crate) enum ListenerKind {
     Port(u16),
 }
 
-/// A request before the door; its body comes after it.
+/// A request at the front door, without its body.
 pub(crate) struct InboundRequest {
     pub(crate) parts: Parts,
     pub(crate) address: IpAddr,
@@ -65,7 +65,7 @@ pub(crate) struct InboundRequest {
     pub(crate) now: Timestamp,
 }
 
-/// Where a request is answered.
+/// Where a request arrived.
 #[derive(Clone, Debug)]
 enum Place {
     /// At the control plane's own URL.
@@ -89,7 +89,7 @@ impl InboundRequest {
         self.parts.uri.path_and_query().map_or("/", |target| target.as_str())
     }
 
-    /// What it says of itself, as a call of the endpoint that it stands for.
+    /// The request's metadata, as a call of the given endpoint.
     fn request(&self, endpoint: &'static Description) -> Request {
         Request {
             endpoint,
@@ -115,7 +115,7 @@ impl InboundRequest {
         self.parts.method != Method::GET && self.parts.method != Method::HEAD
     }
 
-    /// Whether a person looks at the answer.
+    /// Whether a person will see the response.
     fn wants_page(&self) -> bool {
         !self.is_unsafe() && accepts_pages(&self.parts.headers)
     }
@@ -127,17 +127,17 @@ impl FrontDoor {
         Self { app, plane, upstream, tags, form_timeout }
     }
 
-    /// How many requests were refused because somebody had as many running as were left for others.
+    /// How many requests were refused because their caller already had its share running.
     pub(crate) fn refused(&self) -> u64 {
         self.upstream.refused()
     }
 
-    /// What the environments of this machine take.
+    /// Resource usage of this machine's environments.
     pub(crate) async fn vitals(&self) -> Vec<podium_dataplane::Vitals> {
         self.plane.vitals().await.unwrap_or_default()
     }
 
-    /// Answers a request below `/airflow/` at the control plane's own URL.
+    /// Handles a request below `/airflow/` at the control plane's own URL.
     pub(crate) async fn in_place(&self, inbound: InboundRequest, body: RequestBody) -> Response<Body> {
         let (request_id, wants_page) = (inbound.request_id.clone(), inbound.wants_page());
         let answer = self.at_the_console(inbound, body).await;
@@ -173,7 +173,7 @@ fn split(path: &str) -> Option<(&str, &str)> {
     Some(below.find('/').map_or((below, ""), |at| below.split_at(at)))
 }
 
-/// Somewhere else; nobody keeps the way.
+/// A redirect that must not be cached.
 fn redirect(to: &str) -> HttpResult {
     let mut response = Response::new(whole(""));
     *response.status_mut() = StatusCode::SEE_OTHER;

@@ -1,4 +1,4 @@
-//! A request on its way to an endpoint: headers, path, query and body, each decoded when its turn comes.
+//! A request on its way to an endpoint: headers, path, query and body, each decoded when it is needed.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub(crate) struct Checks {
     pub(crate) target: Option<&'static str>,
 }
 
-/// What was read of a request: its input or what is wrong with it, and what the audit log may keep.
+/// A decoded request: its input or the errors in it, and the part of the body for the audit log.
 pub(crate) struct Decoded<E: Endpoint> {
     pub(crate) input: Result<(E::Query, E::Body), Failure>,
     pub(crate) audited_body: Option<Value>,
@@ -72,7 +72,7 @@ impl Incoming {
         PathParams::from_ids(&self.ids)
     }
 
-    /// What is asked with a token.
+    /// The key of the response cache.
     pub(crate) fn key_ref(&self, token_id: CredentialId) -> KeyRef<'_> {
         let uri = self.parts.uri.path_and_query().map_or("", |uri| uri.as_str());
         KeyRef { token_id, uri }
@@ -88,7 +88,7 @@ impl Incoming {
         bearer(&self.parts.headers)?.ok().map(str::to_owned)
     }
 
-    /// What the request says of itself.
+    /// The request's metadata.
     pub(crate) fn request(
         &self,
         endpoint: &'static Description,
@@ -187,7 +187,7 @@ impl Incoming {
     }
 }
 
-/// Reads a body that is held as a whole, of so many bytes at the most and within a time.
+/// Reads a body into memory, up to a size limit and within a time limit.
 pub(crate) async fn read_whole(body: RequestBody, limit: usize, within: Duration) -> Result<Bytes, Failure> {
     match tokio::time::timeout(within, Limited::new(body, limit).collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),

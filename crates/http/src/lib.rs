@@ -1,7 +1,7 @@
-//! HTTP: endpoints bound to functions, requests decoded, answers and errors written, connections kept within limits.
+//! HTTP: endpoints bound to functions, requests decoded, responses and errors written, connections limited.
 //!
-//! The only crate that names the HTTP library. It decides nothing: who may call is `podium-app`'s and
-//! `podium-domain`'s to say, and every limit here protects the process, not the product.
+//! The only crate that names the HTTP library. It decides nothing: `podium-app` and `podium-domain` decide who may
+//! call, and every limit here protects the process, not the product.
 
 mod admission;
 mod agents;

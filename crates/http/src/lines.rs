@@ -1,4 +1,4 @@
-//! Streams of lines: they are sent as they are read.
+//! Streams of lines, sent as they are read.
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};

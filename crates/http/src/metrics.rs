@@ -1,6 +1,7 @@
-//! Numbers for the operator: requests by endpoint, in the Prometheus text format.
+//! Metrics for the operator: requests by endpoint, in the Prometheus text format.
 //!
-//! Counters of its own instead of a metrics library: a request costs three relaxed additions, and memory is fixed.
+//! It uses its own counters instead of a metrics library: a request costs three relaxed additions, and memory is
+//! fixed.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -79,7 +80,7 @@ pub(crate) fn render<'a>(
     out
 }
 
-/// Writes the numbers of connections, and of those that were closed for the sake of others.
+/// Writes the metrics of connections, including those closed to make room.
 fn of_connections(connections: &Connections) -> String {
     let (open, waiting, counts) = (connections.count(), connections.waiting(), &connections.counts);
     let closed = [
@@ -108,12 +109,12 @@ pub(crate) fn panics(count: u64) -> String {
     format!("# TYPE podium_panics_total counter\npodium_panics_total {count}\n")
 }
 
-/// Writes how many requests the front door had no room for.
+/// Writes how many requests the front door refused for lack of capacity.
 pub(crate) fn front_door(refused: u64) -> String {
     format!("# TYPE podium_front_door_refused_total counter\npodium_front_door_refused_total {refused}\n")
 }
 
-/// Writes the numbers of deployments: their status, and what their components take where the data plane can tell.
+/// Writes the metrics of deployments: their status, and their components' resource usage if the data plane reports it.
 pub(crate) fn deployments(shown: &[Status], vitals: &[Vitals], now: Timestamp) -> String {
     let mut out = String::new();
     if shown.is_empty() {

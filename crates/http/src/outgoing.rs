@@ -1,5 +1,4 @@
-//! Answers on their way out of a connection: in small pieces, counted while they wait, and watched where their reader can
-//! keep them waiting.
+//! Sends response bodies: in small pieces, counted while they are buffered, and watched if the reader can stall them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,32 +15,32 @@ use crate::connections::{
 use crate::errors::Failure;
 use crate::respond::StaticBody;
 
-/// The most that is handed over at once: what the HTTP library has in its hands is beyond our control.
+/// The largest chunk that is handed to the HTTP library, which buffers beyond our control.
 const PIECE: usize = 8 * 1024;
-/// On HTTP/1 a connection has one answer, and what is this small is in the buffers of the connection anyway.
+/// On HTTP/1 a connection has one response, and one this small is in the connection's buffers anyway.
 const UNCOUNTED: usize = 16 * 1024;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The body of an answer on its way out.
+/// The body of a response being sent.
 pub(crate) struct Outgoing {
     body: Body,
     watched: Watch,
     begun: PendingRequest,
 }
 
-/// What is held while any byte of a streamed answer is in memory.
+/// Guards that are held while any byte of a streamed response is in memory.
 type Watch = Option<Arc<(Option<ByteReservation>, Option<ResponseWatch>)>>;
 
-/// What is known of a request when its answer goes out.
+/// Properties of a request that matter when its response is sent.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestInfo {
-    /// Whether nothing happened but that somebody read: such an answer can be taken back.
+    /// Whether the request only read data: such a response can be replaced by an error.
     pub(crate) is_read: bool,
-    /// Whether answers share the connection.
+    /// Whether responses share the connection.
     pub(crate) is_multiplexed: bool,
 }
 
-/// Sends an answer on its way; one for which too much waits already is replaced by a refusal.
+/// Sends a response; it is replaced by an error if too much is already buffered.
 pub(crate) fn send(
     connection: &Arc<Connection>,
     mut begun: PendingRequest,

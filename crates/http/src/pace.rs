@@ -1,7 +1,8 @@
-//! Bodies of requests have to move: one that brings too little for too long breaks off, however long it may take in all.
+//! Minimum transfer rate of request bodies: one that delivers too little for too long is aborted, however long it may
+//! take overall.
 //!
-//! Only time spent waiting for the sender counts, so a disk that is slow to take an upload is not held against it. What has
-//! arrived counts among the bytes of its connection for as long as it is in memory.
+//! Only time spent waiting for the sender counts, so a slow disk is not blamed on an upload. Received bytes count
+//! towards their connection's limit for as long as they are in memory.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::serve::bound_send_buffer;
 
-/// How often ports are looked up that other replicas took, or that were given back.
+/// How often ports allocated or released by other replicas are looked up.
 const LOOK: Duration = Duration::from_secs(30);
 /// How long to wait when no connection can be accepted.
 const PAUSE: Duration = Duration::from_millis(50);

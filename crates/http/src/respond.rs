@@ -1,4 +1,4 @@
-//! Answers: JSON with its `ETag`, nothing, or a stream.
+//! Responses: JSON with its `ETag`, no content, or a stream.
 
 use std::future::{Future, ready};
 
@@ -14,15 +14,15 @@ use crate::bind::Env;
 use crate::body::{Body, whole};
 use crate::errors::Failure;
 
-/// Marks an answer that is passed on as it comes: whoever made it has compressed it, or streams it.
+/// Marks a response that is passed through unchanged: it is already compressed, or a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passthrough;
 
-/// Marks an answer whose bytes are kept for everybody: they are compressed already, and cost nothing while they wait.
+/// Marks a response with a shared static body: it is already compressed, and buffering it costs nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StaticBody;
 
-/// The head of an answer, for whoever asked for no more.
+/// The head of a response, for HEAD requests.
 pub(crate) fn head_of(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
     if !parts.headers.contains_key(CONTENT_LENGTH)
@@ -35,11 +35,11 @@ pub(crate) fn head_of(response: Response<Body>) -> Response<Body> {
     Response::from_parts(parts, whole(""))
 }
 
-/// A kind of reply, and how what a function answers with becomes one.
+/// Turns what a function returns into a reply of this kind.
 pub(crate) trait WriteReply: Reply {
-    /// What the function answers with.
+    /// What the function returns.
     type Value: Send + 'static;
-    /// Writes it.
+    /// Serializes it.
     fn write(value: Self::Value, env: &Env) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send;
 }
 
@@ -60,11 +60,11 @@ macro_rules! written_whole {
 
 written_whole! { [T] One<T> [T] Many<T> [] Nothing [] Blank }
 
-/// What an endpoint answers with.
+/// The output of an endpoint.
 pub(crate) enum ReplyOutput {
-    /// A whole answer.
+    /// A complete response.
     WrittenReply(WrittenReply),
-    /// An answer that is sent as it is read.
+    /// A streamed response.
     Streamed(Response<Body>),
 }
 
@@ -78,7 +78,7 @@ impl ReplyOutput {
     }
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Clone)]
 pub(crate) struct WrittenReply {
     kind: ReplyKind,
@@ -87,7 +87,7 @@ pub(crate) struct WrittenReply {
 }
 
 impl WrittenReply {
-    /// Writes the reply of an endpoint.
+    /// Serializes the reply of an endpoint.
     pub(crate) fn new<R: Reply>(reply: &R) -> Result<Self, Failure> {
         let (version, body) = reply.parts();
         let mut bytes = Vec::with_capacity(1024);
@@ -100,7 +100,7 @@ impl WrittenReply {
         Ok(Self::of(R::KIND, version, bytes))
     }
 
-    /// An answer that was given before.
+    /// A stored response.
     pub(crate) fn again(kind: ReplyKind, replay: Replay) -> Self {
         Self::of(kind, replay.version, replay.body)
     }

@@ -1,8 +1,8 @@
-//! Answers to reads, given again while nothing has changed.
+//! A cache of responses to reads, valid while nothing has changed.
 //!
-//! Only where this process is the only writer: an answer is remembered with the database's generation from before it
-//! was read, and every commit starts another generation before it is acknowledged. So what is given again is what
-//! reading again would give. Who may read is judged each time, before an answer is looked for.
+//! It is used only if this process is the only writer: a response is cached with the database's generation from before
+//! it was read, and every commit starts a new generation before it is acknowledged. So a cached response is what a new
+//! read would return. The caller's rights are checked each time, before the cache is used.
 
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
@@ -13,14 +13,14 @@ use quick_cache::{Equivalent, Weighter};
 
 use crate::respond::WrittenReply;
 
-/// How many bytes are remembered at the most.
+/// The maximum size of the cache in bytes.
 const MEMORY: u64 = 8 * 1024 * 1024;
-/// The largest body that is remembered.
+/// The largest body that is cached.
 const LARGEST: usize = 64 * 1024;
-/// What depends on the time, such as an invite that lapses, is never older than this.
+/// Responses that depend on the time, such as an invite's expiry, are never older than this.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// What was asked, and with which token.
+/// The borrowed key: the request and its token.
 #[derive(Clone, Copy, Hash)]
 pub(crate) struct KeyRef<'a> {
     pub(crate) token_id: CredentialId,
@@ -75,7 +75,7 @@ impl Weighter<Key, Known> for Bytes {
     }
 }
 
-/// Remembered answers.
+/// Cached responses.
 pub(crate) struct ResponseCache(Cache<Key, Known, Bytes>);
 
 impl Default for ResponseCache {
@@ -85,13 +85,13 @@ impl Default for ResponseCache {
 }
 
 impl ResponseCache {
-    /// The answer, if it is still what reading again would give.
+    /// The cached response, if it is still current.
     pub(crate) fn find(&self, key_ref: KeyRef<'_>, generation: u64, now: Timestamp) -> Option<WrittenReply> {
         let known = self.0.get(&key_ref)?;
         (known.generation == generation && now <= known.until).then_some(known.answer)
     }
 
-    /// Remembers an answer that was read after the generation was taken.
+    /// Caches a response that was read after the generation was taken.
     pub(crate) fn remember(
         &self,
         key_ref: KeyRef<'_>,

@@ -117,7 +117,7 @@ const fn repeated(bound: &[&'static str]) -> Option<&'static str> {
     None
 }
 
-// The names of these functions are what a failed build shows beside the id.
+// A failed build shows the names of these functions along with the id.
 
 const fn this_endpoint_is_not_bound(id: &str) -> ! {
     panic!("{}", id)

@@ -1,4 +1,4 @@
-//! The accept loop: connections within a cap, heads within a time, and a stop that lets requests finish.
+//! The accept loop: a limit on connections, a timeout for request heads, and a graceful shutdown.
 
 #[cfg(test)]
 mod tests;
@@ -37,7 +37,7 @@ const MAX_HEAD: usize = 64 * 1024;
 const SEND_BUFFER: usize = 128 * 1024;
 /// How long to wait when no connection can be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long a connection that is told to end may take to.
+/// How long a connection may take to close once asked to.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Bounds of HTTP/2. Floods of pings, of settings and of continuations are held off by the library itself.
@@ -51,13 +51,13 @@ const RESETS_BY_ERRORS: usize = 100;
 /// How serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Serving {
-    /// Every request was answered.
+    /// Every request was completed.
     Drained,
     /// Some requests were still running at the deadline, and were cut off.
     CutOff,
 }
 
-/// Why nothing can be served.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The certificate.
@@ -90,7 +90,7 @@ pub async fn serve(
         Some(files) => Some(blocking(move || Certificate::load(&files)).await?),
         None => None,
     };
-    // Listened for before anybody is told that this serves: a SIGHUP that nobody listens for ends a process.
+    // Registered before the server reports that it is ready: an unhandled SIGHUP ends the process.
     let asked = signal(SignalKind::hangup())?;
     let _following = AbortOnDrop(tokio::spawn(tls::follow(asked, certificate.clone())));
     let most = u32::try_from(server.settings().connections).unwrap_or(u32::MAX).max(1);
@@ -154,7 +154,7 @@ async fn accept(
     }
 }
 
-/// Room for a connection: idle ones go for it, and where none is idle it is waited for.
+/// Makes room for a connection: closes idle ones, or waits until one is idle.
 async fn room(permits: &Arc<Semaphore>, connections: &Connections) -> Option<OwnedSemaphorePermit> {
     if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
         return Some(permit);
@@ -165,7 +165,7 @@ async fn room(permits: &Arc<Semaphore>, connections: &Connections) -> Option<Own
     }
 }
 
-/// A task that ends with whoever started it.
+/// A task that ends with its owner.
 struct AbortOnDrop(tokio::task::JoinHandle<()>);
 
 impl Drop for AbortOnDrop {
@@ -181,7 +181,7 @@ async fn talk(
     peer: SocketAddr,
     connection: &Arc<Connection>,
 ) {
-    // Without it every small answer may wait for the client's acknowledgement.
+    // Without it every small response may wait for the client's acknowledgement.
     let _ = stream.set_nodelay(true);
     let peer = Arc::new(Peer::new(peer, stream.local_addr().ok(), Some(Arc::clone(connection))));
     let stream = WatchedStream::new(stream, Arc::clone(connection), server.0.settings().write_timeout);
@@ -201,7 +201,7 @@ async fn talk(
     }
 }
 
-/// Answers a request; compressed for clients that can take it, and for others nothing is put in the way.
+/// Handles a request; the response is compressed for clients that accept it.
 async fn answer(
     server: Server,
     listener: ListenerKind,
@@ -224,7 +224,7 @@ macro_rules! service {
         let ((server, listener), peer, connection) = ($server, $peer, Arc::clone($connection));
         let server = server.clone();
         service_fn(move |request: Request<Incoming>| {
-            // At once: whoever looks for idle connections must not find this one before it is answered.
+            // Immediately: this connection must not count as idle before the response is sent.
             let begun = PendingRequest::new(connection.begin());
             answer(
                 server.clone(),
@@ -268,7 +268,7 @@ where
     let served = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(Duration::from_secs(30))
-        // A ping waits behind what is written, and a slow reader has as long for that as for anything.
+        // A ping waits behind pending writes, and a slow reader gets the usual time for those.
         .keep_alive_timeout(settings.write_timeout.max(Duration::from_secs(60)))
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX))
@@ -282,7 +282,7 @@ where
 }
 
 /// Serves a connection until it ends, the server stops or it has overstayed; then requests that run may finish, except
-/// where nobody reads their answers.
+/// whose responses are not read.
 async fn drive<C>(
     served: C,
     server: &Server,

@@ -44,7 +44,7 @@ use panics::Panics;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const API_VERSION: &str = "x-api-version";
 const CURRENT_API_VERSION: &str = "1.0";
-/// The most that headers may take; what is much larger is cut off before it gets here.
+/// The size limit of headers; much larger ones are rejected before they get here.
 const MAX_HEADERS: usize = 32 * 1024;
 
 /// Where the environments are.
@@ -71,7 +71,7 @@ struct Shared {
     seed: u64,
 }
 
-/// What is behind a path.
+/// What a path leads to.
 enum Target {
     /// Endpoints by method: indices of routes.
     Endpoints(Vec<usize>),
@@ -149,7 +149,7 @@ impl Server {
         &self.0.app
     }
 
-    /// Ends answers that have no end of their own.
+    /// Ends open-ended responses.
     pub(crate) fn stop(&self) {
         self.0.env.stopping.send_replace(true);
     }
@@ -163,12 +163,12 @@ impl Server {
         &self.0.connections
     }
 
-    /// Turns at compressing large answers.
+    /// Permits to compress large responses.
     pub(crate) fn compressing(&self) -> &Semaphore {
         &self.0.compressing
     }
 
-    /// Answers a request that came from `peer`.
+    /// Handles a request from `peer`.
     pub async fn call<B>(&self, request: Request<B>, peer: SocketAddr) -> Response<Body>
     where
         B: hyper::body::Body<Data = Bytes> + Send + 'static,
@@ -177,7 +177,7 @@ impl Server {
         self.answer(ListenerKind::Main, request, Arc::new(Peer::new(peer, None, None))).await
     }
 
-    /// Answers a request that came from `peer` to an environment's own port.
+    /// Handles a request from `peer` to an environment's own port.
     pub async fn call_on_port<B>(&self, port: u16, request: Request<B>, peer: SocketAddr) -> Response<Body>
     where
         B: hyper::body::Body<Data = Bytes> + Send + 'static,
@@ -225,7 +225,7 @@ impl Server {
                 (None, None) => self.dispatch(parts, body, (address, peer), &request_id, started).await,
             }
         };
-        // On the heap: what answers a request is large, and is moved into what notes the caller.
+        // Boxed: the future is large, and would be moved into the wrapper that records the caller.
         let answering = Box::pin(self.0.panics.caught(answering, &request_id));
         let (answered, caller) = caller::noting(answering).await;
         let (operation, mut response) =
@@ -242,7 +242,7 @@ impl Server {
         let user = caller.as_ref().map_or("", SubjectId::as_str);
         let (status, micros) = (response.status().as_u16(), started.elapsed().as_micros() as u64);
         if pages::PROBES.contains(&path.as_str()) {
-            // Somebody asks every few seconds, and nobody reads it.
+            // Probes call every few seconds, and nobody reads the log of that.
             tracing::debug!(target: "podium::request", %method, path, status, micros, %address, request_id);
         } else {
             tracing::info!(
@@ -302,7 +302,7 @@ impl Server {
             _ => {}
         }
         let (address, peer) = from;
-        // Who asks for the head of an answer gets that of the same answer.
+        // HEAD gets the head of the same response as GET.
         if parts.method == Method::HEAD {
             parts.method = Method::GET;
         }
@@ -332,7 +332,7 @@ impl Server {
         if let Some(failure) = wrong_version(&parts) {
             return fail(failure);
         }
-        // An id of the wrong shape names nothing: it is looked for, and not found, like any other.
+        // A malformed id matches nothing: it is looked up and not found, like any other.
         let nowhere = Id::from_parts(0, 0, 0);
         let ids = found.params.iter().map(|(_, text)| text.parse().unwrap_or(nowhere)).collect();
         let incoming = Incoming::new(shared.app.clone(), parts, ids, address, request_id.to_owned(), body);
@@ -361,7 +361,7 @@ impl Server {
         answer.unwrap_or_else(|failure| failure.into_response(request_id))
     }
 
-    /// The client's own id where it is sane, a new one otherwise.
+    /// The client's own id if it is valid, a new one otherwise.
     fn request_id(&self, parts: &Parts) -> String {
         let sane = |id: &&str| {
             (1..=128).contains(&id.len())
@@ -376,7 +376,7 @@ impl Server {
         })
     }
 
-    /// The nearest address that no trusted proxy vouches for.
+    /// The nearest address that is not a trusted proxy.
     fn client_address(&self, parts: &Parts, peer: IpAddr) -> IpAddr {
         let trusted = &self.0.env.settings.trusted_proxies;
         let is_trusted =

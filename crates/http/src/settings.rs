@@ -1,4 +1,4 @@
-//! Limits and settings of the HTTP side.
+//! Limits and settings of the HTTP server.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! Certificates: read at the start, and again when their files change or somebody asks for it.
+//! TLS certificates: loaded at the start, and reloaded when their files change or on SIGHUP.
 //!
-//! A new certificate that cannot be used changes nothing: the one before it is served on, and the log says why.
+//! A new certificate that cannot be used has no effect: the previous one stays in use, and the reason is logged.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::settings::Tls;
 
-/// How often the files are looked at.
+/// How often the files are checked.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// Why a certificate cannot be served.
@@ -78,7 +78,7 @@ impl Certificate {
         [stamp(&self.files.certificate), stamp(&self.files.key)]
     }
 
-    /// Reads the files again; where they cannot be used, what was read before stays.
+    /// Reloads the files; if they cannot be used, the previous certificate stays.
     fn reload(&self) {
         match acceptor(&self.files) {
             Ok(new) => {
@@ -95,7 +95,7 @@ impl Certificate {
     }
 }
 
-/// Reads certificates again when their files change, and on SIGHUP. Without TLS a SIGHUP does nothing.
+/// Reloads certificates when their files change, and on SIGHUP. Without TLS, SIGHUP does nothing.
 pub(crate) async fn follow(mut asked: Signal, certificate: Option<Certificate>) {
     let Some(certificate) = certificate else {
         while asked.recv().await.is_some() {

@@ -1,7 +1,7 @@
 //! Uploads: bodies that are passed on while they arrive, and never held as a whole.
 //!
-//! The URL is the permission, so there is no token, no allowed address and no rate of a subject here; the signature, the
-//! limits of the archive and the time between two pieces bound what a sender can ask for.
+//! The URL is the permission, so there is no token, no allowed address and no rate of a subject here; the signature,
+//! the limits of the archive and the time between two pieces bound what a sender can ask for.
 
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
@@ -63,7 +63,7 @@ async fn pass_on(
     Ok(())
 }
 
-/// What the URL says. One that lacks something is answered like one that was not made here.
+/// The content of the URL. An incomplete one is treated like a forged one.
 fn read(query: &str, deploy_id: &str) -> Result<(Ticket, Part), Failure> {
     let pairs = query_pairs(query);
     let value = |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());

@@ -1,4 +1,4 @@
-//! Totals of lists, kept beside the rows that they count.
+//! Totals of lists, maintained with the rows that they count.
 
 use podium_api::{EntityId, Id, OrganizationId, Timestamp};
 use podium_db::{Conn, Result, Sql, Tx, params, statements};
@@ -13,7 +13,7 @@ statements! {
     READ = "SELECT total, disorder FROM counters WHERE organization_id = $1 AND kind = $2";
 }
 
-/// Counts a new row of a list that is sorted by `created_at`; out of order where a newer row is there already.
+/// Counts a new row of a list that is sorted by `created_at`; out of order if a newer row already exists.
 macro_rules! count_new {
     ($table:literal) => {
         concat!(

@@ -1,4 +1,4 @@
-//! What opens the door: the hash of every living token's value.
+//! Credentials: the hash of every valid token's value.
 
 use podium_api::{
     AgentTokenId, CredentialId, OrganizationId, SessionId, SubjectId, Timestamp, TokenId, UserId,
@@ -210,12 +210,12 @@ fn insert(tx: &Tx, hash: &str, signing_key_id: &str, credential: &Credential) ->
     Ok(())
 }
 
-/// Removes the value of an API token or an agent token: it is revoked. Says whether it was alive.
+/// Deletes the value of an API token or an agent token, which revokes it. Returns whether it was valid.
 pub fn delete(tx: &Tx, scope: &Scope, token_id: CredentialId) -> Result<bool> {
     Ok(tx.execute(&DELETE_TOKEN, params![token_id.as_str(), scope.organization()])? > 0)
 }
 
-/// Removes the value of any token: whoever holds it has signed out. Says whether it was alive.
+/// Deletes the value of any token: its holder has signed out. Returns whether it was valid.
 pub fn end(tx: &Tx, _: &System, token_id: CredentialId) -> Result<bool> {
     Ok(tx.execute(&END, params![token_id.as_str()])? > 0)
 }
@@ -231,7 +231,7 @@ pub fn delete_other_sessions(
     Ok(())
 }
 
-/// Drops some tokens that expired before a time; says how many.
+/// Drops some tokens that expired before a time; returns how many.
 pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }

@@ -1,4 +1,4 @@
-//! Deployments: their columns, the document of what is wanted and the document of what runs.
+//! Deployments: their columns, the document of the desired state and the document of what runs.
 
 use std::collections::BTreeSet;
 
@@ -102,23 +102,23 @@ pub struct DeploymentRow {
     pub workspace_name: Option<String>,
     /// The cluster that it runs on.
     pub cluster_id: Option<ClusterId>,
-    /// What is shown of that cluster.
+    /// The visible part of that cluster.
     pub cluster: Option<OnCluster>,
     /// Its name.
     pub name: String,
     /// Its name in the data plane.
     pub namespace: String,
-    /// What is wanted.
+    /// The desired state.
     pub spec: Spec,
-    /// Advanced by every change of what is wanted.
+    /// Advanced by every change of the desired state.
     pub generation: i64,
-    /// What it is doing.
+    /// Its status.
     pub status: DeploymentStatus,
     /// Why.
     pub status_reason: UserText,
-    /// What is known to run.
+    /// What is known to be running.
     pub observed: Running,
-    /// The generation that `observed` and the status speak of.
+    /// The generation that `observed` and the status refer to.
     pub observed_generation: i64,
     /// Who made it and changed it.
     pub stamp: Stamp,
@@ -131,9 +131,9 @@ pub struct OnCluster {
     pub name: String,
     /// Whether it runs in its other region.
     pub is_failed_over: bool,
-    /// What its owners have chosen.
+    /// Its settings.
     pub details: ClusterDetails,
-    /// What is known of it.
+    /// Its observed state.
     pub metadata: ClusterMetadata,
 }
 
@@ -141,15 +141,15 @@ pub struct OnCluster {
 pub struct ListFilter<'a> {
     /// Those that the caller may see.
     pub reach: &'a DeploymentReach,
-    /// Only these, where there are any.
+    /// Only these, if any are given.
     pub ids: &'a [String],
-    /// Only those with one of these folded names, where there are any.
+    /// Only those with one of these folded names, if any are given.
     pub name_keys: &'a [String],
-    /// Only those of these workspaces, where there are any.
+    /// Only those of these workspaces, if any are given.
     pub workspace_ids: &'a [String],
 }
 
-/// Shows a page of deployments, and how many there are; `None` where that takes a long walk and `walk_far` is false.
+/// Renders a page of deployments, and counts them; `None` if that needs a long scan and `walk_far` is false.
 pub fn list<T>(
     conn: &Conn,
     scope: &Scope,
@@ -250,7 +250,7 @@ pub fn of_workspace(conn: &Conn, scope: &Scope, workspace_id: WorkspaceId) -> Re
     conn.query(&IN_WORKSPACE, params![workspace_id.as_str(), scope.organization()], |row| row.id(0))
 }
 
-/// Adds a deployment, and asks the loops to look at it.
+/// Adds a deployment, and enqueues it.
 pub fn insert(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Result<()> {
     let stamp = &row.stamp;
     tx.execute(
@@ -281,7 +281,7 @@ pub fn insert(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Re
     work::add(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
 }
 
-/// Replaces a deployment whose version is still the one before its stamp's, and asks the loops to look at it.
+/// Replaces a deployment whose version is still the one before its stamp's, and enqueues it.
 pub fn update(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Result<()> {
     let stamp = &row.stamp;
     let rows = tx.execute(
@@ -324,7 +324,7 @@ pub fn roll_out(
     })
 }
 
-/// What the change log says of a change of a deployment, its workspace and its organization.
+/// The change log's entry for a changed deployment.
 pub fn change(
     (id, workspace_id, organization_id): (DeploymentId, WorkspaceId, OrganizationId),
     version: i64,
@@ -339,7 +339,7 @@ pub fn change(
     }
 }
 
-/// Counts a deployment that was moved to another workspace of the organization.
+/// Updates the counters for a deployment that was moved to another workspace of the organization.
 pub fn count_move(
     tx: &Tx,
     scope: &Scope,
@@ -354,9 +354,9 @@ pub fn count_move(
     counters::add(tx, to, KIND, id.id(), 1, 0)
 }
 
-/// What a loop saw of a deployment.
+/// What a loop observed of a deployment.
 pub struct ObservedStatus<'a> {
-    /// The generation that it looked at.
+    /// The generation that it observed.
     pub generation: i64,
     /// What the deployment is doing.
     pub status: DeploymentStatus,
@@ -366,19 +366,19 @@ pub struct ObservedStatus<'a> {
     pub running: &'a Running,
 }
 
-/// Records what a loop saw, unless something else is wanted by now; says whether it did.
+/// Records what a loop observed, unless the desired state has changed; returns whether it did.
 pub fn record(tx: &Tx, _: &System, id: DeploymentId, seen: &ObservedStatus<'_>) -> Result<bool> {
     let running = document(seen.running)?;
     let params = params![id.as_str(), seen.generation, seen.status.as_str(), seen.reason.as_str(), &running];
     Ok(tx.execute(&RECORD, params)? == 1)
 }
 
-/// Advances what is wanted beyond a generation that the data plane has seen.
+/// Raises the desired generation above one that the data plane has seen.
 pub fn raise_generation(tx: &Tx, _: &System, id: DeploymentId, generation: i64) -> Result<u64> {
     tx.execute(&OVERTAKE, params![id.as_str(), generation])
 }
 
-/// Removes a deployment of this version, and asks the loops to clean up after it.
+/// Removes a deployment of this version, and enqueues the clean-up.
 pub fn delete(
     tx: &Tx,
     scope: &Scope,

@@ -1,7 +1,7 @@
-//! Environment objects. Secrets come and go sealed; what they are is known to nobody here.
+//! Environment objects. Secrets are stored encrypted; this crate cannot read them.
 //!
-//! Rows are read with their secrets hidden and the sealed bytes beside them. Links and exclusions have tables of their
-//! own ([`links`]), so that a deployment finds what reaches it by an index.
+//! Rows are read with their secrets hidden and the encrypted bytes next to them. Links and exclusions have tables of
+//! their own ([`links`]), so that the objects of a deployment are found by an index.
 
 mod links;
 
@@ -95,7 +95,7 @@ pub struct ObjectRow {
     pub workspace_id: WorkspaceId,
     /// Its key.
     pub key: String,
-    /// What it is, with its secrets hidden.
+    /// The object, with its secrets hidden.
     pub object: Object<Hidden>,
     /// Its secrets.
     pub sealed: Sealed,
@@ -115,12 +115,12 @@ impl ObjectRow {
     }
 }
 
-/// Sealed secrets, where there are any.
+/// Encrypted secrets, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sealed {
     /// Of the object.
     pub values: Option<Vec<u8>>,
-    /// Of what is different for a deployment.
+    /// Of the overrides for a deployment.
     pub links: BTreeMap<DeploymentId, Vec<u8>>,
 }
 

@@ -1,6 +1,7 @@
-//! The front door: one-time codes, what browsers hold on the origins of environments, and the ports of those origins.
+//! The front door: one-time codes, the passes that browsers hold on the origins of environments, and the ports of
+//! those origins.
 //!
-//! Functions here look at all organizations: who may enter is not known yet when a code or a port is looked up.
+//! These functions cover all organizations: the caller is not known yet when a code or a port is looked up.
 
 use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, OrganizationId, Timestamp, WorkspaceId};
@@ -44,7 +45,7 @@ statements! {
     DROP_PORT_OF = concat!("DELETE FROM door_ports WHERE ", deployment!());
 }
 
-/// A deployment as its address tells it.
+/// A deployment as identified by its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeploymentRef {
     /// The deployment.
@@ -55,16 +56,16 @@ pub struct DeploymentRef {
     pub namespace: String,
 }
 
-/// What a code or a pass opens, for whom, and until when.
+/// The access that a code or a pass gives: to what, for whom, and until when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvironmentAccess {
     /// The deployment.
     pub deployment_id: DeploymentId,
-    /// The hash of the token that it stands for.
+    /// The hash of the token that it refers to.
     pub credential_hash: String,
     /// Until when.
     pub expires_at: Timestamp,
-    /// The hash of the browser's session that it came from; none where a program made the link.
+    /// The hash of the browser session that it came from; `None` if a program created the link.
     pub session_hash: Option<String>,
 }
 
@@ -85,9 +86,9 @@ pub struct DeploymentSummary {
     pub deployment: DeploymentRef,
     /// Its name.
     pub name: String,
-    /// What it is doing.
+    /// Its status.
     pub status: DeploymentStatus,
-    /// Why, for people.
+    /// The reason for the status.
     pub status_reason: UserText,
 }
 
@@ -103,7 +104,7 @@ pub fn summary(conn: &Conn, _: &System, id: DeploymentId) -> Result<Option<Deplo
     })
 }
 
-/// The workspace of a deployment, and what it is doing.
+/// The workspace and the status of a deployment.
 pub fn workspace_and_status(
     conn: &Conn,
     _: &System,
@@ -118,39 +119,39 @@ pub fn add_code(tx: &Tx, _: &System, hash: &str, access: &EnvironmentAccess) -> 
     Ok(())
 }
 
-/// Finds a one-time code, and leaves it.
+/// Finds a one-time code without using it.
 pub fn code(conn: &Conn, _: &System, hash: &str) -> Result<Option<EnvironmentAccess>> {
     conn.query_opt(&CODE, params![hash], access)
 }
 
-/// Uses up a one-time code; of two who try, one finds it.
+/// Uses up a one-time code; of two concurrent attempts, one gets it.
 pub fn take_code(tx: &Tx, _: &System, hash: &str) -> Result<Option<EnvironmentAccess>> {
     Ok(tx.query(&TAKE_CODE, params![hash], access)?.pop())
 }
 
-/// Adds what a browser holds on the origin of a deployment.
+/// Adds a pass.
 pub fn add_pass(tx: &Tx, _: &System, hash: &str, access: &EnvironmentAccess) -> Result<()> {
     tx.execute(&ADD_PASS, &values(hash, access))?;
     Ok(())
 }
 
-/// Finds what a browser holds; a pass that came from a session is nothing without it.
+/// Finds a pass; one that came from a session is invalid without the session.
 pub fn pass(conn: &Conn, _: &System, hash: &str) -> Result<Option<EnvironmentAccess>> {
     conn.query_opt(&PASS, params![hash], access)
 }
 
-/// Takes away what a browser holds.
+/// Deletes a pass.
 pub fn drop_pass(tx: &Tx, _: &System, hash: &str) -> Result<()> {
     tx.execute(&DROP_PASS, params![hash])?;
     Ok(())
 }
 
-/// Drops some codes that ended before a time; says how many.
+/// Drops some codes that expired before a time; returns how many.
 pub fn prune_codes(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE_CODES, params![before.millis(), limit])
 }
 
-/// Drops some passes that ended before a time; says how many.
+/// Drops some passes that expired before a time; returns how many.
 pub fn prune_passes(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE_PASSES, params![before.millis(), limit])
 }
@@ -165,19 +166,19 @@ pub fn ports(conn: &Conn, _: &System) -> Result<Vec<u16>> {
     Ok(conn.query(&PORTS, params![], port)?.into_iter().flatten().collect())
 }
 
-/// Gives a port to a deployment; fails as a unique index does where either has another.
+/// Assigns a port to a deployment; violates a unique index if either is already assigned.
 pub fn take_port(tx: &Tx, _: &System, port: u16, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&TAKE_PORT, params![i64::from(port), deployment_id.as_str()])?;
     Ok(())
 }
 
-/// Gives back the port of a deployment.
+/// Releases the port of a deployment.
 pub fn free_port(tx: &Tx, _: &System, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&FREE_PORT, params![deployment_id.as_str()])?;
     Ok(())
 }
 
-/// Removes what leads to a deployment.
+/// Removes the codes, passes and port of a deployment.
 pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
     for statement in [&DROP_CODES_OF, &DROP_PASSES_OF, &DROP_PORT_OF] {
         tx.execute(statement, params![deployment_id.as_str(), scope.organization()])?;

@@ -1,4 +1,4 @@
-//! Answers kept under an `Idempotency-Key`, written in the transaction of their effect.
+//! Responses stored under an `Idempotency-Key`, written in the transaction of their effect.
 
 use podium_api::{SubjectId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
@@ -18,23 +18,23 @@ statements! {
         (SELECT subject_id, operation_id, target, key FROM kept_answers WHERE created_at < $1 LIMIT $2)";
 }
 
-/// What an answer is kept under.
+/// The key of a stored response.
 #[derive(Clone, Debug)]
 pub struct IdempotencyKey {
-    /// Who asked.
+    /// The caller.
     pub subject_id: SubjectId,
-    /// For what.
+    /// The operation.
     pub operation_id: &'static str,
-    /// On what: the path.
+    /// The path.
     pub target: String,
     /// The header's value.
     pub key: String,
 }
 
-/// A kept answer.
+/// A stored response.
 #[derive(Clone, Debug)]
 pub struct StoredResponse {
-    /// A hash of the request that it answers.
+    /// A hash of its request.
     pub request_hash: String,
     /// The version of the resource, for the `ETag`.
     pub version: Option<i64>,
@@ -42,11 +42,11 @@ pub struct StoredResponse {
     pub body: Vec<u8>,
     /// Whether the body is encrypted.
     pub is_sealed: bool,
-    /// When it was given.
+    /// When it was created.
     pub created_at: Timestamp,
 }
 
-/// Finds a kept answer.
+/// Finds a stored response.
 pub fn get(conn: &Conn, _: &System, key: &IdempotencyKey) -> Result<Option<StoredResponse>> {
     let params = params![key.subject_id.as_str(), key.operation_id, &key.target, &key.key];
     conn.query_opt(&GET, params, |row| {
@@ -60,7 +60,7 @@ pub fn get(conn: &Conn, _: &System, key: &IdempotencyKey) -> Result<Option<Store
     })
 }
 
-/// Takes a key for an answer that is to come; one that has lapsed makes room. Waits for another that takes the same.
+/// Claims a key for a response, replacing an expired one. Waits for a concurrent claim of the same key.
 pub fn claim(
     tx: &Tx,
     _: &System,
@@ -78,7 +78,7 @@ pub fn claim(
     Ok(())
 }
 
-/// Keeps the answer under a key that was taken.
+/// Stores the response under a claimed key.
 pub fn keep(
     tx: &Tx,
     _: &System,
@@ -93,7 +93,7 @@ pub fn keep(
     Ok(())
 }
 
-/// Drops some answers from before a time; says how many.
+/// Drops some responses from before a time; returns how many.
 pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }

@@ -1,4 +1,4 @@
-//! Invites that wait to be accepted.
+//! Pending invites.
 
 use podium_api::enums::OrganizationRole;
 use podium_api::{InviteId, OrganizationId, SubjectId, Timestamp, UserId};
@@ -31,7 +31,7 @@ statements! {
     DELETE_OF_USER = "DELETE FROM invites WHERE user_id = $1 AND organization_id = $2";
 }
 
-/// An invite as it is kept.
+/// A stored invite.
 #[derive(Clone, Debug)]
 pub struct InviteRow {
     /// Its id.
@@ -44,7 +44,7 @@ pub struct InviteRow {
     pub role: OrganizationRole,
     /// Who invited.
     pub inviter_id: SubjectId,
-    /// When it lapses.
+    /// When it expires.
     pub expires_at: Timestamp,
     /// Advanced by every change.
     pub version: i64,
@@ -103,7 +103,7 @@ pub fn renew(tx: &Tx, scope: &Scope, invite: &InviteRow) -> Result<()> {
     Ok(())
 }
 
-/// Promises another role to an invited user. It is no part of the invite as it is shown, so the version stays.
+/// Changes the role of an invited user. Responses do not show it with the invite, so the version stays.
 pub fn set_role(tx: &Tx, scope: &Scope, user_id: UserId, role: OrganizationRole) -> Result<()> {
     tx.execute(&SET_ROLE, params![scope.organization(), user_id.as_str(), role.as_str()])?;
     Ok(())

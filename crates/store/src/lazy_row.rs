@@ -1,11 +1,11 @@
-//! Rows that were found and are read only where that is needed.
+//! Rows that are decoded only if that is needed.
 
 use podium_api::Id;
 use podium_db::{Result, Row};
 
 use crate::columns::Columns;
 
-/// A row of a resource; its first column is its id.
+/// A row of a resource, decoded on demand; its first column is the id.
 pub struct LazyRow<'r, T> {
     row: &'r Row<'r>,
     version: usize,
@@ -23,12 +23,12 @@ impl<'r, T> LazyRow<'r, T> {
         self.row.get(self.version)
     }
 
-    /// The id, and a hash of everything that was found: where both are the same, so is what is read.
+    /// The id, and a hash of all columns: if both are equal, so are the decoded rows.
     pub fn key(&self) -> Result<(Id, u128)> {
         Ok((self.row.id(0)?, self.row.fingerprint()?))
     }
 
-    /// Reads it.
+    /// Decodes it.
     pub fn read(&self) -> Result<T> {
         (self.read)(self.row)
     }

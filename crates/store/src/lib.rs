@@ -1,10 +1,10 @@
 //! Every SQL statement of the product; one file for each resource.
 //!
-//! Functions take a [`Conn`](podium_db::Conn) to read or a [`Tx`](podium_db::Tx) to write, and
-//! what proves the right to: a [`Scope`] that only the policy can mint, so that a statement cannot leave its
-//! organization, or the [`System`] that whoever opened the database has.
-//! Resources come back as rows: as their wire types with the version beside them where those are exactly the row, and
-//! as row types otherwise, which `app` shows. Nothing here decides what is allowed.
+//! Functions take a [`Conn`](podium_db::Conn) to read or a [`Tx`](podium_db::Tx) to write, and a proof of the right to
+//! do so: a [`Scope`] that only the policy can mint, so that a statement cannot leave its organization, or the
+//! [`System`] capability that the opener of the database has. Resources are returned as rows: as their wire types with
+//! the version next to them if those match the row exactly, and otherwise as row types, which `app` converts. Nothing
+//! here decides what is allowed.
 
 mod columns;
 mod lazy_row;

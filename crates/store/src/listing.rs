@@ -1,7 +1,7 @@
-//! One way to read a page of a list.
+//! The one way to read a page of a list.
 //!
-//! The keys of the page are found first, by a walk of the index that fits the order, and joined with the rest only
-//! then: skipped rows are never read. At most three sort keys, id last, all in a bounded set of texts.
+//! The keys of the page are found first, by an index scan in the requested order, and only then joined with the rest:
+//! skipped rows are never read. At most three sort keys, id last, from a bounded set of statement texts.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
@@ -18,7 +18,7 @@ use crate::counters;
 pub struct Paging {
     /// How many rows to skip.
     pub offset: u64,
-    /// How many rows to read at the most.
+    /// Maximum number of rows to read.
     pub limit: u32,
     /// The order; none means newest first.
     pub sorts: Vec<Sort>,
@@ -33,13 +33,13 @@ impl<K: SortKeys> From<&Page<K>> for Paging {
 /// A list: what is read, from where, and how it can be sorted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table {
-    /// The table, alias `t`; statements are kept by it, so no two lists have the same.
+    /// The table, alias `t`; statements are cached by it, so no two lists may share one.
     pub name: &'static str,
     /// The column that tells the rows of the list apart.
     pub key: &'static str,
     /// How a row is found again by `page.key`.
     pub on: &'static str,
-    /// What is read of each row.
+    /// The columns to read.
     pub columns: &'static str,
     /// The joins that the columns need.
     pub joins: &'static str,
@@ -62,7 +62,7 @@ impl<'a> Filter<'a> {
         Self { conditions: vec![(condition, 1)], params: vec![param.into()], narrowed: false }
     }
 
-    /// Also a condition of the table's list, where there is a value for it.
+    /// Adds a condition of the table's list, if there is a value for it.
     pub(crate) fn and(&mut self, condition: &'static str, param: Option<impl Into<Value<'a>>>) {
         if let Some(param) = param {
             self.narrowed = true;
@@ -89,21 +89,21 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// A statement that was put together before, by what it was put together from.
+/// The key of a composed statement in the cache.
 type Known = Cache<(&'static str, Shape), Arc<Sql>>;
 
-/// How many are kept; there are a few for each list that is in use.
+/// How many are cached; there are a few for each list in use.
 const KNOWN: usize = 1024;
 
-/// What a statement about a list asks for.
+/// What a statement about a list selects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Shape {
     Count(Vec<Condition>),
     Page(Vec<Condition>, Vec<Sort>),
 }
 
-/// A condition with a place `{}` for each of its parameters, and how many it has. Where there are more places, the last
-/// parameter stands in all of those that are left.
+/// A condition with a placeholder `{}` for each of its parameters, and how many it has. If there are more placeholders,
+/// the last parameter is used for the remaining ones.
 pub(crate) type Condition = (&'static str, usize);
 
 /// The conditions as SQL with numbered parameters, and how many there are.
@@ -247,7 +247,7 @@ impl Table {
     }
 }
 
-/// Ids as a list parameter, or nothing where all are in reach.
+/// Ids as a list parameter, or `None` if all are in reach.
 pub(crate) fn reached(reach: &Reach) -> Option<Vec<&str>> {
     match reach {
         Reach::All => None,

@@ -142,20 +142,20 @@ pub fn update(tx: &Tx, scope: &Scope, organization: &OrganizationRow, name_key: 
     if rows == 1 { Ok(()) } else { Err(Error::Lost) }
 }
 
-/// Says that rights in the organization change. Goes first in a transaction that changes any: it also makes such
-/// transactions of one organization wait for each other.
+/// Announces that rights in the organization change. Must come first in a transaction that changes any: it also makes
+/// such transactions of one organization wait for each other.
 pub fn advance_epoch(tx: &Tx, scope: &Scope) -> Result<()> {
     tx.execute(&ADVANCE, params![scope.organization()])?;
     Ok(())
 }
 
-/// Keeps rights in the organization, and what depends on them, from changing until the transaction ends.
+/// Locks rights in the organization, and what depends on them, until the transaction ends.
 pub fn lock(tx: &Tx, scope: &Scope) -> Result<()> {
     tx.execute(&LOCK, params![scope.organization()])?;
     Ok(())
 }
 
-/// The epoch of rights in an organization; `None` where there is no such organization.
+/// The epoch of rights in an organization; `None` if there is no such organization.
 pub fn epoch(conn: &Conn, _: &System, organization_id: OrganizationId) -> Result<Option<i64>> {
     conn.query_opt(&EPOCH, params![organization_id.as_str()], |row| row.get(0))
 }

@@ -57,11 +57,11 @@ pub struct TeamRow {
     pub id: TeamId,
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: String,
     /// Its organization.
     pub organization_id: OrganizationId,
-    /// Whether an identity provider keeps it.
+    /// Whether an identity provider manages it.
     pub is_idp_managed: bool,
     /// Who made it and changed it.
     pub stamp: Stamp,
@@ -70,7 +70,7 @@ pub struct TeamRow {
 /// Which teams to list.
 #[derive(Default)]
 pub struct ListFilter<'a> {
-    /// Only those with one of these folded names, where there are any.
+    /// Only those with one of these folded names, if any are given.
     pub name_keys: &'a [String],
     /// Only those with a role in this workspace.
     pub workspace_id: Option<&'a str>,

@@ -91,7 +91,7 @@ pub struct TokenRow {
     pub id: TokenId,
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: String,
     /// What it belongs to.
     pub scope: TokenScope,
@@ -133,7 +133,7 @@ pub struct ListFilter<'a> {
     pub deployment_id: Option<&'a str>,
     /// Only those with a role on this DAG.
     pub dag_id: Option<&'a str>,
-    /// Only those with a role on one of these tags, where there are any.
+    /// Only those with a role on one of these tags, if any are given.
     pub dag_tags: &'a [String],
 }
 
@@ -250,12 +250,12 @@ pub fn delete(tx: &Tx, scope: &Scope, id: TokenId, version: i64) -> Result<()> {
     counters::add(tx, organization_id, KIND, id.id(), -1, 1)
 }
 
-/// Removes every token of a workspace and its deployments; says which.
+/// Removes every token of a workspace and its deployments; returns which.
 pub fn delete_of_workspace(tx: &Tx, scope: &Scope, workspace_id: WorkspaceId) -> Result<Vec<TokenId>> {
     delete_of(tx, scope, &OF_WORKSPACE, workspace_id.into())
 }
 
-/// Removes every token of a deployment; says which.
+/// Removes every token of a deployment; returns which.
 pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<Vec<TokenId>> {
     delete_of(tx, scope, &OF_DEPLOYMENT, deployment_id.into())
 }

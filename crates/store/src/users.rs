@@ -27,7 +27,7 @@ macro_rules! joins {
 
 const ORGANIZATION: &str = "t.organization_id = {}";
 
-/// Rows of users who hold a role on something, by themselves or through a team.
+/// Rows of users who hold a role on a resource, directly or through a team.
 macro_rules! holders {
     ($condition:literal) => {
         concat!(
@@ -134,7 +134,7 @@ pub struct Account {
     pub full_name: String,
     /// The user's picture.
     pub avatar_url: String,
-    /// The hash of the password, where there is one.
+    /// The hash of the password, if there is one.
     pub password_hash: Option<String>,
     /// Advanced by every change of the account.
     pub version: i64,
@@ -207,9 +207,9 @@ pub fn account_by_username(conn: &Conn, _: &System, username_key: &str) -> Resul
     conn.query_opt(&BY_USERNAME, params![username_key], read_account)
 }
 
-/// The account of somebody who is about to be invited, by its e-mail address and that folded. Where there is none, one
-/// without a name and a password is made, with `new_id`. Accounts belong to no organization, so all of them are looked
-/// at; one that exists stays as it is.
+/// The account of a user to invite, by the e-mail address and the folded address. If there is none, one without name and
+/// password is created with `new_id`. Accounts belong to no organization, so this looks at all of them; an existing
+/// account is not changed.
 pub fn find_or_make_invitee(
     tx: &Tx,
     _: &Scope,
@@ -231,8 +231,8 @@ pub fn find_or_make_invitee(
     found.ok_or(Error::Lost)
 }
 
-/// Adds an account unless the username is taken; says whether it was added. Accounts belong to no organization, so the
-/// scope of a caller is not enough:
+/// Adds an account unless the username is taken; returns whether it was added. Accounts belong to no organization, so
+/// the scope of a caller is not enough:
 ///
 /// ```compile_fail,E0308
 /// # use podium_store::{Scope, users};
@@ -252,7 +252,7 @@ pub fn insert(tx: &Tx, _: &System, account: &Account, username_key: &str) -> Res
     Ok(tx.execute(&INSERT, params)? == 1)
 }
 
-/// Sets the password of an account whose hash is still `before`; says whether it was.
+/// Sets the password of an account whose hash is still `before`; returns whether it was.
 pub fn set_password(
     tx: &Tx,
     _: &System,

@@ -69,13 +69,13 @@ statements! {
 pub struct ListFilter<'a> {
     /// Those that the caller may see.
     pub reach: &'a Reach,
-    /// Only these, where there are any.
+    /// Only these, if any are given.
     pub ids: &'a [String],
-    /// Only those with one of these folded names, where there are any.
+    /// Only those with one of these folded names, if any are given.
     pub name_keys: &'a [String],
 }
 
-/// Shows a page of workspaces, and how many there are; `None` where that takes a long walk and `walk_far` is false.
+/// Renders a page of workspaces, and counts them; `None` if that needs a long scan and `walk_far` is false.
 pub fn list<T>(
     conn: &Conn,
     scope: &Scope,
@@ -176,7 +176,7 @@ pub fn delete(tx: &Tx, scope: &Scope, id: WorkspaceId, version: i64) -> Result<(
     counters::add(tx, organization_id, KIND, id.id(), -1, 1)
 }
 
-/// Takes a cluster from all workspaces that new deployments of go there, but for these; says which, with versions.
+/// Unsets a cluster as the default of all workspaces except these; returns the changed ones, with versions.
 pub fn unset_default_cluster(
     tx: &Tx,
     scope: &Scope,

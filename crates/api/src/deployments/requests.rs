@@ -118,7 +118,8 @@ pub struct UpdateDeploymentRequest {
     pub is_cicd_enforced: bool,
     /// Whether DAGs are deployed separately from images.
     pub is_dag_deploy_enabled: bool,
-    /// Its worker queues: an entry with a known id, or else a known name, changes that queue; queues not listed are deleted.
+    /// Its worker queues: an entry with a known id, or else a known name, changes that queue; queues not listed are
+    /// deleted.
     #[serde(default)]
     #[schemars(schema_with = "queues")]
     pub worker_queues: Option<Vec<WorkerQueueRequest>>,

@@ -1,4 +1,4 @@
-//! Accepting an invite: by its link alone for a person who is new here, signed in for everybody else.
+//! Accepting an invite: with the link alone for a new user, signed in for everybody else.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ pub async fn accept_invite(cx: PublicCx, call: Call<api::AcceptInvite>) -> Resul
             return Err(Error::STALE);
         }
         rights_change(tx, &system.scope(organization_id), request.now)?;
-        // Everything is judged again: another link, or the same one, may have been used meanwhile.
+        // Everything is checked again: another link, or the same one, may have been used in the meantime.
         let invited = Invited::find(tx, system, &request, &secret_hash)?;
         let profile = guest.enter(tx, system, &request, &invited)?;
         invited.join(tx, system, &request)?;
@@ -63,7 +63,7 @@ pub async fn accept_invite(cx: PublicCx, call: Call<api::AcceptInvite>) -> Resul
     let mut locks = vec![rights_lock(organization_id.id(), true)];
     locks.extend(caller.iter().flat_map(|caller| caller.locks(false)));
     app.db.write_locked(guard, locks, accept).await.map_err(|error| {
-        // The guard of a caller without an organization says only that its token is alive.
+        // The guard of a caller without an organization only checks that its token is valid.
         if error.is_stale() { Error::Unauthenticated(Unauthenticated::Revoked) } else { error }
     })?;
     Ok(Many(AcceptedInvite { organization_id, user_id, session }))
@@ -84,7 +84,7 @@ struct Invited {
     invite: InviteRow,
     account: Account,
     member_version: i64,
-    /// Whether the account is of use to somebody already: then a link must not take it over.
+    /// Whether the account is already in use: then a link must not take it over.
     is_claimed: bool,
 }
 
@@ -194,7 +194,7 @@ impl Guest {
         if let Self::New(newcomer) = self { Some(newcomer.session.clone()) } else { None }
     }
 
-    /// Sets up the account of a newcomer; says who entered.
+    /// Sets up the account of a new user; returns the user.
     fn enter(&self, tx: &Tx, system: System, request: &Request, invited: &Invited) -> Result<SubjectProfile> {
         let newcomer = match self {
             Self::Known(profile) => return Ok(profile.clone()),

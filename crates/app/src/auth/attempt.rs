@@ -1,4 +1,4 @@
-//! An attempt to prove oneself: slowed down after failures, by account and by address.
+//! An attempt to authenticate: throttled after failures, by account and by address.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::passwords::Requester;
 use crate::throttle::{Account, Place};
 
-/// Somebody who says that it knows a password.
+/// An attempt to sign in with a password.
 pub(super) struct Attempt<'a> {
     app: &'a App,
     account: Account,

@@ -1,4 +1,4 @@
-//! A password that the operator sets, on the machine itself: the first one, or another where it is forgotten.
+//! Password resets by the operator on the machine itself: the first password, or a new one after it was forgotten.
 
 use podium_db::Tx;
 use podium_domain::{names, passwords};
@@ -36,7 +36,7 @@ impl App {
             .map_err(Error::from)
     }
 
-    /// What is wrong with a password for an account, if anything is.
+    /// What is wrong with a password for an account, if anything.
     pub fn password_problem(&self, account: &Account, password: &str) -> Option<String> {
         passwords::password("password", password, &account.username).err().map(|wrong| wrong.message)
     }
@@ -67,7 +67,7 @@ impl App {
         self.db.write_locked(None, vec![sessions], set).await
     }
 
-    /// A password that nobody guesses.
+    /// A random password.
     pub fn new_password(&self) -> String {
         self.world.secret()
     }

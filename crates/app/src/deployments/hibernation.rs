@@ -1,4 +1,4 @@
-//! The override that outranks a deployment's hibernation schedules.
+//! The override of a deployment's hibernation schedules.
 
 use podium_api::deployments::{self as api, DeploymentHibernationOverride};
 use podium_api::{Nothing, One, Patch, Timestamp};

@@ -1,4 +1,4 @@
-//! Secret environment variables: sealed for their deployment and key, opened only to run it.
+//! Secret environment variables: encrypted, bound to their deployment and key, and decrypted only to run it.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
@@ -30,7 +30,7 @@ impl Seals for Variables<'_> {
     }
 }
 
-/// The variables of a deployment with their values, secrets opened: for the data plane and for nobody else.
+/// The variables of a deployment with their values, secrets decrypted: for the data plane only.
 pub fn open_variables(app: &App, id: DeploymentId, spec: &Spec) -> Result<Vec<(String, Zeroizing<String>)>> {
     spec.environment_variables.iter().map(|variable| open(app, id, variable)).collect()
 }

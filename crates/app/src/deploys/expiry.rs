@@ -1,4 +1,4 @@
-//! Deploys that nobody finalizes fail after a day: looked at by the loops when that day is over.
+//! Deploys that are not finalized fail after a day: the loops process them when the day is over.
 
 use podium_api::enums::DeployStatus;
 use podium_api::{DeployId, DeploymentId, Timestamp};
@@ -12,14 +12,14 @@ use crate::error::{Error, Result};
 
 crate::system::acts_for_the_system!();
 
-/// What became of a deploy that was looked at.
+/// The result of checking a deploy for expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpiryOutcome {
-    /// It is gone or finalized: there is nothing more to do.
+    /// It is deleted or finalized: there is nothing more to do.
     Settled,
     /// It still waits to be finalized; look again then.
     Waits(Timestamp),
-    /// It has failed, now or before; what was uploaded for it can be removed.
+    /// It has failed, now or before; its uploads can be removed.
     Failed {
         /// The deployment that it was for.
         deployment_id: DeploymentId,
@@ -50,7 +50,7 @@ pub fn expire(tx: &Tx, system: &System, id: DeployId, now: Timestamp) -> Result<
 }
 
 impl App {
-    /// Looks at a deploy that may have waited long enough; says when to look again, if ever.
+    /// Fails a deploy that has expired; returns when to check again, if at all.
     pub async fn expire_deploy(&self, id: DeployId, now: Timestamp) -> Result<Option<Timestamp>> {
         let system = system(self);
         let fate = self.db.write(None, move |tx| expire(tx, &system, id, now)).await?;
@@ -64,7 +64,7 @@ impl App {
         }
     }
 
-    /// Opens what was uploaded for a deployment as this version; nothing where there is no such version.
+    /// Opens an upload of a deployment by version; `None` if there is no such version.
     pub async fn open_upload(&self, deployment_id: DeploymentId, version: &str) -> Result<Option<Reader>> {
         let (system, wanted) = (system(self), version.to_owned());
         let row =

@@ -1,7 +1,8 @@
-//! Uploads: a URL that is its own permission, and what is received under it.
+//! Uploads: a URL that carries its own permission, and the data received under it.
 //!
-//! Nobody signs in here. The signature covers the deploy, the kind, the end and the size, so nothing about a URL can be
-//! changed; and the deploy must still wait to be finalized, before the bytes come and again when they are all there.
+//! Callers do not authenticate here. The signature covers the deploy, the kind, the expiry and the size, so no part of
+//! a URL can be changed; and the deploy must still be waiting to be finalized, both before the upload and when it is
+//! complete.
 
 use std::sync::atomic::Ordering;
 
@@ -25,10 +26,10 @@ crate::system::acts_for_the_system!();
 const PURPOSE: &str = "upload";
 /// The largest list of blocks that is read: more than the most blocks with the longest ids.
 const LONGEST_LIST: usize = 512 * 1024;
-/// After so many bytes it is looked again whether there is room for more.
+/// After this many bytes the free disk space is checked again.
 const LOOK_EVERY: u64 = 1 << 20;
 
-/// What an upload URL says.
+/// The signed content of an upload URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
     /// The deploy.
@@ -88,7 +89,7 @@ fn url(app: &App, row: &DeployRow, kind: UploadKind) -> String {
     format!("{base}{PREFIX}{path}?kind={kind}&expires={expires}&limit={limit}&signature={signature}")
 }
 
-/// What is sent at once.
+/// What a request sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The archive.
@@ -99,14 +100,14 @@ pub enum Part {
     List,
 }
 
-/// An upload that is being received. Dropped, it leaves nothing.
+/// An upload in progress. If it is dropped, nothing is left.
 pub struct Receiving {
     app: App,
     deploy: DeployRow,
     kind: UploadKind,
     limit: u64,
     sink: Sink,
-    /// Bytes that came since somebody looked whether there is room for them.
+    /// Bytes received since the last check of the disk.
     unseen: u64,
     _permit: CapacityPermit<Id>,
 }
@@ -118,12 +119,12 @@ enum Sink {
 }
 
 impl App {
-    /// Begins to receive what a ticket admits; `announced` is how many bytes its sender says that there are.
+    /// Starts receiving an upload; `announced` is the length that the sender declared.
     pub async fn receive(&self, ticket: &Ticket, part: Part, announced: Option<u64>) -> Result<Receiving> {
         ticket.check(self, self.world.now())?;
         self.require_disk_space_for(announced.unwrap_or(0).min(ticket.limit)).await?;
         let deploy = waiting(self, ticket.deploy_id).await?;
-        // Whoever has the URL acts for the one that made the deploy.
+        // The holder of the URL acts for the creator of the deploy.
         let keys = [deploy.organization_id.id(), deploy.stamp.created_by.id.id(), deploy.id.id()];
         let share = self.uploading.take(&keys).ok_or_else(|| {
             self.uploads_refused.fetch_add(1, Ordering::Relaxed);
@@ -172,7 +173,7 @@ impl Receiving {
         }
     }
 
-    /// Keeps what was sent; the version of an archive, nothing for a block.
+    /// Stores the upload; returns the version of an archive, `None` for a block.
     pub async fn finish(self) -> Result<Option<UploadId>> {
         let Self { app, deploy, kind, limit, sink, .. } = self;
         let (kept, version) = match sink {
@@ -211,7 +212,7 @@ pub(crate) fn measure_uploads(app: &App, page: &mut Page) {
     page.line(name, &[], app.uploads_refused.load(Ordering::Relaxed));
 }
 
-/// Records a block that was kept, unless its deploy takes none any more or too much waits; then it is removed again.
+/// Records a stored block, unless its deploy accepts no more or too much is pending; then it is removed again.
 async fn stage(
     app: &App,
     deploy_id: DeployId,
@@ -235,7 +236,7 @@ fn may_wait(tx: &Tx, system: &System, row: &DeployRow, limit: u64) -> Result<()>
     staged_blocks::pending(tx, system, row)?.too_much(limit).map_or(Ok(()), |why| Err(Error::TooMuch(why)))
 }
 
-/// Keeps an object that is known by now, and removes one that is not.
+/// Keeps an object that was recorded, and removes one that was not.
 async fn settle(known: Result<()>, kept: Kept) -> Result<()> {
     match &known {
         Ok(()) => kept.settle(),
@@ -244,7 +245,7 @@ async fn settle(known: Result<()>, kept: Kept) -> Result<()> {
     known
 }
 
-/// Records what was kept, unless its deploy takes no uploads any more; then it is removed again.
+/// Records a stored archive, unless its deploy accepts no more uploads; then it is removed again.
 async fn record(
     app: &App,
     deploy_id: DeployId,
@@ -295,7 +296,7 @@ fn staging(deploy: &DeployRow, kind: UploadKind) -> Staging {
     Staging::new(deploy.deployment_id, deploy.id, kind.as_str())
 }
 
-/// What is wrong with an upload, in words for who sent it.
+/// The error of an upload, for its sender.
 fn refused(error: podium_objects::Error) -> Error {
     match error {
         podium_objects::Error::Refused(refused) => {

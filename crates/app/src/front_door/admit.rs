@@ -1,4 +1,4 @@
-//! Who stands before the door: a token or a pass, looked at again with every request.
+//! Authenticates callers of the front door, by a token or a pass, again on every request.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::{sha256, sha256_hex, unhex};
 use crate::{App, audit};
 
-/// How often somebody is looked at again because its rights changed meanwhile.
+/// How often a caller is read again because its rights changed in the meantime.
 const ATTEMPTS: usize = 4;
 
-/// How much of a token's name Airflow is told; its columns are short.
+/// How much of a token's name is sent to Airflow; its columns are short.
 const LONGEST_NAME: usize = 100;
 
-/// What somebody shows at the door.
+/// The credential presented at the front door.
 #[derive(Clone, Copy, Debug)]
 pub enum PresentedCredential<'a> {
     /// A token of the control plane: an API token, or a session.
@@ -32,7 +32,7 @@ pub enum PresentedCredential<'a> {
     Session(&'a str),
 }
 
-/// Somebody who is known, and belongs to the organization of the deployment.
+/// An authenticated caller who is a member of the deployment's organization.
 pub struct AdmittedCaller {
     /// Who it is.
     pub authority: Arc<Authority>,
@@ -65,8 +65,8 @@ impl AdmittedCaller {
 }
 
 impl App {
-    /// Finds out who stands before a deployment's door. Whoever may not see the deployment is answered as if there was
-    /// none; `counts_as` is what the rate limits count, if anything.
+    /// Authenticates a caller of a deployment's environment. A caller who may not see the deployment gets the same
+    /// response as if there were none; `counts_as` is the method that the rate limits count, if any.
     pub async fn admit(
         &self,
         shown: PresentedCredential<'_>,
@@ -120,7 +120,7 @@ impl App {
         Err(Error::STALE)
     }
 
-    /// The hash of the token that is shown, or that a pass or a session stands for.
+    /// The hash of the presented token, or of the token that a pass or a session refers to.
     async fn credential_behind(
         &self,
         shown: PresentedCredential<'_>,

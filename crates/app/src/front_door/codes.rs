@@ -19,13 +19,13 @@ use crate::secrets::{hex, sha256_hex};
 
 /// How long a code works.
 const CODE: Duration = Duration::from_secs(60);
-/// What is escaped in the path that a browser is sent on to.
+/// The characters escaped in the path that a browser is redirected to.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// A browser that has entered.
+/// A browser that exchanged its code.
 #[derive(Debug)]
 pub struct Entered {
-    /// What it holds from now on.
+    /// The value of its pass.
     pub pass: String,
     /// How long that can work.
     pub lasts: Duration,
@@ -91,7 +91,7 @@ impl App {
         Ok(Code { hash: sha256_hex(code.as_bytes()), access, url })
     }
 
-    /// Exchanges a code for a pass. A code is used up whatever comes of it.
+    /// Exchanges a code for a pass. The code is used up in any case.
     pub async fn enter(&self, code: &str, deployment: &DeploymentRef, now: Timestamp) -> Result<Entered> {
         let used_up = || {
             Error::from(Refusal::Forbidden(
@@ -100,7 +100,7 @@ impl App {
         };
         let (system, pass) = (system(self), self.world.secret());
         let (code_hash, pass_hash) = (sha256_hex(code.as_bytes()), sha256_hex(pass.as_bytes()));
-        // Nobody who guesses makes the database write.
+        // Guesses must not cause database writes.
         let looked_up = code_hash.clone();
         self.db
             .read(None, move |conn| front_door::code(conn, &system, &looked_up))

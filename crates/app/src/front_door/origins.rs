@@ -1,4 +1,5 @@
-//! Origins: every environment has one of its own, so that a page inside it is a stranger to the console and to others.
+//! Origins: every environment has its own, so that a page inside it is cross-origin to the console and to other
+//! environments.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
@@ -26,8 +27,8 @@ pub enum Environments {
     Ports(RangeInclusive<u16>),
 }
 
-/// The URL that callers and browsers reach the console at, in the form that browsers give it: names are small letters,
-/// and a port that goes without saying is not said.
+/// The URL of the console, in the form that browsers use: host names in lower case,
+/// and without the scheme's default port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicUrl(Url);
 
@@ -87,7 +88,7 @@ impl PublicUrl {
         }
     }
 
-    /// Whether nobody between a browser and this server can read along.
+    /// Whether traffic between a browser and this server is private.
     pub fn is_private(&self) -> bool {
         self.is_encrypted() || self.loopback().is_some()
     }

@@ -1,4 +1,4 @@
-//! What is written down of requests that change something behind the door: who, what and with which answer, no body.
+//! Audit records of forwarded requests that change something: who, what and the status, without the body.
 
 use std::net::IpAddr;
 
@@ -13,14 +13,14 @@ use crate::front_door::AdmittedCaller;
 /// The name of such requests in the audit log.
 pub const OPERATION_ID: &str = "AirflowRequest";
 
-/// A request that was passed on, or refused.
+/// A request that was forwarded, or refused.
 #[derive(Clone, Debug)]
 pub struct ForwardedRequest {
-    /// When it came.
+    /// When it arrived.
     pub now: Timestamp,
     /// From where.
     pub address: IpAddr,
-    /// The client's program.
+    /// The client's user agent.
     pub user_agent: String,
     /// The method.
     pub method: String,
@@ -28,14 +28,14 @@ pub struct ForwardedRequest {
     pub path: String,
     /// Its request id.
     pub request_id: String,
-    /// What it was answered with.
+    /// The response status.
     pub status: u16,
-    /// Whether it was refused here, and never passed on.
+    /// Whether it was refused here, and never forwarded.
     pub is_refusal: bool,
 }
 
 impl App {
-    /// Records a request; of refusals no more than so many a second.
+    /// Records a request; refusals at most so many a second.
     pub async fn record_forwarded(&self, caller: &AdmittedCaller, passed: ForwardedRequest) -> Result<()> {
         if passed.is_refusal && !self.refusals.allow(caller.authority.credential.subject_id) {
             return Ok(());

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_says_where_it_works() {
+    fn a_token_names_its_scope() {
         let [organization, workspace, deployment] = [1, 2, 3].map(|n| Id::from_parts(0, n, 0));
         let organization = OrganizationId::from_raw(organization);
         let (workspace, deployment) = (WorkspaceId::from_raw(workspace), DeploymentId::from_raw(deployment));

@@ -7,7 +7,7 @@ use tokio_postgres::{Client, Error, Statement};
 
 use crate::Sql;
 
-/// How many statements put together while running are kept; the oldest is forgotten first.
+/// How many statements composed at run time are cached; the oldest is evicted first.
 const MOST: usize = 512;
 
 /// Prepared statements: those of the program by the address of their text, the others by the text.

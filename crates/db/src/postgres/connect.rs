@@ -1,4 +1,4 @@
-//! How to reach the server: the URL, its timeouts, and what a fresh connection is told.
+//! Connecting to the server: the URL, its timeouts, and the settings of a new connection.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::{Chain, tls};
 use crate::{Error, Result};
 
-/// A connection's other half: it must be polled for anything to happen.
+/// The half of a connection that must be polled for anything to happen.
 pub(super) type Driver = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
 
 /// No statement runs longer, and no transaction waits longer for its unit.
 const SETUP: &str = "SET statement_timeout = '30s'; SET idle_in_transaction_session_timeout = '30s'";
 
-/// How long the server may take to let us in.
+/// How long connecting may take.
 const GREETING: Duration = Duration::from_secs(5);
 
-/// Makes connections.
+/// Opens connections.
 pub(super) struct Connector {
     config: Config,
     tls: MakeRustlsConnect,
 }
 
 impl Connector {
-    /// Understands a connection URL.
+    /// Parses a connection URL.
     pub(super) fn new(url: &str) -> Result<Self> {
         let (url, policy) = tls::Policy::split(url)?;
         let mut config: Config = url
@@ -45,25 +45,25 @@ impl Connector {
         Ok(Self { config, tls: MakeRustlsConnect::new(policy.client()?) })
     }
 
-    /// Makes a connection.
+    /// Opens a connection.
     pub(super) async fn connect(&self) -> Result<(Client, Driver)> {
-        // The driver's own limit ends with the TCP handshake, and not every server that accepts also answers.
+        // The driver's own timeout ends with the TCP handshake, and a server that accepts may still not respond.
         match tokio::time::timeout(GREETING, self.config.connect(self.tls.clone())).await {
             Ok(Ok(connected)) => Ok(connected),
             Ok(Err(error)) => {
                 Err(Error::Unavailable(format!("cannot connect to PostgreSQL: {}", Chain(&error))))
             }
-            Err(_) => Err(Error::unavailable("cannot connect to PostgreSQL: it does not answer")),
+            Err(_) => Err(Error::unavailable("cannot connect to PostgreSQL: it does not respond")),
         }
     }
 
-    /// Tells a fresh connection its limits.
+    /// Sets the timeouts of a new connection.
     pub(super) async fn prepare(&self, client: &Client) -> Result<(), tokio_postgres::Error> {
         client.batch_execute(SETUP).await
     }
 }
 
-/// A runtime that lives on the thread which uses it.
+/// A runtime for the thread that uses it.
 pub(super) fn runtime() -> Result<Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::unavailable)
 }

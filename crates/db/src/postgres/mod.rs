@@ -1,6 +1,6 @@
 //! PostgreSQL: a pool of threads, each with one connection and a runtime of its own that drives it.
 //!
-//! A unit is synchronous, so its thread waits for every answer; driving the connection on that same thread spares
+//! A unit is synchronous, so its thread waits for every response; driving the connection on that same thread saves
 //! the two wake-ups that a query to another thread would cost. Jobs reach the threads over one bounded channel.
 
 mod cache;
@@ -25,13 +25,13 @@ use self::worker::Job;
 use crate::queue::Queue;
 use crate::{AdvisoryLock, Error, Fault, Guard, OnCommit, Result, Tx, unit};
 
-/// How long a unit waits for a connection before the database counts as away.
+/// How long a unit waits for a connection before the database counts as unavailable.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a unit needs around it.
+/// The kind of transaction that a unit needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Nothing: each statement stands for itself.
+    /// None: each statement runs on its own.
     Read,
     /// One snapshot.
     Scan,
@@ -39,7 +39,7 @@ pub(crate) enum Mode {
     Write,
 }
 
-/// The threads, and the one that speaks with other replicas.
+/// The worker threads, and the thread that notifies other replicas.
 pub(crate) struct Pool {
     jobs: Queue<Job>,
     notifier: Arc<Notifier>,
@@ -66,7 +66,7 @@ impl Pool {
         Ok(Self { jobs, notifier, threads: Mutex::new(threads) })
     }
 
-    /// Hands a unit to whichever thread is free and waits for the answer.
+    /// Hands a unit to the next free thread and waits for the result.
     pub(crate) async fn run<T, E>(
         &self,
         mode: Mode,
@@ -80,7 +80,7 @@ impl Pool {
         self.run_locked(mode, guard, Vec::new(), work).await
     }
 
-    /// The same, for a transaction that holds something.
+    /// The same, for a transaction that takes advisory locks.
     pub(crate) async fn run_locked<T, E>(
         &self,
         mode: Mode,
@@ -103,7 +103,7 @@ impl Pool {
         self.jobs.len()
     }
 
-    /// Finishes what waits and ends the threads.
+    /// Runs the queued units and stops the threads.
     pub(crate) async fn close(&self) {
         let threads =
             self.threads.lock().map(|mut threads| std::mem::take(&mut *threads)).unwrap_or_default();
@@ -117,11 +117,11 @@ impl Pool {
             speaker.is_none_or(|speaker| speaker.join().is_ok()) && workers
         });
         if !ended.await.unwrap_or(false) {
-            tracing::error!("a database thread did not end well");
+            tracing::error!("a database thread ended with a panic");
         }
     }
 
-    /// Resolves when another replica said that something changed.
+    /// Resolves when another replica reported a change.
     pub(crate) async fn wait_for_wake(&self) {
         self.notifier.woken().await;
     }
@@ -133,7 +133,7 @@ impl Drop for Pool {
     }
 }
 
-/// What a driver's error means to a caller.
+/// Translates an error of the driver.
 fn translate(error: &tokio_postgres::Error) -> Error {
     let Some(refusal) = error.as_db_error() else {
         return if lost_connection(error) { Error::unavailable(error) } else { Error::other(Chain(error)) };
@@ -152,7 +152,7 @@ fn translate(error: &tokio_postgres::Error) -> Error {
     }
 }
 
-/// Whether the connection is of no further use: gone, or remembering statements that the server does not.
+/// Whether the connection is unusable: closed, or with cached statements that the server does not know.
 fn lost_connection(error: &tokio_postgres::Error) -> bool {
     let Some(refusal) = error.as_db_error() else {
         let io = std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>);
@@ -163,7 +163,7 @@ fn lost_connection(error: &tokio_postgres::Error) -> bool {
     forgotten || code.starts_with("08") || code.starts_with("57P")
 }
 
-/// An error with its causes; the driver's own text leaves them out.
+/// An error with its causes, which the driver's own text omits.
 struct Chain<'e>(&'e (dyn std::error::Error + 'static));
 
 impl std::fmt::Display for Chain<'_> {

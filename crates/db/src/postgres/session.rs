@@ -1,8 +1,8 @@
-//! One connection, spoken to in the shared interface.
+//! One connection, behind the interface that both engines share.
 //!
-//! What has to come before the first statement of a unit, its BEGIN, what it holds and its guard, is sent together with
-//! it: the server reads them in order, and one round trip answers all. Each is a statement of its own, because a
-//! statement sees what was committed when it began: the guard must begin after the wait for what is held.
+//! Everything that precedes the first statement of a unit (its BEGIN, its advisory locks and its guard) is sent
+//! together with it: the server runs them in order, and one round trip covers all. Each is a statement of its own,
+//! because a statement sees what was committed when it began: the guard must begin after the wait for the locks.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, ready};
@@ -21,14 +21,14 @@ use crate::conn::Visit;
 use crate::row::Kind;
 use crate::{AdvisoryLock, Error, Guard, Owned, Result, Row, Sql, Value};
 
-/// A little longer than the server's own limit: past it, the server is not answering at all.
+/// A little longer than the server's own limit: after it, the server is not responding at all.
 const SILENCE: Duration = Duration::from_secs(40);
 
-/// Takes what a transaction shares, or has alone, until it ends.
+/// Take an advisory lock until the transaction ends: shared, or exclusive.
 static SHARED: Sql = Sql::new("SELECT pg_advisory_xact_lock_shared($1)");
 static EXCLUSIVE: Sql = Sql::new("SELECT pg_advisory_xact_lock($1)");
 
-/// A connection, with what is known about the unit that uses it.
+/// A connection, with the state of the unit that uses it.
 pub(crate) struct Session {
     runtime: Runtime,
     connector: Arc<Connector>,
@@ -52,7 +52,7 @@ struct Opening {
     guard: Option<Arc<Guard>>,
 }
 
-/// Why a statement has no answer.
+/// Why a statement has no result.
 enum Trouble {
     Driver(Driver),
     Stale,
@@ -64,11 +64,11 @@ impl From<Driver> for Trouble {
     }
 }
 
-/// Why a unit did not end as it wished.
+/// Why a unit did not commit.
 pub(super) enum End {
-    /// Nothing was committed and another try may succeed.
+    /// Nothing was committed, and a retry may succeed.
     Again(Error),
-    /// It is over.
+    /// It failed for good.
     Final(Error),
 }
 
@@ -86,7 +86,7 @@ impl Session {
         }
     }
 
-    /// Connects if it has to, again and again until the deadline.
+    /// Connects if necessary, retrying until the deadline.
     pub(super) fn connect(&mut self, deadline: Instant) -> Result<()> {
         if !self.broken.get() && self.link.as_ref().is_some_and(|link| !link.client.is_closed()) {
             return Ok(());
@@ -97,13 +97,13 @@ impl Session {
             loop {
                 match self.connector.connect().await {
                     Ok((client, connection)) => {
-                        // Its error reaches whoever uses the client next.
+                        // Its error surfaces at the next use of the client.
                         drop(tokio::spawn(connection));
                         self.connector.prepare(&client).await.map_err(|error| translate(&error))?;
                         break Ok(client);
                     }
                     Err(error) if Instant::now() + pause > deadline => break Err(error),
-                    Err(error) => tracing::debug!(%error, "cannot connect to PostgreSQL, trying again"),
+                    Err(error) => tracing::debug!(%error, "cannot connect to PostgreSQL; retrying"),
                 }
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_secs(1));
@@ -114,7 +114,7 @@ impl Session {
         Ok(())
     }
 
-    /// Says what to send before the first statement of the next unit.
+    /// Sets what to send before the first statement of the next unit.
     pub(super) fn open(&self, mode: Mode, guard: Option<Arc<Guard>>, locks: Arc<[AdvisoryLock]>) {
         let begin = match mode {
             Mode::Read => None,
@@ -130,7 +130,7 @@ impl Session {
     pub(super) fn end(&self, commit: bool) -> Result<(), End> {
         self.opening.borrow_mut().begin = None;
         if self.opening.borrow().guard.is_some() && !self.stale.get() && !self.broken.get() {
-            // What goes wrong is noted, and read below.
+            // Errors are recorded, and read below.
             let _ = self.run(Some(SILENCE), async |link| self.lead(link, ready(Ok(()))).await);
         }
         if self.broken.get() {
@@ -155,7 +155,7 @@ impl Session {
         }
     }
 
-    /// Leaves a transaction that is still open.
+    /// Rolls back a transaction that is still open.
     pub(super) fn leave(&self) {
         if self.begun.replace(false) && !self.broken.get() && self.control("ROLLBACK").is_err() {
             self.broken.set(true);
@@ -197,7 +197,7 @@ impl Session {
         self.run(Some(SILENCE), async |link| Ok(link.client.batch_execute(text).await?))
     }
 
-    /// Sends what comes first, and the statement, in one go.
+    /// Sends the preamble and the statement together.
     async fn lead<T>(
         &self,
         link: &Link,
@@ -240,7 +240,7 @@ impl Session {
         Ok(answer?)
     }
 
-    /// Drives the connection until the work is done, and notes what that says about the connection.
+    /// Drives the connection until the work is done, and records whether the connection is still usable.
     fn run<T>(
         &self,
         limit: Option<Duration>,
@@ -265,12 +265,12 @@ impl Session {
             }
             Err(_) => {
                 self.broken.set(true);
-                Err(Error::unavailable("PostgreSQL does not answer"))
+                Err(Error::unavailable("PostgreSQL does not respond"))
             }
         }
     }
 
-    /// Like `run`; the error names the statement if the statement is to blame.
+    /// Like `run`; the error names the statement if the statement caused it.
     fn explained<T>(&self, sql: &Sql, work: impl AsyncFnOnce(&Link) -> Result<T, Trouble>) -> Result<T> {
         self.run(Some(SILENCE), work).map_err(|error| match error {
             Error::Other(message) => Error::Other(format!("{message}: {}", sql.text())),

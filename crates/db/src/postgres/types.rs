@@ -1,4 +1,4 @@
-//! Values on the wire. The server says which type a parameter has, and the value follows.
+//! Values on the wire, encoded as the parameter type that the server reports.
 
 use bytes::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, WrongType, to_sql_checked};

@@ -1,4 +1,4 @@
-//! One thread of the pool: takes a unit, runs it, runs it again if that may help, answers it.
+//! One thread of the pool: takes a unit, runs it, retries it if that may help, and returns its result.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -15,17 +15,17 @@ use crate::conn::{self, Conn};
 use crate::unit::{Outcome, Unit, publish};
 use crate::{AdvisoryLock, Error, Guard, OnCommit, Result, Tx};
 
-/// How often a unit may run. Whoever loses a race does so to somebody who won it; on several replicas that may happen many
+/// How often a unit may run. A unit loses a race only to one that won it; on several replicas that may happen many
 /// times in a row.
 const MOST_RUNS: u32 = 40;
 
-/// How many connections may break under a unit before it is the unit that looks guilty.
+/// How many connections may break during a unit before the unit is considered the cause.
 const MOST_BREAKS: u32 = 2;
 
-/// From this run on, a unit that keeps losing races writes while nobody else in this process does.
+/// From this run on, a unit that keeps losing races writes exclusively in this process.
 const EXCLUSIVE: u32 = 4;
 
-/// A unit and what it needs.
+/// A unit and how to run it.
 pub(super) struct Job {
     pub(super) unit: Box<dyn Unit>,
     pub(super) mode: Mode,

@@ -1,4 +1,4 @@
-//! The file, its lock, and how connections to it are set up.
+//! The database file, its lock, and how connections to it are configured.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use rusqlite::{Connection, OpenFlags};
 use super::translate;
 use crate::{Error, Result};
 
-/// Statements kept prepared by each connection.
+/// Prepared statements that each connection caches.
 const STATEMENTS: usize = 512;
 
-/// The path that every connection uses, whatever happens to the working directory.
+/// The absolute path, independent of the working directory.
 pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     let path = std::path::absolute(path).map_err(|error| cannot_open(path, &error))?;
     if let Some(directory) = path.parent() {
@@ -43,8 +43,8 @@ pub(super) fn lock(path: &Path) -> Result<File> {
 
 /// The connection that writes.
 ///
-/// Checkpoints are the writer thread's business: the automatic ones would run inside COMMIT, before anybody is told
-/// that it succeeded.
+/// The writer thread runs checkpoints: automatic ones would run inside COMMIT, before it is
+/// acknowledged.
 pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -64,7 +64,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
 
 /// A connection that cannot write.
 ///
-/// After every commit a reader forgets its pages. Mapped into memory they are found again without a system call each; an
+/// After every commit a reader drops its page cache. With memory mapping it reloads them without a system call each; an
 /// I/O error of the disk then ends the process by a signal, as it would fail every request anyway.
 pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

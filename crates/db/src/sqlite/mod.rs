@@ -1,7 +1,7 @@
 //! SQLite: one file, one process, one writer.
 //!
-//! Reads by key take microseconds, less than handing them to another thread would, so they run where they are
-//! asked for. Scans take as long as they take and run in the blocking pool. Writes queue up for the one writer.
+//! Reads by key take microseconds, less than handing them to another thread, so they run on the calling
+//! thread. Scans may take long and run in the blocking pool. Writes are queued for the single writer.
 
 mod copy;
 mod files;
@@ -36,7 +36,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Opens the file, makes it if it is missing, and starts its writer.
+    /// Opens the file, creates it if it is missing, and starts its writer.
     pub(crate) fn open(path: &Path, connections: usize, queue: usize, on_commit: OnCommit) -> Result<Self> {
         let path = files::absolute(path)?;
         let lock = files::lock(&path)?;
@@ -56,7 +56,7 @@ impl Pool {
         })
     }
 
-    /// Opens an existing file to read it, whoever writes it; what is to be written is refused.
+    /// Opens an existing file read-only, even while another process writes it.
     pub(crate) fn view(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(Error::unavailable)?;
         let (jobs, _) = Queue::new(1);
@@ -96,11 +96,11 @@ impl Pool {
         let permit = Arc::clone(&self.scans).acquire_owned().await.map_err(|_| unit::closed())?;
         let scanners = Arc::clone(&self.scanners);
         let (reply, answer) = oneshot::channel();
-        // A box, so that the machinery of a task is compiled once and not for each scan.
+        // Boxed, so that the task code is compiled once and not for each scan.
         let scan: Box<dyn FnOnce() + Send> = Box::new(move || {
             let result = scanners.in_snapshot(work);
             drop(permit);
-            // Nobody listens any more: the caller went away, which is its right.
+            // The caller is gone and no longer waits for the result.
             let _ = reply.send(result);
         });
         drop(tokio::task::spawn_blocking(scan));
@@ -117,7 +117,7 @@ impl Pool {
         self.jobs.len()
     }
 
-    /// Queues a unit for the writer and waits until it is on disk.
+    /// Queues a unit for the writer and waits until it is durable.
     pub(crate) async fn write<T, E>(
         &self,
         work: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
@@ -131,7 +131,7 @@ impl Pool {
         unit::answer(answer).await
     }
 
-    /// Refuses further reads, waits for the waiting writes and folds the log into the file.
+    /// Refuses further reads, waits for queued writes and checkpoints the WAL into the file.
     pub(crate) async fn close(&self) {
         self.scans.close();
         self.readers.close();
@@ -141,12 +141,12 @@ impl Pool {
         let Some(writer) = writer else { return };
         let ended = tokio::task::spawn_blocking(move || writer.join().is_ok());
         if !ended.await.unwrap_or(false) {
-            tracing::error!("the writer thread did not end well");
+            tracing::error!("the writer thread ended with a panic");
         }
     }
 }
 
-/// Read-only connections that wait to be used.
+/// A pool of read-only connections.
 struct Readers {
     path: PathBuf,
     idle: ArrayQueue<Conn>,
@@ -154,7 +154,7 @@ struct Readers {
 }
 
 impl Readers {
-    /// Opens one connection, to see that it can be done; the others are opened when they are needed, and `count` kept.
+    /// Opens one connection to check that it works; others are opened on demand, and `count` are kept.
     fn open(path: PathBuf, count: usize) -> Result<Self> {
         let readers = Self { path, idle: ArrayQueue::new(count), closed: AtomicBool::new(false) };
         readers.give_back(readers.another()?);
@@ -184,14 +184,14 @@ impl Readers {
         Ok(conn)
     }
 
-    /// A connection that cannot leave its snapshot is dropped rather than kept: it would hold back the log.
+    /// A connection that cannot end its snapshot is dropped: it would prevent checkpoints.
     fn end(&self, conn: Conn) {
         if session(&conn).control("COMMIT").is_ok() {
             self.give_back(conn);
         }
     }
 
-    /// Keeps the connection for the next one, unless there are enough.
+    /// Returns the connection to the pool, unless the pool is full.
     fn give_back(&self, conn: Conn) {
         if !self.closed.load(Ordering::Acquire) {
             drop(self.idle.push(conn));
@@ -208,7 +208,7 @@ impl Readers {
     }
 }
 
-/// The session of a connection that was made here.
+/// The session of a connection of this pool.
 fn session(conn: &Conn) -> &Session {
     match conn.session() {
         conn::Session::Sqlite(session) => session,
@@ -216,7 +216,7 @@ fn session(conn: &Conn) -> &Session {
     }
 }
 
-/// What a driver's error means to a caller.
+/// Translates an error of the driver.
 fn translate(error: &rusqlite::Error) -> Error {
     use rusqlite::ErrorCode;
     let rusqlite::Error::SqliteFailure(failure, message) = error else { return Error::other(error) };
@@ -226,7 +226,7 @@ fn translate(error: &rusqlite::Error) -> Error {
             Error::Unique(message.strip_prefix("UNIQUE constraint failed: ").unwrap_or(message).to_owned())
         }
         (787, _) => Error::ForeignKey,
-        // ON DELETE RESTRICT is carried out by a trigger, and says so.
+        // ON DELETE RESTRICT is reported as a trigger constraint.
         (1811, _) if message.contains("FOREIGN KEY") => Error::ForeignKey,
         (
             _,

@@ -1,4 +1,4 @@
-//! One connection, spoken to in the shared interface.
+//! One connection, behind the interface that both engines share.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql, params_from_iter};
@@ -42,7 +42,7 @@ impl Session {
         self.0.execute_batch(text).map_err(|error| translate(&error))
     }
 
-    /// Whether the outer transaction is gone.
+    /// Whether the outer transaction has been rolled back.
     pub(super) fn is_autocommit(&self) -> bool {
         self.0.is_autocommit()
     }
@@ -60,7 +60,7 @@ impl Session {
     }
 }
 
-/// The error, with the statement if the statement is to blame.
+/// The error, with the statement if the statement caused it.
 fn explain(sql: &Sql, error: &rusqlite::Error) -> Error {
     match translate(error) {
         Error::Other(message) => Error::Other(format!("{message}: {}", sql.text())),

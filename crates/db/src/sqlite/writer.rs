@@ -1,7 +1,7 @@
 //! The one writer: group commit.
 //!
-//! Whatever waits when a transaction begins shares its fsync. Each unit has a savepoint of its own, so one that
-//! fails takes only itself back. Nobody is answered before the COMMIT: acknowledged means on disk.
+//! All units that wait when a transaction begins share its fsync. Each unit has its own savepoint, so one that
+//! fails rolls back only itself. No result is returned before the COMMIT: acknowledged means on disk.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::{Error, OnCommit, Result, Tx};
 const MOST_UNITS: usize = 512;
 const LONGEST: Duration = Duration::from_millis(5);
 
-/// The log is folded into the file each time it has grown by this many pages (16 MiB).
+/// The WAL is checkpointed each time it has grown by this many pages (16 MiB).
 const LOG_PAGES: i64 = 4096;
 
 /// Starts the writer; it ends when the queue is closed and empty.
@@ -53,7 +53,8 @@ struct Writer {
 enum Failure {
     /// It could not begin or could not commit: none of its units happened.
     Refused(Error),
-    /// SQLite rolled it back under a unit (disk full, I/O error, out of memory): its neighbours deserve another try.
+    /// SQLite rolled it back during a unit (disk full, I/O error, out of memory): the other units of the batch are
+    /// retried.
     Undone(Error),
 }
 
@@ -66,24 +67,24 @@ impl Writer {
             }
         }
         if let Err(error) = self.session().checkpoint("PRAGMA wal_checkpoint(TRUNCATE)") {
-            tracing::warn!(%error, "the last checkpoint failed; the next start will make up for it");
+            tracing::warn!(%error, "the last checkpoint failed; the next start will repeat it");
         }
     }
 
-    /// Runs what waits in one transaction and answers it.
+    /// Runs the waiting units in one transaction and returns their results.
     fn batch(&self, first: Box<dyn Unit>) {
         let mut units = vec![first];
         match self.together(&mut units) {
             Ok(()) => units.into_iter().for_each(Unit::answer),
             Err(Failure::Refused(error)) => units.into_iter().for_each(|unit| unit.refuse(error.clone())),
             Err(Failure::Undone(error)) => {
-                tracing::warn!(%error, units = units.len(), "a transaction was undone: running its units one by one");
+                tracing::warn!(%error, units = units.len(), "a transaction was rolled back: running its units one by one");
                 units.into_iter().for_each(|unit| self.alone(unit));
             }
         }
     }
 
-    /// Runs the first unit, then whatever else waits, and commits.
+    /// Runs the first unit, then the other waiting ones, and commits.
     fn together(&self, units: &mut Vec<Box<dyn Unit>>) -> Result<(), Failure> {
         self.begin()?;
         let started = Instant::now();
@@ -125,7 +126,7 @@ impl Writer {
         }
     }
 
-    /// Runs one unit in a transaction that it shares with nobody.
+    /// Runs one unit in a transaction of its own.
     fn alone(&self, mut unit: Box<dyn Unit>) {
         let mut ended = self.begin();
         if ended.is_ok() {
@@ -145,7 +146,7 @@ impl Writer {
         self.session().control("BEGIN IMMEDIATE").map_err(|error| Failure::Refused(away(&error)))
     }
 
-    /// Commits, then says what was changed.
+    /// Commits, then publishes the changes.
     fn commit(&self) -> Result<(), Failure> {
         if let Err(error) = self.session().control("COMMIT") {
             self.abort();
@@ -156,7 +157,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes back the transaction, unless SQLite already did.
+    /// Rolls back the transaction, unless SQLite already did.
     fn abort(&self) {
         self.tx.changes().borrow_mut().clear();
         if !self.session().is_autocommit()
@@ -166,10 +167,10 @@ impl Writer {
         }
     }
 
-    /// Folds the log into the file when it has grown: between batches, when nobody waits for an answer.
+    /// Checkpoints the WAL when it has grown: between batches, when no caller is waiting.
     ///
-    /// A reader that stays in an old snapshot keeps the log from starting over; trying again after every batch would
-    /// not help, so the next try waits for the log to grow as much again.
+    /// A reader in an old snapshot prevents the WAL from restarting; retrying after every batch would
+    /// not help, so the next attempt waits until the WAL has grown as much again.
     fn fold(&mut self) {
         let Ok((log, _)) = self.session().checkpoint("PRAGMA wal_checkpoint(NOOP)") else { return };
         if log < self.log {
@@ -190,7 +191,7 @@ impl Writer {
     }
 }
 
-/// An error of the transaction itself is never the fault of a unit.
+/// An error of the transaction itself is never blamed on a unit.
 fn away(error: &Error) -> Error {
     match error {
         Error::Unavailable(_) => error.clone(),

@@ -86,7 +86,7 @@ async fn hold_alone(bed: &Bed) -> (std::sync::mpsc::Sender<()>, tokio::task::Joi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_for_what_is_held_sees_what_was_changed_meanwhile() {
+async fn a_transaction_that_waited_for_a_lock_sees_the_changes_made_meanwhile() {
     let bed = Bed::postgres().await;
     bed.db.write(None, |tx| insert(tx, "epoch", 7)).await.unwrap();
     for exclusive in [false, true] {
@@ -112,7 +112,7 @@ async fn who_waits_for_what_is_held_sees_what_was_changed_meanwhile() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_share_what_nobody_holds_alone() {
+async fn shared_locks_do_not_exclude_each_other() {
     let bed = Bed::postgres().await;
     let meeting = Arc::new(std::sync::Barrier::new(2));
     let share = || {
@@ -133,7 +133,7 @@ async fn many_share_what_nobody_holds_alone() {
 }
 
 #[tokio::test]
-async fn sqlite_asks_inside_the_transaction() {
+async fn sqlite_checks_guards_inside_the_transaction() {
     let bed = Bed::sqlite().await;
     bed.db.write(None, |tx| insert(tx, "epoch", 7)).await.unwrap();
     for (id, expected, holds) in [("epoch", 7, true), ("epoch", 8, false), ("nobody", 7, false)] {

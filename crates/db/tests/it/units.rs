@@ -12,7 +12,7 @@ on_both_engines!(
     a_failing_unit_does_not_hurt_its_neighbours,
     a_panic_is_an_error_of_its_unit,
     a_failed_statement_cannot_be_swallowed,
-    changes_are_heard_before_the_answer,
+    the_commit_listener_runs_before_the_result_is_returned,
     a_listener_that_panics_is_survived,
     errors_of_the_caller_pass_through,
     reads_cannot_write,
@@ -83,7 +83,7 @@ async fn a_failed_statement_cannot_be_swallowed(bed: Bed) {
     assert_eq!(number(&bed.db, "b").await, None);
 }
 
-async fn changes_are_heard_before_the_answer(bed: Bed) {
+async fn the_commit_listener_runs_before_the_result_is_returned(bed: Bed) {
     for n in 0..50 {
         let id = format!("item-{n}");
         let unit = {

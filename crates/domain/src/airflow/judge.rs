@@ -1,4 +1,5 @@
-//! May this caller send this request on? By a right on the deployment, or by a role on the DAG that it is about.
+//! May this caller's request be forwarded? By a permission on the deployment, or by a role on the DAG that it
+//! concerns.
 
 use podium_api::{DeploymentId, WorkspaceId};
 
@@ -15,7 +16,7 @@ const WEBSITE: Permission = Permission::known("deployment.airflow.website.get");
 const TAGS: &str = "tags";
 const TAGS_MODE: &str = "tags_match_mode";
 
-/// What somebody may do on a deployment and on its DAGs.
+/// The caller's rights on a deployment and its DAGs.
 #[derive(Clone, Copy, Debug)]
 pub struct Rights<'a> {
     /// What it holds in the organization.
@@ -26,12 +27,12 @@ pub struct Rights<'a> {
     pub workspace_id: WorkspaceId,
 }
 
-/// How a request passes.
+/// How a request is forwarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// As it is.
+    /// Unchanged.
     Unchanged,
-    /// If the DAG turns out to have the right tags.
+    /// If the DAG has the right tags.
     IfTagged(Tagged),
     /// With this query instead of its own.
     Narrowed(Vec<(String, String)>),
@@ -115,7 +116,7 @@ pub fn judge(
 }
 
 /// The same rights on one DAG; what is held on the deployment and has no such twin is not asked for again. Nor is the
-/// right to see pages: a page about one DAG is for whoever may see that DAG.
+/// right to see pages: a page about one DAG is for anyone who may see that DAG.
 fn on_one_dag(needs: &[Permission], held: PermissionSet) -> Option<PermissionSet> {
     let twin = |need: &Permission| {
         Permission::named(&format!("dag.{}", need.name().strip_prefix("deployment.").unwrap_or_default()))
@@ -160,7 +161,7 @@ fn narrow(
             Some((name, kept(&values(query, name), own_ids)))
         }
         _ if takes_tags && !own_tags.is_empty() && (own_ids.is_empty() || !asked_tags.is_empty()) => {
-            // Of several modes the last would count: only one that stands alone is believed.
+            // Of several modes the last would apply: only a single one is accepted.
             let asks_for_all = values(query, TAGS_MODE) == ["all"];
             if asks_for_all && asked_tags.iter().any(|tag| own_tags.iter().any(|own| own == tag)) {
                 return Ok(Decision::Unchanged);
@@ -187,7 +188,7 @@ fn narrow(
     }
 }
 
-/// What was asked for and is the caller's; everything that is the caller's where nothing was asked for.
+/// The requested entries that the caller may see; all of the caller's if none were requested.
 fn kept(requested: &[&str], own: Vec<String>) -> Vec<String> {
     own.into_iter().filter(|own| requested.is_empty() || requested.contains(&own.as_str())).collect()
 }

@@ -1,4 +1,5 @@
-//! The one form of a path: what cannot be written in it is refused, so that nothing is read in two ways.
+//! The canonical form of a path: a path that cannot be written in it is refused, so that no path can be read in two
+//! ways.
 
 use std::fmt::Write as _;
 
@@ -50,7 +51,7 @@ impl AirflowPath {
         self.is_folder
     }
 
-    /// The path as it is sent on: everything that could mean something is escaped.
+    /// The path to forward: every special character is escaped.
     pub fn encoded(&self) -> String {
         let mut text = String::with_capacity(64);
         for segment in &self.segments {
@@ -88,7 +89,7 @@ fn checked(text: String) -> Result<String> {
     match text.as_str() {
         "" => Err(refused("it has an empty segment")),
         "." | ".." => Err(refused("it goes up")),
-        // Each of these is a separator or an escape to somebody behind the door, written out or escaped.
+        // Each of these is a separator or an escape to some server behind the front door, literally or escaped.
         text if text.contains(['/', '\\', ';', '%', '?', '#']) => {
             Err(refused("a segment contains one of / \\ ; % ? #"))
         }
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_in_two_ways_is_refused() {
+    fn ambiguous_paths_are_refused() {
         for path in [
             "api",
             "//",

@@ -8,7 +8,7 @@ use crate::grants::{Grant, Grants, Held, On};
 use crate::patterns::matching;
 
 /// Every path of the API and of what the pages ask, as Airflow's own documents list them.
-const LISTS: [(Line, &str); 2] = [
+pub(super) const LISTS: [(Line, &str); 2] = [
     (Line::Three, include_str!("../../data/airflow-3.3.2.txt")),
     (Line::Two, include_str!("../../data/airflow-2.11.2.txt")),
 ];
@@ -103,7 +103,7 @@ fn a_path_that_names_a_dag_is_judged_by_that_dag() {
 }
 
 #[test]
-fn what_nobody_may_reach_is_closed_however_it_is_written() {
+fn closed_paths_are_closed_in_every_spelling() {
     for path in [
         "/execution/health",
         "/execution",
@@ -261,9 +261,9 @@ fn the_role_inside_airflow_is_the_least_that_does() {
 }
 
 proptest! {
-    /// However a path is written, what is judged is what is sent on.
+    /// However a path is written, the checked path is the forwarded path.
     #[test]
-    fn what_is_judged_is_what_is_sent(raw in "(/(api|v2|dags|%64ags|execution|ui|auth|token|~|%7e|mine|[a-z%;.]{1,4})){1,6}/?") {
+    fn the_checked_path_is_the_forwarded_path(raw in "(/(api|v2|dags|%64ags|execution|ui|auth|token|~|%7e|mine|[a-z%;.]{1,4})){1,6}/?") {
         if let Ok(path) = AirflowPath::parse(&raw) {
             let sent = AirflowPath::parse(&path.encoded()).unwrap();
             prop_assert_eq!(closed(&path), closed(&sent));

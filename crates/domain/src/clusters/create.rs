@@ -1,4 +1,4 @@
-//! What a valid new cluster is.
+//! Validation of new clusters.
 
 use podium_api::clusters::{ClusterDetails, CreateClusterRequest};
 use podium_api::enums::{CloudProvider, ClusterType};
@@ -78,7 +78,7 @@ fn networks(fields: &mut Fields, body: &CreateClusterRequest) -> ClusterDetails 
     }
 }
 
-/// A cluster in the customer's own account: much must be said of it, and no region stands by.
+/// A cluster in the customer's own account: more fields are required, and there is no standby region.
 fn hybrid(fields: &mut Fields, body: &CreateClusterRequest) {
     let needs_tenant = body.cloud_provider == CloudProvider::Azure;
     let no_pools = body.node_pools.as_ref().is_none_or(Vec::is_empty);

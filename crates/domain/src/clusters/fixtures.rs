@@ -1,4 +1,4 @@
-//! What the tests are about: requests that are right until something is changed, and the clusters they make.
+//! Test fixtures: valid requests to modify, and the clusters that they create.
 
 use std::collections::BTreeSet;
 

@@ -13,7 +13,7 @@ use crate::refusal::Fields;
 
 const MAX_NAME: usize = 63;
 
-/// A pool as it is asked for.
+/// A requested pool.
 pub(super) struct Requested<'a> {
     id: Option<NodePoolId>,
     name: &'a str,
@@ -38,7 +38,7 @@ impl<'a> From<&'a UpdateNodePoolRequest> for Requested<'a> {
     }
 }
 
-/// Checks pools. A known id, else a known name, changes that pool; others are new; those not asked for go.
+/// Checks pools. A known id, else a known name, changes that pool; others are new; pools not listed are removed.
 pub(super) fn node_pools(
     fields: &mut Fields,
     provider: &Provider,
@@ -102,7 +102,7 @@ pub(super) fn node_pools(
     pools
 }
 
-/// The stored pool that each pool asked for is: ids speak first, then names of pools that no id spoke for.
+/// The stored pool that each requested pool refers to: matched by id first, then by name.
 fn known<'s>(requested: &[Requested<'_>], stored: &'s [NodePool]) -> Vec<Option<&'s NodePool>> {
     let by_id = |pool: &Requested<'_>| stored.iter().find(|known| Some(known.id) == pool.id);
     let taken: BTreeSet<NodePoolId> = requested.iter().filter_map(by_id).map(|known| known.id).collect();

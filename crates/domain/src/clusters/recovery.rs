@@ -1,4 +1,4 @@
-//! Disaster recovery: another region of the provider that stands by, with networks of its own.
+//! Disaster recovery: a standby region of the same provider, with networks of its own.
 
 use podium_api::clusters::ClusterDetails;
 use podium_api::enums::CloudProvider;
@@ -9,7 +9,7 @@ use crate::refusal::Fields;
 
 const SECONDARY: &str = "drSecondaryVpcCidr";
 
-/// What a request says of the region that stands by.
+/// The standby region in a request.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Requested<'a> {
     pub(super) region: Option<&'a str>,
@@ -34,7 +34,7 @@ impl<'a> Requested<'a> {
     }
 }
 
-/// What is stored of the region that stands by, in the order of [`Requested::fields`].
+/// The stored values of the standby region, in the order of [`Requested::fields`].
 pub(super) fn stored(details: &ClusterDetails) -> [Option<&str>; 6] {
     [
         Some(details.dr_region.as_str()).filter(|region| !region.is_empty()),
@@ -105,7 +105,7 @@ pub(super) fn switch_off(details: &mut ClusterDetails) {
     details.enable_replication_time_control = false;
 }
 
-/// What is wrong with the name of a region.
+/// The error message for an unknown region.
 pub(super) fn unknown_region(provider: CloudProvider) -> String {
     format!("must be one of the `regions` in the cluster options of {provider}")
 }

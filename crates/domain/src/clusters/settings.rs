@@ -1,4 +1,4 @@
-//! Settings that new and changed clusters share: the database, tags, and the workspaces that a cluster takes.
+//! Settings that new and changed clusters share: the database, tags, and the workspaces that a cluster accepts.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ pub(super) fn tags(fields: &mut Fields, requested: &[ClusterK8sTag]) -> Vec<Clus
     kept
 }
 
-/// Checks the workspaces that a cluster takes; repeated ones collapse.
+/// Checks the workspaces that a cluster accepts; duplicates are merged.
 pub(super) fn workspaces(
     fields: &mut Fields,
     requested: &[WorkspaceId],

@@ -14,7 +14,7 @@ use crate::refusal::{Refusal, Result};
 /// The state of a new cluster.
 pub const FIRST: ClusterStatus = ClusterStatus::Creating;
 
-/// What a caller asks for.
+/// What a caller requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Other settings.
@@ -55,7 +55,7 @@ pub fn after(status: ClusterStatus, event: Event) -> Result<Option<ClusterStatus
     }
 }
 
-/// The state that the end of the work leads to; none where no work was under way.
+/// The state after the work has ended; `None` if no work was in progress.
 pub const fn settled(status: ClusterStatus, outcome: Outcome) -> Option<ClusterStatus> {
     use ClusterStatus::{
         CreateFailed, Created, Creating, FailingOver, FailoverFailed, UpdateFailed, Updating,

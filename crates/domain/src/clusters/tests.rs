@@ -27,7 +27,7 @@ fn a_minimal_cluster_of_each_provider_takes_the_defaults() {
 }
 
 #[test]
-fn all_wrong_fields_of_a_new_cluster_are_told_at_once() {
+fn all_wrong_fields_of_a_new_cluster_are_reported_at_once() {
     let body = json!({
         "cloudProvider": "AWS", "name": " ", "type": "HYBRID", "region": "mars-1", "vpcSubnetRange": "8.8.8.0/24",
         "dbInstanceType": "huge", "drRegion": "us-west-2", "secondaryVpcCidr": "10.0.0.0/24",
@@ -61,7 +61,7 @@ fn all_wrong_fields_of_a_new_cluster_are_told_at_once() {
 }
 
 #[test]
-fn a_hybrid_cluster_needs_more_to_be_said() {
+fn a_hybrid_cluster_requires_more_fields() {
     let table = [
         ("AWS", json!({ "providerAccount": "" }), vec!["providerAccount: required"]),
         ("AWS", json!({ "dbInstanceType": null }), vec!["dbInstanceType: required"]),

@@ -1,4 +1,4 @@
-//! What a valid change of a cluster is.
+//! Validation of changes to clusters.
 //!
 //! Provider, region, type and the ranges of the first region never change. A failover changes nothing else.
 
@@ -13,10 +13,10 @@ use crate::names::{self, Name};
 use crate::options::{Provider, provider};
 use crate::refusal::{Fields, Result};
 
-/// What an update asks for: a failover, where it carries another place than the deployments are at.
+/// What an update requests: a failover, if it names another region than the deployments are in.
 pub fn event(stored: &Cluster, body: &UpdateClusterRequest) -> Event {
     match body.is_failed_over {
-        // Where the deployments are is not known for sure, so either answer is an order.
+        // It is uncertain where the deployments are, so either value is a request to move.
         Some(to) if stored.status == ClusterStatus::FailoverFailed => Event::FailOver(to),
         Some(to) if stored.is_failed_over != to => Event::FailOver(to),
         _ => Event::Update,
@@ -161,7 +161,7 @@ fn standing_by(
     }
 }
 
-/// Names every field that would change beside the place of the deployments.
+/// Lists every field that would change in addition to the region of the deployments.
 fn changes_nothing_else(fields: &mut Fields, stored: &Cluster, made: &Definition) {
     let (old, new) = (&stored.details, &made.details);
     for (field, changes) in [

@@ -1,4 +1,4 @@
-//! What the tests are about: a deployment of each type, and requests that are right until something is changed.
+//! Test fixtures: a deployment of each type, and valid requests to modify.
 
 use podium_api::deployments::{CreateDeploymentRequest, UpdateDeploymentRequest};
 use podium_api::enums::DeploymentType;
@@ -34,7 +34,7 @@ impl Seals for Spelled {
     }
 }
 
-/// The node pool that is taken where none is named.
+/// The default node pool.
 pub(super) fn pool() -> NodePoolId {
     id(501)
 }

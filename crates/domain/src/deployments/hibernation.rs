@@ -1,7 +1,8 @@
-//! When a deployment hibernates: schedules of cron expressions in UTC, and an override that outranks them.
+//! When a deployment hibernates: schedules of cron expressions in UTC, and an override that takes precedence over
+//! them.
 //!
-//! The latest event of any enabled schedule decides. At the same minute waking wins, so that nobody finds a deployment
-//! asleep that a schedule has just woken.
+//! The latest event of any enabled schedule decides. At the same minute waking wins, so that a deployment that a
+//! schedule has just woken is never found asleep.
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};

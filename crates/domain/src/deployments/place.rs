@@ -1,5 +1,5 @@
-//! Where a new deployment runs: what is asked for, else the workspace's defaults, else the only cluster, else the
-//! server's own shared infrastructure.
+//! Where a new deployment runs: as requested, else the workspace's defaults, else the only cluster, else the server's
+//! own shared infrastructure.
 
 use podium_api::ClusterId;
 use podium_api::clusters::Cluster;
@@ -10,7 +10,7 @@ use podium_api::workspaces::Workspace;
 use crate::options;
 use crate::refusal::{Fields, Refusal, Result};
 
-/// Where a deployment is to run.
+/// Where a deployment will run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// On a cluster.
@@ -21,17 +21,17 @@ pub enum Place {
     Server,
 }
 
-/// What decides where a deployment runs when the request does not say.
+/// What decides where a deployment runs if the request does not.
 pub struct PlacementContext<'a> {
     /// Its workspace.
     pub workspace: &'a Workspace,
-    /// The organization's only cluster, where it takes the workspace.
+    /// The organization's only cluster, if it accepts the workspace.
     pub only_cluster: Option<ClusterId>,
     /// Whether the operator offers the server's own infrastructure.
     pub has_shared_infrastructure: bool,
     /// Whether the organization wants dedicated clusters only.
     pub only_dedicated: bool,
-    /// Names of the clusters that could be asked for.
+    /// Names of the clusters that could be requested.
     pub cluster_names: &'a [String],
 }
 
@@ -106,12 +106,12 @@ fn choices(clusters: &[String]) -> String {
     if clusters.is_empty() { String::new() } else { format!(" Clusters: {}.", clusters.join(", ")) }
 }
 
-/// Checks that a cluster takes the deployment, and says of which type that makes it.
+/// Checks that a cluster accepts the deployment, and returns the deployment's type.
 pub fn on_cluster(
     requested: Option<DeploymentType>,
     cluster: Option<(&Cluster, bool)>,
 ) -> Result<DeploymentType> {
-    // One answer for both, so that nobody learns of a cluster that it may not see.
+    // The same message for both, so that it does not reveal clusters that the caller may not see.
     let Some((cluster, true)) = cluster else {
         let message = "must be the id of a cluster that accepts this workspace";
         return Err(Refusal::field("clusterId", "notFound", message));

@@ -1,4 +1,4 @@
-//! Remote execution: where tasks run, when that is elsewhere.
+//! Remote execution: running tasks on remote agents.
 
 use podium_api::deployments::DeploymentRemoteExecutionRequest;
 

@@ -1,6 +1,6 @@
-//! What may be asked of a deployment: one table of rules for new ones and for changes.
+//! The settings of a deployment: one table of rules for new ones and for changes.
 //!
-//! What is left out stays as it is: the defaults of a new deployment, or what is stored.
+//! Omitted settings stay as they are: the defaults of a new deployment, or the stored values.
 
 mod requested;
 
@@ -18,7 +18,7 @@ use crate::{emails, options};
 
 const MAX_NAME: usize = 500;
 
-/// What the rules must know of a deployment's surroundings.
+/// Facts about a deployment's surroundings that the rules need.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// The type of the deployment.
@@ -34,38 +34,38 @@ pub struct Facts {
 pub struct NodePool {
     /// Its id.
     pub id: NodePoolId,
-    /// Whether it is taken where none is named.
+    /// Whether it is the default.
     pub is_default: bool,
 }
 
 impl Facts {
-    /// The node pool that is taken where none is named.
+    /// The default node pool.
     pub fn default_node_pool(&self) -> Option<NodePoolId> {
         self.node_pools.iter().find(|pool| pool.is_default).map(|pool| pool.id)
     }
 }
 
-/// What comes from outside of the rules.
+/// Inputs from outside the rules: time, ids and encryption.
 pub struct Services<'a> {
     /// The time.
     pub now: Timestamp,
-    /// Makes the id of a queue.
+    /// Creates the id of a queue.
     pub new_id: &'a mut dyn FnMut() -> WorkerQueueId,
     /// Encrypts the values of variables.
     pub seals: &'a dyn Seals,
 }
 
-/// Where a new deployment was placed, and what it takes from its workspace.
+/// Where a new deployment was placed, and what it inherits from its workspace.
 pub struct Placed {
     /// The cloud provider.
     pub cloud_provider: Option<CloudProvider>,
     /// The region.
     pub region: Option<String>,
-    /// Whether the workspace's deployments take deploys from API tokens only.
+    /// Whether the workspace's deployments accept deploys only from API tokens.
     pub is_cicd_enforced: bool,
 }
 
-/// What a request makes of a deployment.
+/// The result of a request for a deployment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
     /// Its name.
@@ -101,7 +101,7 @@ pub fn create(
     fields.finish(name.map(|name| Wanted { name, spec }))
 }
 
-/// Every wrong field of a new deployment that cannot be placed: those of its place, and the others.
+/// All field errors of a new deployment that cannot be placed: those of its placement, and the others.
 pub fn misplaced(body: &CreateDeploymentRequest, refusal: Refusal, services: &mut Services<'_>) -> Refusal {
     let kind = match (body.kind, body.cluster_id) {
         (None, None) => DeploymentType::Standard,

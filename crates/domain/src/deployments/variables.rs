@@ -1,4 +1,4 @@
-//! Environment variables: replaced as a list; a secret is kept where no new value comes.
+//! Environment variables: replaced as a list; a secret without a new value keeps its stored one.
 
 mod reserved;
 
@@ -25,7 +25,7 @@ pub trait Seals {
     fn holds(&self, key: &str, sealed: &Secret, value: &str) -> bool;
 }
 
-/// The variables after a request; what is sent again as it is stored is not changed.
+/// The variables after a request; unchanged ones keep their time of change.
 pub(super) fn check(
     requested: &[DeploymentEnvironmentVariableRequest],
     stored: &[EnvironmentVariable],
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_variable_is_told_by_its_place() {
+    fn every_wrong_variable_is_reported_with_its_index() {
         let requested = |key: &str| DeploymentEnvironmentVariableRequest {
             key: key.into(),
             value: Some("v".into()),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_listed_is_gone_and_the_rest_is_in_order() {
+    fn unlisted_variables_are_removed_and_the_rest_keeps_its_order() {
         let requested = |key: &str| DeploymentEnvironmentVariableRequest {
             key: key.into(),
             value: Some("v".into()),

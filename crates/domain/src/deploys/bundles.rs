@@ -1,9 +1,9 @@
-//! Bundles: where they are mounted. Two bundles never lie inside each other, however their paths are written.
+//! Bundles: where they are mounted. Bundles are never nested, however their paths are written.
 
 use crate::deployments::Bundle;
 use crate::deployments::spec::placed_at;
 
-/// What is wrong with a mount path, if anything is.
+/// The error in a mount path, if any.
 pub(crate) fn wrong_mount_path(path: &str) -> Option<&'static str> {
     let path = placed_at(path);
     if path.starts_with('/') {

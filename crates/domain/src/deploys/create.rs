@@ -8,7 +8,7 @@ use crate::deployments::Spec;
 use crate::options;
 use crate::refusal::{Fields, Refusal, Result};
 
-/// Who deploys, and to what.
+/// The conditions that decide whether a caller may deploy.
 #[derive(Clone, Copy, Debug)]
 pub struct DeployConditions {
     /// Whether it is an API token.
@@ -21,7 +21,7 @@ pub struct DeployConditions {
     pub is_cicd_enforced: bool,
 }
 
-/// Refuses deploys that the deployment does not take from anybody now, or from this caller ever.
+/// Refuses deploys that the deployment accepts from nobody now, or from this caller never.
 pub fn may_deploy(conditions: DeployConditions) -> Result<()> {
     if conditions.is_cicd_enforced && !conditions.is_api_token {
         let message = "This deployment takes deploys from API tokens only: deploy from your pipeline, or switch \
@@ -74,7 +74,7 @@ pub fn new(requested: &CreateDeployRequest, spec: &Spec, runs_images: bool) -> R
     })
 }
 
-/// Where no images are run, a deploy of one may only be what needs none: another runtime, with or without DAGs.
+/// If the data plane runs no images, a deploy with an image may only change the runtime, with or without DAGs.
 fn check_without_images(fields: &mut Fields, kind: DeployType, runtime: Option<&str>, spec: &Spec) {
     let changes_runtime = runtime.is_some_and(|runtime| runtime != spec.runtime_version);
     let has_dags_in_image = kind == DeployType::ImageAndDag && !spec.is_dag_deploy_enabled;
@@ -155,7 +155,7 @@ mod tests {
     use crate::deploys::fixtures::{bundle, request, spec, wrong};
 
     #[test]
-    fn a_deployment_says_who_deploys_and_when() {
+    fn a_deployment_decides_who_may_deploy_and_when() {
         let open = DeployConditions {
             is_api_token: false,
             status: DeploymentStatus::Healthy,

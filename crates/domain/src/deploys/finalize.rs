@@ -1,4 +1,4 @@
-//! What a deploy makes of a deployment, and what a rollback brings back.
+//! The effect of a deploy on its deployment, and what a rollback restores.
 
 use podium_api::deploys::{DeployGit, FinalizeDeployRequest};
 use podium_api::enums::{DeployStatus, DeployType, UploadKind};
@@ -8,7 +8,7 @@ use super::{Details, Outcome, Versions, bundles, create, has_image};
 use crate::deployments::{Bundle, Spec};
 use crate::refusal::{Fields, Refusal, Result};
 
-/// A deploy that is to be finalized.
+/// A deploy to be finalized.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting<'a> {
     /// Its id.
@@ -21,11 +21,11 @@ pub struct Waiting<'a> {
     pub details: &'a Details,
     /// What was uploaded for it: kinds and versions.
     pub uploaded: &'a [(UploadKind, UploadId)],
-    /// Whether the data plane runs images: where it does not, nobody pushed one.
+    /// Whether the data plane runs images: if not, none was pushed.
     pub runs_images: bool,
 }
 
-/// Whether a deploy that was finalized is asked for the same again; refused if it is asked for something else.
+/// Checks that a repeated finalize request names the same versions.
 pub fn was_finalized_with(details: &Details, requested: &FinalizeDeployRequest) -> Result<()> {
     if details.finalized_with.as_ref() == Some(&versions(requested)) {
         return Ok(());
@@ -34,7 +34,7 @@ pub fn was_finalized_with(details: &Details, requested: &FinalizeDeployRequest) 
     Err(Refusal::invalid(message))
 }
 
-/// What is wanted of the deployment once the deploy is finalized; and what it was finalized with.
+/// The outcome of finalizing a deploy for its deployment.
 pub fn outcome(
     waiting: Waiting<'_>,
     requested: &FinalizeDeployRequest,
@@ -145,7 +145,7 @@ fn bundle(
     bundles::with(current, bundle)
 }
 
-/// The version of something that was uploaded for the deploy.
+/// The version of an upload of the deploy.
 fn uploaded(
     fields: &mut Fields,
     field: &str,
@@ -196,7 +196,7 @@ pub fn roll_back_to(
     }
 }
 
-/// Makes a deployment want what came of a deploy, and nothing else.
+/// Applies the outcome of a deploy to the desired state, and changes nothing else.
 pub fn apply(spec: &mut Spec, deploy_id: DeployId, outcome: &Outcome, git: Option<DeployGit>) {
     let Outcome { image_tag, runtime_version, dag_version, bundles, is_dag_deploy_enabled } = outcome.clone();
     spec.runtime_version = runtime_version;

@@ -11,7 +11,7 @@ pub(crate) fn id<I: TypedId>(number: u32) -> I {
     I::from_raw(Id::from_parts(0, number, 0))
 }
 
-/// A deployment with DAG deploys that nothing was deployed to.
+/// A deployment with DAG deploys, without any deploy.
 pub(crate) fn spec() -> Spec {
     Spec::new(DeploymentType::Standard, "3.1.0")
 }

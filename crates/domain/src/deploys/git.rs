@@ -1,4 +1,4 @@
-//! Where the code of a deploy came from: a provider that is known, or any other repository.
+//! Where the code of a deploy came from: a known provider, or any other repository.
 
 use podium_api::deploys::{CreateDeployGitRequest, DeployGit};
 use podium_api::enums::GitProvider;
@@ -7,7 +7,7 @@ use podium_api::text;
 use crate::refusal::Fields;
 use crate::urls;
 
-/// Checks what a caller says of its code.
+/// Checks the origin of the code.
 pub(super) fn git(fields: &mut Fields, requested: &CreateDeployGitRequest) -> DeployGit {
     let given = |text: &Option<String>| {
         text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)

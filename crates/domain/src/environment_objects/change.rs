@@ -1,4 +1,4 @@
-//! From a request to the object after it. A new object is an empty one that is changed, so each rule is said once.
+//! Applies a request to an object. A new object is an empty one that is changed, so each rule is written once.
 
 mod links;
 mod requested;
@@ -18,7 +18,7 @@ use super::values::{Given, Hidden, Secrecy, Values};
 use crate::refusal::{Fields, Refusal, Result};
 use requested::Requested;
 
-/// An environment object, by itself: its key and what it belongs to are beside it.
+/// The content of an environment object; its key and owner are stored separately.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object<S = Value> {
     /// What it is.
@@ -35,13 +35,13 @@ pub struct Object<S = Value> {
     pub values: Values<S>,
     /// Whether it reaches every deployment of its workspace that is not excluded.
     pub auto_link: bool,
-    /// The deployments that it is linked to, and what is different there.
+    /// The linked deployments, with their overrides.
     pub links: BTreeMap<DeploymentId, Values<S>>,
-    /// The deployments that it is kept from.
+    /// The excluded deployments.
     pub exclusions: BTreeSet<DeploymentId>,
 }
 
-/// The deployments that a request names, for somebody to look up.
+/// The deployments that a request names, to be looked up.
 pub fn mentions<'a>(request: impl Into<Request<'a>>) -> Vec<DeploymentId> {
     Requested::from(request.into()).deployments()
 }
@@ -138,7 +138,7 @@ impl Object {
         }
     }
 
-    /// An auth type that no longer fits the type of the connection is dropped, unless it was asked for.
+    /// An auth type that no longer matches the connection type is dropped, unless it was requested.
     fn change_auth_type(&mut self, body: &Map<String, Value>, fields: &mut Fields) {
         let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
         let kind = text("type");
@@ -165,7 +165,7 @@ impl Object {
         }
     }
 
-    /// Keeps the object from a deployment; says whether that is new.
+    /// Excludes a deployment; returns whether that is new.
     pub fn exclude(&mut self, deployment_id: DeploymentId) -> Result<bool> {
         if self.scope == EnvironmentObjectScope::Deployment {
             let message = "An environment object of a deployment has no links, so nothing can be excluded.";
@@ -211,7 +211,7 @@ impl<S: Secrecy> Object<S> {
     }
 }
 
-/// Those of the deployments that are given something else after a change than before it.
+/// The deployments whose resolved values differ after a change.
 pub fn affected(
     before: Option<&Object>,
     after: Option<&Object>,

@@ -1,14 +1,14 @@
-//! Keys of objects: what they may look like, and when two are the same.
+//! Keys of objects: their format, and when two are equal.
 //!
-//! A deployment is given connections and variables as environment variables, whose names are made of the keys in upper
-//! case. So of those two keys that differ only in case are one; keys of environment variables are compared as they are.
+//! A deployment gets connections and variables as environment variables, whose names are the keys in upper case. So
+//! keys of those types that differ only in case are equal; keys of environment variables are compared exactly.
 
 use podium_api::FieldError;
 use podium_api::enums::EnvironmentObjectType;
 
 use crate::deployments::variables;
 
-/// Airflow keeps no longer ones.
+/// Airflow stores no longer ones.
 const MAX: usize = 250;
 
 /// A key that passed.

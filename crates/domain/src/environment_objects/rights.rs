@@ -1,4 +1,4 @@
-//! Who may do what to an object: the right is asked for on the workspace or deployment that it belongs to.
+//! Who may do what to an object: the permission is required on the workspace or deployment that it belongs to.
 
 use crate::authorize::Target;
 use crate::grants::Grants;

@@ -12,7 +12,7 @@ fn p(name: &str) -> Permission {
 }
 
 #[test]
-fn an_owner_does_everything_everywhere() {
+fn an_owner_has_every_permission_everywhere() {
     let owner = holder("ORGANIZATION_OWNER");
     assert!(owner.is_owner());
     let everything = PermissionSet::everything();

@@ -1,4 +1,4 @@
-//! Reading the entries of a request: each names something that exists, once, and a role that can be held there.
+//! Reads the entries of a request: each names an existing resource, once, and a role that can be held there.
 
 use std::collections::BTreeSet;
 

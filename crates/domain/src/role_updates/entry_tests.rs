@@ -74,7 +74,7 @@ fn entries_name_what_exists_and_fits() {
 }
 
 #[test]
-fn all_wrong_fields_are_told_before_missing_rights() {
+fn all_wrong_fields_are_reported_before_missing_rights() {
     let requested = SubjectRoles {
         organization_role: Some("KING".into()),
         deployment_roles: deployments(&[(d1(), "Nobody")]).deployment_roles,
@@ -91,7 +91,7 @@ fn all_wrong_fields_are_told_before_missing_rights() {
 }
 
 #[test]
-fn what_the_caller_may_not_see_is_unknown() {
+fn invisible_resources_are_unknown_to_the_caller() {
     let caller = member_with("WORKSPACE_OWNER");
     let held = [member(), in_workspace(w2(), "WORKSPACE_AUTHOR")];
     let table: [(SubjectRoles, &[&str]); 3] = [
@@ -105,7 +105,7 @@ fn what_the_caller_may_not_see_is_unknown() {
 }
 
 #[test]
-fn a_computed_accessor_sent_back_is_nothing() {
+fn sending_back_the_computed_accessor_has_no_effect() {
     let owner = holder("ORGANIZATION_OWNER");
     let accessor = || workspaces(&[(w1(), "WORKSPACE_ACCESSOR")]);
     let held = vec![member(), on_deployment(d1(), "Tuner")];

@@ -1,4 +1,4 @@
-//! What no role update ever does, whoever sends whatever.
+//! Properties that hold for every role update.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ fn names<'a>(grants: impl IntoIterator<Item = &'a Grant>) -> Vec<(On, String)> {
 
 proptest! {
     #[test]
-    fn what_is_not_managed_never_changes(
+    fn entries_that_the_caller_does_not_manage_never_change(
         kind in any_kind(), caller in any_subject(), current in any_subject(), requested in any_subject(),
     ) {
         let caller = Grants::new(caller);
@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_is_given_more_than_the_giver_holds(
+    fn no_grant_exceeds_the_callers_own_permissions(
         kind in any_kind(), caller in any_subject(), current in any_subject(), requested in any_subject(),
     ) {
         let caller = Grants::new(caller);

@@ -1,4 +1,4 @@
-//! Replacing the entries that a caller manages, and no others.
+//! Replaces the entries that a caller manages, and no others.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::refusal::{Fields, Refusal, Result};
 
 use super::SubjectKind;
 
-/// A subject's new grants in the making, with everything that was found against them.
+/// A subject's new grants while they are computed, with all objections to them.
 pub(super) struct Replacement<'a> {
     pub(super) kind: SubjectKind,
     pub(super) current: &'a [Grant],
@@ -17,7 +17,7 @@ pub(super) struct Replacement<'a> {
     pub(super) facts: &'a Facts,
     pub(super) fields: Fields,
     pub(super) after: Vec<Grant>,
-    /// Whether an organization role is held or asked for.
+    /// Whether an organization role is held or requested.
     pub(super) in_organization: bool,
     forbidden: Option<Refusal>,
 }
@@ -28,7 +28,7 @@ impl<'a> Replacement<'a> {
         Self { kind, current, caller, facts, fields, after, in_organization: false, forbidden: None }
     }
 
-    /// Keeps what is held at scopes of one kind.
+    /// Keeps the grants at scopes of one kind.
     pub(super) fn keep(&mut self, of_kind: fn(&On) -> bool) {
         self.after.extend(self.current.iter().filter(|grant| of_kind(&grant.on)).cloned());
     }
@@ -63,7 +63,7 @@ impl<'a> Replacement<'a> {
         }
     }
 
-    /// Remembers the first thing that the caller has no right to do.
+    /// Records the first refusal.
     pub(super) fn attempt(&mut self, outcome: Result<()>) {
         self.forbidden = self.forbidden.take().or(outcome.err());
     }

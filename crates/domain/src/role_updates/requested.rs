@@ -1,4 +1,4 @@
-//! Requests for role updates, and what comes of them, in short.
+//! Short forms of role update requests and their outcomes, for tests.
 
 use podium_api::subjects::{DagRole, DeploymentRole, SubjectRoles, WorkspaceRole};
 use podium_api::{DeploymentId, WorkspaceId};

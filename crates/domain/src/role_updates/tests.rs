@@ -11,7 +11,7 @@ use crate::fixtures::{
 use crate::grants::Held;
 
 #[test]
-fn absent_lists_are_kept_and_empty_ones_clear() {
+fn absent_lists_keep_the_stored_ones_and_empty_lists_clear() {
     let held = [
         member(),
         in_workspace(w1(), "WORKSPACE_AUTHOR"),
@@ -47,7 +47,7 @@ fn a_list_replaces_what_the_caller_manages() {
 }
 
 #[test]
-fn entries_elsewhere_may_be_restated_and_not_changed() {
+fn entries_outside_the_callers_scopes_may_be_repeated_but_not_changed() {
     let caller = Grants::new([
         member(),
         in_workspace(w1(), "WORKSPACE_OWNER"),
@@ -76,7 +76,7 @@ fn entries_elsewhere_may_be_restated_and_not_changed() {
 }
 
 #[test]
-fn nobody_gives_more_than_it_holds() {
+fn nobody_can_grant_more_than_they_hold() {
     let host = member_with("Host");
     let table = [
         (deployments(&[(d1(), "DEPLOYMENT_ADMIN")]), refused(&["403"])),
@@ -162,7 +162,7 @@ fn only_a_lone_null_means_leaving() {
 }
 
 #[test]
-fn what_is_mentioned_is_looked_up() {
+fn mentioned_resources_are_looked_up() {
     let requested = SubjectRoles {
         deployment_roles: deployments(&[(d1(), "Tuner"), (d2(), "DEPLOYMENT_ADMIN")]).deployment_roles,
         dag_roles: dags(&[(d1b(), "etl", "", "Reviewer")]).dag_roles,

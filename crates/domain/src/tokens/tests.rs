@@ -110,7 +110,7 @@ fn tokens_that_could_not_be_managed_are_not_seen() {
 }
 
 #[test]
-fn what_is_mentioned_is_looked_up() {
+fn mentioned_resources_are_looked_up() {
     let of_deployment = mentions(&request(TokenScope::Deployment, Some(d1().into()), "Tuner"));
     assert_eq!(of_deployment.deployments, [d1()].into());
     assert_eq!(of_deployment.custom_roles, ["Tuner".to_owned()].into());

@@ -1,5 +1,5 @@
-//! Bytes that wait, of answers to be read and of requests that are still arriving: counted for as long as they are in
-//! memory, wherever they are by then. No address has more of them than are left for others.
+//! Buffered bytes, of responses to be read and of requests that are still arriving: counted for as long as they are in
+//! memory. No address may have more of them than are left for others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,22 +8,22 @@ use bytes::Bytes;
 
 use super::Connection;
 
-/// What a streamed answer counts as: it holds a piece or two of what it reads.
+/// What a streamed response counts as: it buffers a chunk or two.
 pub(super) const STREAM: usize = 64 * 1024;
 
-/// Too much waits already.
+/// Too many bytes are already buffered.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LimitExceeded;
 
-/// Bytes that count as waiting until this is dropped.
+/// Bytes that count as buffered until this is dropped.
 pub(crate) struct ByteReservation {
     connection: Arc<Connection>,
     bytes: usize,
 }
 
 impl Connection {
-    /// Counts bytes that are about to wait. Where nothing waits, any number may; `must` is for answers that cannot be
-    /// taken back.
+    /// Counts bytes that are about to be buffered. If nothing is buffered, any number is allowed; `must` is for
+    /// responses that cannot be taken back.
     pub(crate) fn reserve(
         self: &Arc<Self>,
         bytes: usize,
@@ -49,7 +49,7 @@ impl Connection {
         Ok(held)
     }
 
-    /// Counts a streamed answer.
+    /// Counts a streamed response.
     pub(crate) fn reserve_stream(self: &Arc<Self>, must: bool) -> Result<ByteReservation, LimitExceeded> {
         self.reserve(STREAM, must)
     }
@@ -61,14 +61,14 @@ impl Drop for ByteReservation {
         for counter in [waiting, &address.waiting, &all.waiting] {
             counter.fetch_sub(self.bytes, Ordering::Relaxed);
         }
-        // On HTTP/2 an answer may outlive its connection.
+        // On HTTP/2 a response may outlive its connection.
         if address.waiting.load(Ordering::Relaxed) == 0 && address.connections.load(Ordering::Relaxed) == 0 {
             all.lock().forget(address);
         }
     }
 }
 
-/// Bytes that hold something for as long as any part of them is in memory.
+/// Bytes that keep a guard alive for as long as any part of them is in memory.
 pub(crate) fn with_guard<H: Send + 'static>(bytes: Bytes, held: H) -> Bytes {
     struct Owner<H>(Bytes, H);
     impl<H> AsRef<[u8]> for Owner<H> {

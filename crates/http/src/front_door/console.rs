@@ -1,4 +1,4 @@
-//! A browser at the console: its session, and what it is shown with one.
+//! A browser at the console: its session, and the pages that need one.
 
 use std::net::SocketAddr;
 
@@ -18,11 +18,11 @@ use crate::peer::Peer;
 pub(crate) const DEPLOYMENTS: &str = "/deployments/";
 const DEPLOYMENT_PAGE: &str = include_str!("../pages/deployment.html");
 
-/// What a request with a session came to.
+/// The result of a request with a session.
 enum Met {
-    /// Somebody who is known.
+    /// An authenticated user.
     Known(Box<AdmittedCaller>),
-    /// Somebody who has to sign in first, and how it is asked to.
+    /// A browser that has to sign in first, and the response that asks it to.
     Stranger(Response<Body>),
 }
 
@@ -33,18 +33,18 @@ impl FrontDoor {
         cookies::find(&inbound.parts.headers, name)
     }
 
-    /// Whether a connection comes from a process of an environment, where those can be told apart.
+    /// Whether a connection comes from a process of an environment, if that can be determined.
     pub(crate) async fn is_of_an_environment(&self, peer: &Peer) -> bool {
         let Some(users) = self.plane.environment_users() else { return false };
         match peer.user().await {
             Some(user) => users.contains(&user),
-            // Whose it is cannot be told, and it can only be somebody's of this machine.
+            // Its owner is unknown, and it can only be a process of this machine.
             None => peer.is_here(),
         }
     }
 
-    /// Refuses cookies where they are not to be used: where others could read along, and to processes of environments,
-    /// which have nothing but what they found or were sent.
+    /// Refuses cookies where they must not be used: on unencrypted connections, and from processes of environments,
+    /// which can only have stolen them.
     pub(super) async fn check_cookies(&self, inbound: &InboundRequest) -> Result<(), Failure> {
         if !self.app.lets_browsers_sign_in() {
             return Err(Failure::new(StatusCode::FORBIDDEN, sign_in::NOT_PRIVATE));
@@ -59,8 +59,8 @@ impl FrontDoor {
         Err(Failure::new(StatusCode::FORBIDDEN, message))
     }
 
-    /// Asks a browser to sign in, and to come back. One that another site's page has sent here did not send its session
-    /// along, if it has one: it is asked to come again by itself first.
+    /// Asks a browser to sign in, and to come back. A browser that came from another site's page did not send its
+    /// session cookie: it is first asked to repeat the request from this origin.
     fn ask_to_sign_in(&self, inbound: &InboundRequest, to: &str) -> HttpResult {
         let way = sign_in::leading_to(to);
         let is_told = self.app.public_url().is_private();
@@ -71,7 +71,7 @@ impl FrontDoor {
         redirect(&way)
     }
 
-    /// Finds out who a browser is, and whether it may see a deployment.
+    /// Authenticates a browser, and checks whether it may see a deployment.
     async fn meet(
         &self,
         inbound: &InboundRequest,
@@ -90,7 +90,7 @@ impl FrontDoor {
         }
     }
 
-    /// Sends a browser to the environment's own origin, by way of signing in where it has not.
+    /// Redirects a browser to the environment's own origin, after signing in if necessary.
     pub(super) async fn redirect_to_own_origin(
         &self,
         inbound: &InboundRequest,
@@ -107,7 +107,7 @@ impl FrontDoor {
         redirect(&way)
     }
 
-    /// Shows a deployment to somebody who is signed in.
+    /// Shows a deployment to a signed-in user.
     pub(crate) async fn deployment_page(&self, inbound: InboundRequest) -> Response<Body> {
         let (request_id, wants_page) = (inbound.request_id.clone(), inbound.wants_page());
         let answer = self.show_deployment(&inbound).await;

@@ -1,6 +1,6 @@
-//! One request on its way to an environment. The order of its judgement is written here, once: who (401, 404, 429, 403
-//! by address), the form of the path (400), what is closed to all (403), whether the environment is up (503), the
-//! right (403), the page that it comes from (403); then it is sent on.
+//! Forwards one request to an environment. The order of checks is defined here, once: the caller (401, 404, 429, 403
+//! by address), the form of the path (400), paths closed to everybody (403), whether the environment is up (503), the
+//! permission (403), the page that it comes from (403); then it is forwarded.
 
 use std::time::Duration;
 
@@ -23,12 +23,12 @@ use crate::errors::Failure;
 use crate::incoming::query_pairs;
 
 const USER_HEADER: &str = "x-podium-user";
-/// How long the data plane may take to show the way.
+/// How long the data plane may take to return the address.
 const SHOWN: Duration = Duration::from_secs(5);
 /// What is escaped in a query: everything but what never needs it.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A request that may be sent on.
+/// A request that may be forwarded.
 struct Judged {
     path: AirflowPath,
     query: Option<String>,
@@ -37,7 +37,7 @@ struct Judged {
 }
 
 impl FrontDoor {
-    /// Judges a request and sends it on. `rest` is the path below the environment's own, as it was sent.
+    /// Checks a request and forwards it. `rest` is the path below the environment's own, as it was sent.
     pub(super) async fn forward(
         &self,
         (inbound, body): (InboundRequest, RequestBody),
@@ -105,7 +105,7 @@ impl FrontDoor {
         Ok(Judged { query, path, door, is_write: rule.is_write() })
     }
 
-    /// The way to the environment, if it is up.
+    /// The address of the environment, if it is up.
     async fn open_door(&self, caller: &AdmittedCaller) -> Result<Door, Failure> {
         let away = |message: &'static str, seconds| {
             Err(Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, seconds))
@@ -180,7 +180,7 @@ impl FrontDoor {
         if !is_write {
             return work.await;
         }
-        // A client that goes away does not stop what it has begun from being written down.
+        // The audit record is written even if the client disconnects.
         tokio::spawn(work).await.unwrap_or_else(|error| {
             tracing::error!(%error, "a request to an environment was not completed");
             Err(Failure::server(
@@ -191,7 +191,7 @@ impl FrontDoor {
     }
 }
 
-/// Makes the caller known to the environment.
+/// Adds the caller's identity for the environment.
 pub(super) fn add_identity(
     sent: &mut http::HeaderMap,
     door: &Door,
@@ -212,7 +212,7 @@ pub(super) fn add_identity(
     Ok(())
 }
 
-/// The query that is sent on: where it was judged, exactly what was judged.
+/// The query to forward: exactly the one that was checked.
 fn sent_query(
     rule: &Rule,
     sent: &str,
@@ -226,7 +226,7 @@ fn sent_query(
     }
 }
 
-/// Writes a query so that it reads the same whoever decodes it: a space is `%20`, which only some take `+` for.
+/// Encodes a query unambiguously: a space is `%20`, since not every decoder accepts `+`.
 fn written(pairs: &[(String, String)]) -> String {
     let pair = |(name, value): &(String, String)| {
         format!("{}={}", utf8_percent_encode(name, ESCAPED), utf8_percent_encode(value, ESCAPED))
@@ -234,7 +234,7 @@ fn written(pairs: &[(String, String)]) -> String {
     pairs.iter().map(pair).collect::<Vec<_>>().join("&")
 }
 
-/// An environment that does not know who comes has another key than this door; its callers can do nothing about it.
+/// An environment that rejects our identity has another key than the front door; its callers cannot fix that.
 fn believed(response: Response<Body>, line: Line) -> HttpResult {
     let location =
         response.headers().get(LOCATION).and_then(|location| location.to_str().ok()).unwrap_or_default();
@@ -248,7 +248,7 @@ fn believed(response: Response<Body>, line: Line) -> HttpResult {
     Err(Failure::later(StatusCode::BAD_GATEWAY, message, 30))
 }
 
-/// What the rate limits count a request as; files of the pages come by the dozen, and cost nothing.
+/// How the rate limits count a request; static files of pages are not counted.
 fn counted(method: &Method, rest: &str) -> Option<podium_api::Method> {
     match *method {
         Method::GET | Method::HEAD if rest.starts_with("/static/") => None,

@@ -1,5 +1,5 @@
-//! Headers: what belongs to the control plane does not reach the environment, and the environment cannot speak for the
-//! control plane.
+//! Headers: those of the control plane do not reach the environment, and the environment cannot set headers on behalf
+//! of the control plane.
 
 use http::header::{
     ACCEPT_RANGES, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, COOKIE,
@@ -27,7 +27,7 @@ const HOP_BY_HOP: [HeaderName; 10] = [
     EXPECT,
 ];
 
-/// Headers that an environment may not send: they speak for a whole host, for other origins or for other services.
+/// Headers that an environment may not send: they affect a whole host, other origins or other services.
 const NOT_THE_ENVIRONMENTS: [HeaderName; 6] = [
     STRICT_TRANSPORT_SECURITY,
     WWW_AUTHENTICATE,
@@ -37,7 +37,7 @@ const NOT_THE_ENVIRONMENTS: [HeaderName; 6] = [
     HeaderName::from_static("alt-svc"),
 ];
 
-/// What is sent along to the environment: what the client sent, but for what is ours, and what we vouch for.
+/// The headers for the environment: the client's, without the control plane's own, plus those that we set.
 pub(super) fn for_environment(inbound: &InboundRequest, authority: &str, scheme: &str) -> HeaderMap {
     let sent = &inbound.parts.headers;
     let named = named_by_connection(sent);
@@ -69,7 +69,7 @@ pub(super) fn for_environment(inbound: &InboundRequest, authority: &str, scheme:
     headers
 }
 
-/// Whether a header of a request is for the control plane, or would be believed behind the door.
+/// Whether a request header is for the control plane, or would be trusted by the environment.
 fn is_ours(name: &HeaderName) -> bool {
     let text = name.as_str();
     [AUTHORIZATION, COOKIE, HOST, FORWARDED].contains(name)
@@ -81,7 +81,7 @@ fn is_ours(name: &HeaderName) -> bool {
         || text.contains('_')
 }
 
-/// What is passed on of the environment's headers.
+/// The environment's headers that are forwarded to the client.
 pub(super) fn for_client(
     headers: &mut HeaderMap,
     place: &Place,
@@ -129,13 +129,13 @@ pub(super) fn for_client(
     }
 }
 
-/// A place that nobody may keep or pass on: it may hold a code.
+/// Prevents caching and referrers: the URL may contain a code.
 pub(super) fn set_no_store(headers: &mut HeaderMap) {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
 }
 
-/// A redirect as a path where it leads to the environment itself, however it calls itself.
+/// A redirect as a path if it leads to the environment itself, whatever host name it uses.
 fn without_authority(location: &str, own: &[&str]) -> Option<HeaderValue> {
     let is_own = |url: &Url| {
         matches!(url.scheme(), "http" | "https")

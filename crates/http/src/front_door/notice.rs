@@ -1,4 +1,4 @@
-//! Small pages: a refusal for people, a word of goodbye, and one that only goes on.
+//! Small HTML pages: errors, sign-out, and redirects.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
@@ -35,7 +35,7 @@ pub(super) fn page(title: &str, message: &str, link: (&str, &str)) -> Response<B
     response
 }
 
-/// A page that goes on by itself, as a page of this origin does.
+/// A page that redirects by itself, as a same-origin navigation.
 pub(super) fn again(to: &str) -> Response<Body> {
     let mut response = pages::html(AGAIN.replace("{{to}}", &pages::escape(to)));
     pages::protect(response.headers_mut(), "'none'");

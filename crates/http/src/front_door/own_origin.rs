@@ -34,7 +34,7 @@ pub(crate) enum OwnOrigin {
 }
 
 impl FrontDoor {
-    /// Whether a request came to an environment's own origin, by its listener or its host.
+    /// Whether a request arrived at an environment's own origin, by its listener or its host.
     pub(crate) fn own_origin(
         &self,
         listener: ListenerKind,
@@ -50,7 +50,7 @@ impl FrontDoor {
         self.app.namespace_in_host(host).map(|namespace| OwnOrigin::Named(namespace.to_owned()))
     }
 
-    /// Answers a request there.
+    /// Handles a request there.
     pub(crate) async fn at_own_origin(
         &self,
         inbound: InboundRequest,
@@ -79,7 +79,7 @@ impl FrontDoor {
         if inbound.path() == ENTER {
             return self.enter(&inbound, deployment).await;
         }
-        // A path of another environment leads nowhere here: a pass opens one.
+        // Paths of other environments do not exist here: a pass is for one environment.
         let namespace =
             deployment.as_ref().map(|deployment| deployment.namespace.clone()).unwrap_or_default();
         if inbound.path() == "/" && deployment.is_some() {
@@ -146,7 +146,7 @@ impl FrontDoor {
         }
     }
 
-    /// Whether a browser can be sent to sign in.
+    /// Whether a browser can be redirected to sign in.
     fn may_be_led(&self, inbound: &InboundRequest) -> bool {
         inbound.wants_page() && isolation::is_navigation(&inbound.parts.headers)
     }
@@ -155,12 +155,12 @@ impl FrontDoor {
         redirect(&format!("{}{}", self.app.config.public_url, inbound.target()))
     }
 
-    /// Exchanges a code for a pass, and goes on to where the browser wanted to be.
+    /// Exchanges a code for a pass, and redirects to the browser's target.
     async fn enter(&self, inbound: &InboundRequest, deployment: Option<DeploymentRef>) -> HttpResult {
         let deployment = deployment.ok_or_else(nothing_here)?;
         let home = format!("/airflow/{}/", deployment.namespace);
         if inbound.parts.method == Method::HEAD {
-            // Whoever only looks does not use the code up.
+            // HEAD does not use the code up.
             return Ok(notice::page(
                 "A way in",
                 "This link opens an environment and works once.",
@@ -178,7 +178,7 @@ impl FrontDoor {
         let mut response = redirect(&with_slash(to, &deployment.namespace))?;
         let is_encrypted = self.app.public_url().is_encrypted();
         let name = cookies::pass_name(&deployment.namespace, is_encrypted);
-        // Another site, the console, leads here: browsers would leave a strict cookie behind.
+        // The console, another site, redirects here: browsers would not send a strict cookie.
         let cookie = cookies::set(&name, &entered.pass, entered.lasts, SameSite::Lax, is_encrypted);
         response.headers_mut().extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
         Ok(response)

@@ -1,4 +1,4 @@
-//! Signing in with a browser: a form, and a cookie that stands for the session and is no token. Works without a script.
+//! Signing in with a browser: a form, and a session cookie that is not a token. Works without scripts.
 
 use http::header::SET_COOKIE;
 use http::{HeaderValue, Method, Response, StatusCode};
@@ -31,7 +31,7 @@ struct Form {
     token: String,
 }
 
-/// The page, for whoever wants to be somewhere else afterwards.
+/// The URL of the page, with the target to go to afterwards.
 pub(super) fn leading_to(target: &str) -> String {
     format!(
         "{PATH}?to={}",
@@ -40,7 +40,7 @@ pub(super) fn leading_to(target: &str) -> String {
 }
 
 impl FrontDoor {
-    /// Answers a request for the page, or a form from it.
+    /// Handles a request for the page, or its form.
     pub(crate) async fn sign_in(&self, inbound: InboundRequest, body: RequestBody) -> Response<Body> {
         let request_id = inbound.request_id.clone();
         let answer = match inbound.parts.method {
@@ -51,7 +51,7 @@ impl FrontDoor {
         answer.unwrap_or_else(|failure| notice::refusal(failure, true, &request_id))
     }
 
-    /// The form; whoever has a session and wants to be somewhere else goes on there.
+    /// The form; a browser with a session is redirected to its target.
     async fn offer(&self, inbound: &InboundRequest) -> HttpResult {
         let query = query_pairs(inbound.parts.uri.query().unwrap_or_default());
         let to = query.iter().find(|(name, _)| name == "to").map(|(_, to)| to.as_str());
@@ -107,12 +107,12 @@ impl FrontDoor {
         let mut response = pages::html(text);
         pages::protect(response.headers_mut(), &self.form_targets());
         headers::set_no_store(response.headers_mut());
-        // Without it a browser would not say which page a form comes from.
+        // Without it a browser would not send the origin of a form.
         response.headers_mut().insert(http::header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
         response
     }
 
-    /// Where the form may lead: browsers follow it through every redirect, to the environments too.
+    /// The allowed form targets: browsers check every redirect, including those to environments.
     fn form_targets(&self) -> String {
         let public = self.app.public_url();
         match &self.app.config.environments {

@@ -1,4 +1,4 @@
-//! Signing out with a browser: a form, so that no link and no image does it.
+//! Signing out with a browser: a form, so that no link or image can trigger it.
 
 use http::header::{REFERRER_POLICY, SET_COOKIE};
 use http::{HeaderValue, Method, Response, StatusCode};
@@ -15,7 +15,7 @@ pub(crate) const PATH: &str = "/sign-out";
 const PAGE: &str = include_str!("../pages/sign-out.html");
 
 impl FrontDoor {
-    /// Answers a request for the page, or the form from it.
+    /// Handles a request for the page, or its form.
     pub(crate) async fn sign_out(&self, inbound: InboundRequest) -> Response<Body> {
         let request_id = inbound.request_id.clone();
         let answer = match inbound.parts.method {
@@ -45,7 +45,7 @@ fn page() -> Response<Body> {
     let mut response = pages::html(PAGE.to_owned());
     pages::protect(response.headers_mut(), "'self'");
     headers::set_no_store(response.headers_mut());
-    // Without it a browser would not say which page a form comes from.
+    // Without it a browser would not send the origin of a form.
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }

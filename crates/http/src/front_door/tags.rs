@@ -1,4 +1,4 @@
-//! Tags of DAGs, asked of the environment itself, and remembered for a moment.
+//! Tags of DAGs, requested from the environment itself and cached briefly.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,17 +19,17 @@ use super::{FrontDoor, InboundRequest};
 use crate::body;
 use crate::errors::Failure;
 
-/// How long tags are believed: a role on a tag reaches a DAG that has lost it for so long.
+/// How long tags are cached: a role on a tag still applies this long to a DAG that has lost the tag.
 const BELIEVED: Duration = Duration::from_secs(5);
 const REMEMBERED: usize = 10_000;
 const LARGEST: usize = 1024 * 1024;
-/// Who asks, as Airflow's own log shows it.
+/// The caller's name in Airflow's own log.
 const NAME: &str = "podium";
 
-/// Tags that were asked for lately.
+/// Recently requested tags.
 pub(super) struct Tags(Cache<(DeploymentId, String), Told>);
 
-/// When tags were asked for, and what they were.
+/// When tags were requested, and the result.
 type Told = (Instant, Arc<Vec<String>>);
 
 impl Default for Tags {
@@ -49,7 +49,7 @@ struct Tag {
 }
 
 impl FrontDoor {
-    /// The tags of a DAG; none of one that is not there.
+    /// The tags of a DAG; empty if the DAG does not exist.
     pub(super) async fn tags_of(
         &self,
         door: &Door,

@@ -1,5 +1,5 @@
-//! The connection to environments: pooled, streaming both ways, bounded in size, time and number, and shared out among
-//! those who use it.
+//! Connections to environments: pooled, streaming both ways, limited in size, time and number, and shared fairly among
+//! callers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,14 +24,14 @@ use crate::body::{self, Body, BodyError, RequestBody, whole};
 use crate::errors::Failure;
 use crate::respond::Passthrough;
 
-/// The largest body that is passed on to an environment.
+/// The largest body that is forwarded to an environment.
 pub(super) const BODY_LIMIT: u64 = 64 * 1024 * 1024;
-/// How many requests of one environment run at once; nobody has more of them than are left for others.
+/// How many requests to one environment run at once, shared fairly among callers.
 const AT_ONCE: usize = 64;
 const CONNECT: Duration = Duration::from_secs(3);
-/// How long an environment may take until it begins to answer.
+/// How long an environment may take to start responding.
 const HEAD: Duration = Duration::from_secs(120);
-/// How long a body may stand still, in either direction.
+/// How long a body may stall, in either direction.
 const STILL: Duration = Duration::from_secs(300);
 /// Shorter than Airflow keeps an idle connection open: otherwise requests would be sent into closed ones.
 const IDLE: Duration = Duration::from_millis(1500);
@@ -46,7 +46,7 @@ pub(super) struct Upstream {
     refused: Arc<AtomicU64>,
 }
 
-/// A request to an environment that runs.
+/// A running request to an environment.
 type Running = CapacityPermit<SubjectId>;
 
 /// A request to an environment.
@@ -55,11 +55,11 @@ pub(super) struct Outgoing {
     pub(super) target: String,
     pub(super) headers: HeaderMap,
     pub(super) body: RequestBody,
-    /// The caller: what it sends and what it is answered end with its rights.
+    /// The caller: request and response bodies end when its rights change.
     pub(super) watch: Watch,
 }
 
-/// Why a body was not passed on to its end.
+/// Why a body was not forwarded completely.
 #[derive(Default)]
 struct Ended {
     was_too_large: AtomicBool,
@@ -75,13 +75,13 @@ impl Upstream {
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(AT_ONCE)
             .pool_timer(TokioTimer::new())
-            // What an answer's reader does not take stays in the environment.
+            // Backpressure: what the reader does not take stays in the environment.
             .http1_max_buf_size(LARGEST_PIECE)
             .build(connector);
         Self { client, running: Arc::new(Cache::new(ENVIRONMENTS)), refused: Arc::default() }
     }
 
-    /// Sends a request, and answers as soon as the environment begins to.
+    /// Sends a request, and returns as soon as the environment starts to respond.
     pub(super) async fn send(
         &self,
         (id, subject_id): (DeploymentId, SubjectId),
@@ -95,7 +95,7 @@ impl Upstream {
             .build()
             .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The path cannot be forwarded."))?;
         let (ended, watch) = (Arc::new(Ended::default()), outgoing.watch);
-        // A body that is known to be empty is sent as none, so that the connection can be used again.
+        // An empty body is sent as no body, so that the connection can be reused.
         let body = if outgoing.body.is_end_stream() {
             body::empty()
         } else {
@@ -139,19 +139,19 @@ impl Upstream {
         let capacity = self.running.get_or_insert_with(&id, new)?;
         capacity.take(&[subject_id]).ok_or_else(|| {
             self.refused.fetch_add(1, Ordering::Relaxed);
-            let message = "As many of your requests to this environment are running as are left for others: read their \
-                           response_cache, or try again in a second.";
+            let message = "Too many of your requests to this environment are running: read their \
+                           responses, or try again in a second.";
             Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, 1)
         })
     }
 
-    /// How many requests there was no room for.
+    /// How many requests were refused for lack of capacity.
     pub(super) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 }
 
-/// A request's body that breaks off when it is too large, stands still or comes from somebody who has lost rights.
+/// A request body that aborts when it is too large, stalls or its caller loses rights.
 fn bounded(body: RequestBody, watch: Watch, ended: Arc<Ended>) -> RequestBody {
     let frames = stream::try_unfold((body, watch, 0u64), move |(mut body, mut watch, read)| {
         let ended = Arc::clone(&ended);
@@ -172,7 +172,7 @@ fn bounded(body: RequestBody, watch: Watch, ended: Arc<Ended>) -> RequestBody {
     StreamBody::new(frames).boxed_unsync()
 }
 
-/// An answer's body, which counts as running until it ends.
+/// A response body, which counts as running until it ends.
 fn held(body: Incoming, running: Running, watch: Watch) -> Body {
     body::stream(stream::try_unfold((body, watch, running), |(mut body, mut watch, running)| async move {
         let next = watched(&mut body, &mut watch).await.ok_or_else(lost_rights)?;
@@ -180,7 +180,7 @@ fn held(body: Incoming, running: Running, watch: Watch) -> Body {
     }))
 }
 
-/// The next piece of a body; `None` once its caller is no longer what it was.
+/// The next chunk of a body; `None` once the caller's rights have changed.
 async fn watched<B>(body: &mut B, watch: &mut Watch) -> Option<Result<Option<Bytes>, BodyError>>
 where
     B: hyper::body::Body<Data = Bytes> + Unpin,
@@ -197,7 +197,7 @@ fn lost_rights() -> BodyError {
     BodyError::new("the caller's rights have changed")
 }
 
-/// The next piece of a body; trailers are not passed on.
+/// The next chunk of a body; trailers are not forwarded.
 async fn next<B>(body: &mut B) -> Result<Option<Bytes>, BodyError>
 where
     B: hyper::body::Body<Data = Bytes> + Unpin,

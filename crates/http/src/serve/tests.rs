@@ -20,7 +20,7 @@ fn get(path: &str) -> Request<Empty<Bytes>> {
     Request::get(path).header("host", "podium").header("x-request-id", "mine").body(Empty::new()).unwrap()
 }
 
-/// Asks for what panics, then for other things on the same connection.
+/// Requests an endpoint that panics, then others on the same connection.
 async fn panics_and_goes_on(
     server: &Server,
     mut ask: impl AsyncFnMut(Request<Empty<Bytes>>) -> Response<Incoming>,

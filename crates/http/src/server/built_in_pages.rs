@@ -1,4 +1,4 @@
-//! Pages for people, and answers for probes.
+//! Pages for browsers, and responses to probes.
 
 use std::net::IpAddr;
 

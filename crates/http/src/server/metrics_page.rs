@@ -1,4 +1,4 @@
-//! The operator's numbers, and who may read them.
+//! The metrics page, and who may read it.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use crate::peer::Peer;
 use crate::{metrics, pages};
 
 impl Server {
-    /// The page of numbers.
+    /// The metrics page.
     pub(super) async fn metrics_page(
         &self,
         parts: &Parts,
@@ -43,15 +43,15 @@ impl Server {
         match others.await {
             Ok(others) => pages::text(requests + &others),
             Err(error) => {
-                // Numbers are wanted most when the database is unavailable.
+                // Metrics matter most when the database is unavailable.
                 tracing::warn!(%error, "some metrics cannot be read");
                 pages::text(requests)
             }
         }
     }
 
-    /// Numbers are for this machine, but for the environments that run on it, and for those with a token. With one,
-    /// those of deployments that it may see.
+    /// Metrics are for callers on this machine, except its environments, and for callers with a token: for those,
+    /// of the deployments that they may see.
     async fn may_read_metrics(
         &self,
         parts: &Parts,

@@ -1,5 +1,5 @@
-//! A panic costs the request that it happened in and nothing else: it is answered with 500, logged and counted, and the
-//! connection goes on.
+//! A panic affects only the request that it happened in: the response is 500, the panic is logged and counted, and the
+//! connection stays open.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -19,7 +19,7 @@ use crate::metrics::Meter;
 pub(crate) struct Panics(AtomicU64);
 
 impl Panics {
-    /// What came of answering a request; a fault where it panicked.
+    /// The result of handling a request; an internal error if it panicked.
     ///
     /// What requests share stays usable: it is behind locks whose users do not mind that a holder has panicked, or in
     /// the database, whose units end by themselves.
@@ -46,7 +46,7 @@ fn reason(panic: &(dyn Any + Send)) -> &str {
 }
 
 impl Server {
-    /// Counts an answer, be it that of a request that panicked.
+    /// Counts a response, including that of a request that panicked.
     pub(super) async fn counted(
         &self,
         meter: &Meter,

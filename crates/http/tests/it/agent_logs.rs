@@ -74,7 +74,7 @@ on_both_engines! {
         assert!(!Value::from(app.audit().await).to_string().contains("agents/logs"), "lines say enough themselves");
     }
 
-    async fn a_batch_that_is_sent_again_is_not_added_again(app) {
+    async fn a_repeated_batch_is_not_added_twice(app) {
         let workspace = app.workspace("Analytics").await;
         let deployment = remote(&app, workspace).await;
         let agent = agent(&app, deployment).await;
@@ -87,7 +87,7 @@ on_both_engines! {
         assert_eq!(shown(&app, deployment).await, ["of another", "one"]);
     }
 
-    async fn whatever_is_wrong_with_a_batch_is_told_and_nothing_is_taken(app) {
+    async fn errors_in_a_batch_are_reported_and_nothing_is_stored(app) {
         let workspace = app.workspace("Analytics").await;
         let deployment = remote(&app, workspace).await;
         let agent = agent(&app, deployment).await;

@@ -68,7 +68,7 @@ on_both_engines! {
         assert_eq!(made["description"], "");
     }
 
-    async fn only_where_tasks_run_elsewhere(app) {
+    async fn only_with_remote_execution(app) {
         let workspace = app.workspace("Analytics").await;
         let plain = made(&app, workspace, json!({})).await;
         let told = "Remote execution is off for this deployment: enable `remoteExecution` first.";
@@ -85,7 +85,7 @@ on_both_engines! {
         assert_eq!(app.delete(&app.owner, &one(&app, deployment, &made.id())).await.code(), 204);
     }
 
-    async fn it_opens_the_agent_endpoints_and_nothing_else(app) {
+    async fn it_gives_access_to_the_agent_endpoints_only(app) {
         let workspace = app.workspace("Analytics").await;
         let deployment = remote(&app, workspace).await;
         let made = app.post(&app.owner, &all(&app, deployment), json!({ "name": "Worker" })).await.ok();
@@ -103,7 +103,7 @@ on_both_engines! {
         );
     }
 
-    async fn a_token_that_has_expired_is_said_to_have(app) {
+    async fn an_expired_token_is_reported_as_expired(app) {
         let workspace = app.workspace("Analytics").await;
         let deployment = remote(&app, workspace).await;
         let body = json!({ "name": "Worker", "tokenExpiryPeriodInDays": 1 });
@@ -113,7 +113,7 @@ on_both_engines! {
         assert!(app.get(&agent, "/v1/organizations").await.refused(401).contains("expired"));
     }
 
-    async fn its_value_is_in_the_first_answer_and_nowhere_else(app) {
+    async fn its_value_is_only_in_the_first_response(app) {
         let workspace = app.workspace("Analytics").await;
         let deployment = remote(&app, workspace).await;
         let call = app.call("POST", &all(&app, deployment)).by(&app.owner).header("idempotency-key", "k");

@@ -31,7 +31,7 @@ async fn user(app: &TestApp, invite: &Value) -> Answer {
 }
 
 on_both_engines! {
-    async fn an_invite_makes_a_pending_user(app) {
+    async fn an_invite_creates_a_pending_user(app) {
         let invited = invite(&app, " New@Podium.test ", "ORGANIZATION_BILLING_ADMIN").await;
         assert_eq!(invited.code(), 200);
         insta::assert_json_snapshot!(invited.ok(), @r#"

@@ -21,7 +21,7 @@ on_both_engines! {
         assert_eq!(ready.header("retry-after"), "5");
     }
 
-    async fn an_operation_without_the_database_says_when_to_try_again(app) {
+    async fn without_the_database_a_response_has_a_retry_after(app) {
         app.app.db.close().await;
         for path in [app.path("/teams"), "/v1/users/self".to_owned()] {
             let answer = app.get(&app.owner, &path).await;
@@ -113,7 +113,7 @@ fn the_document_is_served_as_it_is_written() {
 }
 
 #[test]
-fn what_never_changes_is_compressed_and_has_a_tag_of_each_form() {
+fn static_content_is_compressed_and_has_a_tag_for_each_encoding() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;
         for path in ["/openapi.json", "/docs", "/docs/reference.js", "/accept-invite"] {
@@ -202,7 +202,7 @@ fn people_find_their_way() {
 }
 
 #[test]
-fn a_path_that_leads_nowhere_is_answered_in_json() {
+fn an_unknown_path_gets_a_json_response() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;
         for path in
@@ -226,7 +226,7 @@ fn a_path_that_leads_nowhere_is_answered_in_json() {
 }
 
 #[test]
-fn the_head_of_every_answer_can_be_asked_for() {
+fn every_endpoint_answers_head_requests() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;
         let paths = [

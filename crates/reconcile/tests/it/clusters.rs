@@ -86,7 +86,7 @@ on_both_engines! {
             .filter(|entry| entry.generation.is_some())
             .map(|entry| entry.call)
             .collect();
-        assert_eq!(applied, [Call::ApplyCluster, Call::Apply], "the deployment is rolled out there");
+        assert_eq!(applied, [Call::ApplyCluster, Call::Apply], "the deployment is being rolled out there");
     }
 
     async fn what_cannot_be_made_says_why(app) {

@@ -1,4 +1,4 @@
-//! Links and exclusions of environment objects, and what becomes of objects when what they belong to goes.
+//! Links and exclusions of environment objects, and what happens to objects when their owner is deleted.
 
 use std::collections::HashMap;
 
@@ -127,12 +127,12 @@ pub fn leave_workspace(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> R
     Ok(())
 }
 
-/// Keeps a workspace from being removed until the unit ends; says whether it is there.
+/// Locks a workspace against removal until the unit ends; returns whether it exists.
 pub fn lock_workspace(tx: &Tx, scope: &Scope, id: WorkspaceId) -> Result<bool> {
     Ok(tx.execute(&LOCK_WORKSPACE, params![id.as_str(), scope.organization()])? == 1)
 }
 
-/// Keeps deployments from being removed or moved until the unit ends; says which there are, with their workspaces.
+/// Locks deployments against removal and moving until the unit ends; returns those that exist, with their workspaces.
 pub fn lock_deployments(
     tx: &Tx,
     scope: &Scope,

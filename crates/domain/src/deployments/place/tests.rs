@@ -49,9 +49,9 @@ fn region(provider: CloudProvider, name: &str) -> Place {
     Place::Region(provider, name.into())
 }
 
-/// Each step counts only where none before it says anything.
+/// Each step applies only if none before it does.
 #[test]
-fn what_is_asked_for_else_the_workspaces_defaults_else_the_only_cluster_else_the_server() {
+fn placement_is_the_request_else_the_workspaces_defaults_else_the_only_cluster_else_the_server() {
     let (mine, default, only) = (cluster_id(1), cluster_id(2), cluster_id(3));
     let on_default = Workspace { default_cluster_id: Some(default), ..workspace() };
     let in_region = Workspace {
@@ -83,7 +83,7 @@ fn what_is_asked_for_else_the_workspaces_defaults_else_the_only_cluster_else_the
 }
 
 #[test]
-fn where_nothing_says_the_choices_are_listed() {
+fn without_any_default_the_choices_are_listed() {
     let workspace = workspace();
     let names = ["East".to_owned(), "West".to_owned()];
     let closed = PlacementContext { has_shared_infrastructure: false, ..context(&workspace) };

@@ -1,4 +1,4 @@
-//! Every status, wanted awake, asleep or not at all, against everything that a data plane can show.
+//! Every status, desired awake, hibernating or deleted, against everything that a data plane can report.
 
 use super::*;
 
@@ -45,12 +45,12 @@ fn down() -> Vec<Component> {
     ]
 }
 
-/// Everything that can be seen, by name.
+/// Every kind of observation, by name.
 fn observations() -> [(&'static str, Observation); 10] {
     use Rollout::{Done, Underway};
     [
         ("absent", Observation::Absent),
-        ("silent", Observation::Unreachable("no route to host".into())),
+        ("unreachable", Observation::Unreachable("no route to host".into())),
         ("behind", present(WANTED - 1, false, Done, up())),
         ("ahead", present(WANTED + 1, false, Done, up())),
         ("starting", present(WANTED, false, Underway, down())),
@@ -62,11 +62,11 @@ fn observations() -> [(&'static str, Observation); 10] {
     ]
 }
 
-/// A step in a word: `=` records and rests, `~` records and looks again.
+/// A step as a word: `=` records and rests, `~` records and watches.
 fn word(step: &Step) -> String {
     match step {
         Step::Apply(cause) => format!("{cause:?}").to_lowercase(),
-        Step::RaiseGeneration(generation) => format!("overtake {generation}"),
+        Step::RaiseGeneration(generation) => format!("raise to {generation}"),
         Step::Remove => "remove".into(),
         Step::Forget => "forget".into(),
         Step::Record(verdict) => format!("={}", verdict.status),
@@ -74,25 +74,25 @@ fn word(step: &Step) -> String {
     }
 }
 
-/// What is wanted, and the step for each sight in their order.
+/// What is wanted, and the step for each observation in their order.
 const TABLE: &str = "\
 gone        | forget | remove    | remove | remove     | remove     | remove    | remove     | remove     | remove     | remove
-awake CREATING    | create | ~CREATING | update | raise_generation 3 | ~CREATING  | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake DEPLOYING   | create | ~UNKNOWN  | update | raise_generation 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake HEALTHY     | create | ~UNKNOWN  | update | raise_generation 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake UNHEALTHY   | create | ~UNKNOWN  | update | raise_generation 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake UNKNOWN     | create | ~UNKNOWN  | update | raise_generation 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake HIBERNATING | create | ~UNKNOWN  | update | raise_generation 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-asleep CREATING    | create | ~CREATING | update | raise_generation 3 | hibernate  | hibernate | hibernate  | hibernate  | ~CREATING  | =HIBERNATING
-asleep DEPLOYING   | create | ~UNKNOWN  | update | raise_generation 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
-asleep HEALTHY     | create | ~UNKNOWN  | update | raise_generation 3 | hibernate  | hibernate | hibernate  | hibernate  | ~HEALTHY   | =HIBERNATING
-asleep UNHEALTHY   | create | ~UNKNOWN  | update | raise_generation 3 | hibernate  | hibernate | hibernate  | hibernate  | ~UNHEALTHY | =HIBERNATING
-asleep UNKNOWN     | create | ~UNKNOWN  | update | raise_generation 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
-asleep HIBERNATING | create | ~UNKNOWN  | update | raise_generation 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
+awake CREATING    | create | ~CREATING | update | raise to 3 | ~CREATING  | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake DEPLOYING   | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake HEALTHY     | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake UNHEALTHY   | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake UNKNOWN     | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake HIBERNATING | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+asleep CREATING    | create | ~CREATING | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~CREATING  | =HIBERNATING
+asleep DEPLOYING   | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
+asleep HEALTHY     | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~HEALTHY   | =HIBERNATING
+asleep UNHEALTHY   | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~UNHEALTHY | =HIBERNATING
+asleep UNKNOWN     | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
+asleep HIBERNATING | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
 ";
 
 #[test]
-fn every_status_against_everything_that_can_be_seen() {
+fn every_status_against_every_observation() {
     let mut rows: Vec<(String, Option<Desired>)> = vec![("gone".into(), None)];
     for (mood, is_hibernating) in [("awake", false), ("asleep", true)] {
         for status in DeploymentStatus::ALL {
@@ -129,7 +129,7 @@ fn a_step_that_was_recorded_leads_to_the_same_step() {
 }
 
 #[test]
-fn a_verdict_says_why_and_what_runs() {
+fn a_verdict_has_the_reason_and_what_runs() {
     let verdict = |name: &str, status: DeploymentStatus| {
         let (_, observation) =
             observations().into_iter().find(|(observation, _)| *observation == name).unwrap();
@@ -150,7 +150,7 @@ fn a_verdict_says_why_and_what_runs() {
 }
 
 #[test]
-fn a_failed_apply_leaves_what_is_known() {
+fn a_failed_apply_keeps_the_observed_state() {
     use DeploymentStatus::{Creating, Deploying, Healthy, Hibernating, Unhealthy, Unknown};
     let table = [
         (Cause::Create, [Creating, Deploying, Unhealthy, Unhealthy, Unhealthy, Unhealthy]),

@@ -1,4 +1,4 @@
-//! What no request ever does to a deployment, whatever it says.
+//! Properties that hold for every request to create or change a deployment.
 
 use proptest::collection::vec;
 use proptest::option;

@@ -1,4 +1,4 @@
-//! The settings that a request carries, whether it makes a deployment or changes one.
+//! The settings in a request, whether it creates a deployment or changes one.
 
 use podium_api::NodePoolId;
 use podium_api::deployments::{
@@ -30,7 +30,7 @@ pub(super) struct Requested<'a> {
     pub(super) dr_workload_identity: Option<&'a str>,
 }
 
-/// What a new deployment is asked to be.
+/// The settings of a new deployment.
 pub(super) fn of_new(body: &CreateDeploymentRequest) -> Requested<'_> {
     Requested {
         description: body.description.as_deref(),
@@ -55,7 +55,7 @@ pub(super) fn of_new(body: &CreateDeploymentRequest) -> Requested<'_> {
     }
 }
 
-/// What a stored deployment is asked to become.
+/// The changed settings of a stored deployment.
 pub(super) fn of_stored(body: &UpdateDeploymentRequest) -> Requested<'_> {
     Requested {
         description: body.description.as_deref(),

@@ -1,7 +1,7 @@
-//! Variables that nobody but the platform sets, and why.
+//! Variables that only the platform may set, and why.
 //!
-//! A variable that is taken is honoured. So whatever a data plane has to set itself is refused here, with the reason;
-//! a test of the local data plane walks everything that it tells its processes.
+//! A variable that is accepted takes effect. So every variable that a data plane has to set itself is refused here,
+//! with the reason; a test of the local data plane checks all variables that it sets for its processes.
 
 /// A group of variables and why they are refused, in words that follow the variable's name.
 struct Group {

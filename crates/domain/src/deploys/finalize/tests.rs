@@ -82,7 +82,7 @@ fn each_type_takes_the_versions_that_belong_to_it() {
 }
 
 #[test]
-fn without_dag_deploys_the_dags_come_in_the_image() {
+fn without_dag_deploys_the_dags_are_in_the_image() {
     let off = Spec { is_dag_deploy_enabled: false, ..running() };
     let dags = id::<UploadId>(1).to_string();
     let table: [(_, _, &[&str]); 4] = [
@@ -185,7 +185,7 @@ fn finalizing_again_is_for_the_same_versions() {
 }
 
 #[test]
-fn only_what_was_deployed_is_gone_back_to() {
+fn only_a_deployed_deploy_can_be_rolled_back_to() {
     let outcome = finalize(ImageOnly, &requested(None, None), &running()).unwrap();
     let mut details = details(ImageOnly, None);
     let refused = |result: Result<Outcome>| result.unwrap_err().message();
@@ -203,7 +203,7 @@ fn only_what_was_deployed_is_gone_back_to() {
 }
 
 #[test]
-fn a_rollback_brings_back_what_was_deployed_and_nothing_else() {
+fn a_rollback_restores_only_what_was_deployed() {
     let git = DeployGit {
         provider: GitProvider::Generic,
         commit_sha: "4f1c".into(),

@@ -1,4 +1,4 @@
-//! Links and exclusions: which deployments they may name, and what becomes of overrides.
+//! Links and exclusions: which deployments they may name, and what happens to overrides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ impl Object {
         self.check_both(requested, fields);
     }
 
-    /// What is different for one deployment after the change.
+    /// The overrides of one deployment after the change.
     fn overrides(&self, mut stored: Values, link: &RequestedLink, at: &str, fields: &mut Fields) -> Values {
         let body = link.bodies.the_one_for(self.object_type, &format!("{at}."), fields);
         let given = body.map(|body| Given::from_body(self.object_type, body)).unwrap_or_default();
@@ -107,7 +107,7 @@ fn check_targets(
     }
 }
 
-/// An object of a deployment is there and nowhere else.
+/// An object of a deployment applies only to it.
 fn takes_none(requested: &Requested, fields: &mut Fields) {
     let message = "must be omitted: an object of a deployment applies to no other deployment";
     let given = [

@@ -14,7 +14,7 @@ use super::super::fields::body_name;
 use super::Request;
 use crate::refusal::Fields;
 
-/// What a request asks for; what is absent is to be kept.
+/// The content of a request; absent fields stay unchanged.
 pub(super) struct Requested {
     pub(super) description: Option<String>,
     pub(super) auto_link: Option<bool>,
@@ -23,7 +23,7 @@ pub(super) struct Requested {
     pub(super) bodies: Bodies,
 }
 
-/// A link that is asked for.
+/// A requested link.
 pub(super) struct RequestedLink {
     pub(super) deployment_id: DeploymentId,
     pub(super) bodies: Bodies,

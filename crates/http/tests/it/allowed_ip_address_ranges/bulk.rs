@@ -60,7 +60,7 @@ on_both_engines! {
         assert_eq!(listed(&app, "").await, Vec::<String>::new());
     }
 
-    async fn one_unknown_id_keeps_them_all(app) {
+    async fn one_unknown_id_removes_none_of_them(app) {
         let created = ids(&create(&app, &["127.0.0.0/8", "10.0.0.0/8"]).await.ok());
         let unknown = json!(app.world.id::<Id>());
         let wrong =

@@ -1,7 +1,7 @@
 //! `/organizations/{organizationId}/allowed-ip-address-ranges`
 
 mod bulk;
-mod door;
+mod enforcement;
 
 use podium_api::enums::OrganizationRole;
 use podium_testkit::{Answer, TestApp, on_both_engines};

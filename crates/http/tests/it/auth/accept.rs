@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{EIGHT_HOURS, PASSWORD, accept, invite, link, person, sign_in, works};
 
 on_both_engines! {
-    async fn a_newcomer_chooses_a_name_and_a_password(app) {
+    async fn a_new_user_chooses_a_name_and_a_password(app) {
         let invite = invite(&app, "Ada@Podium.test").await;
         let secret = link(&app, &invite).await;
         let user = app.path(&format!("/users/{}", invite["userId"].as_str().unwrap()));

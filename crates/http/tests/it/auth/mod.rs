@@ -4,7 +4,7 @@ mod accept;
 mod links;
 mod passwords;
 mod secrecy;
-mod slow_down;
+mod throttling;
 
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ on_both_engines! {
         assert_eq!(sign_in(&app, "ada@podium.test", PASSWORD).await.code(), 200);
     }
 
-    async fn whatever_is_wrong_the_answer_is_the_same(app) {
+    async fn the_response_is_the_same_whatever_is_wrong(app) {
         person(&app, "ada").await;
         let gone = person(&app, "gone").await;
         invite(&app, "pending@podium.test").await;

@@ -37,7 +37,7 @@ on_both_engines! {
         assert!(wrong.contains(&"cloudProvider: required".to_owned()), "{wrong:?}");
     }
 
-    async fn every_wrong_field_is_told_at_once(app) {
+    async fn every_wrong_field_is_reported_at_once(app) {
         let body = json!({
             "cloudProvider": "AWS", "name": "Main", "type": "HYBRID", "region": "mars-1",
             "vpcSubnetRange": "8.8.8.0/24", "dbInstanceType": "huge", "drRegion": "us-west-2",

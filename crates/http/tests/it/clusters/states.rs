@@ -81,7 +81,7 @@ on_both_engines! {
         assert_eq!(status().await, "CREATED");
     }
 
-    async fn a_cluster_that_could_not_be_made_is_only_deleted(app) {
+    async fn a_cluster_whose_creation_failed_can_only_be_deleted(app) {
         let id = app.new_cluster("Main", json!({})).await;
         app.settle_cluster(id, ClusterStatus::CreateFailed).await;
         let at = path(&app, id);
@@ -92,7 +92,7 @@ on_both_engines! {
         assert_eq!(app.delete(&app.owner, &at).await.code(), 204);
     }
 
-    async fn what_was_seen_of_an_older_wish_is_not_recorded(app) {
+    async fn an_observation_of_an_older_generation_is_not_recorded(app) {
         let system = app.system;
         let id = made(&app, "Main", json!({})).await;
         let state = app.app.db.read(None, move |conn| clusters::state(conn, &system, id)).await.unwrap().unwrap();

@@ -51,7 +51,7 @@ on_both_engines! {
         assert_eq!(status(&read(&app, id).await)["nextEventType"], "HIBERNATE");
     }
 
-    async fn schedules_are_kept_changed_and_cleared(app) {
+    async fn schedules_are_stored_changed_and_cleared(app) {
         let workspace = app.workspace("Analytics").await;
         let id = made(&app, workspace, json!({ "isDevelopmentMode": true })).await;
         assert_eq!(read(&app, id).await.get("scalingSpec"), None, "it has neither schedules nor an override");

@@ -56,7 +56,7 @@ on_both_engines! {
         assert!(unknown.refused(400).contains("us-east-1, "), "the choices are listed");
     }
 
-    async fn the_workspaces_defaults_come_next(app) {
+    async fn then_the_workspaces_defaults_apply(app) {
         let (east, west) = (dedicated(&app, json!({})).await, dedicated(&app, json!({})).await);
         let workspace = async |name: &str, defaults: Value| {
             let body = with(json!({ "name": name }), defaults);

@@ -65,7 +65,7 @@ on_both_engines! {
         assert_eq!(unknown.refused(404), "There is no such workspace, or you may not see it.");
     }
 
-    async fn nobody_takes_a_deployment_over_by_moving_it(app) {
+    async fn moving_a_deployment_gives_nobody_more_rights(app) {
         let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
         let owner = |workspace| role(On::Workspace(workspace), "WORKSPACE_OWNER");
         let operator = |workspace| role(On::Workspace(workspace), "WORKSPACE_OPERATOR");
@@ -150,7 +150,7 @@ on_both_engines! {
         }
     }
 
-    async fn its_own_tokens_go_with_a_deployment_and_others_lose_it(app) {
+    async fn a_deployments_own_tokens_are_deleted_with_it_and_others_lose_their_role(app) {
         let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
         let id = made(&app, here, json!({})).await;
         let own = app.token("own", "DEPLOYMENT", id, "DEPLOYMENT_ADMIN").await;

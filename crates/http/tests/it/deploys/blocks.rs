@@ -98,7 +98,7 @@ async fn put_many(app: &TestApp, deploy: &Value, bytes: &[u8], count: usize) -> 
 }
 
 #[test]
-fn blocks_that_nobody_puts_together_are_bounded_and_expire() {
+fn unassembled_blocks_are_bounded_and_expire() {
     on_each_engine(
         &async |app: &TestApp, place: &Place<'_>| {
             // One deploy.

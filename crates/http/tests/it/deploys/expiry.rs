@@ -19,7 +19,7 @@ async fn fate(app: &TestApp, deploy: &Value) -> ExpiryOutcome {
 }
 
 on_both_engines! {
-    async fn a_deploy_that_nobody_finalizes_for_a_day_has_failed(app) {
+    async fn a_deploy_that_is_not_finalized_within_a_day_fails(app) {
         let place = Place::new(&app).await;
         let deploy = place.create("DAG_ONLY").await;
         let version = place.upload(url(&deploy)).await;
@@ -68,7 +68,7 @@ on_both_engines! {
         assert_eq!(files(&app).len(), 1);
     }
 
-    async fn what_belongs_to_a_deployment_goes_with_it(app) {
+    async fn everything_that_belongs_to_a_deployment_is_deleted_with_it(app) {
         let place = Place::new(&app).await;
         place.deploy("DAG_ONLY").await;
         let waiting = place.create("BUNDLE").await;

@@ -66,7 +66,7 @@ on_both_engines! {
         assert_eq!(place.state().await.spec.release.dag_version.as_deref(), first["dagTarballVersion"].as_str());
     }
 
-    async fn only_what_was_deployed_is_gone_back_to(app) {
+    async fn only_a_deployed_deploy_can_be_rolled_back_to(app) {
         let place = Place::new(&app).await;
         let waiting = place.create("DAG_ONLY").await;
         let message = place.roll_back_to(&waiting).await.refused(400);

@@ -69,7 +69,7 @@ async fn received(response: Response<impl Body<Data = Bytes, Error: std::fmt::De
 }
 
 on_both_engines! {
-    async fn an_archive_is_kept_under_the_version_of_its_answer(app) {
+    async fn an_archive_is_stored_under_the_version_in_its_response(app) {
         let place = Place::new(&app).await;
         let deploy = place.create("DAG_ONLY").await;
         let bytes = archive(&[("dags/large.bin", &noise(2_000_000)), ("dags/a.py", b"print()")]);
@@ -89,7 +89,7 @@ on_both_engines! {
         assert_eq!((row.bytes, &row.sha256), (bytes.len() as i64, &sha256_hex(&bytes)));
     }
 
-    async fn bad_archives_are_refused_and_nothing_is_kept(app) {
+    async fn bad_archives_are_refused_and_nothing_is_stored(app) {
         let place = Place::new(&app).await;
         let deploy = place.create("DAG_ONLY").await;
         let whole = archive(&[("a", &noise(400_000))]);
@@ -155,7 +155,7 @@ on_both_engines! {
             good.replace(id(&one), "nonsense"),
         ] {
             let message = put(&app, &changed, bytes()).await.refused(403);
-            assert!(message.starts_with("This is no upload URL of this server"), "{changed}: {message}");
+            assert!(message.starts_with("This is not an upload URL of this server"), "{changed}: {message}");
         }
         assert_eq!(put(&app, &format!("{good}&comp=lease"), bytes()).await.wrong_fields(), ["comp: enum"]);
         for method in ["GET", "POST", "DELETE"] {
@@ -202,7 +202,7 @@ on_both_engines! {
         assert_eq!(message, "This upload URL has expired: create another deploy.");
     }
 
-    async fn what_arrives_for_a_deploy_that_was_finalized_meanwhile_is_not_kept(app) {
+    async fn an_upload_for_a_concurrently_finalized_deploy_is_not_stored(app) {
         let place = Place::new(&app).await;
         let deploy = place.create("IMAGE_AND_DAG").await;
         let body = json!({ "dagTarballVersion": place.upload(url(&deploy)).await });
@@ -211,7 +211,7 @@ on_both_engines! {
         assert_eq!(files(&app).len(), 1);
     }
 
-    async fn what_arrives_for_a_deployment_that_was_deleted_meanwhile_is_not_kept(app) {
+    async fn an_upload_for_a_concurrently_deleted_deployment_is_not_stored(app) {
         let workspace = app.workspace("Analytics").await;
         for part in ["", "&comp=block&blockid=MDAx"] {
             let place = Place { app: &app, id: app.deployment(workspace).await };
@@ -281,7 +281,7 @@ fn an_archive_over_the_limit_is_refused_before_or_while_it_arrives() {
 }
 
 #[test]
-fn an_upload_that_stands_still_is_ended() {
+fn a_stalled_upload_is_aborted() {
     on_each_engine(
         &async |app: &TestApp, place: &Place<'_>| {
             let deploy = place.create("DAG_ONLY").await;
@@ -294,7 +294,7 @@ fn an_upload_that_stands_still_is_ended() {
 }
 
 #[test]
-fn an_upload_that_is_abandoned_leaves_nothing() {
+fn an_abandoned_upload_leaves_no_files() {
     on_each_engine(
         &async |app: &TestApp, place: &Place<'_>| {
             let deploy = place.create("DAG_ONLY").await;

@@ -96,7 +96,7 @@ on_both_engines! {
         assert_eq!((&after["connection"]["host"], &after["description"]), (&json!("other"), &json!("the database")));
     }
 
-    async fn whether_a_variable_is_secret_is_settled_when_it_is_made(app) {
+    async fn whether_a_variable_is_secret_is_fixed_at_creation(app) {
         let workspace = app.workspace("Data").await;
         let plain = made(&app, variable("PLAIN", workspace, "v")).await;
         let secret = with(variable("SECRET", workspace, ""), json!({ "environmentVariable": { "value": "v", "isSecret": true } }));

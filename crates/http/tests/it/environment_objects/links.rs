@@ -137,7 +137,7 @@ on_both_engines! {
         exclude(&app, &path(&app, app.world.id::<Id>().as_str()), one).await.refused(404);
     }
 
-    async fn a_change_is_rolled_out_to_those_who_are_given_something_else(app) {
+    async fn a_change_is_rolled_out_to_the_deployments_that_it_affects(app) {
         let workspace = app.workspace("Data").await;
         let all = [app.deployment(workspace).await, app.deployment(workspace).await, app.deployment(workspace).await];
         let [one, two, _] = all;

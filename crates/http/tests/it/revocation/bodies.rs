@@ -22,7 +22,7 @@ async fn set_roles(app: &TestApp, by: &Actor, of: &Actor, body: Value) {
 }
 
 on_both_engines! {
-    async fn an_owner_who_is_removed_meanwhile_leaves_nothing_behind(app) {
+    async fn an_owner_who_is_removed_concurrently_leaves_nothing_behind(app) {
         let leaver = app.member_as("leaver", OrganizationRole::Owner).await;
         let meanwhile = set_roles(&app, &app.owner, &leaver, json!({ "organizationRole": null }));
         let answer = new_token(&app, &leaver).send_late(meanwhile).await;
@@ -79,14 +79,14 @@ on_both_engines! {
         new_token(&app, &app.owner).from("198.51.100.1").send_late(meanwhile).await.refused(403);
     }
 
-    async fn what_is_wrong_with_a_body_is_not_told_to_one_who_is_gone(app) {
+    async fn errors_in_a_body_are_not_reported_to_a_caller_that_lost_its_rights(app) {
         let leaver = app.member_as("leaver", OrganizationRole::Owner).await;
         let meanwhile = set_roles(&app, &app.owner, &leaver, json!({ "organizationRole": null }));
         let call = app.call("POST", &app.path("/workspaces")).by(&leaver).json(&json!({ "name": "" }));
         call.send_late(meanwhile).await.refused(404);
     }
 
-    async fn others_may_come_and_go_meanwhile(app) {
+    async fn others_may_join_and_leave_concurrently(app) {
         let workspace = app.workspace("Data").await;
         let operator = app.user_with("operator", vec![
             role(On::Organization, "ORGANIZATION_MEMBER"),

@@ -57,7 +57,7 @@ on_both_engines! {
         assert!(part.breaks_off().await);
     }
 
-    async fn a_stream_of_lines_ends_although_nothing_is_said(app) {
+    async fn a_stream_of_lines_ends_even_without_new_lines(app) {
         let workspace = app.workspace("Data").await;
         let id = app.deployment(workspace).await;
         let reader = app.user_with("reader", vec![

@@ -145,7 +145,7 @@ on_both_engines! {
         );
     }
 
-    async fn a_list_holds_custom_roles_and_built_in_ones_where_asked(app) {
+    async fn a_list_contains_custom_roles_and_on_request_built_in_ones(app) {
         app.custom_role("Tuner", "DEPLOYMENT", &["deployment.update"]).await;
         app.advance(std::time::Duration::from_millis(1));
         let id = app.custom_role("Watcher", "DAG", &["dag.airflow.dag.get"]).await;

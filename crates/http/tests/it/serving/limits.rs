@@ -51,7 +51,7 @@ async fn counted(served: &Served, name: &str, least: usize) {
 }
 
 #[test]
-fn idle_connections_go_for_new_ones_the_oldest_first() {
+fn idle_connections_are_closed_for_new_ones_the_oldest_first() {
     block_on(async {
         let served = serve(|settings| settings.connections = 4).await;
         let mut idle = Vec::new();
@@ -174,7 +174,7 @@ async fn get(
 }
 
 #[test]
-fn an_answer_that_gets_no_window_ends_its_connection() {
+fn a_response_without_a_window_closes_its_connection() {
     block_on(async {
         let served = serve(|settings| (settings.tls, settings.write_timeout) = (tls(), SHORT)).await;
         for path in ["/docs/reference.js", "/healthz"] {
@@ -189,7 +189,7 @@ fn an_answer_that_gets_no_window_ends_its_connection() {
 }
 
 #[test]
-fn answers_that_wait_on_one_connection_are_bounded_together() {
+fn unread_responses_on_one_connection_share_a_limit() {
     block_on(async {
         let few = Waiting { connection: 4096, address: 4096, all: 4096 };
         let served = serve(|settings| (settings.tls, settings.waiting) = (tls(), few)).await;

@@ -205,7 +205,7 @@ on_both_engines! {
         }
     }
 
-    async fn with_scim_on_teams_are_not_made_by_hand(app) {
+    async fn with_scim_on_teams_are_not_created_by_hand(app) {
         let before = app.team("Before", &[]).await;
         turn_scim_on(&app).await;
         let refused = app.post(&app.owner, &app.path("/teams"), json!({ "name": "Crew" })).await.refused(400);

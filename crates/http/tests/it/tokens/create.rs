@@ -132,7 +132,7 @@ on_both_engines! {
         }
     }
 
-    async fn the_kind_is_standard_unless_said_otherwise(app) {
+    async fn the_kind_is_standard_by_default(app) {
         for (kind, expected) in [
             (Value::Null, Ok("STANDARD")),
             (json!(""), Ok("STANDARD")),
@@ -175,7 +175,7 @@ on_both_engines! {
         }
     }
 
-    async fn everything_that_is_wrong_is_said_at_once(app) {
+    async fn every_error_is_reported_at_once(app) {
         let body = json!({
             "name": "",
             "description": "x".repeat(501),

@@ -109,7 +109,7 @@ on_both_engines! {
         assert_eq!((session.get("permissions"), session.get("apiTokenId")), (None, None));
     }
 
-    async fn tokens_with_made_up_keys_share_one_look_for_the_key(app) {
+    async fn tokens_with_made_up_keys_share_one_key_reload(app) {
         let tokens = with_made_up_keys(&app);
         let started = std::time::Instant::now();
         let refusals = tokens.iter().map(|token| refusal(&app, token));
@@ -167,7 +167,7 @@ on_both_engines! {
         assert_eq!(refusal(&app, &brief.token).await, "The token is expired: sign in again, or rotate the API token.");
     }
 
-    async fn a_valid_signature_alone_opens_nothing(app) {
+    async fn a_valid_signature_alone_gives_no_access(app) {
         let unknown = app.app.issue_session(app.owner.user_id(), None, app.world.now());
         assert!(is_signed(&app, &unknown.value).await);
         assert_eq!(refusal(&app, &unknown.value).await, REVOKED);
@@ -213,7 +213,7 @@ on_both_engines! {
         }
     }
 
-    async fn the_value_is_shown_when_it_is_made_and_never_again(app) {
+    async fn the_value_is_shown_at_creation_and_never_again(app) {
         let token = app.token("ci", "ORGANIZATION", app.organization_id, "ORGANIZATION_MEMBER").await;
         let at = path(&app, token.id);
         let shown = [

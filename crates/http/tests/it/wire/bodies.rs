@@ -67,7 +67,7 @@ on_both_engines! {
         assert_eq!(call.body(fill(1024 * 1024 + 1)).send().await.code(), 403, "rights come first");
     }
 
-    async fn all_wrong_fields_are_told_at_once_with_their_paths(app) {
+    async fn all_wrong_fields_are_reported_at_once_with_their_paths(app) {
         let body = json!({
             "name": "",
             "description": 7,

@@ -86,7 +86,7 @@ on_both_engines! {
             allow.sort_unstable();
             expected.sort_unstable();
             assert_eq!(allow, expected, "{method} {path}");
-            assert!(answer.refused(405).starts_with("This path takes "));
+            assert!(answer.refused(405).starts_with("This path supports "));
             assert_eq!(answer.header("content-type"), "application/json");
         }
         assert_eq!(

@@ -43,7 +43,7 @@ on_both_engines! {
         assert_eq!(read["createdAt"], "2027-01-15T08:00:00.007Z");
     }
 
-    async fn what_was_written_is_read_by_the_next_call(app) {
+    async fn the_next_call_reads_what_was_written(app) {
         for n in 0..20 {
             let id = app.workspace(&format!("Workspace {n}")).await;
             let list = app.get(&app.owner, &app.path("/workspaces?sorts=createdAt:desc&limit=1")).await.ok();
@@ -58,7 +58,7 @@ on_both_engines! {
         assert_eq!((gone.code(), gone.header("content-type"), gone.bytes.len()), (204, "", 0));
     }
 
-    async fn a_fault_says_nothing_of_the_inside(app) {
+    async fn an_internal_error_reveals_no_details(app) {
         app.team("Crew", &[]).await;
         app.execute("ALTER TABLE teams RENAME TO secret_teams").await;
         for answer in [

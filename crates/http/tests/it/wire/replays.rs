@@ -64,7 +64,7 @@ on_both_engines! {
         }
     }
 
-    async fn answers_about_tokens_and_objects_are_not_repeated_either(app) {
+    async fn responses_about_tokens_and_objects_are_not_repeated_either(app) {
         let workspace = app.workspace("Data").await;
         let token = app.token("ci", "WORKSPACE", workspace, "WORKSPACE_MEMBER").await;
         let object = json!({

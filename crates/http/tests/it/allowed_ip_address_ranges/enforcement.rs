@@ -16,7 +16,7 @@ async fn from(app: &TestApp, actor: &Actor, address: &str, forwarded_for: &[&str
 }
 
 on_both_engines! {
-    async fn no_range_at_all_leaves_the_door_open(app) {
+    async fn without_ranges_every_address_is_allowed(app) {
         for address in ["127.0.0.1", "203.0.113.9", "2001:db8::1", "::ffff:203.0.113.9"] {
             assert_eq!(from(&app, &app.owner, address, &[]).await, 200, "{address}");
         }
@@ -47,7 +47,7 @@ on_both_engines! {
         assert_eq!(app.call("GET", "/v1/users/self").by(&eve).from("198.51.100.1").send().await.code(), 200);
     }
 
-    async fn the_door_closes_and_opens_at_once(app) {
+    async fn a_change_of_the_allowed_ranges_takes_effect_at_once(app) {
         assert_eq!(from(&app, &app.owner, "203.0.113.9", &[]).await, 200);
         let id = allow(&app, "127.0.0.0/8").await.id();
         assert_eq!(from(&app, &app.owner, "203.0.113.9", &[]).await, 403);
@@ -57,7 +57,7 @@ on_both_engines! {
         assert_eq!(from(&app, &app.owner, "203.0.113.9", &[]).await, 200);
     }
 
-    async fn a_range_that_cannot_be_read_admits_nobody(app) {
+    async fn a_range_that_cannot_be_parsed_admits_nobody(app) {
         let id = allow(&app, "127.0.0.0/8").await.id();
         app.set_column("allowed_ip_address_ranges", id.parse::<AllowedIpAddressRangeId>().unwrap(), "ip_address_range", "'127.0.0.0/99'").await;
         app.app.forget_caller(&app.owner.token, Some(app.organization_id));
@@ -69,7 +69,7 @@ on_both_engines! {
         assert_eq!(from(&app, &app.owner, "127.0.0.1", &[]).await, 200);
     }
 
-    async fn a_stranger_learns_nothing_of_the_door(app) {
+    async fn a_caller_of_another_organization_learns_nothing_from_the_address_check(app) {
         let stranger = app.stranger().await;
         let ask = async |address: &str| {
             let call = app.call("GET", &app.path("")).by(&stranger).header("x-request-id", "same");
@@ -103,7 +103,7 @@ on_both_engines! {
         assert_eq!(app.audit().await.last().unwrap()["sourceAddress"], "127.0.0.1");
     }
 
-    async fn the_operator_opens_a_locked_door(app) {
+    async fn the_operator_can_reset_the_allowed_ranges(app) {
         allow(&app, "127.0.0.0/8").await.ok();
         assert_eq!(from(&app, &app.owner, "203.0.113.9", &[]).await, 403);
         assert_eq!(app.app.reset_allowed_ip_address_ranges(&app.system).await.unwrap(), 1);

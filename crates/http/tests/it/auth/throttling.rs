@@ -22,7 +22,7 @@ fn wait(answer: &Answer) -> u64 {
 }
 
 on_both_engines! {
-    async fn whoever_guesses_at_an_account_waits_longer_after_every_failure(app) {
+    async fn password_guessing_is_throttled_more_after_every_failure(app) {
         person(&app, "ada").await;
         // Whether there is such an account makes no difference.
         for username in ["ada@podium.test", "nobody@podium.test"] {

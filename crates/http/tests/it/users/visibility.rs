@@ -88,7 +88,7 @@ on_both_engines! {
         }
     }
 
-    async fn nobody_finds_out_by_filters_who_works_on_what_it_cannot_see(app) {
+    async fn filters_do_not_reveal_who_works_on_invisible_resources(app) {
         let secret = app.workspace("Secret").await;
         let deployment = app.deployment(secret).await;
         let dag = On::Dag { deployment_id: deployment, workspace_id: secret, dag_id: "takeover".into() };

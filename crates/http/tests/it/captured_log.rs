@@ -1,4 +1,4 @@
-//! What this process logs, kept so that a test can search it.
+//! Captures what this process logs, so that a test can search it.
 
 use std::io::Write;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -19,7 +19,7 @@ impl Write for Log {
 }
 
 /// Everything that this process logs from now on is kept.
-pub(crate) fn keep_log() {
+pub(crate) fn capture_log() {
     static KEPT: OnceLock<()> = OnceLock::new();
     KEPT.get_or_init(|| {
         tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(|| Log).init();
