@@ -19,16 +19,16 @@ crate::system::acts_for_the_system!();
 
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
 
-/// The last time that the keys were read because of an unknown one.
+/// The last reload because of an unknown key.
 #[derive(Default)]
 pub(crate) struct KeyReload(Mutex<LastLook>);
 
 #[derive(Default)]
 struct LastLook {
     began: Option<Instant>,
-    /// What came of it; none while it is under way, and where its request was given up meanwhile.
+    /// Its outcome; none while it runs, and if the request that started it was cancelled.
     outcome: Option<Result<()>>,
-    /// How many there were.
+    /// The number of reloads so far.
     count: u64,
 }
 
@@ -70,7 +70,7 @@ impl App {
     }
 }
 
-/// The same outcome for another who waited for it.
+/// The same outcome for another caller that waited for it.
 fn again(outcome: &Result<()>) -> Result<()> {
     match outcome {
         Ok(()) => Ok(()),

@@ -29,7 +29,7 @@ pub async fn run(app: App) {
     }
 }
 
-/// One round. What fails keeps nothing else from being done, and is the outcome.
+/// One round. A step that fails does not stop the others; the first error is returned.
 pub async fn once(app: &App) -> Result<()> {
     let (system, now) = (system(app), app.world.now());
     let audit_retention = app.config.audit_retention;

@@ -61,7 +61,7 @@ impl Backup {
         let written = self.dump(&dumps).await.and_then(|()| self.write(&partial, &carried, &dumps));
         dumps.iter().for_each(|dump| _ = fs::remove_file(&dump.draft));
         let written = written.and_then(|told| {
-            // It is there once its directory is on disk too.
+            // The new name is durable once its directory is synced.
             let directory = self.file.parent().filter(|parent| !parent.as_os_str().is_empty());
             let named = fs::rename(&partial, &self.file)
                 .and_then(|()| fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all());

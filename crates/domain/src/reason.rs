@@ -166,12 +166,12 @@ pub struct Given<'a>(&'a str);
 
 /// The longest that is shown of a given value.
 const LONGEST_GIVEN: usize = 200;
-/// What is shown in place of a value that is not what it is said to be.
+/// Shown in place of a value of the wrong shape.
 const NOT_SHOWN: &str = "(not shown)";
 
 impl<'a> Given<'a> {
-    /// One word: a version, the name of a node or of a directory. It has letters, digits, `.`, `_`, `-` and `+` only, so
-    /// no message, no statement and no path is one.
+    /// One word: a version, the name of a node or of a directory. Only letters, digits, `.`, `_`, `-` and `+` are allowed,
+    /// so error messages, SQL and paths are not shown.
     pub fn word(text: &'a str) -> Self {
         let fits = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
         Self(if !text.is_empty() && text.chars().all(fits) { text } else { NOT_SHOWN })
@@ -182,7 +182,7 @@ impl<'a> Given<'a> {
         Self(if keys::key(object_type, key).is_ok() { key } else { NOT_SHOWN })
     }
 
-    /// Where users asked for a bundle to be mounted.
+    /// The mount path that a user chose for a bundle.
     pub fn mount_path(bundle: &'a Bundle) -> Self {
         Self(if bundles::wrong_mount_path(&bundle.mount_path).is_none() {
             &bundle.mount_path

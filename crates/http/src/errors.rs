@@ -24,8 +24,8 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A refusal (4xx), whose text may repeat what the caller sent. A fault of ours is never made with this: its text
-    /// would not be one that users may read.
+    /// A refusal (4xx), whose message may repeat what the caller sent. For a 5xx the message is replaced: use
+    /// [`Self::server`], which takes only texts that users may read.
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
         if status.is_server_error() {
             return Self::server(status, INTERNAL);
@@ -33,7 +33,7 @@ impl Failure {
         Self::of(status, message.into())
     }
 
-    /// A fault (5xx), of which callers are told what users may read.
+    /// A server error (5xx).
     pub(crate) fn server(status: StatusCode, message: impl Into<UserText>) -> Self {
         Self::of(status, message.into().to_string())
     }

@@ -94,7 +94,7 @@ pub struct Entry {
     pub text: String,
 }
 
-/// Replaces a file, as a whole or not at all, whatever happens to the machine.
+/// Replaces a file atomically and durably.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let unfinished = path.with_extension("unfinished");
     let mut file = File::create(&unfinished)?;

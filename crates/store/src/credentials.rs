@@ -87,7 +87,7 @@ impl Credential {
     }
 }
 
-/// A session to be added: it acts for its user in every organization.
+/// A new session: it acts for its user in every organization.
 #[derive(Clone, Copy, Debug)]
 pub struct NewSession {
     /// Its id: the `jti` of the token.
@@ -98,7 +98,7 @@ pub struct NewSession {
     pub expires_at: Option<Timestamp>,
 }
 
-/// A token of an organization to be added: it acts for itself, and there alone.
+/// A new token of an organization: it acts for itself, in that organization only.
 #[derive(Clone, Copy, Debug)]
 pub struct NewToken {
     /// Which token it is.
@@ -125,7 +125,7 @@ impl TokenOf {
         }
     }
 
-    /// The token as somebody who acts.
+    /// The token as a subject.
     pub fn subject_id(self) -> SubjectId {
         match self {
             Self::Api(id) => id.into(),

@@ -187,8 +187,8 @@ pub fn list<T>(
     landmarks::list(conn, (&TABLE, KIND), scope.organization_id(), filter, paging, landmarks, walk_far, read)
 }
 
-/// The first of these names in the data plane that no deployment has. Names there are unique across organizations, so
-/// all deployments are looked at; nothing is told of those that have one.
+/// The first of these names in the data plane that no deployment has. Such names are unique across organizations,
+/// so this looks at all deployments; it reveals nothing about those that have one.
 pub fn free_namespace(conn: &Conn, _: &Scope, candidates: &[String]) -> Result<Option<String>> {
     let taken: Vec<String> = conn.query(&NAMESPACES, params![candidates], |row| row.get(0))?;
     Ok(candidates.iter().find(|name| !taken.contains(name)).cloned())

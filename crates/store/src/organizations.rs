@@ -59,19 +59,19 @@ pub struct OrganizationRow {
     pub id: OrganizationId,
     /// Its name.
     pub name: String,
-    /// Where bills go; empty where nobody said.
+    /// The e-mail address for bills, or empty.
     pub billing_email: String,
     /// The product that it uses.
     pub product: Product,
-    /// Whether it restricts the addresses that requests come from; read, never written.
+    /// Whether it has allowed address ranges; derived, never written.
     pub has_allowed_ip_address_ranges: bool,
     /// Whether an identity provider manages its teams.
     pub is_scim_enabled: bool,
-    /// Whether its deployments run on clusters of their own only.
+    /// Whether deployments may only run on dedicated clusters.
     pub should_enforce_dedicated_clusters: bool,
-    /// Whether support may look deeper.
+    /// Whether support has enhanced access.
     pub allow_enhanced_support_access: bool,
-    /// Whether AI features are off.
+    /// Whether AI features are disabled.
     pub has_ai_features_disabled: bool,
     /// Who made it and changed it.
     pub stamp: Stamp,

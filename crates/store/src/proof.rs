@@ -42,7 +42,7 @@
 //! }
 //! ```
 //!
-//! Nor are there statements to be had, which would need no proof:
+//! Statements, which need no proof, are private to the crate:
 //!
 //! ```compile_fail,E0603
 //! let all = podium_store::grants::STATEMENTS;

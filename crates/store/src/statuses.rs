@@ -29,12 +29,12 @@ pub struct Status {
     pub status: DeploymentStatus,
 }
 
-/// What some deployments of all organizations are doing.
+/// The statuses of deployments of all organizations, up to a limit.
 pub fn of_all(conn: &Conn, _: &System, limit: u32) -> Result<Vec<Status>> {
     conn.query(&ALL, params![limit], read)
 }
 
-/// What some deployments are doing that a caller may see.
+/// The statuses of the deployments that a caller may see, up to a limit.
 pub fn reached(conn: &Conn, scope: &Scope, reach: &DeploymentReach, limit: u32) -> Result<Vec<Status>> {
     match reach {
         DeploymentReach::All => conn.query(&OF_ORGANIZATION, params![limit, scope.organization()], read),

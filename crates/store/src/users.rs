@@ -144,7 +144,7 @@ pub struct Account {
     pub updated_at: Timestamp,
 }
 
-/// An account as whoever invites it may see it. The hash of its password is not part of it:
+/// An account as the inviting caller may see it, without the password hash:
 ///
 /// ```compile_fail,E0609
 /// fn steal(invitee: podium_store::users::Invitee) -> Option<String> {
@@ -164,7 +164,7 @@ pub struct Invitee {
 }
 
 impl Invitee {
-    /// Who it is, for showing.
+    /// Its profile.
     pub fn profile(&self) -> SubjectProfile {
         subjects::user_profile(self.id, &self.username, &self.full_name, &self.avatar_url)
     }

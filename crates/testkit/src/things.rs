@@ -63,7 +63,7 @@ impl TestApp {
         id
     }
 
-    /// So many deployments like this one, a moment older than it.
+    /// Copies a deployment so many times; the copies are a moment older.
     pub async fn copy_deployment(&self, id: DeploymentId, times: u32) {
         self.execute(&format!(
             "INSERT INTO deployments (id, organization_id, workspace_id, cluster_id, name, name_key, namespace, spec, \

@@ -29,7 +29,7 @@ pub(super) fn texts_for_users_are_made_of_vetted_parts(tree: &Tree, report: &mut
     }
 }
 
-/// What is leaked lives for ever, and so passes for a literal: in a text for users, in a statement.
+/// Leaked text is `'static`, so it would be accepted as a literal in texts for users and in statements.
 pub(super) fn nothing_is_leaked(tree: &Tree, report: &mut Report) {
     for (path, source) in sources(tree).filter(|(path, _)| *path != "crates/store/src/lib.rs") {
         for line in source.lines_with("leak") {

@@ -14,11 +14,11 @@ const OPENERS: &[&str] = &["open", "view"];
 /// Who calls them: the start of a server, and commands that look at an installation without starting it.
 const HOMES: &[&str] = &["crates/app/src/start.rs", "crates/cli/src/settings.rs"];
 
-/// Functions of the store that look beyond the organization of their scope, and say why where they stand.
+/// Functions of the store that look beyond the organization of their scope; their docs say why.
 const UNSCOPED: &[&str] = &["find_or_make_invitee", "free_namespace"];
 /// The crates that hold statements and run them.
 const RUNNERS: &[&str] = &["store", "db", "testkit"];
-/// What it takes to make a statement or to run one.
+/// Names that are needed to create or run a statement.
 const STATEMENTS: &[&str] =
     &["Sql", "statements!", "Migration", ".execute(", ".query_one(", ".query_opt(", ".query("];
 
@@ -43,7 +43,7 @@ pub(super) fn scopes_are_used(tree: &Tree, report: &mut Report) {
     }
 }
 
-/// Reports modules that are given the right of the system, and that ARCHITECTURE.md does not name.
+/// Reports modules that hold the system capability and are not named in ARCHITECTURE.md.
 pub(super) fn acting_modules_are_named(tree: &Tree, report: &mut Report) {
     let find = |path: &str| tree.files.iter().find(|file| file.path == path);
     let (Some(list), Some(page)) = (find("crates/app/src/system.rs"), find("ARCHITECTURE.md")) else {
@@ -77,8 +77,7 @@ pub(super) fn only_the_store_runs_statements(tree: &Tree, report: &mut Report) {
     }
 }
 
-/// Reports sources and manifests that give the store another name, or take all of its names at once: then nobody sees
-/// what is used of it.
+/// Reports sources and manifests that rename the store or import all of it: the other rules could not see what they use.
 pub(super) fn the_store_keeps_its_name(tree: &Tree, report: &mut Report) {
     for file in tree.files.iter().filter(|file| file.krate().is_some_and(|krate| krate != "store")) {
         if file.name() == "Cargo.toml" {

@@ -1,12 +1,11 @@
-//! What is renamed stays renamed, whatever happens to the machine: the directory is synced too.
+//! Renames survive a power cut: the directory is synced too.
 
 use super::Report;
 use super::signatures::functions;
 use super::source::Source;
 use super::tree::Tree;
 
-/// Where a name may be lost with the power: segments of logs, which are promised to survive the end of the process
-/// alone, and what stands in for a data plane.
+/// Exempt: log segments, which only have to survive the end of the process, and the simulated data plane.
 const EXEMPT: &[&str] = &["crates/logs/src/segment/", "crates/dataplane/src/simulated/"];
 
 /// Reports renames in functions that do not sync a directory afterwards.
@@ -24,7 +23,7 @@ pub(super) fn renames_are_synced(tree: &Tree, report: &mut Report) {
             let end = starts.iter().copied().find(|start| *start > at).unwrap_or(code.len());
             if !code[at..end].contains("sync") {
                 let line = code[..at].matches('\n').count() + 1;
-                let message = "a rename that may be lost with the power: sync the directory after it";
+                let message = "a power cut may undo this rename: sync the directory after it";
                 report.violation(&file.path, line, message);
             }
         }

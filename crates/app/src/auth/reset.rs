@@ -12,7 +12,7 @@ use crate::passwords::Requester;
 
 impl App {
     /// The account of an e-mail address; of the oldest owner of the first organization where none is given.
-    /// For the operator alone:
+    /// Only for operators:
     ///
     /// ```compile_fail,E0061
     /// async fn look(app: &podium_app::App) {
@@ -41,7 +41,7 @@ impl App {
         passwords::password("password", password, &account.username).err().map(|wrong| wrong.message)
     }
 
-    /// Sets an account's password and ends every session of it; tokens without an end stay. For the operator alone:
+    /// Sets an account's password and ends every session of it; tokens without an end stay. Only for operators:
     ///
     /// ```compile_fail,E0061
     /// async fn take(app: &podium_app::App, account: podium_store::users::Account) {

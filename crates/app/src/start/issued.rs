@@ -1,4 +1,4 @@
-//! Tokens that are signed: they open nothing until they are stored, which takes the right to.
+//! Signed tokens. They are useless until they are stored, and storing them takes proof of the right to.
 
 use podium_api::{CredentialId, SubjectId, Timestamp, UserId};
 use podium_db::Tx;
@@ -11,7 +11,7 @@ use crate::secrets::{hex, sha256_hex};
 use crate::signing::Claims;
 
 impl App {
-    /// Signs a user's session, which opens nothing until it is stored.
+    /// Signs a session of a user; it is useless until it is stored.
     pub fn issue_session(
         &self,
         user_id: UserId,
@@ -23,7 +23,7 @@ impl App {
         self.issue(session, ids, expires_at, None, now)
     }
 
-    /// Signs a token of an organization, which opens nothing until it is stored; `places` says where it works.
+    /// Signs a token of an organization; it is useless until it is stored. `places` are the ids in its claims.
     pub fn issue_token(&self, token: NewToken, places: Vec<String>, now: Timestamp) -> Issued<NewToken> {
         let ids = (token.id.credential_id(), token.id.subject_id());
         self.issue(token, ids, token.expires_at, Some(places), now)
@@ -57,8 +57,8 @@ impl App {
     }
 }
 
-/// A signed token that is not stored yet: a session, or a token of an organization. To store it takes the right to.
-/// A caller's scope stores no session, which would act for any user everywhere:
+/// A signed token that is not stored yet: a session, or a token of an organization. The scope of a caller is not enough
+/// to store a session, which acts for its user in every organization:
 ///
 /// ```compile_fail,E0308
 /// # use podium_app::start::Issued;
@@ -71,7 +71,7 @@ impl App {
 pub struct Issued<T> {
     /// The token itself.
     pub value: String,
-    /// What works once it is stored.
+    /// The session or token, valid once it is stored.
     pub token: T,
     signing_key_id: String,
 }

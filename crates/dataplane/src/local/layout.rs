@@ -282,7 +282,7 @@ pub(super) fn rename_whole(draft: &Path, path: &Path) -> io::Result<()> {
     rename(draft, path)
 }
 
-/// Renames, and makes sure that the new name is on disk.
+/// Renames a file or directory durably: syncs the directory that holds it.
 pub(super) fn rename(draft: &Path, path: &Path) -> io::Result<()> {
     fs::rename(draft, path)?;
     path.parent().map_or(Ok(()), |directory| fs::File::open(directory)?.sync_all())

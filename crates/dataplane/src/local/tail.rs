@@ -109,7 +109,7 @@ impl Tail {
     }
 }
 
-/// How long it takes until following is tried again: longer each time, and short again once it went well for long.
+/// The backoff between restarts: longer each time, reset after a run that lasted.
 struct Restarts {
     wait: Duration,
 }
