@@ -127,11 +127,12 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Shown<Deploy
     .await
 }
 
-/// A deployment as callers see it. One with a hibernation schedule changes with time.
+/// A deployment as callers see it. One with a hibernation schedule or an override changes with time.
 fn show(cx: &Cx<Scope>, found: &LazyRow<'_, DeploymentRow>) -> podium_db::Result<Shown<Deployment>> {
     cx.app().rendered.show(found, |row| {
         let deployment = shown::deployment(cx, &row);
-        if row.spec.is_development_mode { Made::OfNow(deployment) } else { Made::OfRow(deployment) }
+        let is_of_now = row.spec.is_development_mode || row.spec.hibernation.override_.is_some();
+        if is_of_now { Made::OfNow(deployment) } else { Made::OfRow(deployment) }
     })
 }
 

@@ -137,7 +137,8 @@ fn settled<'t>(out: &mut String, rest: &'t str, engine: Engine) -> &'t str {
     after
 }
 
-/// Declares the statements of a module, and `STATEMENTS`, all of them, so that a test can prepare each.
+/// Declares the statements of a module, and `STATEMENTS`, all of them, so that a test can prepare each. Both stay in the
+/// crate that declares them: whoever holds a statement can run it.
 ///
 /// ```
 /// podium_db::statements! {
@@ -153,7 +154,7 @@ macro_rules! statements {
     ($($(#[$doc:meta])* $visibility:vis $name:ident = $text:expr;)*) => {
         $($(#[$doc])* $visibility static $name: $crate::Sql = $crate::Sql::new($text);)*
         /// Every statement of this module.
-        pub static STATEMENTS: &[&$crate::Sql] = &[$(&$name),*];
+        pub(crate) static STATEMENTS: &[&$crate::Sql] = &[$(&$name),*];
     };
 }
 

@@ -187,7 +187,8 @@ pub fn list<T>(
     landmarks::list(conn, (&TABLE, KIND), scope.organization_id(), filter, paging, landmarks, walk_far, read)
 }
 
-/// The first of these names in the data plane that no deployment has.
+/// The first of these names in the data plane that no deployment has. Such names are unique across organizations,
+/// so this looks at all deployments; it reveals nothing about those that have one.
 pub fn free_namespace(conn: &Conn, _: &Scope, candidates: &[String]) -> Result<Option<String>> {
     for name in candidates {
         if conn.query_opt(&HAS_NAMESPACE, params![name], |_| Ok(()))?.is_none() {
@@ -342,8 +343,17 @@ pub fn change(
     }
 }
 
-/// Updates the counters for a deployment that was moved to another workspace.
-pub fn count_move(tx: &Tx, _: &Scope, id: DeploymentId, from: WorkspaceId, to: WorkspaceId) -> Result<()> {
+/// Updates the counters for a deployment that was moved to another workspace of the organization.
+pub fn count_move(
+    tx: &Tx,
+    scope: &Scope,
+    id: DeploymentId,
+    from: WorkspaceId,
+    to: WorkspaceId,
+) -> Result<()> {
+    if workspaces::exist(tx, scope, &[from, to])?.len() != BTreeSet::from([from, to]).len() {
+        return Err(Error::Lost);
+    }
     counters::add(tx, from, KIND, id.id(), -1, 0)?;
     counters::add(tx, to, KIND, id.id(), 1, 0)
 }

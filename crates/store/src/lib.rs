@@ -74,8 +74,9 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0012_staged_blocks"),
 ];
 
-/// Every statement, and each shape of the lists, so that a test can prepare them all.
-pub fn statements() -> Vec<&'static Sql> {
+/// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run
+/// it, so only the system gets them.
+pub fn statements(_: &System) -> Vec<&'static Sql> {
     let fixed = [
         agent_tokens::STATEMENTS,
         allowed_ip_address_ranges::STATEMENTS,

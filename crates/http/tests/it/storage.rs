@@ -42,7 +42,7 @@ fn the_rights_of_a_caller_are_found_without_walking_those_of_everybody() {
 
 on_both_engines! {
     async fn every_statement_can_be_prepared(app) {
-        let statements = podium_store::statements();
+        let statements = podium_store::statements(&app.system);
         assert!(statements.len() > 150, "{}", statements.len());
         assert_eq!(app.app.db.prepare(&statements).await, []);
     }
