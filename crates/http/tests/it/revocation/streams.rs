@@ -50,11 +50,11 @@ on_both_engines! {
         add_records(&app).await;
         let mut whole = export().open().await;
         whole.next().await.expect("the first part");
-        assert!(!whole.breaks_off().await);
+        assert!(!whole.is_aborted().await);
         let mut part = export().open().await;
         part.next().await.expect("the first part");
         app.advance(moment);
-        assert!(part.breaks_off().await);
+        assert!(part.is_aborted().await);
     }
 
     async fn a_stream_of_lines_ends_even_without_new_lines(app) {

@@ -122,13 +122,13 @@ on_both_engines! {
         let given = [here, there].map(|id| json!({ "workspaceId": id, "role": "WORKSPACE_AUTHOR" }));
         let body = json!({ "organizationRole": "ORGANIZATION_MEMBER", "workspaceRoles": given });
         for path in [format!("/users/{user_id}/roles"), format!("/teams/{team_id}/roles")] {
-            make_hold(&app, &owner, all()).await;
+            set_grants(&app, &owner, all()).await;
             let given = once(&app, &owner, &path, &body).await.ok();
             for kept in all() {
-                make_hold(&app, &owner, vec![kept]).await;
+                set_grants(&app, &owner, vec![kept]).await;
                 once(&app, &owner, &path, &body).await.refused(403);
             }
-            make_hold(&app, &owner, all()).await;
+            set_grants(&app, &owner, all()).await;
             assert_eq!(once(&app, &owner, &path, &body).await.ok(), given);
         }
     }
