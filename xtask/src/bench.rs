@@ -4,6 +4,7 @@
 mod client;
 mod deployments;
 mod fresh;
+mod instructions;
 pub(crate) mod logs;
 
 use std::fs;
@@ -38,6 +39,8 @@ pub(crate) enum What {
     All,
     /// Reads beside commits only.
     Fresh,
+    /// Instructions of those reads, and nothing else.
+    Instructions,
     /// Deployments only.
     Deployments,
     /// The start on a database of a million rows, too.
@@ -51,6 +54,9 @@ pub(crate) fn run(what: What) -> Outcome {
     }
     must(&mut cargo(&["build", "--release", "--package", "podium-cli"]))?;
     must(&mut cargo(&["build", "--release", "--package", "xtask", "--example", "bare"]))?;
+    if what == What::Instructions {
+        return instructions::run();
+    }
     if matches!(what, What::All | What::Fresh) {
         Bench::start()?.fresh_reads()?;
     }
@@ -111,7 +117,7 @@ impl Bench {
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory).doing("making a directory")?;
         let port = free_port()?;
-        let server = serve(&program, &directory, port)?;
+        let server = serve(&[], &program, &directory, port)?;
         let token =
             fs::read_to_string(directory.join("data/owner-token")).doing("reading the owner's token")?;
         let found: Value = serde_json::from_str(&get(port, "/v1/users/self", &token).doing("the owner")?)
@@ -152,7 +158,7 @@ impl Bench {
         let created = self.total()? - before;
         let answer = get(self.port, &format!("{path}/{}", self.first_workspace()?), &self.token)
             .doing("a workspace")?;
-        let bare = self.bare(&answer, |port| wrk(port, &path, "", WRITERS, SECONDS, Some(&script)))?;
+        let bare = self.bare(&[], &answer, |_, port| wrk(port, &path, "", WRITERS, SECONDS, Some(&script)))?;
         let (rate, ratio) = (ours.rate, ours.rate / bare.rate);
         println!(
             "create workspace, durable: {rate:.0}/s ({created} created), {ratio:.2} of the bare handler; {}",
@@ -193,9 +199,9 @@ impl Bench {
     /// The same read under another URL each time: nothing that was remembered helps.
     fn fresh(&self, path: &str) -> Outcome<Measured> {
         let script = self.directory.join("fresh.lua");
-        let glue = if path.contains('?') { '&' } else { '?' };
         let text = format!(
-            "count = 0\nfunction request() count = count + 1; return wrk.format('GET', '{path}{glue}unlike=' .. count) end\n"
+            "count = 0\nfunction request() count = count + 1; return wrk.format('GET', '{}' .. count) end\n",
+            unlike(path, "")
         );
         fs::write(&script, text).doing("writing a script")?;
         wrk(self.port, path, &self.token, CONNECTIONS, SECONDS, Some(&script))
@@ -208,7 +214,7 @@ impl Bench {
     fn read(&self, name: &str, path: &str) -> Outcome {
         let answer = get(self.port, path, &self.token).doing(path)?;
         let ours = self.load(path)?;
-        let bare = self.bare(&answer, |port| wrk(port, path, &self.token, CONNECTIONS, SECONDS, None))?;
+        let bare = self.bare(&[], &answer, |_, port| wrk(port, path, &self.token, CONNECTIONS, SECONDS, None))?;
         let anew = self.fresh(path)?.rate / bare.rate;
         let (rate, base, latency) = (ours.rate, bare.rate, ours.latency);
         println!("{name:<34}{rate:>12.0}{base:>12.0}{:>8.2}{anew:>14.2}   {latency}", rate / base);
@@ -216,16 +222,22 @@ impl Bench {
     }
 
     /// Measures the bare handler with an answer.
-    fn bare(&self, answer: &str, measure: impl FnOnce(u16) -> Outcome<Measured>) -> Outcome<Measured> {
+    fn bare<T>(
+        &self,
+        below: &[String],
+        answer: &str,
+        measure: impl FnOnce(&Keeper, u16) -> Outcome<T>,
+    ) -> Outcome<T> {
         let file = self.directory.join("answer.json");
         fs::write(&file, answer).doing("writing the answer")?;
         let port = free_port()?;
         let program = target()?.join("release/examples/bare").display().to_string();
-        let line = [program.as_str(), &port.to_string(), &file.display().to_string()];
+        let (number, file) = (port.to_string(), file.display().to_string());
+        let line = below.iter().map(String::as_str).chain([program.as_str(), &number, &file]);
         let own = keeper::directory("bare", None)?;
-        let mut server = Keeper::start(&line, &own, None, scratch()?.join("bare.log"), "TERM")?;
-        server.wait_until(Duration::from_secs(10), || status(port, "/", "").is_ok())?;
-        let measured = measure(port);
+        let mut server = Keeper::start(&line.collect::<Vec<_>>(), &own, None, scratch()?.join("bare.log"), "TERM")?;
+        server.wait_until(Duration::from_secs(60), || status(port, "/", "").is_ok())?;
+        let measured = measure(&server, port);
         server.stop()?;
         measured
     }
@@ -235,20 +247,28 @@ impl Bench {
         let rows = self.total()?;
         self.server.stop()?;
         let started = Instant::now();
-        let _server = serve(&self.program, &self.directory, self.port)?;
+        let _server = serve(&[], &self.program, &self.directory, self.port)?;
         println!("ready {} ms after the start, with {rows} workspaces", started.elapsed().as_millis());
         Ok(())
     }
 }
 
-fn serve(program: &Path, directory: &Path, port: u16) -> Outcome<Keeper> {
+/// The path, with a query that no other request has.
+fn unlike(path: &str, number: impl std::fmt::Display) -> String {
+    let glue = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{glue}unlike={number}")
+}
+
+/// Starts the server, below another program where there is one.
+fn serve(below: &[String], program: &Path, directory: &Path, port: u16) -> Outcome<Keeper> {
     let (listen, data) = (format!("127.0.0.1:{port}"), directory.join("data").display().to_string());
     let program = program.display().to_string();
     let line =
         [program.as_str(), "serve", "--listen", &listen, "--data-dir", &data, "--data-plane", "simulated"];
+    let line: Vec<&str> = below.iter().map(String::as_str).chain(line).collect();
     let own = keeper::directory("bench", None)?;
     let mut server = Keeper::start(&line, &own, None, scratch()?.join("bench.log"), "TERM")?;
-    server.wait_until(Duration::from_secs(30), || status(port, "/readyz", "").is_ok_and(|s| s == 200))?;
+    server.wait_until(Duration::from_secs(120), || status(port, "/readyz", "").is_ok_and(|s| s == 200))?;
     Ok(server)
 }
 

@@ -45,6 +45,7 @@ Usage: cargo xtask <command>
   bench [--fresh]            the release program against a bare handler, as ratios; with --fresh only reads beside commits,
         [--deployments]      with --deployments only that part, with --million also the start on a database of a million
         [--million]          rows
+  bench --instructions       instructions of the same reads, counted by callgrind: comparable on a busy machine
   bench --logs [--lines 10000000] [--against PATH FLAGS…]
                              the log store on its own: ingest, size, memory and searches against ripgrep; and against
                              another log database that is started with these flags, DIR and PORT in them filled in
@@ -79,6 +80,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["tidy"] => tidy::run(),
         ["bench"] => bench::run(bench::What::All),
         ["bench", "--fresh"] => bench::run(bench::What::Fresh),
+        ["bench", "--instructions"] => bench::run(bench::What::Instructions),
         ["bench", "--deployments"] => bench::run(bench::What::Deployments),
         ["bench", "--logs", options @ ..] => bench::logs::run(options),
         ["bench", "--million"] => bench::run(bench::What::Million),

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use podium_api::subjects::SubjectProfile;
-use podium_api::{Description, Endpoint, Id, OrganizationId, Reply, SubjectId, Timestamp, TypedId};
+use podium_api::{
+    Description, Endpoint, Id, One, OrganizationId, Reply, Shown, SubjectId, Timestamp, TypedId,
+};
 use podium_db::{Change, Conn, Guard, Tx};
 use podium_domain::{Grants, Refusal, Target};
 use podium_store::{Scope, changes};
@@ -20,6 +22,7 @@ use serde::de::DeserializeOwned;
 use crate::authority::{Authority, Watch};
 use crate::error::{Error, Result};
 use crate::idempotency::Idempotency;
+use crate::rendered::Keepable;
 use crate::{App, audit};
 
 /// What the request says of itself, beyond its input.
@@ -122,6 +125,17 @@ impl Cx<Scope> {
     /// What the caller may do in the organization.
     pub fn grants(&self) -> &Grants {
         self.inner.authority.member.as_ref().expect("a proven caller is a member").grants()
+    }
+
+    /// What is kept of a resource of the organization, if reading it now would give the same. Counts as a read: where
+    /// anything is kept without reading, this process is told of changes of rights as well.
+    pub(crate) fn kept<T: Keepable>(&self, id: Id) -> Option<One<Shown<T>>> {
+        if self.inner.reads_again {
+            return None;
+        }
+        let kept = T::rendered(self.app()).now(&self.app().db, self.scope(), id)?;
+        self.inner.confirmed.store(true, Ordering::Relaxed);
+        Some(kept)
     }
 
     /// Requires a right on a target that the path does not name.

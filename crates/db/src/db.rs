@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::conn::Conn;
-use crate::{Engine, Error, Fault, Guard, Hold, Options, Result, Sql, Target, Tx, postgres, sqlite};
+use crate::{Engine, Error, Fault, Guard, Hold, Options, Result, RowsRead, Sql, Target, Tx, postgres, sqlite};
 
 /// A database; clones share it.
 #[derive(Clone)]
@@ -147,6 +147,15 @@ impl Db {
         match &self.0 {
             Pool::Sqlite(pool) => Some(pool.commits()),
             Pool::Postgres(_) => None,
+        }
+    }
+
+    /// Whether rows are as they were read: what was made from them is what reading them again would make. Never where
+    /// others write too.
+    pub fn unchanged(&self, rows: &RowsRead) -> bool {
+        match &self.0 {
+            Pool::Sqlite(pool) => pool.unchanged(rows),
+            Pool::Postgres(_) => false,
         }
     }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::{Error, Result, Value};
+use crate::{Error, JoinedRow, Result, RowsRead, Value};
 
 /// How many bytes a thread keeps to put a row together in.
 const KEPT: usize = 64 * 1024;
@@ -13,7 +13,8 @@ const KEPT: usize = 64 * 1024;
 pub struct Row<'r>(pub(crate) Kind<'r>);
 
 pub(crate) enum Kind<'r> {
-    Sqlite(&'r rusqlite::Row<'r>),
+    /// With the last commit that it is certain to have seen, where changes of rows are told.
+    Sqlite(&'r rusqlite::Row<'r>, Option<u64>),
     Postgres(&'r tokio_postgres::Row),
 }
 
@@ -59,6 +60,21 @@ impl Row<'_> {
         })
     }
 
+    /// Which rows this one was put together from, for [`Conn::unchanged`](crate::Conn::unchanged); `None` where their
+    /// changes are not told, and where a row is missing that might come.
+    pub fn rows_read(&self, joined: &[JoinedRow]) -> Result<Option<RowsRead>> {
+        let Kind::Sqlite(_, Some(at)) = self.0 else { return Ok(None) };
+        let mut rows = RowsRead::new(at);
+        for row in joined {
+            match (self.value(row.key)?, self.get::<Option<i64>>(row.rowid)?) {
+                (Value::Null, _) => {}
+                (_, Some(rowid)) => rows.push(crate::sqlite::slot(row.table, rowid))?,
+                (_, None) => return Ok(None),
+            }
+        }
+        Ok(Some(rows))
+    }
+
     /// Appends a column, so that no two rows come to the same bytes.
     fn append(&self, index: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let (kind, number, text): (u8, i64, &[u8]) = match self.value(index)? {
@@ -77,14 +93,14 @@ impl Row<'_> {
 
     fn len(&self) -> usize {
         match self.0 {
-            Kind::Sqlite(row) => row.as_ref().column_count(),
+            Kind::Sqlite(row, _) => row.as_ref().column_count(),
             Kind::Postgres(row) => row.len(),
         }
     }
 
     fn value(&self, index: usize) -> Result<Value<'_>> {
         match self.0 {
-            Kind::Sqlite(row) => crate::sqlite::column(row, index),
+            Kind::Sqlite(row, _) => crate::sqlite::column(row, index),
             Kind::Postgres(row) => crate::postgres::column(row, index),
         }
     }

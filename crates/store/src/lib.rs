@@ -43,7 +43,7 @@ pub mod users;
 pub mod work;
 pub mod workspaces;
 
-pub use found::Found;
+pub use found::{Found, Show};
 pub use listing::Paging;
 pub use proof::{Membership, Scope, System, open, view};
 pub use stamp::Stamp;

@@ -6,11 +6,13 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
+use podium_api::Id;
 use podium_api::page::{Page, Sort, SortKeys};
 use podium_db::{Conn, Result, Row, Sql, Value};
 use podium_domain::Reach;
 use quick_cache::sync::Cache;
 
+use crate::columns::Columns as _;
 use crate::counters;
 
 /// Which page of a list.
@@ -92,6 +94,9 @@ impl<'a> Filter<'a> {
 /// A statement that was put together before, by what it was put together from.
 type Known = Cache<(&'static str, Shape), Arc<Sql>>;
 
+/// The longest page that is read by its keys.
+const SHORT: i64 = 100;
+
 /// How many are kept; there are a few for each list that is in use.
 const KNOWN: usize = 1024;
 
@@ -100,6 +105,7 @@ const KNOWN: usize = 1024;
 enum Shape {
     Count(Vec<Condition>),
     Page(Vec<Condition>, Vec<Sort>),
+    Keys(Vec<Condition>, Vec<Sort>),
 }
 
 /// A condition with a place `{}` for each of its parameters, and how many it has. Where there are more places, the last
@@ -144,16 +150,21 @@ impl Table {
         total: Total<'_>,
         read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<(Vec<T>, u64)> {
-        let total = match total {
+        let total = self.total(conn, &filter, total)?;
+        self.rows(conn, filter, paging, total, Whole(read))
+    }
+
+    /// How many rows there are.
+    pub(crate) fn total(&self, conn: &Conn, filter: &Filter<'_>, total: Total<'_>) -> Result<i64> {
+        match total {
             Total::Counter(organization_id, kind) if !filter.narrowed => {
-                counters::read(conn, organization_id, kind)?.total
+                Ok(counters::read(conn, organization_id, kind)?.total)
             }
             _ => {
                 let sql = self.sql(Shape::Count(filter.conditions.clone()));
-                conn.query_one(&sql, &filter.params, |row| row.get::<i64>(0))?
+                conn.query_one(&sql, &filter.params, |row| row.get::<i64>(0))
             }
-        };
-        self.rows(conn, filter, paging, total, read)
+        }
     }
 
     /// Reads a page of a list whose total is known.
@@ -163,19 +174,24 @@ impl Table {
         mut filter: Filter<'_>,
         paging: &Paging,
         total: i64,
-        read: impl FnMut(&Row<'_>) -> Result<T>,
+        read: impl Read<T>,
     ) -> Result<(Vec<T>, u64)> {
         if paging.limit == 0 || paging.offset.cast_signed() >= total {
             return Ok((Vec::new(), total.unsigned_abs()));
         }
-        let sql = self.page_sql(filter.conditions, &paging.sorts);
         filter.params.extend([Value::from(paging.limit), Value::from(paging.offset.cast_signed())]);
-        Ok((conn.query(&sql, &filter.params, read)?, total.unsigned_abs()))
+        let rows = read.page(conn, self, (filter.conditions, &paging.sorts), &filter.params)?;
+        Ok((rows, total.unsigned_abs()))
     }
 
     /// The statement that reads a page; limit and offset are the last two parameters.
-    pub(crate) fn page_sql(&self, conditions: Vec<Condition>, sorts: &[Sort]) -> Arc<Sql> {
+    fn page_sql(&self, conditions: Vec<Condition>, sorts: &[Sort]) -> Arc<Sql> {
         self.sql(Shape::Page(conditions, sorts.to_vec()))
+    }
+
+    /// The statement that reads the keys of a page.
+    fn keys_sql(&self, conditions: Vec<Condition>, sorts: &[Sort]) -> Arc<Sql> {
+        self.sql(Shape::Keys(conditions, sorts.to_vec()))
     }
 
     fn sql(&self, shape: Shape) -> Arc<Sql> {
@@ -187,6 +203,7 @@ impl Table {
         let text = match &key.1 {
             Shape::Count(conditions) => self.count_text(conditions),
             Shape::Page(conditions, sorts) => self.page_text(conditions, sorts),
+            Shape::Keys(conditions, sorts) => self.keys_text(conditions, sorts),
         };
         let sql = Arc::new(Sql::owned(text));
         STATEMENTS.insert(key, Arc::clone(&sql));
@@ -198,13 +215,18 @@ impl Table {
     }
 
     fn page_text(&self, conditions: &[Condition], sorts: &[Sort]) -> String {
-        let Self { name, key, on, columns, joins, .. } = self;
+        let Self { name, on, columns, joins, .. } = self;
+        let (keys, order) = (self.keys_text(conditions, sorts), self.order(sorts));
+        format!("SELECT {columns} FROM ({keys}) page JOIN {name} t ON {on}{joins} ORDER BY {order}")
+    }
+
+    fn keys_text(&self, conditions: &[Condition], sorts: &[Sort]) -> String {
+        let Self { name, key, .. } = self;
         let (conditions, params) = numbered(conditions);
         let order = self.order(sorts);
         let (limit, offset) = (params + 1, params + 2);
         format!(
-            "SELECT {columns} FROM (SELECT t.{key} AS key FROM {name} t WHERE {conditions} ORDER BY {order} \
-             LIMIT ${limit} OFFSET ${offset}) page JOIN {name} t ON {on}{joins} ORDER BY {order}"
+            "SELECT t.{key} AS key FROM {name} t WHERE {conditions} ORDER BY {order} LIMIT ${limit} OFFSET ${offset}"
         )
     }
 
@@ -244,6 +266,77 @@ impl Table {
         shapes.push(Sql::owned(self.count_text(&filter.conditions)));
         shapes.push(Sql::owned(self.page_text(&filter.conditions, &[])));
         shapes
+    }
+}
+
+/// How a page is read.
+pub(crate) trait Read<T> {
+    /// Reads it, by the conditions and the order; limit and offset are the last two parameters.
+    fn page(
+        self,
+        conn: &Conn,
+        table: &Table,
+        by: (Vec<Condition>, &[Sort]),
+        params: &[Value<'_>],
+    ) -> Result<Vec<T>>;
+}
+
+/// All of it by one statement.
+struct Whole<F>(F);
+
+impl<T, F: FnMut(&Row<'_>) -> Result<T>> Read<T> for Whole<F> {
+    fn page(
+        self,
+        conn: &Conn,
+        table: &Table,
+        (conditions, sorts): (Vec<Condition>, &[Sort]),
+        params: &[Value<'_>],
+    ) -> Result<Vec<T>> {
+        conn.query(&table.page_sql(conditions, sorts), params, self.0)
+    }
+}
+
+/// Keys first, and then only those rows of which nothing is kept, where it is known which rows have changed. Long pages
+/// are read by one statement: most of their rows will not be kept.
+pub(crate) struct Reading<'a, T> {
+    pub kept: &'a dyn Fn(&Conn, Id) -> Option<T>,
+    pub row: &'a dyn Fn(&Row<'_>) -> Result<T>,
+    /// Reads one row, by its id and its organization.
+    pub one: &'static Sql,
+}
+
+impl<T> Clone for Reading<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Reading<'_, T> {}
+
+impl<T> Read<T> for Reading<'_, T> {
+    fn page(
+        self,
+        conn: &Conn,
+        table: &Table,
+        (conditions, sorts): (Vec<Condition>, &[Sort]),
+        params: &[Value<'_>],
+    ) -> Result<Vec<T>> {
+        let is_short = matches!(params, [.., Value::Int(limit), _] if *limit <= SHORT);
+        if !is_short || !conn.follows_changes() {
+            return conn.query(&table.page_sql(conditions, sorts), params, self.row);
+        }
+        let organization = params[0];
+        let keys: Vec<Id> = conn.query(&table.keys_sql(conditions, sorts), params, |row| row.id(0))?;
+        let mut page = Vec::with_capacity(keys.len());
+        for id in keys {
+            match (self.kept)(conn, id) {
+                Some(kept) => page.push(kept),
+                None => {
+                    page.extend(conn.query_opt(self.one, &[id.as_str().into(), organization], self.row)?);
+                }
+            }
+        }
+        Ok(page)
     }
 }
 

@@ -202,7 +202,7 @@ impl Bench {
                 );
                 let answer = answer.doing("a deployment")?;
                 let bare =
-                    self.bare(&answer, |port| wrk(port, &path, "", WRITERS, SECONDS, Some(&script)))?;
+                    self.bare(&[], &answer, |_, port| wrk(port, &path, "", WRITERS, SECONDS, Some(&script)))?;
                 let ratio = ours.rate / bare.rate;
                 println!(
                     "create deployment, durable, while the loops work: {:.0}/s, {ratio:.2} of the bare handler",

@@ -2,10 +2,12 @@
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::row_changes::RowChanges;
 use super::translate;
 use crate::{Error, Result};
 
@@ -45,10 +47,10 @@ pub(super) fn lock(path: &Path) -> Result<File> {
 ///
 /// Checkpoints are the writer thread's business: the automatic ones would run inside COMMIT, before anybody is told
 /// that it succeeded.
-pub(super) fn open_writer(path: &Path) -> Result<Connection> {
+pub(super) fn open_writer(path: &Path, changes: &Arc<RowChanges>) -> Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    open(
+    let mut connection = open(
         path,
         flags,
         "PRAGMA busy_timeout = 10000;
@@ -59,7 +61,9 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
          PRAGMA journal_size_limit = 67108864;
          PRAGMA cache_size = -32768;
          PRAGMA temp_store = MEMORY;",
-    )
+    )?;
+    changes.watch(&mut connection).map_err(|error| translate(&error))?;
+    Ok(connection)
 }
 
 /// A connection that cannot write.

@@ -5,6 +5,7 @@
 
 mod copy;
 mod files;
+mod row_changes;
 mod session;
 mod writer;
 
@@ -18,12 +19,14 @@ use crossbeam_queue::ArrayQueue;
 use tokio::sync::{Semaphore, oneshot};
 
 pub use self::copy::copy_database;
+pub(crate) use self::row_changes::slot;
+use self::row_changes::RowChanges;
 pub(crate) use self::session::{Session, column};
 use crate::conn::{self, Conn};
 use crate::options::cores;
 use crate::queue::Queue;
 use crate::unit::{self, Unit, guarded};
-use crate::{Error, Fault, OnCommit, Result, Tx};
+use crate::{Error, Fault, OnCommit, Result, RowsRead, Tx};
 
 /// The readers and the writer of one file.
 pub(crate) struct Pool {
@@ -32,6 +35,7 @@ pub(crate) struct Pool {
     scans: Arc<Semaphore>,
     jobs: Queue<Box<dyn Unit>>,
     commits: Arc<AtomicU64>,
+    changes: Arc<RowChanges>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -40,18 +44,20 @@ impl Pool {
     pub(crate) fn open(path: &Path, connections: usize, queue: usize, on_commit: OnCommit) -> Result<Self> {
         let path = files::absolute(path)?;
         let lock = files::lock(&path)?;
-        let connection = files::open_writer(&path)?;
+        let changes = Arc::new(RowChanges::default());
+        let connection = files::open_writer(&path, &changes)?;
         let (jobs, waiting) = Queue::new(queue);
         let commits = Arc::new(AtomicU64::new(0));
         let writer = writer::start(connection, lock, waiting, on_commit, Arc::clone(&commits))?;
         let connections = connections.max(1);
         Ok(Self {
             // Reads run on the threads of their callers, so that no more run at a time than there are cores.
-            readers: Readers::open(path.clone(), cores())?,
-            scanners: Arc::new(Readers::open(path, connections)?),
+            readers: Readers::open(path.clone(), cores(), Some(&changes))?,
+            scanners: Arc::new(Readers::open(path, connections, Some(&changes))?),
             scans: Arc::new(Semaphore::new(connections)),
             jobs,
             commits,
+            changes,
             writer: Mutex::new(Some(writer)),
         })
     }
@@ -62,11 +68,13 @@ impl Pool {
         let (jobs, _) = Queue::new(1);
         jobs.close();
         Ok(Self {
-            readers: Readers::open(path.clone(), 1)?,
-            scanners: Arc::new(Readers::open(path, 1)?),
+            // Nobody says what the other process changes.
+            readers: Readers::open(path.clone(), 1, None)?,
+            scanners: Arc::new(Readers::open(path, 1, None)?),
             scans: Arc::new(Semaphore::new(1)),
             jobs,
             commits: Arc::default(),
+            changes: Arc::default(),
             writer: Mutex::new(None),
         })
     }
@@ -112,6 +120,11 @@ impl Pool {
         self.commits.load(Ordering::Acquire)
     }
 
+    /// Whether rows are as they were read.
+    pub(crate) fn unchanged(&self, rows: &RowsRead) -> bool {
+        self.changes.unchanged(rows, u64::MAX - 1)
+    }
+
     /// How many units wait for the writer.
     pub(crate) fn waiting(&self) -> usize {
         self.jobs.len()
@@ -149,14 +162,16 @@ impl Pool {
 /// Read-only connections that wait to be used.
 struct Readers {
     path: PathBuf,
+    changes: Option<Arc<RowChanges>>,
     idle: ArrayQueue<Conn>,
     closed: AtomicBool,
 }
 
 impl Readers {
     /// Opens one connection, to see that it can be done; the others are opened when they are needed, and `count` kept.
-    fn open(path: PathBuf, count: usize) -> Result<Self> {
-        let readers = Self { path, idle: ArrayQueue::new(count), closed: AtomicBool::new(false) };
+    fn open(path: PathBuf, count: usize, changes: Option<&Arc<RowChanges>>) -> Result<Self> {
+        let changes = changes.cloned();
+        let readers = Self { path, changes, idle: ArrayQueue::new(count), closed: AtomicBool::new(false) };
         readers.give_back(readers.another()?);
         Ok(readers)
     }
@@ -166,7 +181,9 @@ impl Readers {
         if self.closed.load(Ordering::Acquire) {
             return Err(unit::closed());
         }
-        self.idle.pop().map_or_else(|| self.another(), Ok)
+        let conn = self.idle.pop().map_or_else(|| self.another(), Ok)?;
+        session(&conn).begins();
+        Ok(conn)
     }
 
     /// Runs statements that all see the same state.
@@ -204,7 +221,8 @@ impl Readers {
     }
 
     fn another(&self) -> Result<Conn> {
-        files::open_reader(&self.path).map(Session::conn)
+        let changes = self.changes.clone();
+        files::open_reader(&self.path).map(|connection| Session::reading(connection, changes))
     }
 }
 

@@ -4,6 +4,7 @@ mod concurrency;
 mod guards;
 mod migrations;
 mod postgres;
+mod row_changes;
 mod schema;
 mod sqlite;
 mod support;
