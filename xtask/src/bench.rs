@@ -158,7 +158,8 @@ impl Bench {
         let created = self.total()? - before;
         let answer = get(self.port, &format!("{path}/{}", self.first_workspace()?), &self.token)
             .doing("a workspace")?;
-        let bare = self.bare(&[], &answer, |_, port| wrk(port, &path, "", WRITERS, SECONDS, Some(&script)))?;
+        let bare =
+            self.bare(&[], &answer, |_, port| wrk(port, &path, "", WRITERS, SECONDS, Some(&script)))?;
         let (rate, ratio) = (ours.rate, ours.rate / bare.rate);
         println!(
             "create workspace, durable: {rate:.0}/s ({created} created), {ratio:.2} of the bare handler; {}",
@@ -214,7 +215,8 @@ impl Bench {
     fn read(&self, name: &str, path: &str) -> Outcome {
         let answer = get(self.port, path, &self.token).doing(path)?;
         let ours = self.load(path)?;
-        let bare = self.bare(&[], &answer, |_, port| wrk(port, path, &self.token, CONNECTIONS, SECONDS, None))?;
+        let bare =
+            self.bare(&[], &answer, |_, port| wrk(port, path, &self.token, CONNECTIONS, SECONDS, None))?;
         let anew = self.fresh(path)?.rate / bare.rate;
         let (rate, base, latency) = (ours.rate, bare.rate, ours.latency);
         println!("{name:<34}{rate:>12.0}{base:>12.0}{:>8.2}{anew:>14.2}   {latency}", rate / base);
@@ -235,7 +237,8 @@ impl Bench {
         let (number, file) = (port.to_string(), file.display().to_string());
         let line = below.iter().map(String::as_str).chain([program.as_str(), &number, &file]);
         let own = keeper::directory("bare", None)?;
-        let mut server = Keeper::start(&line.collect::<Vec<_>>(), &own, None, scratch()?.join("bare.log"), "TERM")?;
+        let mut server =
+            Keeper::start(&line.collect::<Vec<_>>(), &own, None, scratch()?.join("bare.log"), "TERM")?;
         server.wait_until(Duration::from_secs(60), || status(port, "/", "").is_ok())?;
         let measured = measure(&server, port);
         server.stop()?;

@@ -19,7 +19,8 @@ use podium_domain::deployments::{
 use podium_domain::{Refusal, Target, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::{
-    Found, Paging, Scope, Show, Stamp, clusters, environment_objects, grants, organizations, tokens, workspaces,
+    Found, Paging, Scope, Show, Stamp, clusters, environment_objects, grants, organizations, tokens,
+    workspaces,
 };
 
 use crate::cx::{Call, Cx};

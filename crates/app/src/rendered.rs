@@ -84,11 +84,7 @@ pub(crate) enum Made<T> {
 
 impl<T: Keepable> Rendered<T> {
     /// Shows a row that was found; `make` is called where it has not been shown before.
-    pub(crate) fn show<R>(
-        &self,
-        found: &Found<'_, R>,
-        make: impl FnOnce(R) -> Made<T>,
-    ) -> Result<Shown<T>> {
+    pub(crate) fn show<R>(&self, found: &Found<'_, R>, make: impl FnOnce(R) -> Made<T>) -> Result<Shown<T>> {
         let (id, fingerprint) = (found.id()?, found.fingerprint()?);
         let known = self.0.get(&id).filter(|kept| kept.fingerprint == fingerprint);
         let json = match &known {
@@ -127,7 +123,8 @@ impl<T: Keepable> Rendered<T> {
 
     fn find(&self, scope: &Scope, id: Id, unchanged: impl FnOnce(&RowsRead) -> bool) -> Option<Kept> {
         let kept = self.0.get(&id)?;
-        let is_current = kept.organization_id == scope.organization_id() && kept.rows.as_ref().is_some_and(unchanged);
+        let is_current =
+            kept.organization_id == scope.organization_id() && kept.rows.as_ref().is_some_and(unchanged);
         is_current.then_some(kept)
     }
 }

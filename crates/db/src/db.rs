@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::conn::Conn;
-use crate::{Engine, Error, Fault, Guard, Hold, Options, Result, RowsRead, Sql, Target, Tx, postgres, sqlite};
+use crate::{
+    Engine, Error, Fault, Guard, Hold, Options, Result, RowsRead, Sql, Target, Tx, postgres, sqlite,
+};
 
 /// A database; clones share it.
 #[derive(Clone)]

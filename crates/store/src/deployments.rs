@@ -47,7 +47,7 @@ macro_rules! joins {
 /// Where the columns of the stamp begin.
 const STAMP: usize = 17;
 
-static SHAPE: Shape = Shape {
+pub(crate) static SHAPE: Shape = Shape {
     organization: 1,
     workspace: Some(2),
     version: STAMP,
@@ -200,7 +200,16 @@ pub fn list<T>(
         return TABLE.rows(conn, filter, paging, total, reading).map(Some);
     }
     filter.and(WORKSPACES, Some(listed.workspace_ids).filter(|ids| !ids.is_empty()));
-    landmarks::list(conn, (&TABLE, KIND), scope.organization_id(), filter, paging, landmarks, walk_far, reading)
+    landmarks::list(
+        conn,
+        (&TABLE, KIND),
+        scope.organization_id(),
+        filter,
+        paging,
+        landmarks,
+        walk_far,
+        reading,
+    )
 }
 
 /// The first of these names in the data plane that no deployment has.

@@ -69,3 +69,51 @@ pub trait Show<R, T> {
     /// Shows a row.
     fn found(&self, found: &Found<'_, R>) -> Result<T>;
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::listing::Table;
+    use crate::{MIGRATIONS, deployments, statements, workspaces};
+
+    use super::*;
+
+    #[test]
+    fn every_row_that_a_kept_resource_is_made_from_is_named() {
+        for (table, shape) in
+            [(workspaces::TABLE, &workspaces::SHAPE), (deployments::TABLE, &deployments::SHAPE)]
+        {
+            let Table { name, columns, joins, .. } = table;
+            let columns: Vec<&str> = columns.split(", ").collect();
+            let alias = |row: &JoinedRow| {
+                let rowid = columns[row.rowid].strip_prefix("ROWID(").and_then(|rest| rest.strip_suffix(')'));
+                rowid.unwrap_or_else(|| panic!("{name}: column {} is no rowid", row.rowid))
+            };
+            let (own, joined) = shape.rows.split_first().unwrap();
+            assert_eq!((own.table, alias(own), columns[own.key]), (name, "t", "t.id"));
+            for row in joined {
+                let (table, alias, key) = (row.table, alias(row), columns[row.key]);
+                assert!(
+                    joins.contains(&format!(" JOIN {table} {alias} ON {alias}.id = {key}")),
+                    "{name}: {alias}"
+                );
+            }
+            assert_eq!(joins.matches(" JOIN ").count(), joined.len(), "{name}");
+            assert_eq!(columns[shape.organization], "t.organization_id");
+            assert_eq!(columns[shape.version], "t.version");
+            assert!(shape.workspace.is_none_or(|column| columns[column] == "t.workspace_id"));
+        }
+    }
+
+    #[test]
+    fn nothing_changes_rows_unreported() {
+        let statements = statements();
+        let texts = statements.iter().map(|sql| sql.text()).chain(MIGRATIONS.iter().map(|one| one.sqlite));
+        for text in texts {
+            for unreported in ["REPLACE", "WITHOUT ROWID", "VACUUM"] {
+                assert!(!text.to_uppercase().contains(unreported), "{unreported}: {text}");
+            }
+        }
+        let deletes = statements.iter().map(|sql| sql.text()).filter(|text| text.starts_with("DELETE"));
+        deletes.for_each(|text| assert!(text.contains(" WHERE "), "SQLite does not report its rows: {text}"));
+    }
+}

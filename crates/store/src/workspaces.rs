@@ -37,7 +37,7 @@ macro_rules! joins {
 /// Where the columns of the stamp begin.
 const STAMP: usize = 9;
 
-static SHAPE: Shape = Shape {
+pub(crate) static SHAPE: Shape = Shape {
     organization: 3,
     workspace: None,
     version: STAMP,

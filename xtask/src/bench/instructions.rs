@@ -91,7 +91,11 @@ impl Counter {
 }
 
 fn control(server: u32, what: &str) -> Outcome {
-    must(Command::new("callgrind_control").args([what, &server.to_string()]).stdout(std::process::Stdio::null()))
+    must(
+        Command::new("callgrind_control")
+            .args([what, &server.to_string()])
+            .stdout(std::process::Stdio::null()),
+    )
 }
 
 /// All instructions of a count.

@@ -19,8 +19,8 @@ use crossbeam_queue::ArrayQueue;
 use tokio::sync::{Semaphore, oneshot};
 
 pub use self::copy::copy_database;
-pub(crate) use self::row_changes::slot;
 use self::row_changes::RowChanges;
+pub(crate) use self::row_changes::slot;
 pub(crate) use self::session::{Session, column};
 use crate::conn::{self, Conn};
 use crate::options::cores;

@@ -50,7 +50,8 @@ impl Session {
     }
 
     pub(crate) fn each(&self, sql: &Sql, params: &[Value<'_>], visit: Visit<'_>) -> Result<()> {
-        let mut statement = self.connection.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
+        let mut statement =
+            self.connection.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
         let mut rows = statement.query(params_from_iter(params)).map_err(|error| explain(sql, &error))?;
         let at = self.changes.as_ref().map(|_| self.at.get());
         while let Some(row) = rows.next().map_err(|error| explain(sql, &error))? {
@@ -62,7 +63,8 @@ impl Session {
     }
 
     pub(crate) fn execute(&self, sql: &Sql, params: &[Value<'_>]) -> Result<u64> {
-        let mut statement = self.connection.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
+        let mut statement =
+            self.connection.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
         let rows = statement.execute(params_from_iter(params)).map_err(|error| explain(sql, &error))?;
         Ok(rows as u64)
     }

@@ -12,10 +12,8 @@ static PART: Sql = Sql::new("INSERT INTO parts (id, item_id) VALUES ($1, $2)");
 static MOVE_PART: Sql = Sql::new("UPDATE parts SET item_id = $2 WHERE id = $1");
 static DELETE: Sql = Sql::new("DELETE FROM items WHERE id = $1");
 
-const ROWS: &[JoinedRow] = &[
-    JoinedRow { table: "items", key: 0, rowid: 2 },
-    JoinedRow { table: "parts", key: 1, rowid: 3 },
-];
+const ROWS: &[JoinedRow] =
+    &[JoinedRow { table: "items", key: 0, rowid: 2 }, JoinedRow { table: "parts", key: 1, rowid: 3 }];
 
 fn rows_of(conn: &Conn, id: &str) -> Result<Option<RowsRead>> {
     conn.query_one(&READ, params![id], |row| row.rows_read(ROWS))
@@ -121,7 +119,8 @@ async fn nobody_who_was_answered_finds_an_old_row() {
             let mut kept = Vec::new();
             for _ in 0..500 {
                 let one = db.page(None, |conn| {
-                    let number = conn.query_one(&crate::support::NUMBER, params!["a"], |row| row.get::<i64>(0))?;
+                    let number =
+                        conn.query_one(&crate::support::NUMBER, params!["a"], |row| row.get::<i64>(0))?;
                     Ok::<_, podium_db::Error>((number, rows_of(conn, "a")?.unwrap()))
                 });
                 kept.push(one.await.unwrap());

@@ -14,6 +14,7 @@ mod environment_objects;
 mod front_door;
 mod invites;
 mod kept_log;
+mod kept_rows;
 mod options;
 mod organizations;
 mod pages;
