@@ -13,7 +13,6 @@ use podium_app::{Call, Cx, Error};
 use tokio::sync::watch;
 
 use crate::admission::{Admission, Caller, Guarded};
-use crate::answers::Answers;
 use crate::body::Body;
 use crate::errors::Failure;
 use crate::incoming::{Checks, Incoming};
@@ -30,7 +29,6 @@ pub(crate) type Handler = Box<dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = An
 /// What every bound endpoint shares.
 pub(crate) struct Env {
     pub(crate) settings: Settings,
-    pub(crate) answers: Answers,
     /// Says that the server stops: answers without an end come to theirs.
     pub(crate) stopping: watch::Sender<bool>,
 }
@@ -138,14 +136,6 @@ where
         return Err(Error::STALE.into());
     }
     let known = incoming.parts.headers.get(IF_NONE_MATCH).filter(|_| endpoint.method == Method::Get).cloned();
-    let may_remember = endpoint.method == Method::Get && !endpoint.live && admitted.is_ok();
-    let generation = incoming.app.db.generation().filter(|_| may_remember);
-    let token_id = authority.credential.token_id;
-    if let Some(generation) = generation
-        && let Some(answer) = env.answers.find(incoming.question(token_id), generation, incoming.now)
-    {
-        return Ok(answer.into_response(known.as_ref()));
-    }
     let (admitted, audited_body) = match admitted {
         Err(error) => (Err(error.into()), None),
         Ok(proof) => {
@@ -179,14 +169,11 @@ where
         return answer.map(|sent| sent.into_response(None));
     }
     cx.confirm().await?;
-    match &answer {
-        Err(failure) if failure.is_refusal && endpoint.audited => {
-            cx.record_refusal(failure.status.as_u16()).await?;
-        }
-        Ok(Sent::Written(written)) if let Some(generation) = generation => {
-            env.answers.remember(incoming.question(token_id), generation, incoming.now, written);
-        }
-        _ => {}
+    if let Err(failure) = &answer
+        && failure.is_refusal
+        && endpoint.audited
+    {
+        cx.record_refusal(failure.status.as_u16()).await?;
     }
     answer.map(|sent| sent.into_response(known.as_ref()))
 }

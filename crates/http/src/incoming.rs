@@ -11,13 +11,12 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use podium_api::decode::Check;
 use podium_api::endpoint::Input;
 use podium_api::path::PathParams;
-use podium_api::{CredentialId, Description, Endpoint, EntityId, FieldError, Id, Timestamp};
+use podium_api::{Description, Endpoint, EntityId, FieldError, Id, Timestamp};
 use podium_app::idempotency::Idempotency;
 use podium_app::secrets::sha256_hex;
 use podium_app::{App, Error, Request, Unauthenticated, audit};
 use serde_json::Value;
 
-use crate::answers::Question;
 use crate::body::{Broken, Unread};
 use crate::errors::Failure;
 use crate::settings::Settings;
@@ -70,12 +69,6 @@ impl Incoming {
     /// The ids of the path, by name.
     pub(crate) fn path<E: Endpoint>(&self) -> E::Path {
         PathParams::from_ids(&self.ids)
-    }
-
-    /// What is asked with a token.
-    pub(crate) fn question(&self, token_id: CredentialId) -> Question<'_> {
-        let uri = self.parts.uri.path_and_query().map_or("", |uri| uri.as_str());
-        Question { token_id, uri }
     }
 
     /// The token in the `Authorization` header.

@@ -5,7 +5,6 @@
 
 mod admission;
 mod agents;
-mod answers;
 mod assets;
 mod bind;
 mod body;

@@ -79,7 +79,6 @@ impl Sent {
 }
 
 /// A whole answer.
-#[derive(Clone)]
 pub(crate) struct Written {
     kind: ReplyKind,
     tag: Option<HeaderValue>,
@@ -107,11 +106,6 @@ impl Written {
 
     fn of(kind: ReplyKind, version: Option<i64>, bytes: Vec<u8>) -> Self {
         Self { kind, tag: version.and_then(|version| etag(version, &bytes)), bytes: bytes.into() }
-    }
-
-    /// The length of the body.
-    pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
     }
 
     /// The response; `known` is the `If-None-Match` of a read.

@@ -24,7 +24,6 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-use crate::answers::Answers;
 use crate::assets::Assets;
 use crate::bind::Env;
 use crate::body::{self, Body, Unread};
@@ -90,8 +89,7 @@ impl Server {
         // One core is left for requests, where there are several.
         let compressing = std::thread::available_parallelism().map_or(1, |all| (all.get() - 1).max(1));
         let pace = Pace { bytes: settings.upload_floor, within: settings.upload_idle_timeout };
-        let env =
-            Arc::new(Env { settings, answers: Answers::default(), stopping: watch::Sender::new(false) });
+        let env = Arc::new(Env { settings, stopping: watch::Sender::new(false) });
         let document = Document::collect();
         let routes = routes::all(&document, &env);
         let mut targets: Vec<(&'static str, Vec<usize>)> = Vec::new();
