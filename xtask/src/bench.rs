@@ -2,10 +2,12 @@
 //! in the same run. What it prints are ratios; times of one machine say nothing about another.
 
 mod client;
+mod creates;
 mod deployments;
 mod fresh;
 mod instructions;
 pub(crate) mod logs;
+pub(crate) mod postgres;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,9 +16,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::keeper::{self, Keeper};
 use crate::outcome::{Outcome, While};
 use crate::probe::{get, status};
+use crate::server_process::{self, ServerProcess};
 use crate::system::{directory_of, free_port, install};
 use crate::workspace::{cargo, must, scratch, target};
 
@@ -35,24 +37,31 @@ struct Measured {
 /// What to measure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
-    /// Reads beside commits, identity, and then deployments.
+    /// Reads during commits, durable creates, identity, and then deployments.
     All,
-    /// Reads beside commits only.
+    /// Reads during commits only.
     Fresh,
-    /// Instructions of those reads, and nothing else.
+    /// Instructions of those reads only.
     Instructions,
+    /// Durable creates only.
+    Creates,
     /// Deployments only.
     Deployments,
     /// The start on a database of a million rows, too.
     Million,
 }
 
-/// Runs the benchmark.
-pub(crate) fn run(what: What) -> Outcome {
+/// Sees to it that there is a load tool, and something to measure.
+fn build() -> Outcome {
     if directory_of("wrk", &[]).is_none() {
         install("the load tool wrk", &["wrk"])?;
     }
-    must(&mut cargo(&["build", "--release", "--package", "podium-cli"]))?;
+    must(&mut cargo(&["build", "--release", "--package", "podium-cli"]))
+}
+
+/// Runs the benchmark.
+pub(crate) fn run(what: What) -> Outcome {
+    build()?;
     must(&mut cargo(&["build", "--release", "--package", "xtask", "--example", "bare"]))?;
     if what == What::Instructions {
         return instructions::run();
@@ -60,7 +69,10 @@ pub(crate) fn run(what: What) -> Outcome {
     if matches!(what, What::All | What::Fresh) {
         Bench::start()?.fresh_reads()?;
     }
-    if what == What::Fresh {
+    if matches!(what, What::All | What::Creates) {
+        Bench::start()?.durable_creates()?;
+    }
+    if matches!(what, What::Fresh | What::Creates) {
         return Ok(());
     }
     if what != What::Deployments {
@@ -102,7 +114,7 @@ fn heading() {
 }
 
 struct Bench {
-    server: Keeper,
+    server: ServerProcess,
     program: PathBuf,
     directory: PathBuf,
     port: u16,
@@ -112,12 +124,17 @@ struct Bench {
 
 impl Bench {
     fn start() -> Outcome<Self> {
+        Self::start_on(None)
+    }
+
+    /// Starts the server, on another database than its own.
+    fn start_on(database: Option<&str>) -> Outcome<Self> {
         let program = target()?.join("release/podium");
         let directory = scratch()?.join("bench");
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory).doing("making a directory")?;
         let port = free_port()?;
-        let server = serve(&[], &program, &directory, port)?;
+        let server = serve(&[], &program, &directory, port, database)?;
         let token =
             fs::read_to_string(directory.join("data/owner-token")).doing("reading the owner's token")?;
         let found: Value = serde_json::from_str(&get(port, "/v1/users/self", &token).doing("the owner")?)
@@ -153,13 +170,12 @@ impl Bench {
     fn creates(&self) -> Outcome {
         let path = format!("/v1/organizations/{}/workspaces", self.organization);
         let before = self.total()?;
-        let script = self.create_script()?;
+        let script = self.workspaces_script()?;
         let ours = wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&script))?;
         let created = self.total()? - before;
         let answer = get(self.port, &format!("{path}/{}", self.first_workspace()?), &self.token)
             .doing("a workspace")?;
-        let bare =
-            self.bare(&[], &answer, |_, port| wrk(port, &path, "", WRITERS, SECONDS, Some(&script)))?;
+        let bare = self.bare(&answer, |port| wrk(port, &path, "", WRITERS, SECONDS, Some(&script)))?;
         let (rate, ratio) = (ours.rate, ours.rate / bare.rate);
         println!(
             "create workspace, durable: {rate:.0}/s ({created} created), {ratio:.2} of the bare handler; {}",
@@ -173,31 +189,17 @@ impl Bench {
         let path = format!("/v1/organizations/{}/workspaces", self.organization);
         while self.total()? < rows {
             println!("creating workspaces: {} of {rows}", self.total()?);
-            wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&self.create_script()?))?;
+            wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&self.workspaces_script()?))?;
         }
         Ok(())
     }
 
     /// Names are unique over threads and runs.
-    fn create_script(&self) -> Outcome<PathBuf> {
-        let script = self.directory.join("create.lua");
-        let run = self.total()?;
-        let text = format!(
-            "local threads = 0\n\
-             function setup(thread) thread:set('number', threads); threads = threads + 1 end\n\
-             function init() count = 0 end\n\
-             function request()\n\
-               count = count + 1\n\
-               local body = '{{\"name\":\"{run}-' .. number .. '-' .. count .. '\",\"description\":\"made by the benchmark\"}}'\n\
-               wrk.headers['Content-Type'] = 'application/json'\n\
-               return wrk.format('POST', nil, nil, body)\n\
-             end\n"
-        );
-        fs::write(&script, text).doing("writing a script")?;
-        Ok(script)
+    fn workspaces_script(&self) -> Outcome<PathBuf> {
+        self.create_script(self.total()?, r#","description":"made by the benchmark""#)
     }
 
-    /// The same read under another URL each time: nothing that was remembered helps.
+    /// The same read with another URL each time, so that no cache helps.
     fn fresh(&self, path: &str) -> Outcome<Measured> {
         let script = self.directory.join("fresh.lua");
         let text = format!(
@@ -215,8 +217,7 @@ impl Bench {
     fn read(&self, name: &str, path: &str) -> Outcome {
         let answer = get(self.port, path, &self.token).doing(path)?;
         let ours = self.load(path)?;
-        let bare =
-            self.bare(&[], &answer, |_, port| wrk(port, path, &self.token, CONNECTIONS, SECONDS, None))?;
+        let bare = self.bare(&answer, |port| wrk(port, path, &self.token, CONNECTIONS, SECONDS, None))?;
         let anew = self.fresh(path)?.rate / bare.rate;
         let (rate, base, latency) = (ours.rate, bare.rate, ours.latency);
         println!("{name:<34}{rate:>12.0}{base:>12.0}{:>8.2}{anew:>14.2}   {latency}", rate / base);
@@ -224,21 +225,26 @@ impl Bench {
     }
 
     /// Measures the bare handler with an answer.
-    fn bare<T>(
+    fn bare<T>(&self, answer: &str, measure: impl FnOnce(u16) -> Outcome<T>) -> Outcome<T> {
+        self.bare_below(&[], answer, |_, port| measure(port))
+    }
+
+    /// The same where the handler is started by another command.
+    fn bare_below<T>(
         &self,
-        below: &[String],
+        command: &[String],
         answer: &str,
-        measure: impl FnOnce(&Keeper, u16) -> Outcome<T>,
+        measure: impl FnOnce(&ServerProcess, u16) -> Outcome<T>,
     ) -> Outcome<T> {
         let file = self.directory.join("answer.json");
         fs::write(&file, answer).doing("writing the answer")?;
         let port = free_port()?;
         let program = target()?.join("release/examples/bare").display().to_string();
         let (number, file) = (port.to_string(), file.display().to_string());
-        let line = below.iter().map(String::as_str).chain([program.as_str(), &number, &file]);
-        let own = keeper::directory("bare", None)?;
-        let mut server =
-            Keeper::start(&line.collect::<Vec<_>>(), &own, None, scratch()?.join("bare.log"), "TERM")?;
+        let line = command.iter().map(String::as_str).chain([program.as_str(), &number, &file]);
+        let line: Vec<&str> = line.collect();
+        let own = server_process::directory("bare", None)?;
+        let mut server = ServerProcess::start(&line, &own, None, scratch()?.join("bare.log"), "TERM")?;
         server.wait_until(Duration::from_secs(60), || status(port, "/", "").is_ok())?;
         let measured = measure(&server, port);
         server.stop()?;
@@ -250,7 +256,7 @@ impl Bench {
         let rows = self.total()?;
         self.server.stop()?;
         let started = Instant::now();
-        let _server = serve(&[], &self.program, &self.directory, self.port)?;
+        let _server = serve(&[], &self.program, &self.directory, self.port, None)?;
         println!("ready {} ms after the start, with {rows} workspaces", started.elapsed().as_millis());
         Ok(())
     }
@@ -262,15 +268,36 @@ fn unlike(path: &str, number: impl std::fmt::Display) -> String {
     format!("{path}{glue}unlike={number}")
 }
 
-/// Starts the server, below another program where there is one.
-fn serve(below: &[String], program: &Path, directory: &Path, port: u16) -> Outcome<Keeper> {
+/// Starts the server, by another command if one is given.
+fn serve(
+    command: &[String],
+    program: &Path,
+    directory: &Path,
+    port: u16,
+    database: Option<&str>,
+) -> Outcome<ServerProcess> {
     let (listen, data) = (format!("127.0.0.1:{port}"), directory.join("data").display().to_string());
     let program = program.display().to_string();
-    let line =
-        [program.as_str(), "serve", "--listen", &listen, "--data-dir", &data, "--data-plane", "simulated"];
-    let line: Vec<&str> = below.iter().map(String::as_str).chain(line).collect();
-    let own = keeper::directory("bench", None)?;
-    let mut server = Keeper::start(&line, &own, None, scratch()?.join("bench.log"), "TERM")?;
+    let mut line = match database {
+        Some(_) => vec!["env", postgres::SECRET_KEY],
+        None => Vec::new(),
+    };
+    line.extend(command.iter().map(String::as_str));
+    line.extend([
+        program.as_str(),
+        "serve",
+        "--listen",
+        &listen,
+        "--data-dir",
+        &data,
+        "--data-plane",
+        "simulated",
+    ]);
+    if let Some(url) = database {
+        line.extend(["--database-url", url, "--rate-limits", "off"]);
+    }
+    let own = server_process::directory("bench", None)?;
+    let mut server = ServerProcess::start(&line, &own, None, scratch()?.join("bench.log"), "TERM")?;
     server.wait_until(Duration::from_secs(120), || status(port, "/readyz", "").is_ok_and(|s| s == 200))?;
     Ok(server)
 }

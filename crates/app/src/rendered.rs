@@ -1,11 +1,11 @@
-//! JSON of rows, kept as long as the rows are as they were.
+//! A cache of rendered JSON, valid while the rows that it was rendered from are unchanged.
 //!
-//! A resource is shown by a pure function of its row: the columns, those of the rows joined to it included, and this
-//! process's settings. Its JSON is kept with two ways to tell whether it is still right (decisions 32 and 34):
+//! The JSON of a resource is a pure function of its row (its columns, including those of joined rows) and this
+//! process's settings. There are two ways to tell whether a cached rendering is current (decisions 32 and 34):
 //!
-//! * Where this process is told which rows change, with the rows that it was made from. While none of them has changed,
-//!   nothing is read at all.
-//! * Everywhere, with a fingerprint of all these columns, which is compared after the row was read.
+//! * If changes of rows are reported to this process, none of the rows that it was made from has changed. Nothing is read
+//!   from the database.
+//! * Everywhere, the row that was read has the same fingerprint.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use podium_api::deployments::Deployment;
 use podium_api::workspaces::Workspace;
 use podium_api::{Id, One, OrganizationId, Shown, WorkspaceId};
 use podium_db::{Conn, Db, Error, Result, RowsRead};
-use podium_store::{Found, Scope};
+use podium_store::{LazyRow, Scope};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use serde::Serialize;
@@ -22,14 +22,14 @@ use serde_json::value::RawValue;
 
 use crate::App;
 
-/// How many bytes are kept at the most, of each kind of resource.
+/// Maximum size of the cache of one kind of resource, in bytes.
 const MEMORY: u64 = 32 * 1024 * 1024;
-/// About how large one is.
+/// Estimated size of an entry.
 const TYPICAL: u64 = 1024;
 
-/// What is kept of a row.
+/// A cached rendering.
 #[derive(Clone)]
-struct Kept {
+struct Entry {
     organization_id: OrganizationId,
     workspace_id: Option<WorkspaceId>,
     version: i64,
@@ -41,14 +41,14 @@ struct Kept {
 #[derive(Clone)]
 struct Bytes;
 
-impl Weighter<Id, Kept> for Bytes {
-    fn weight(&self, _: &Id, kept: &Kept) -> u64 {
-        (kept.json.get().len() + 256) as u64
+impl Weighter<Id, Entry> for Bytes {
+    fn weight(&self, _: &Id, entry: &Entry) -> u64 {
+        (entry.json.get().len() + 256) as u64
     }
 }
 
-/// JSON of resources of one kind: the id of another kind finds nothing here.
-pub(crate) struct Rendered<T>(Cache<Id, Kept, Bytes>, PhantomData<fn() -> T>);
+/// The cache of one kind of resource: the id of another kind finds nothing in it.
+pub(crate) struct Rendered<T>(Cache<Id, Entry, Bytes>, PhantomData<fn() -> T>);
 
 impl<T> Default for Rendered<T> {
     fn default() -> Self {
@@ -56,75 +56,75 @@ impl<T> Default for Rendered<T> {
     }
 }
 
-/// A resource of which JSON is kept.
-pub(crate) trait Keepable: Serialize + Sized {
-    /// Where it is kept.
+/// A resource whose JSON is cached.
+pub(crate) trait Cacheable: Serialize + Sized {
+    /// Its cache.
     fn rendered(app: &App) -> &Rendered<Self>;
 }
 
-impl Keepable for Workspace {
+impl Cacheable for Workspace {
     fn rendered(app: &App) -> &Rendered<Self> {
         &app.rendered_workspaces
     }
 }
 
-impl Keepable for Deployment {
+impl Cacheable for Deployment {
     fn rendered(app: &App) -> &Rendered<Self> {
         &app.rendered_deployments
     }
 }
 
-/// What is made of a row.
+/// The result of rendering a row.
 pub(crate) enum Made<T> {
-    /// What the row alone says.
+    /// It depends on the row alone.
     OfRow(T),
-    /// What is different at another time.
+    /// It depends on the current time.
     OfNow(T),
 }
 
-impl<T: Keepable> Rendered<T> {
-    /// Shows a row that was found; `make` is called where it has not been shown before.
-    pub(crate) fn show<R>(&self, found: &Found<'_, R>, make: impl FnOnce(R) -> Made<T>) -> Result<Shown<T>> {
-        let (id, fingerprint) = (found.id()?, found.fingerprint()?);
-        let known = self.0.get(&id).filter(|kept| kept.fingerprint == fingerprint);
+impl<T: Cacheable> Rendered<T> {
+    /// Renders a row; `make` is called if there is no rendering of the same columns.
+    pub(crate) fn show<R>(&self, row: &LazyRow<'_, R>, make: impl FnOnce(R) -> Made<T>) -> Result<Shown<T>> {
+        let (id, fingerprint) = (row.id()?, row.fingerprint()?);
+        let known = self.0.get(&id).filter(|entry| entry.fingerprint == fingerprint);
         let json = match &known {
-            Some(kept) => Arc::clone(&kept.json),
-            None => match make(found.read()?) {
+            Some(entry) => Arc::clone(&entry.json),
+            None => match make(row.read()?) {
                 Made::OfNow(value) => return Ok(value.into()),
                 Made::OfRow(value) => serde_json::value::to_raw_value(&value)
                     .map_err(|error| Error::Other(error.to_string()))?
                     .into(),
             },
         };
-        let rows = found.rows_read()?;
+        let rows = row.rows_read()?;
         if known.is_none() || rows.is_some() {
-            let (organization_id, workspace_id) = (found.organization_id()?, found.workspace_id()?);
-            let (version, json) = (found.version()?, Arc::clone(&json));
-            self.0.insert(id, Kept { organization_id, workspace_id, version, fingerprint, rows, json });
+            let (organization_id, workspace_id) = (row.organization_id()?, row.workspace_id()?);
+            let (version, json) = (row.version()?, Arc::clone(&json));
+            self.0.insert(id, Entry { organization_id, workspace_id, version, fingerprint, rows, json });
         }
         Ok(Shown::Json(json))
     }
 
-    /// What is kept of a resource of the caller's organization, if reading it now would give the same.
-    pub(crate) fn now(&self, db: &Db, scope: &Scope, id: Id) -> Option<One<Shown<T>>> {
-        let kept = self.find(scope, id, |rows| db.unchanged(rows))?;
-        Some(One { version: kept.version, body: Shown::Json(kept.json) })
+    /// The rendering of a resource of the caller's organization, if reading it now would give the same. It may come from
+    /// a commit that is not on disk yet: wait for [`Db::durable`] before it is sent.
+    pub(crate) fn current(&self, db: &Db, scope: &Scope, id: Id) -> Option<One<Shown<T>>> {
+        let entry = self.find(scope, id, |rows| db.unchanged(rows))?;
+        Some(One { version: entry.version, body: Shown::Json(entry.json) })
     }
 
-    /// The same, if reading it in this unit would give the same.
-    pub(crate) fn then(&self, conn: &Conn, scope: &Scope, id: Id) -> Option<Shown<T>> {
-        self.find(scope, id, |rows| conn.unchanged(rows)).map(|kept| Shown::Json(kept.json))
+    /// The rendering, if reading it in this unit would give the same.
+    pub(crate) fn current_in(&self, conn: &Conn, scope: &Scope, id: Id) -> Option<Shown<T>> {
+        self.find(scope, id, |rows| conn.unchanged(rows)).map(|entry| Shown::Json(entry.json))
     }
 
-    /// The workspace that it belongs to, if reading it now would give the same.
+    /// The workspace of a resource, if reading it now would give the same.
     pub(crate) fn workspace_of(&self, db: &Db, scope: &Scope, id: Id) -> Option<WorkspaceId> {
         self.find(scope, id, |rows| db.unchanged(rows))?.workspace_id
     }
 
-    fn find(&self, scope: &Scope, id: Id, unchanged: impl FnOnce(&RowsRead) -> bool) -> Option<Kept> {
-        let kept = self.0.get(&id)?;
-        let is_current =
-            kept.organization_id == scope.organization_id() && kept.rows.as_ref().is_some_and(unchanged);
-        is_current.then_some(kept)
+    fn find(&self, scope: &Scope, id: Id, unchanged: impl FnOnce(&RowsRead) -> bool) -> Option<Entry> {
+        let entry = self.0.get(&id)?;
+        let is_own = entry.organization_id == scope.organization_id();
+        (is_own && entry.rows.as_ref().is_some_and(unchanged)).then_some(entry)
     }
 }

@@ -1,4 +1,4 @@
-//! One row of an answer, read by position. Columns are never looked up by name: the statement lists them.
+//! One row of a result, read by position. Columns are never looked up by name: the statement lists them.
 
 use std::cell::RefCell;
 
@@ -6,16 +6,16 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::{Error, JoinedRow, Result, RowsRead, Value};
 
-/// How many bytes a thread keeps to put a row together in.
+/// Size of the per-thread buffer for hashing a row.
 const KEPT: usize = 64 * 1024;
 
-/// A row, alive while its closure runs.
+/// A row, valid while its closure runs.
 pub struct Row<'r>(pub(crate) Kind<'r>);
 
 pub(crate) enum Kind<'r> {
-    /// With the last commit that it is certain to have seen, where changes of rows are told.
+    /// With the last commit that it is certain to have seen, if changes of rows are reported.
     Sqlite(&'r rusqlite::Row<'r>, Option<u64>),
-    Postgres(&'r tokio_postgres::Row),
+    Postgres(&'r crate::postgres::Line<'r>),
 }
 
 impl Row<'_> {
@@ -43,8 +43,8 @@ impl Row<'_> {
 
     /// A hash of all columns: rows that differ in anything have different ones.
     ///
-    /// It is no secret and no signature. Whoever keeps something by it keeps it by the row's id as well, so that nobody
-    /// who can make two rows collide gains more than a stale look at a row of its own.
+    /// It is neither a secret nor a signature. Caches that use it as a key also include the row's id, so that somebody
+    /// who can make two rows collide gains no more than a stale view of their own row.
     pub fn fingerprint(&self) -> Result<u128> {
         thread_local! {
             static BYTES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -60,8 +60,8 @@ impl Row<'_> {
         })
     }
 
-    /// Which rows this one was put together from, for [`Conn::unchanged`](crate::Conn::unchanged); `None` where their
-    /// changes are not told, and where a row is missing that might come.
+    /// The rows that this one was joined from, for [`Conn::unchanged`](crate::Conn::unchanged); `None` if their changes are
+    /// not reported, or if a joined row is missing that may still be inserted.
     pub fn rows_read(&self, joined: &[JoinedRow]) -> Result<Option<RowsRead>> {
         let Kind::Sqlite(_, Some(at)) = self.0 else { return Ok(None) };
         let mut rows = RowsRead::new(at);
@@ -75,7 +75,7 @@ impl Row<'_> {
         Ok(Some(rows))
     }
 
-    /// Appends a column, so that no two rows come to the same bytes.
+    /// Appends a column so that different rows give different bytes.
     fn append(&self, index: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let (kind, number, text): (u8, i64, &[u8]) = match self.value(index)? {
             Value::Null => (0, 0, &[]),
@@ -101,12 +101,12 @@ impl Row<'_> {
     fn value(&self, index: usize) -> Result<Value<'_>> {
         match self.0 {
             Kind::Sqlite(row, _) => crate::sqlite::column(row, index),
-            Kind::Postgres(row) => crate::postgres::column(row, index),
+            Kind::Postgres(row) => row.column(index),
         }
     }
 }
 
-/// Names the kinds only: what a column holds may be secret.
+/// Names only the kinds: the value of a column may be secret.
 fn mismatch(index: usize, wanted: &str, found: Value<'_>) -> Error {
     let found = match found {
         Value::Null => "null",

@@ -1,6 +1,6 @@
 //! Statements, written once for both engines.
 //!
-//! The shared dialect is what SQLite and PostgreSQL both take, with five additions:
+//! The shared dialect is what SQLite and PostgreSQL both take, with six additions:
 //!
 //! | written                                 | SQLite                                | PostgreSQL                          |
 //! |-----------------------------------------|---------------------------------------|-------------------------------------|
@@ -9,8 +9,9 @@
 //! | `SETTLED(column)`                       | `1=1`                                 | `column` is below the oldest running transaction |
 //! | `ROWID(t)`                              | `t.rowid`                             | `NULL::bigint`                      |
 //! | `SKIPLOCKED`, after a `LIMIT`           | nothing: there is one writer          | `FOR UPDATE SKIP LOCKED`            |
+//! | `STOPAT(20)`                            | nothing                               | `LIMIT 20`: what its planner reckons with |
 //!
-//! It refuses to understand SQL: quoted text is passed over, everything else is replaced where it stands.
+//! It does not parse SQL: quoted text is copied, everything else is replaced in place.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -30,7 +31,7 @@ impl Sql {
         Self { text: Cow::Borrowed(text), sqlite: OnceLock::new(), postgres: OnceLock::new() }
     }
 
-    /// A statement put together while running. Keep the number of different texts small: each is prepared.
+    /// A statement composed at run time. Keep the number of different texts small: each is prepared.
     pub fn owned(text: String) -> Self {
         Self { text: Cow::Owned(text), sqlite: OnceLock::new(), postgres: OnceLock::new() }
     }
@@ -40,7 +41,7 @@ impl Sql {
         &self.text
     }
 
-    /// The text itself if it lives as long as the program: its address is then its identity.
+    /// The text if it is `'static`: its address then identifies it.
     pub(crate) fn lasting(&self) -> Option<&'static str> {
         if let Cow::Borrowed(text) = self.text { Some(text) } else { None }
     }
@@ -131,6 +132,12 @@ fn settled<'t>(out: &mut String, rest: &'t str, engine: Engine) -> &'t str {
         }
         return after;
     }
+    if let Some((most, after)) = rest.strip_prefix("STOPAT(").and_then(|inner| inner.split_once(')')) {
+        if engine == Engine::Postgres {
+            out.extend(["LIMIT ", most]);
+        }
+        return after;
+    }
     let Some((column, after)) = rest.strip_prefix("SETTLED(").and_then(|inner| inner.split_once(')')) else {
         out.push('S');
         return &rest[1..];
@@ -213,7 +220,16 @@ mod tests {
     }
 
     #[test]
-    fn rowids_are_there_on_sqlite_alone() {
+    fn a_bound_is_for_the_planner_of_one_engine() {
+        check(
+            "SELECT a FROM (SELECT a FROM t LIMIT $1) k STOPAT(20)",
+            "SELECT a FROM (SELECT a FROM t LIMIT ?1) k ",
+            "SELECT a FROM (SELECT a FROM t LIMIT $1) k LIMIT 20",
+        );
+    }
+
+    #[test]
+    fn rowids_exist_on_sqlite_only() {
         check(
             "SELECT ROWID(t), RANK FROM t ORDER BY a",
             "SELECT t.rowid, RANK FROM t ORDER BY a",

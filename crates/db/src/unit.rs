@@ -1,4 +1,4 @@
-//! A unit of work with its types erased, so that threads can pass it on, run it again and answer it.
+//! A unit of work with its types erased, so that threads can run it, retry it and return its result.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,15 +16,15 @@ pub(crate) enum Outcome {
     Failed,
 }
 
-/// A unit that waits for its turn, runs, and is answered.
+/// A queued unit of work.
 pub(crate) trait Unit: Send {
-    /// Runs it (again) and keeps the result.
+    /// Runs it and stores the result.
     fn run(&mut self, tx: &Tx) -> Outcome;
-    /// Gives the last result to the caller.
+    /// Sends the last result to the caller.
     fn answer(self: Box<Self>);
-    /// Gives an error to the caller, whatever the result was.
+    /// Sends an error to the caller instead of the result.
     fn refuse(self: Box<Self>, error: Error);
-    /// Whether the caller has gone away.
+    /// Whether the caller is gone.
     fn abandoned(&self) -> bool;
 }
 
@@ -54,7 +54,7 @@ where
     fn answer(self: Box<Self>) {
         let result =
             self.result.unwrap_or_else(|| Err(Error::other("a unit was answered before it ran").into()));
-        // Nobody listens any more: the caller went away, which is its right.
+        // The caller is gone and no longer waits for the result.
         let _ = self.reply.send(result);
     }
 
@@ -67,7 +67,7 @@ where
     }
 }
 
-/// Wraps a closure, and gives the end at which its answer arrives.
+/// Wraps a closure, and returns the receiver of its result.
 pub(crate) fn wrap<T, E>(
     work: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
 ) -> (Box<dyn Unit>, oneshot::Receiver<Result<T, E>>)
@@ -79,7 +79,7 @@ where
     (Box::new(Pending { work, result: None, reply }), answer)
 }
 
-/// Waits for the answer; a unit dropped unanswered met the end of its thread.
+/// Waits for the result; a unit dropped without one means that its thread ended.
 pub(crate) async fn answer<T, E: Fault>(answer: oneshot::Receiver<Result<T, E>>) -> Result<T, E> {
     answer.await.unwrap_or_else(|_| Err(closed().into()))
 }
@@ -97,17 +97,22 @@ pub(crate) fn guarded<T, E: Fault>(conn: &Conn, work: impl FnOnce() -> Result<T,
             Err(Error::other("a unit succeeded although one of its statements had failed").into())
         }
         Ok(result) => result,
-        Err(panic) => Err(Error::Other(format!("a unit panicked: {}", reason(&*panic))).into()),
+        Err(panic) => {
+            // Logged here as well, because the caller may be gone.
+            let reason = reason(&*panic);
+            tracing::error!(reason, "a unit of work panicked");
+            Err(Error::Panicked(reason.to_owned()).into())
+        }
     }
 }
 
-/// Tells the listener; its panic must not end the thread that commits.
+/// Calls the listener; its panic must not end the committing thread.
 pub(crate) fn publish(on_commit: &OnCommit, changes: &[Change]) {
     if changes.is_empty() {
         return;
     }
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| on_commit(changes))) {
-        tracing::error!(reason = reason(&*panic), "the listener to commits panicked");
+        tracing::error!(reason = reason(&*panic), "the commit listener panicked");
     }
 }
 

@@ -1,13 +1,13 @@
-//! How callers of an endpoint are admitted, and what that proves.
+//! How callers of an endpoint are admitted, and the proof that results.
 
 use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use podium_api::endpoint::{Anyone, Joined, Permitted, SignedIn};
+use podium_api::endpoint::{Anyone, MembersOnly, Permitted, SignedIn};
 use podium_api::{Description, Endpoint, EntityId, Id, OrganizationId};
 use podium_app::authority::{Authority, Member};
-use podium_app::visit::Visit;
+use podium_app::public_cx::PublicCx;
 use podium_app::{App, Call, Cx, Error, Scope};
 use podium_domain::requirement::{Named, RequiredOn};
 use podium_domain::{Refusal, Requirement, Target};
@@ -16,24 +16,24 @@ use crate::bind::{Bound, Handler, Run, guarded};
 
 /// How callers of an endpoint are admitted.
 pub(crate) trait Admission: Sized + 'static {
-    /// What the function behind the endpoint is given of its caller.
+    /// The context that the function behind the endpoint receives.
     type Context: Send + 'static;
-    /// Puts the admission before the function.
+    /// Wraps the function in the admission.
     fn before<E, F>(bound: Bound, function: F) -> Handler
     where
         E: Endpoint<Admission = Self>,
         F: Run<Self::Context, E>;
 }
 
-/// Admission of callers with a token: where it is in doubt, they are judged again.
+/// Admission of callers with a token; they are authorized again if their cached rights may be stale.
 pub(crate) trait Guarded: 'static {
     type Proof: Clone + Send + Sync + 'static;
-    /// What is required of callers: worked out once, when the endpoint is bound.
+    /// What is required of callers: resolved once, when the endpoint is bound.
     type Required: Send + Sync + 'static;
     fn required(endpoint: &'static Description) -> Self::Required;
-    /// The organization that is called, by the ids of the path.
+    /// The organization of the request, from the ids in the path.
     fn organization(ids: &[Id]) -> Option<OrganizationId>;
-    /// Whether the caller may knock at all.
+    /// Whether the caller is a member and its address is allowed.
     fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error>;
     /// Whether the caller may do this; `named` is the target where the body names it.
     fn admit(
@@ -80,7 +80,7 @@ impl Guarded for SignedIn {
     }
 }
 
-impl Guarded for Joined {
+impl Guarded for MembersOnly {
     type Proof = Scope;
     type Required = ();
 
@@ -108,7 +108,7 @@ impl Guarded for Permitted {
     type Required = Requirement;
 
     fn required(endpoint: &'static Description) -> Requirement {
-        Requirement::of(endpoint).unwrap_or_else(|| panic!("{} takes no permission", endpoint.id))
+        Requirement::of(endpoint).unwrap_or_else(|| panic!("{} has no permission", endpoint.id))
     }
 
     fn organization(ids: &[Id]) -> Option<OrganizationId> {
@@ -130,20 +130,29 @@ impl Guarded for Permitted {
             Named::InPath(index) => ids.get(index).copied().map(EntityId::from_raw),
             Named::InBody => named,
         };
-        let unnamed = || Error::Internal(format!("nothing names the target of {}", required.permission));
+        let unnamed =
+            || Error::Internal(format!("the request does not name the target of {}", required.permission));
         let target = match required.on {
             RequiredOn::Organization => Target::Organization,
             RequiredOn::Workspace(place) => Target::Workspace(id(place).ok_or_else(unnamed)?.as_workspace()),
             RequiredOn::Deployment(place) => {
                 let id = id(place).ok_or_else(unnamed)?.as_deployment();
+                let likely = caller.app.likely_workspace_of(caller.authority, id).filter(|_| caller.is_first);
+                if let Some(workspace_id) = likely
+                    && let Ok(scope) = member
+                        .membership
+                        .authorize(required.permission, Target::Deployment { id, workspace_id })
+                {
+                    return Ok(scope);
+                }
                 let workspace_id = caller.app.workspace_of(caller.authority, caller.is_first, id).await?;
                 let workspace_id = workspace_id.ok_or_else(|| Refusal::not_found("deployment"))?;
                 Target::Deployment { id, workspace_id }
             }
         };
         let proof = |permission| member.membership.authorize(permission, target);
-        match (proof(required.permission), required.of_makers) {
-            // The scope proves the weaker permission only: the function asks who made the thing.
+        match (proof(required.permission), required.of_creators) {
+            // The scope proves only the weaker permission: the function checks who created the resource.
             (Err(Refusal::Forbidden(message)), Some(weaker)) => {
                 Ok(proof(weaker).map_err(|_| Refusal::Forbidden(message))?)
             }
@@ -156,12 +165,12 @@ impl Guarded for Permitted {
     }
 }
 
-/// Who calls.
+/// The caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'a> {
     pub(crate) app: &'a App,
     pub(crate) authority: &'a Authority,
-    /// Whether this is the first judgement of the request; later ones read the caller again.
+    /// Whether this is the first attempt to authorize the request; later ones read the caller again.
     pub(crate) is_first: bool,
 }
 
@@ -170,12 +179,12 @@ fn member(authority: &Authority) -> Result<&Member, Error> {
 }
 
 impl Admission for Anyone {
-    type Context = Visit;
+    type Context = PublicCx;
 
     fn before<E, F>(bound: Bound, function: F) -> Handler
     where
         E: Endpoint<Admission = Self>,
-        F: Run<Visit, E>,
+        F: Run<PublicCx, E>,
     {
         let bound = Arc::new(bound);
         Box::new(move |mut incoming| {
@@ -184,9 +193,9 @@ impl Admission for Anyone {
                 let decoded = incoming.decode::<E>(&bound.checks, &bound.env.settings).await;
                 let request = incoming.request(bound.endpoint, decoded.audited_body)?;
                 let (query, body) = decoded.input?;
-                let visit = Visit { app: incoming.app.clone(), request, bearer: incoming.optional_bearer() };
+                let cx = PublicCx { app: incoming.app.clone(), request, bearer: incoming.optional_bearer() };
                 let call = Call { path: incoming.path::<E>(), query, body };
-                Ok(function.run(visit, call).await?.into_response(None))
+                Ok(function.run(cx, call).await?.into_response(None))
             })
         })
     }

@@ -1,11 +1,11 @@
-//! Calls of remote agents. The order of judgement is that of all calls: token (401), rate (429), deployment (404),
-//! address (403), body, agent and deployment once more, what is wrong with the body (400), the function.
+//! Calls of remote agents. Checks run in the usual order: token (401), rate limit (429), deployment (404), address
+//! (403), body, agent and deployment once more, errors in the body (400), the function.
 
 use std::sync::Arc;
 
 use podium_api::endpoint::ByAgents;
 use podium_api::{DeploymentId, Endpoint, OrganizationId};
-use podium_app::agents::AgentVisit;
+use podium_app::agents::AgentCx;
 use podium_app::{Call, Error};
 use podium_domain::Refusal;
 
@@ -13,12 +13,12 @@ use crate::admission::Admission;
 use crate::bind::{Bound, Handler, Run};
 
 impl Admission for ByAgents {
-    type Context = AgentVisit;
+    type Context = AgentCx;
 
     fn before<E, F>(bound: Bound, function: F) -> Handler
     where
         E: Endpoint<Admission = Self>,
-        F: Run<AgentVisit, E>,
+        F: Run<AgentCx, E>,
     {
         let bound = Arc::new(bound);
         Box::new(move |mut incoming| {
@@ -35,13 +35,13 @@ impl Admission for ByAgents {
                 let deployment_id = DeploymentId::from_raw(deployment_id);
                 agent.admit(organization_id, deployment_id, incoming.address)?;
                 let decoded = incoming.decode::<E>(&bound.checks, &bound.env.settings).await;
-                // Its body may have taken long: it is judged again by what is true now.
+                // The body may have taken long: the caller is authorized again.
                 let agent = app.agent(&token, app.world.now()).await?;
                 agent.admit(organization_id, deployment_id, incoming.address)?;
                 let (query, body) = decoded.input?;
                 let call = Call { path: incoming.path::<E>(), query, body };
-                let visit = AgentVisit { app, deployment_id, now };
-                Ok(function.run(visit, call).await?.into_response(None))
+                let cx = AgentCx { app, deployment_id, now };
+                Ok(function.run(cx, call).await?.into_response(None))
             })
         })
     }

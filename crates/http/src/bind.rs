@@ -16,24 +16,27 @@ use crate::admission::{Admission, Caller, Guarded};
 use crate::body::Body;
 use crate::errors::Failure;
 use crate::incoming::{Checks, Incoming};
-use crate::respond::{Answered, Sent, Written};
+use crate::respond::{ReplyOutput, WriteReply, WrittenReply};
+use crate::response_cache::ResponseCache;
 use crate::settings::Settings;
 
 /// How often a request is judged again because its caller's rights changed while it ran.
 const ATTEMPTS: usize = 4;
 
-pub(crate) type Answer = Result<Response<Body>, Failure>;
-/// Answers the requests of one endpoint.
-pub(crate) type Handler = Box<dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
+pub(crate) type HttpResult = Result<Response<Body>, Failure>;
+/// Handles the requests of one endpoint.
+pub(crate) type Handler =
+    Box<dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = HttpResult> + Send>> + Send + Sync>;
 
 /// What every bound endpoint shares.
 pub(crate) struct Env {
     pub(crate) settings: Settings,
-    /// Says that the server stops: answers without an end come to theirs.
+    pub(crate) response_cache: ResponseCache,
+    /// Signals that the server stops: open-ended responses end.
     pub(crate) stopping: watch::Sender<bool>,
 }
 
-/// An endpoint, and what was made ready for its requests.
+/// An endpoint, and everything prepared for its requests.
 pub(crate) struct Bound {
     pub(crate) endpoint: &'static Description,
     pub(crate) checks: Checks,
@@ -42,21 +45,21 @@ pub(crate) struct Bound {
 
 /// What the function behind an endpoint is given of its caller.
 type Context<E> = <<E as Endpoint>::Admission as Admission>::Context;
-/// What the function behind an endpoint answers with.
-type Value<E> = <<E as Endpoint>::Reply as Answered>::Value;
+/// What the function behind an endpoint returns.
+type Value<E> = <<E as Endpoint>::Reply as WriteReply>::Value;
 
-/// The function behind an endpoint, and the writing of what it answers.
+/// The function behind an endpoint, including the serialization of its reply.
 pub(crate) trait Run<C, E: Endpoint>: Clone + Send + Sync + 'static {
-    fn run(&self, context: C, call: Call<E>) -> impl Future<Output = Result<Sent, Failure>> + Send;
+    fn run(&self, context: C, call: Call<E>) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send;
 }
 
 impl<C, E, F, Fut> Run<C, E> for F
 where
     E: Endpoint,
     F: Fn(C, Call<E>) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<Sent, Failure>> + Send,
+    Fut: Future<Output = Result<ReplyOutput, Failure>> + Send,
 {
-    fn run(&self, context: C, call: Call<E>) -> impl Future<Output = Result<Sent, Failure>> + Send {
+    fn run(&self, context: C, call: Call<E>) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send {
         self(context, call)
     }
 }
@@ -64,7 +67,7 @@ where
 /// Binds a function to an endpoint.
 pub(crate) fn bind<E, F, Fut>(checks: Checks, env: Arc<Env>, function: F) -> Handler
 where
-    E: Endpoint<Admission: Admission, Reply: Answered>,
+    E: Endpoint<Admission: Admission, Reply: WriteReply>,
     F: Fn(Context<E>, Call<E>) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Result<Value<E>, Error>> + Send + 'static,
 {
@@ -74,7 +77,9 @@ where
         async move {
             match running.await {
                 Ok(value) => E::Reply::write(value, &env).await,
-                Err(Error::Replay(replay)) => Ok(Sent::Written(Written::again(E::Reply::KIND, *replay))),
+                Err(Error::Replay(replay)) => {
+                    Ok(ReplyOutput::WrittenReply(WrittenReply::again(E::Reply::KIND, *replay)))
+                }
                 Err(error) => Err(error.into()),
             }
         }
@@ -117,7 +122,7 @@ async fn judge<E, F>(
     function: &F,
     incoming: &mut Incoming,
     (authority, is_first): (Arc<Authority>, bool),
-) -> Answer
+) -> HttpResult
 where
     E: Endpoint<Admission: Guarded>,
     F: Run<Cx<<E::Admission as Guarded>::Proof>, E>,
@@ -136,6 +141,14 @@ where
         return Err(Error::STALE.into());
     }
     let known = incoming.parts.headers.get(IF_NONE_MATCH).filter(|_| endpoint.method == Method::Get).cloned();
+    let may_remember = endpoint.method == Method::Get && !endpoint.live && admitted.is_ok();
+    let generation = incoming.app.db.generation().filter(|_| may_remember);
+    let token_id = authority.credential.token_id;
+    if let Some(generation) = generation
+        && let Some(answer) = env.response_cache.find(incoming.key_ref(token_id), generation, incoming.now)
+    {
+        return Ok(answer.into_response(known.as_ref()));
+    }
     let (admitted, audited_body) = match admitted {
         Err(error) => (Err(error.into()), None),
         Ok(proof) => {
@@ -169,11 +182,14 @@ where
         return answer.map(|sent| sent.into_response(None));
     }
     cx.confirm().await?;
-    if let Err(failure) = &answer
-        && failure.is_refusal
-        && endpoint.audited
-    {
-        cx.record_refusal(failure.status.as_u16()).await?;
+    match &answer {
+        Err(failure) if failure.is_refusal && endpoint.audited => {
+            cx.record_refusal(failure.status.as_u16()).await?;
+        }
+        Ok(ReplyOutput::WrittenReply(written)) if let Some(generation) = generation => {
+            env.response_cache.remember(incoming.key_ref(token_id), generation, incoming.now, written);
+        }
+        _ => {}
     }
     answer.map(|sent| sent.into_response(known.as_ref()))
 }

@@ -1,6 +1,7 @@
-//! A request on its way to an endpoint: headers, path, query and body, each decoded when its turn comes.
+//! A request on its way to an endpoint: headers, path, query and body, each decoded when it is needed.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,14 +12,16 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use podium_api::decode::Check;
 use podium_api::endpoint::Input;
 use podium_api::path::PathParams;
-use podium_api::{Description, Endpoint, EntityId, FieldError, Id, Timestamp};
+use podium_api::{Access, CredentialId, Description, Endpoint, EntityId, FieldError, Id, Timestamp};
 use podium_app::idempotency::Idempotency;
 use podium_app::secrets::sha256_hex;
 use podium_app::{App, Error, Request, Unauthenticated, audit};
 use serde_json::Value;
 
-use crate::body::{Broken, Unread};
+use crate::body::{BodyError, RequestBody};
+use crate::connections::{AwaitedBody, Connection, Shed};
 use crate::errors::Failure;
+use crate::response_cache::KeyRef;
 use crate::settings::Settings;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -33,7 +36,9 @@ pub(crate) struct Incoming {
     pub(crate) address: IpAddr,
     pub(crate) request_id: String,
     pub(crate) now: Timestamp,
-    body: Option<Unread>,
+    /// The connection it arrived on; none in tests.
+    pub(crate) connection: Option<Arc<Connection>>,
+    body: Option<RequestBody>,
     bytes: Bytes,
 }
 
@@ -45,7 +50,7 @@ pub(crate) struct Checks {
     pub(crate) target: Option<&'static str>,
 }
 
-/// What was read of a request: its input or what is wrong with it, and what the audit log may keep.
+/// A decoded request: its input or the errors in it, and the part of the body for the audit log.
 pub(crate) struct Decoded<E: Endpoint> {
     pub(crate) input: Result<(E::Query, E::Body), Failure>,
     pub(crate) audited_body: Option<Value>,
@@ -60,15 +65,22 @@ impl Incoming {
         ids: Vec<Id>,
         address: IpAddr,
         request_id: String,
-        body: Unread,
+        body: RequestBody,
     ) -> Self {
         let now = app.world.now();
-        Self { app, parts, ids, address, request_id, now, body: Some(body), bytes: Bytes::new() }
+        let (connection, body, bytes) = (None, Some(body), Bytes::new());
+        Self { app, parts, ids, address, request_id, now, connection, body, bytes }
     }
 
     /// The ids of the path, by name.
     pub(crate) fn path<E: Endpoint>(&self) -> E::Path {
         PathParams::from_ids(&self.ids)
+    }
+
+    /// The key of the response cache.
+    pub(crate) fn key_ref(&self, token_id: CredentialId) -> KeyRef<'_> {
+        let uri = self.parts.uri.path_and_query().map_or("", |uri| uri.as_str());
+        KeyRef { token_id, uri }
     }
 
     /// The token in the `Authorization` header.
@@ -81,7 +93,7 @@ impl Incoming {
         bearer(&self.parts.headers)?.ok().map(str::to_owned)
     }
 
-    /// What the request says of itself.
+    /// The request's metadata.
     pub(crate) fn request(
         &self,
         endpoint: &'static Description,
@@ -146,7 +158,7 @@ impl Incoming {
         };
         let body = match &checks.body {
             Some(check) => {
-                if let Err(failure) = self.read_body(settings).await {
+                if let Err(failure) = self.read_body(settings, E::DESCRIPTION.access).await {
                     *audited_body = audit::kept_body(&self.bytes, None);
                     return Err(failure);
                 }
@@ -169,9 +181,14 @@ impl Incoming {
         }
     }
 
-    async fn read_body(&mut self, settings: &Settings) -> Result<(), Failure> {
+    async fn read_body(&mut self, settings: &Settings, access: Access) -> Result<(), Failure> {
         let Some(body) = self.body.take() else { return Ok(()) };
-        self.bytes = read_whole(body, settings.body_limit, settings.body_timeout).await?;
+        self.bytes = if access == Access::Public {
+            let (limit, within) = (settings.public_body_limit, settings.public_body_timeout);
+            read_public(body, limit, within, self.connection.as_ref()).await?
+        } else {
+            read_whole(body, settings.body_limit, settings.body_timeout).await?
+        };
         if !self.bytes.is_empty() && !is_json(&self.parts.headers) {
             let message = "The body must be JSON: send `Content-Type: application/json`.";
             return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
@@ -180,27 +197,42 @@ impl Incoming {
     }
 }
 
-/// Reads a body that is held as a whole, of so many bytes at the most and within a time.
-pub(crate) async fn read_whole(body: Unread, limit: usize, within: Duration) -> Result<Bytes, Failure> {
+/// Reads a body into memory, up to a size limit and within a time limit.
+pub(crate) async fn read_whole(body: RequestBody, limit: usize, within: Duration) -> Result<Bytes, Failure> {
     match tokio::time::timeout(within, Limited::new(body, limit).collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             let message = format!("The body is too large: at most {limit} bytes are read.");
             Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message))
         }
-        Ok(Err(error)) => match error.downcast_ref::<Broken>() {
-            Some(broken) if broken.is_late() => Err(late(within)),
+        Ok(Err(error)) => match error.downcast_ref::<BodyError>() {
+            Some(broken) if broken.is_timeout() => Err(late(within)),
             Some(broken) if broken.is_too_much() => Err(no_room()),
-            _ => Err(Failure::new(StatusCode::BAD_REQUEST, "The body broke off.")),
+            _ => Err(Failure::new(StatusCode::BAD_REQUEST, "The body ended early.")),
         },
         Err(_) => Err(late(within)),
+    }
+}
+
+/// Reads and buffers the body of an unauthenticated client, whose connection may be closed meanwhile to make room.
+pub(crate) async fn read_public(
+    body: RequestBody,
+    limit: usize,
+    within: Duration,
+    connection: Option<&Arc<Connection>>,
+) -> Result<Bytes, Failure> {
+    let awaited = connection.map(|connection| connection.await_public_body());
+    let read = read_whole(body, limit, within).await;
+    match awaited.map(AwaitedBody::end) {
+        Some(Err(Shed)) => Err(no_room()),
+        _ => read,
     }
 }
 
 /// Too many bodies are being received.
 pub(crate) fn no_room() -> Failure {
     let message =
-        "Too many bodies are being received, from your address or altogether: try again in a second.";
+        "Too many request bodies are being received, from your address or in total: try again in a second.";
     Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, 1)
 }
 

@@ -1,10 +1,10 @@
-//! Landmarks: remembered keys of every 256th row, so that a deep page of a list in default order costs what the
-//! first page costs.
+//! Landmarks: cached keys of every 256th row, so that a deep page of a list in default order costs as much as the
+//! first page.
 //!
-//! Ranks are counted from the oldest row: new rows come at the other end and leave them as they are. What does move
-//! them, a removal or a row that is not the newest, advances the counter's `disorder`, which is read in the same
-//! snapshot as the page; landmarks of another `disorder` are forgotten. The newest rows get none, because a
-//! transaction under way may still put a row among them.
+//! Ranks are counted from the oldest row: new rows are added at the other end and do not change them. Anything else
+//! that changes ranks, a removal or a row that is not the newest, advances the counter's `disorder`, which is read in
+//! the same snapshot as the page; landmarks of another `disorder` are dropped. The newest rows get none, because a
+//! running transaction may still insert a row among them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use podium_db::{Conn, Result, Sql, params};
 
 use crate::columns::Columns;
 use crate::counters;
-use crate::listing::{Filter, Paging, Read, Reading, Table, Total};
+use crate::listing::{Cached, Filter, Paging, Table, Total};
 
 const STEP: i64 = 256;
 const NEWEST: i64 = 2 * STEP;
@@ -58,7 +58,7 @@ impl Landmarks {
     }
 }
 
-/// Reads a page of a list and the total; `None` where that takes a long walk and `walk_far` is false.
+/// Reads a page of a list and the total; `None` if that needs a long scan and `walk_far` is false.
 #[expect(clippy::too_many_arguments, reason = "each is a different part of one question")]
 pub(crate) fn list<T>(
     conn: &Conn,
@@ -68,10 +68,10 @@ pub(crate) fn list<T>(
     paging: &Paging,
     landmarks: &Landmarks,
     walk_far: bool,
-    reading: Reading<'_, T>,
+    read: Cached<'_, T>,
 ) -> Result<Option<(Vec<T>, u64)>> {
     if !filter.is_narrowed() && paging.sorts.is_empty() {
-        match page(conn, table, kind, organization_id, paging, landmarks, walk_far, reading)? {
+        match page(conn, table, kind, organization_id, paging, landmarks, walk_far, read)? {
             Way::Known(rows, total) => return Ok(Some((rows, total))),
             Way::Long => return Ok(None),
             Way::Near => {}
@@ -79,11 +79,10 @@ pub(crate) fn list<T>(
     } else if !walk_far {
         return Ok(None);
     }
-    let total = table.total(conn, &filter, Total::Counter(organization_id.as_str(), kind))?;
-    table.rows(conn, filter, paging, total, reading).map(Some)
+    table.cached_page(conn, filter, paging, Total::Counter(organization_id.as_str(), kind), read).map(Some)
 }
 
-/// What is known of the way to a page.
+/// The known landmarks of a list.
 enum Way<T> {
     /// It is near enough to be walked to.
     Near,
@@ -93,7 +92,7 @@ enum Way<T> {
     Known(Vec<T>, u64),
 }
 
-/// Reads a page in default order by its landmark; looks for an unknown one only where `walk_far` allows it.
+/// Reads a page in default order by its landmark; searches for a missing one only if `walk_far` allows it.
 #[expect(clippy::too_many_arguments, reason = "each is a different part of one question")]
 fn page<T>(
     conn: &Conn,
@@ -103,7 +102,7 @@ fn page<T>(
     paging: &Paging,
     landmarks: &Landmarks,
     walk_far: bool,
-    reading: Reading<'_, T>,
+    read: Cached<'_, T>,
 ) -> Result<Way<T>> {
     let offset = paging.offset.cast_signed();
     if offset < NEWEST + STEP {
@@ -130,7 +129,12 @@ fn page<T>(
     };
     let skip = (nearest * STEP.unsigned_abs()).cast_signed() - rank;
     let params = params![organization_id.as_str(), *created_at, id.as_str(), paging.limit, skip];
-    let rows = reading.page(conn, table, (vec![(UP_TO, 3)], &[]), params)?;
+    let conditions = vec![(UP_TO, 3)];
+    let rows = if read.is_by_keys(conn, paging) {
+        read.page(conn, &table.keys_sql(conditions, &[]), params)?
+    } else {
+        conn.query(&table.page_sql(conditions, &[], paging.limit), params, read.row)?
+    };
     Ok(Way::Known(rows, counter.total.unsigned_abs()))
 }
 

@@ -35,8 +35,8 @@ impl Client {
 
     /// Gets JSON, as it is written.
     pub(super) fn get(&mut self, path: &str) -> Outcome<String> {
-        let request =
-            format!("GET {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {}\r\n\r\n", self.token);
+        let token = &self.token;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n\r\n");
         self.success(path, &request)
     }
 

@@ -7,9 +7,9 @@ use std::process::Command;
 
 use super::client::Client;
 use super::{Bench, serve, unlike};
-use crate::keeper::Keeper;
 use crate::outcome::{Outcome, While};
 use crate::probe::get;
+use crate::server_process::ServerProcess;
 use crate::system::{directory_of, install};
 use crate::workspace::{must, scratch};
 
@@ -30,7 +30,7 @@ pub(super) fn run() -> Outcome {
     bench.fill(ROWS)?;
     bench.server.stop()?;
     let mut ours = Counter::new(directory.join("podium"));
-    bench.server = serve(&ours.command(), &bench.program, &bench.directory, bench.port)?;
+    bench.server = serve(&ours.command(), &bench.program, &bench.directory, bench.port, None)?;
     bench.settled()?;
     println!("instructions of each request; callgrind_annotate reads the files in {}", directory.display());
     println!("{:<24}{:>12}{:>12}{:>12}{:>8}", "read", "fresh", "same URL", "bare", "ratio");
@@ -40,7 +40,7 @@ pub(super) fn run() -> Outcome {
         let same = ours.count(server, to, |_| path.clone())?;
         let answer = get(bench.port, &path, &bench.token).doing(&path)?;
         let mut bare = Counter::new(directory.join(format!("bare-{number}")));
-        let plain = bench.bare(&bare.command(), &answer, |server, port| {
+        let plain = bench.bare_below(&bare.command(), &answer, |server, port| {
             bare.count(server, (port, &bench.token), |_| path.clone())
         })?;
         println!("{name:<24}{fresh:>12}{same:>12}{plain:>12}{:>8.2}", plain as f64 / fresh as f64);
@@ -69,7 +69,7 @@ impl Counter {
     /// Instructions of one request of many.
     fn count(
         &mut self,
-        server: &Keeper,
+        server: &ServerProcess,
         (port, token): (u16, &str),
         path: impl Fn(usize) -> String,
     ) -> Outcome<u64> {

@@ -1,12 +1,17 @@
 //! SQLite: one file, one process, one writer.
 //!
-//! Reads by key take microseconds, less than handing them to another thread would, so they run where they are
-//! asked for. Scans take as long as they take and run in the blocking pool. Writes queue up for the one writer.
+//! Reads by key take microseconds, less than handing them to another thread, so they run on the calling
+//! thread. Scans may take long and run in the blocking pool. Writes are queued for the single writer.
 
+mod checkpointer;
 mod copy;
+mod durable;
 mod files;
 mod row_changes;
 mod session;
+mod syncer;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -18,10 +23,13 @@ use std::thread::JoinHandle;
 use crossbeam_queue::ArrayQueue;
 use tokio::sync::{Semaphore, oneshot};
 
+use self::checkpointer::Checkpointer;
 pub use self::copy::copy_database;
+use self::durable::Durable;
 use self::row_changes::RowChanges;
 pub(crate) use self::row_changes::slot;
 pub(crate) use self::session::{Session, column};
+use self::syncer::Log;
 use crate::conn::{self, Conn};
 use crate::options::cores;
 use crate::queue::Queue;
@@ -35,20 +43,42 @@ pub(crate) struct Pool {
     scans: Arc<Semaphore>,
     jobs: Queue<Box<dyn Unit>>,
     commits: Arc<AtomicU64>,
+    durable: Arc<Durable>,
     changes: Arc<RowChanges>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Pool {
-    /// Opens the file, makes it if it is missing, and starts its writer.
+    /// Opens the file, creates it if it is missing, and starts its writer.
     pub(crate) fn open(path: &Path, connections: usize, queue: usize, on_commit: OnCommit) -> Result<Self> {
+        Self::open_with(path, connections, queue, on_commit, None)
+    }
+
+    /// The same with another way to sync the log.
+    fn open_with(
+        path: &Path,
+        connections: usize,
+        queue: usize,
+        on_commit: OnCommit,
+        log: Option<Log>,
+    ) -> Result<Self> {
         let path = files::absolute(path)?;
         let lock = files::lock(&path)?;
-        let changes = Arc::new(RowChanges::default());
+        let changes = Arc::<RowChanges>::default();
         let connection = files::open_writer(&path, &changes)?;
         let (jobs, waiting) = Queue::new(queue);
-        let commits = Arc::new(AtomicU64::new(0));
-        let writer = writer::start(connection, lock, waiting, on_commit, Arc::clone(&commits))?;
+        let (commits, durable) = (Arc::<AtomicU64>::default(), Arc::<Durable>::default());
+        let log = log.map_or_else(|| Log::of(&path), Ok)?;
+        let writer = writer::start(writer::Start {
+            connection,
+            lock,
+            jobs: waiting,
+            on_commit,
+            commits: Arc::clone(&commits),
+            durable: Arc::clone(&durable),
+            log,
+            checkpointer: Checkpointer::start(&path, Arc::clone(&durable))?,
+        })?;
         let connections = connections.max(1);
         Ok(Self {
             // Reads run on the threads of their callers, so that no more run at a time than there are cores.
@@ -57,39 +87,42 @@ impl Pool {
             scans: Arc::new(Semaphore::new(connections)),
             jobs,
             commits,
+            durable,
             changes,
             writer: Mutex::new(Some(writer)),
         })
     }
 
-    /// Opens an existing file to read it, whoever writes it; what is to be written is refused.
+    /// Opens an existing file read-only, even while another process writes it.
     pub(crate) fn view(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(Error::unavailable)?;
         let (jobs, _) = Queue::new(1);
         jobs.close();
         Ok(Self {
-            // Nobody says what the other process changes.
+            // Nobody reports what the other process changes.
             readers: Readers::open(path.clone(), 1, None)?,
             scanners: Arc::new(Readers::open(path, 1, None)?),
             scans: Arc::new(Semaphore::new(1)),
             jobs,
             commits: Arc::default(),
+            durable: Arc::default(),
             changes: Arc::default(),
             writer: Mutex::new(None),
         })
     }
 
     /// Runs a read on the calling thread.
-    pub(crate) fn read<T, E: Fault>(&self, mut work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
-        let conn = self.readers.take()?;
-        let result = guarded(&conn, || work(&conn));
-        self.readers.give_back(conn);
+    pub(crate) async fn read<T, E: Fault>(&self, work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
+        let result = self.readers.once(work);
+        self.durable.catch_up().await?;
         result
     }
 
     /// Runs a short read on the calling thread, in one snapshot.
-    pub(crate) fn page<T, E: Fault>(&self, work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
-        self.readers.in_snapshot(work)
+    pub(crate) async fn page<T, E: Fault>(&self, work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
+        let result = self.readers.in_snapshot(work);
+        self.durable.catch_up().await?;
+        result
     }
 
     /// Runs a scan in the blocking pool, in one snapshot.
@@ -104,15 +137,17 @@ impl Pool {
         let permit = Arc::clone(&self.scans).acquire_owned().await.map_err(|_| unit::closed())?;
         let scanners = Arc::clone(&self.scanners);
         let (reply, answer) = oneshot::channel();
-        // A box, so that the machinery of a task is compiled once and not for each scan.
+        // Boxed, so that the task code is compiled once and not for each scan.
         let scan: Box<dyn FnOnce() + Send> = Box::new(move || {
             let result = scanners.in_snapshot(work);
             drop(permit);
-            // Nobody listens any more: the caller went away, which is its right.
+            // The caller is gone and no longer waits for the result.
             let _ = reply.send(result);
         });
         drop(tokio::task::spawn_blocking(scan));
-        unit::answer(answer).await
+        let result = unit::answer(answer).await;
+        self.durable.catch_up().await?;
+        result
     }
 
     /// How many transactions were committed.
@@ -125,12 +160,17 @@ impl Pool {
         self.changes.unchanged(rows, u64::MAX - 1)
     }
 
+    /// Waits until everything that readers may have seen is on disk.
+    pub(crate) async fn durable(&self) -> Result<()> {
+        self.durable.catch_up().await
+    }
+
     /// How many units wait for the writer.
     pub(crate) fn waiting(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Queues a unit for the writer and waits until it is on disk.
+    /// Queues a unit for the writer and waits until it is durable.
     pub(crate) async fn write<T, E>(
         &self,
         work: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
@@ -144,7 +184,7 @@ impl Pool {
         unit::answer(answer).await
     }
 
-    /// Refuses further reads, waits for the waiting writes and folds the log into the file.
+    /// Refuses further reads, waits for queued writes and checkpoints the WAL into the file.
     pub(crate) async fn close(&self) {
         self.scans.close();
         self.readers.close();
@@ -154,12 +194,12 @@ impl Pool {
         let Some(writer) = writer else { return };
         let ended = tokio::task::spawn_blocking(move || writer.join().is_ok());
         if !ended.await.unwrap_or(false) {
-            tracing::error!("the writer thread did not end well");
+            tracing::error!("the writer thread ended with a panic");
         }
     }
 }
 
-/// Read-only connections that wait to be used.
+/// A pool of read-only connections.
 struct Readers {
     path: PathBuf,
     changes: Option<Arc<RowChanges>>,
@@ -168,10 +208,10 @@ struct Readers {
 }
 
 impl Readers {
-    /// Opens one connection, to see that it can be done; the others are opened when they are needed, and `count` kept.
+    /// Opens one connection to check that it works; others are opened on demand, and `count` are kept.
     fn open(path: PathBuf, count: usize, changes: Option<&Arc<RowChanges>>) -> Result<Self> {
-        let changes = changes.cloned();
-        let readers = Self { path, changes, idle: ArrayQueue::new(count), closed: AtomicBool::new(false) };
+        let (idle, closed) = (ArrayQueue::new(count), AtomicBool::new(false));
+        let readers = Self { path, changes: changes.cloned(), idle, closed };
         readers.give_back(readers.another()?);
         Ok(readers)
     }
@@ -184,6 +224,14 @@ impl Readers {
         let conn = self.idle.pop().map_or_else(|| self.another(), Ok)?;
         session(&conn).begins();
         Ok(conn)
+    }
+
+    /// Runs statements, each of which sees the state of its moment.
+    fn once<T, E: Fault>(&self, mut work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
+        let conn = self.take()?;
+        let result = guarded(&conn, || work(&conn));
+        self.give_back(conn);
+        result
     }
 
     /// Runs statements that all see the same state.
@@ -201,14 +249,14 @@ impl Readers {
         Ok(conn)
     }
 
-    /// A connection that cannot leave its snapshot is dropped rather than kept: it would hold back the log.
+    /// A connection that cannot end its snapshot is dropped: it would prevent checkpoints.
     fn end(&self, conn: Conn) {
         if session(&conn).control("COMMIT").is_ok() {
             self.give_back(conn);
         }
     }
 
-    /// Keeps the connection for the next one, unless there are enough.
+    /// Returns the connection to the pool, unless the pool is full.
     fn give_back(&self, conn: Conn) {
         if !self.closed.load(Ordering::Acquire) {
             drop(self.idle.push(conn));
@@ -226,7 +274,7 @@ impl Readers {
     }
 }
 
-/// The session of a connection that was made here.
+/// The session of a connection of this pool.
 fn session(conn: &Conn) -> &Session {
     match conn.session() {
         conn::Session::Sqlite(session) => session,
@@ -234,7 +282,7 @@ fn session(conn: &Conn) -> &Session {
     }
 }
 
-/// What a driver's error means to a caller.
+/// Translates an error of the driver.
 fn translate(error: &rusqlite::Error) -> Error {
     use rusqlite::ErrorCode;
     let rusqlite::Error::SqliteFailure(failure, message) = error else { return Error::other(error) };
@@ -244,7 +292,7 @@ fn translate(error: &rusqlite::Error) -> Error {
             Error::Unique(message.strip_prefix("UNIQUE constraint failed: ").unwrap_or(message).to_owned())
         }
         (787, _) => Error::ForeignKey,
-        // ON DELETE RESTRICT is carried out by a trigger, and says so.
+        // ON DELETE RESTRICT is reported as a trigger constraint.
         (1811, _) if message.contains("FOREIGN KEY") => Error::ForeignKey,
         (
             _,
@@ -257,22 +305,5 @@ fn translate(error: &rusqlite::Error) -> Error {
             | ErrorCode::ReadOnly,
         ) => Error::unavailable(error),
         _ => Error::other(error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_are_opened_when_they_are_needed_and_as_many_kept_as_there_are_cores() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("one.db");
-        let pool = Pool::open(&path, 1, 1, Arc::new(|_| {})).unwrap();
-        assert_eq!(pool.readers.idle.len(), 1);
-        let taken: Vec<Conn> = (0..=cores()).map(|_| pool.readers.take().unwrap()).collect();
-        taken.into_iter().for_each(|conn| pool.readers.give_back(conn));
-        assert_eq!(pool.readers.idle.len(), cores());
-        assert_eq!(pool.scanners.idle.len(), 1, "scans have connections of their own");
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 /// a small read cost.
 #[test]
 fn what_answers_a_request_is_small() {
-    fn size<F>(_: impl Fn(&'static Server, Parts, Unread, (IpAddr, Arc<Peer>), Instant) -> F) -> usize {
+    fn size<F>(_: impl Fn(&'static Server, Parts, RequestBody, (IpAddr, Arc<Peer>), Instant) -> F) -> usize {
         size_of::<F>()
     }
     let size = size(|server, parts, body, from, started| server.dispatch(parts, body, from, "", started));
