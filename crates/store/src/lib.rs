@@ -43,7 +43,7 @@ pub mod users;
 pub mod work;
 pub mod workspaces;
 
-pub use lazy_row::LazyRow;
+pub use lazy_row::{LazyRow, Render};
 pub use listing::Paging;
 pub use proof::{Membership, Scope, System, open, view};
 pub use stamp::Stamp;
