@@ -1,6 +1,7 @@
 //! The start of an installation: schema, secret key, signing keys, and at the very first start an organization, its
 //! owner and the owner's token.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -52,12 +53,17 @@ pub struct Started {
 
 impl App {
     /// Opens an installation, and makes what is missing.
-    pub async fn start(
+    pub fn start(
         target: Target,
         config: Config,
         secrets: Secrets,
         world: Arc<World>,
-    ) -> Result<Started> {
+    ) -> Pin<Box<dyn Future<Output = Result<Started>> + Send>> {
+        // Of a hidden type, so that it is compiled here and not by everybody who starts one.
+        Box::pin(Self::open(target, config, secrets, world))
+    }
+
+    async fn open(target: Target, config: Config, secrets: Secrets, world: Arc<World>) -> Result<Started> {
         let public_url = PublicUrl::parse(&config.public_url)?;
         let authorities = Arc::new(Authorities::default());
         let mut options = Options::new(target);

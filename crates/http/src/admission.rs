@@ -2,31 +2,30 @@
 
 use std::future::Future;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use podium_api::endpoint::{Anyone, Joined, Permitted, SignedIn};
-use podium_api::{Description, Endpoint, EntityId, Id, OrganizationId};
+use podium_api::{Description, EntityId, Id, OrganizationId};
 use podium_app::authority::{Authority, Member};
 use podium_app::visit::Visit;
-use podium_app::{App, Call, Cx, Error, Scope};
+use podium_app::{App, Cx, Error, Scope};
 use podium_domain::requirement::{Named, RequiredOn};
 use podium_domain::{Refusal, Requirement, Target};
 
-use crate::bind::{Bound, Handler, Run, guarded};
+use crate::bind::{Answer, Bound, Gate, Handler, Start};
+use crate::incoming::Incoming;
 
 /// How callers of an endpoint are admitted.
 pub(crate) trait Admission: Sized + 'static {
     /// What the function behind the endpoint is given of its caller.
     type Context: Send + 'static;
     /// Puts the admission before the function.
-    fn before<E, F>(bound: Bound, function: F) -> Handler
-    where
-        E: Endpoint<Admission = Self>,
-        F: Run<Self::Context, E>;
+    fn before(bound: Bound, start: Start<Self::Context>) -> Handler;
 }
 
 /// Admission of callers with a token: where it is in doubt, they are judged again.
-pub(crate) trait Guarded: 'static {
+pub(crate) trait Guarded: Sized + 'static {
+    /// The handler that judges so.
+    const HANDLER: fn(Gate<Self>) -> Handler;
     type Proof: Clone + Send + Sync + 'static;
     /// What is required of callers: worked out once, when the endpoint is bound.
     type Required: Send + Sync + 'static;
@@ -48,16 +47,13 @@ pub(crate) trait Guarded: 'static {
 impl<A: Guarded> Admission for A {
     type Context = Cx<A::Proof>;
 
-    fn before<E, F>(bound: Bound, function: F) -> Handler
-    where
-        E: Endpoint<Admission = Self>,
-        F: Run<Self::Context, E>,
-    {
-        guarded::<E, F>(bound, function)
+    fn before(bound: Bound, start: Start<Self::Context>) -> Handler {
+        A::HANDLER(Gate::new(bound, start))
     }
 }
 
 impl Guarded for SignedIn {
+    const HANDLER: fn(Gate<Self>) -> Handler = Handler::SignedIn;
     type Proof = ();
     type Required = ();
 
@@ -81,6 +77,7 @@ impl Guarded for SignedIn {
 }
 
 impl Guarded for Joined {
+    const HANDLER: fn(Gate<Self>) -> Handler = Handler::Joined;
     type Proof = Scope;
     type Required = ();
 
@@ -104,6 +101,7 @@ impl Guarded for Joined {
 }
 
 impl Guarded for Permitted {
+    const HANDLER: fn(Gate<Self>) -> Handler = Handler::Permitted;
     type Proof = Scope;
     type Required = Requirement;
 
@@ -172,22 +170,24 @@ fn member(authority: &Authority) -> Result<&Member, Error> {
 impl Admission for Anyone {
     type Context = Visit;
 
-    fn before<E, F>(bound: Bound, function: F) -> Handler
-    where
-        E: Endpoint<Admission = Self>,
-        F: Run<Visit, E>,
-    {
-        let bound = Arc::new(bound);
-        Box::new(move |mut incoming| {
-            let (bound, function) = (Arc::clone(&bound), function.clone());
-            Box::pin(async move {
-                let decoded = incoming.decode::<E>(&bound.checks, &bound.env.settings).await;
-                let request = incoming.request(bound.endpoint, decoded.audited_body)?;
-                let (query, body) = decoded.input?;
-                let visit = Visit { app: incoming.app.clone(), request, bearer: incoming.optional_bearer() };
-                let call = Call { path: incoming.path::<E>(), query, body };
-                Ok(function.run(visit, call).await?.into_response(None))
-            })
-        })
+    fn before(bound: Bound, start: Start<Visit>) -> Handler {
+        Handler::Anyone(Unguarded { bound, start })
+    }
+}
+
+/// Answers everybody.
+pub(crate) struct Unguarded {
+    bound: Bound,
+    start: Start<Visit>,
+}
+
+impl Unguarded {
+    pub(crate) async fn handle(&self, mut incoming: Incoming) -> Answer {
+        let read = incoming.read(&self.bound.checks, &self.bound.env.settings).await;
+        let request = incoming.request(self.bound.endpoint, read.audited_body)?;
+        let input = read.input?;
+        let visit = Visit { app: incoming.app.clone(), request, bearer: incoming.optional_bearer() };
+        let running = (self.start)(Ok(visit), &incoming.ids, input)?;
+        Ok(running.await?.into_response(None))
     }
 }

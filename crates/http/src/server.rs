@@ -1,5 +1,6 @@
 //! From a request to its answer, whatever the request is.
 
+mod answering;
 mod numbers;
 mod panics;
 mod people;
@@ -205,22 +206,8 @@ impl Server {
         let origin = if own.is_some() { None } else { allowed() };
         let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
         let preflight = origin.as_ref().and_then(|origin| cors::preflight(&method, &parts.headers, origin));
-        let answering = async {
-            match (preflight, own) {
-                (Some(response), _) => ("", response),
-                (None, Some(own)) => {
-                    let knock = self.knock(parts, (address, peer), &request_id);
-                    let passing = self.0.front_door.at_own_origin(knock, body, own);
-                    (
-                        front_door::OPERATION_ID,
-                        self.counted(&self.0.passages, passing, &request_id, started).await,
-                    )
-                }
-                (None, None) => self.dispatch(parts, body, (address, peer), &request_id, started).await,
-            }
-        };
-        // On the heap: what answers a request is large, and is moved into what notes the caller.
-        let answering = Box::pin(self.0.panics.caught(answering, &request_id));
+        let answering =
+            self.answering((parts, body), (address, peer), (preflight, own), (&request_id, started));
         let (answered, caller) = caller::noting(answering).await;
         let (operation, mut response) =
             answered.unwrap_or_else(|failure| ("", failure.into_response(&request_id)));
@@ -320,7 +307,7 @@ impl Server {
         let ids = found.params.iter().map(|(_, text)| text.parse().unwrap_or(nowhere)).collect();
         let incoming = Incoming::new(shared.app.clone(), parts, ids, address, request_id.to_owned(), body);
         let answering = async {
-            let answer = (route.handler)(incoming).await;
+            let answer = route.handler.handle(incoming).await;
             answer.unwrap_or_else(|failure| failure.into_response(request_id))
         };
         let response = self.counted(&route.meter, answering, request_id, started).await;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use crossbeam_queue::ArrayQueue;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 
 pub use self::copy::copy_database;
 pub(crate) use self::session::{Session, column};
@@ -95,13 +95,12 @@ impl Pool {
     {
         let permit = Arc::clone(&self.scans).acquire_owned().await.map_err(|_| unit::closed())?;
         let scanners = Arc::clone(&self.scanners);
-        let (reply, answer) = oneshot::channel();
+        let (mut keep, done, answer) = unit::answering();
         // A box, so that the machinery of a task is compiled once and not for each scan.
         let scan: Box<dyn FnOnce() + Send> = Box::new(move || {
-            let result = scanners.in_snapshot(work);
+            keep(scanners.in_snapshot(work));
             drop(permit);
-            // Nobody listens any more: the caller went away, which is its right.
-            let _ = reply.send(result);
+            unit::tell(done, Ok(()));
         });
         drop(tokio::task::spawn_blocking(scan));
         unit::answer(answer).await

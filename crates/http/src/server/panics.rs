@@ -65,8 +65,7 @@ impl Server {
     pub(crate) fn panicking(mut self, endpoint: &str) -> Self {
         let shared = std::sync::Arc::get_mut(&mut self.0).expect("nobody else has it yet");
         let route = shared.routes.iter_mut().find(|route| route.endpoint.id == endpoint);
-        route.expect("there is such an endpoint").handler =
-            Box::new(|_| Box::pin(async { panic!("the inside of this server") }));
+        route.expect("there is such an endpoint").handler = crate::bind::Handler::Panicking;
         self
     }
 }
