@@ -1,13 +1,17 @@
-//! `cargo xtask mutate`: ten rules broken on purpose, one at a time; the tests must notice each of them.
+//! `cargo xtask mutate`: rules broken on purpose, one at a time; the tests that guard a rule must fail when it is broken.
 //!
-//! Each mutation is made in a copy of the workspace. It must compile, and the named tests must fail.
+//! Each mutation is made in a copy of the workspace. It must compile, and the tests named beside it must fail. The quick
+//! part, which `cargo xtask test` runs, breaks all rules of `podium-domain` at once, so that it compiles one crate once.
+
+mod mutations;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::outcome::{Outcome, While};
-use crate::workspace::{cargo, root, scratch};
+use crate::workspace::{cargo, root, scratch, target};
+use mutations::MUTATIONS;
 
 /// A rule broken on purpose.
 struct Mutation {
@@ -15,124 +19,155 @@ struct Mutation {
     what: &'static str,
     /// The file, from the root.
     file: &'static str,
-    /// The text that stands there once.
+    /// Text that occurs there once.
     from: &'static str,
     /// What it becomes.
     to: &'static str,
+    /// The tests that must fail.
+    guarded_by: Tests,
 }
 
-const MUTATIONS: &[Mutation] = &[
-    Mutation {
-        what: "hibernation follows the opposite of the latest event",
-        file: "crates/domain/src/deployments/hibernation.rs",
-        from: "is_some_and(|(_, wakes)| !wakes)",
-        to: "is_some_and(|(_, wakes)| wakes)",
-    },
-    Mutation {
-        what: "a secret variable becomes plain without a new value",
-        file: "crates/domain/src/deployments/variables.rs",
-        from: "(false, None, Some(known)) if known.secret.is_some() =>",
-        to: "(false, None, Some(known)) if known.secret.is_some() && known.key.is_empty() =>",
-    },
-    Mutation {
-        what: "a pod may be larger than the quota",
-        file: "crates/domain/src/deployments/resources.rs",
-        from: "&& pod > quota",
-        to: "&& pod < quota",
-    },
-    Mutation {
-        what: "the default queue may be renamed",
-        file: "crates/domain/src/deployments/queues.rs",
-        from: "known.name == DEFAULT && queue.name != DEFAULT",
-        to: "known.name == DEFAULT && queue.name.is_empty()",
-    },
-    Mutation {
-        what: "the only cluster outranks the workspace's default region",
-        file: "crates/domain/src/deployments/place.rs",
-        from: "if let Some(id) = workspace.default_cluster_id {",
-        to: "if let Some(id) = around.only_cluster.or(workspace.default_cluster_id) {",
-    },
-    Mutation {
-        what: "a workspace accessor reaches deployments",
-        file: "crates/domain/src/grants.rs",
-        from: "set.of_scope(RoleScope::Deployment).contains(permission)",
-        to: "!set.is_empty()",
-    },
-    Mutation {
-        what: "an environment that is not there is forgotten",
-        file: "crates/domain/src/deployments/plan.rs",
-        from: "Sight::Absent => Step::Apply(Cause::Create),",
-        to: "Sight::Absent => Step::Forget,",
-    },
-    Mutation {
-        what: "a cluster whose creation failed can be changed",
-        file: "crates/domain/src/clusters/states.rs",
-        from: "(Event::Update, Created | UpdateFailed) => Ok(Some(Updating)),",
-        to: "(Event::Update, Created | UpdateFailed | ClusterStatus::CreateFailed) => Ok(Some(Updating)),",
-    },
-    Mutation {
-        what: "a person deploys where only API tokens may",
-        file: "crates/domain/src/deploys/create.rs",
-        from: "if asker.is_cicd_enforced && !asker.is_api_token {",
-        to: "if asker.is_cicd_enforced && asker.is_api_token {",
-    },
-    Mutation {
-        what: "an object of the workspace beats one of the deployment",
-        file: "crates/domain/src/environment_objects/resolve.rs",
-        from: "by_variable || (!is_own(candidate) && own.contains(&place(candidate)))",
-        to: "by_variable || (is_own(candidate) && own.contains(&place(candidate)))",
-    },
-];
+/// Tests of one crate, by the beginning of their paths.
+#[derive(Clone, Copy)]
+enum Tests {
+    /// Unit tests of `podium-domain`.
+    Domain(&'static str),
+    /// Tests over HTTP, on SQLite.
+    Http(&'static str),
+}
 
-/// Breaks each rule in turn, and reports those that no test noticed.
-pub(crate) fn run() -> Outcome {
-    let scratch = scratch()?;
-    let copy = scratch.join("mutated");
-    let target = scratch.join("mutated-target");
-    copy_sources(&root(), &copy)?;
-    if !tests_pass(&copy, &target)? {
-        return Err("the tests fail before anything is broken".into());
+impl Tests {
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Domain(prefix) | Self::Http(prefix) => prefix,
+        }
+    }
+
+    fn command(self) -> Command {
+        let mut command = match self {
+            Self::Domain(_) => cargo(&["test", "--package", "podium-domain", "--lib"]),
+            Self::Http(_) => cargo(&["test", "--package", "podium-http", "--test", "it"]),
+        };
+        command.args(["--no-fail-fast", "--", self.prefix(), "--skip", "postgres"]);
+        command
+    }
+
+    const fn is_quick(self) -> bool {
+        matches!(self, Self::Domain(_))
+    }
+}
+
+/// Breaks each rule by itself, or only those in files whose paths contain one of these texts, and reports what no test
+/// noticed.
+pub(crate) fn run(only: &[&str]) -> Outcome {
+    let copy = Copy::new()?;
+    let is_chosen =
+        |mutation: &&Mutation| only.is_empty() || only.iter().any(|text| mutation.file.contains(text));
+    let chosen: Vec<&Mutation> = MUTATIONS.iter().filter(is_chosen).collect();
+    for mutation in &chosen {
+        if let Some(failed) = copy.test(mutation.guarded_by)?.first() {
+            return Err(format!("{failed} fails before anything is broken"));
+        }
     }
     let mut unnoticed = Vec::new();
-    for mutation in MUTATIONS {
-        let path = copy.join(mutation.file);
-        let text = fs::read_to_string(&path).doing(mutation.file)?;
-        if text.matches(mutation.from).count() != 1 {
-            return Err(format!("{}: `{}` must stand there once", mutation.file, mutation.from));
-        }
-        fs::write(&path, text.replacen(mutation.from, mutation.to, 1)).doing(mutation.file)?;
-        let noticed = !tests_pass(&copy, &target)?;
-        fs::write(&path, text).doing(mutation.file)?;
-        println!("{}: {}", if noticed { "noticed" } else { "NOT NOTICED" }, mutation.what);
-        if !noticed {
+    for mutation in &chosen {
+        copy.break_rule(mutation)?;
+        let failed =
+            copy.test(mutation.guarded_by).map_err(|failure| format!("{}: {failure}", mutation.what))?;
+        copy.restore(mutation)?;
+        println!("{}: {}", if failed.is_empty() { "NOT NOTICED" } else { "noticed" }, mutation.what);
+        if failed.is_empty() {
             unnoticed.push(mutation.what);
         }
     }
+    report(chosen.len(), &unnoticed)
+}
+
+/// Breaks all rules of `podium-domain` at once; the tests of each broken rule must fail. The other mutations must still
+/// fit the source, so that the full run does not rot.
+pub(crate) fn quick() -> Outcome {
+    let copy = Copy::new()?;
+    for mutation in MUTATIONS {
+        copy.break_rule(mutation)?;
+        if !mutation.guarded_by.is_quick() {
+            copy.restore(mutation)?;
+        }
+    }
+    let failed = copy.test(Tests::Domain(""))?;
+    let broken: Vec<&Mutation> = MUTATIONS.iter().filter(|mutation| mutation.guarded_by.is_quick()).collect();
+    let is_noticed =
+        |mutation: &&&Mutation| failed.iter().any(|name| name.starts_with(mutation.guarded_by.prefix()));
+    let unnoticed: Vec<&str> =
+        broken.iter().filter(|mutation| !is_noticed(mutation)).map(|mutation| mutation.what).collect();
+    report(broken.len(), &unnoticed)
+}
+
+fn report(count: usize, unnoticed: &[&str]) -> Outcome {
     if unnoticed.is_empty() {
-        println!("all {} mutations were noticed", MUTATIONS.len());
+        println!("all {count} mutations were noticed");
         return Ok(());
     }
     Err(format!("no test noticed: {}", unnoticed.join("; ")))
 }
 
-/// Whether the rules' own tests pass; they must compile either way.
-fn tests_pass(copy: &Path, target: &Path) -> Outcome<bool> {
-    let tests = |more: &[&str]| -> Command {
-        let mut command = cargo(&["test", "--quiet", "--package", "podium-domain", "--lib"]);
-        command.args(more).current_dir(copy).env("CARGO_TARGET_DIR", target);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        command
-    };
-    let compiled = tests(&["--no-run"]).status().doing("cargo test")?;
-    if !compiled.success() {
-        return Err("a mutation does not compile".into());
-    }
-    Ok(tests(&[]).status().doing("cargo test")?.success())
+/// A copy of the sources to break. Compiled dependencies are shared with the workspace.
+struct Copy {
+    root: PathBuf,
+    target: PathBuf,
 }
 
-/// Copies what git knows of.
+impl Copy {
+    fn new() -> Outcome<Self> {
+        let copy = Self { root: scratch()?.join("mutated"), target: target()? };
+        copy_sources(&root(), &copy.root)?;
+        Ok(copy)
+    }
+
+    fn break_rule(&self, mutation: &Mutation) -> Outcome {
+        let path = self.root.join(mutation.file);
+        let text = fs::read_to_string(&path).doing(mutation.file)?;
+        if text.matches(mutation.from).count() != 1 {
+            return Err(format!("{}: `{}` must occur once", mutation.file, mutation.from));
+        }
+        fs::write(&path, text.replacen(mutation.from, mutation.to, 1)).doing(mutation.file)
+    }
+
+    fn restore(&self, mutation: &Mutation) -> Outcome {
+        // Written, not copied with its times: Cargo builds again what is newer than the last build.
+        let text = fs::read(root().join(mutation.file)).doing(mutation.file)?;
+        fs::write(self.root.join(mutation.file), text).doing(mutation.file)
+    }
+
+    /// The tests that fail. They must compile, and there must be some.
+    fn test(&self, tests: Tests) -> Outcome<Vec<String>> {
+        let mut command = tests.command();
+        command.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target).stderr(Stdio::piped());
+        let output = command.output().doing("cargo test")?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let results: Vec<(&str, &str)> = said
+            .lines()
+            .filter_map(|line| line.strip_prefix("test ")?.rsplit_once(" ... "))
+            .filter(|(name, _)| name.starts_with(tests.prefix()))
+            .collect();
+        if results.is_empty() {
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(format!("no test `{}` ran: {errors}", tests.prefix()));
+        }
+        Ok(results
+            .iter()
+            .filter(|(_, result)| *result == "FAILED")
+            .map(|(name, _)| (*name).to_owned())
+            .collect())
+    }
+}
+
+/// Copies what git does not ignore, and leaves what is the same as it is.
 fn copy_sources(from: &Path, to: &Path) -> Outcome {
-    let listed = Command::new("git").arg("ls-files").current_dir(from).output().doing("git ls-files")?;
+    let listed = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(from)
+        .output()
+        .doing("git ls-files")?;
     for name in String::from_utf8_lossy(&listed.stdout).lines() {
         let (source, copy): (PathBuf, PathBuf) = (from.join(name), to.join(name));
         if let Some(parent) = copy.parent() {

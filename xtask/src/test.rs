@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::outcome::Outcome;
 use crate::postgres::{Postgres, VARIABLE};
 use crate::workspace::{cargo, must, scratch, works};
-use crate::{airflow, contract, python, schemathesis, tidy};
+use crate::{airflow, contract, mutate, python, schemathesis, tidy};
 
 /// Runs all of it, or what the options leave.
 pub(crate) fn run(options: &[&str]) -> Outcome {
@@ -50,6 +50,7 @@ fn everything(steps: &mut Steps, quick: bool) -> Outcome {
     if quick {
         return Ok(());
     }
+    steps.run("mutations", mutate::quick)?;
     let scratch = scratch()?;
     let tools = steps.run("python tools", || python::tools(&scratch))?;
     steps.run("openapi-spec-validator", || schemathesis::validate(&tools))?;
@@ -83,7 +84,7 @@ fn components(quick: bool) -> Outcome {
         .map_err(|failure| format!("rustfmt or clippy is missing: please install them; {failure}"))
 }
 
-/// Runs the tests that match the filter, with a PostgreSQL server at hand.
+/// Runs the tests that match the filter, with a PostgreSQL server.
 fn tests(steps: &mut Steps, filter: &[&str]) -> Outcome {
     let mut command = if works(&mut cargo(&["nextest", "--version"])) {
         cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])

@@ -26,10 +26,11 @@ pub struct SendAgentLogsRequest {
     /// The agent's own name, unlike that of other agents of the deployment.
     #[schemars(length(min = 1, max = 128))]
     pub agent: String,
-    /// Which batch of the agent: later ones have higher numbers. One that was taken before changes nothing.
+    /// The number of the agent's batch: later batches have higher numbers. A batch that was accepted before has no
+    /// effect.
     #[schemars(range(min = 1))]
     pub sequence: u64,
-    /// The lines, all of them or none are taken.
+    /// The lines; either all of them are accepted or none.
     #[schemars(length(min = 1, max = 5000))]
     pub lines: Vec<AgentLogLine>,
 }
@@ -47,13 +48,13 @@ pub struct AgentLogLine {
     pub text: String,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentLogsTaken {
     /// How many lines were added.
     #[schemars(range(min = 0))]
     pub taken_count: u64,
-    /// Whether the batch, or a later one of the agent, had been taken before.
+    /// Whether this batch, or a later one of the agent, had already been accepted.
     pub is_repeat: bool,
 }

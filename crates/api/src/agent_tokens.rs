@@ -63,7 +63,7 @@ pub struct CreateAgentTokenRequest {
     /// Its name, unique on the deployment.
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 500))]
     pub description: Option<String>,
     /// How long it works; for ever where it is left out.

@@ -89,11 +89,11 @@ pub struct AllowedIpAddressRange {
 pub struct AllowedIpAddressRangesPaginated {
     /// The ranges.
     pub allowed_ip_address_ranges: Vec<AllowedIpAddressRange>,
-    /// The limit in force.
+    /// The effective limit.
     pub limit: u32,
-    /// How many were skipped.
+    /// How many items were skipped.
     pub offset: u64,
-    /// How many there are in all.
+    /// Total number of items.
     pub total_count: u64,
 }
 

@@ -54,13 +54,13 @@ pub struct Session {
     /// The token, for the `Authorization: Bearer` header.
     #[schemars(extend("format" = "password"))]
     pub token: String,
-    /// Until when it works.
+    /// When it expires.
     pub expires_at: Timestamp,
     /// Whose it is.
     pub user_id: UserId,
 }
 
-/// Accepts an invite. A user who has a password already signs in and sends only the link's secret.
+/// Accepts an invite. A user who already has a password signs in and sends only the link's secret.
 #[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -76,7 +76,7 @@ pub struct AcceptInviteRequest {
     pub password: Option<String>,
 }
 
-/// What came of accepting an invite.
+/// The result of accepting an invite.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -25,7 +25,7 @@ pub struct ListPermissionGroups {
     pub scope_type: Option<RoleScope>,
 }
 
-/// Permissions on one kind of thing.
+/// Permissions on one kind of resource.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionGroup {
     /// The first part of the permissions' names.

@@ -81,7 +81,7 @@ pub struct Cluster {
     pub name: String,
     /// Its organization.
     pub organization_id: OrganizationId,
-    /// Who it is run by and for.
+    /// Who runs it, and for whom.
     pub r#type: ClusterType,
     /// Its provider.
     pub cloud_provider: CloudProvider,
@@ -97,9 +97,9 @@ pub struct Cluster {
     pub failover_in_progress: bool,
     /// Whether its region takes no new clusters.
     pub is_limited: bool,
-    /// The only workspaces that it takes deployments of; none means all.
+    /// The workspaces whose deployments it accepts; an empty list means all.
     pub workspace_ids: Vec<WorkspaceId>,
-    /// What is known of it once it is there.
+    /// Details that are known once the cluster exists.
     pub metadata: ClusterMetadata,
     /// When it was created.
     pub created_at: Timestamp,
@@ -123,7 +123,7 @@ pub struct ClusterDetails {
     pub tenant_id: Option<String>,
     /// Pools of nodes.
     pub node_pools: Vec<NodePool>,
-    /// Tags of everything that it consists of.
+    /// Tags applied to all of the cluster's cloud resources.
     pub tags: Vec<ClusterK8sTag>,
     /// The range of its network.
     pub vpc_subnet_range: String,
@@ -137,9 +137,9 @@ pub struct ClusterDetails {
     pub secondary_vpc_cidr: Option<String>,
     /// Whether traffic leaves by a private network; AWS only.
     pub is_private_network_egress_enabled: Option<bool>,
-    /// Whether another region stands by.
+    /// Whether the cluster has a standby region.
     pub is_dr_enabled: bool,
-    /// The region that stands by; empty where none does.
+    /// The standby region; empty if there is none.
     pub dr_region: String,
     /// The range of the network there.
     pub dr_vpc_subnet_range: Option<String>,
@@ -151,7 +151,7 @@ pub struct ClusterDetails {
     pub dr_service_peering_range: Option<String>,
     /// Another range of the network there; AWS only.
     pub dr_secondary_vpc_cidr: Option<String>,
-    /// Whether copies reach the region that stands by within a guaranteed time.
+    /// Whether copies reach the standby region within a guaranteed time.
     pub enable_replication_time_control: bool,
 }
 
@@ -167,9 +167,9 @@ pub struct NodePool {
     pub cluster_id: ClusterId,
     /// The provider of its cluster.
     pub cloud_provider: CloudProvider,
-    /// Whether it runs what names no pool.
+    /// Whether it runs workloads that name no pool.
     pub is_default: bool,
-    /// How many nodes it has at the most.
+    /// Maximum number of nodes.
     pub max_node_count: u32,
     /// The machine of its nodes.
     pub node_instance_type: String,
@@ -181,7 +181,7 @@ pub struct NodePool {
     pub updated_at: Timestamp,
 }
 
-/// A tag of everything that a cluster consists of.
+/// A tag applied to all cloud resources of a cluster.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterK8sTag {
@@ -203,7 +203,7 @@ pub struct ClusterHealthStatus {
 }
 
 impl Default for ClusterHealthStatus {
-    /// Nobody has looked yet.
+    /// It has not been checked yet.
     fn default() -> Self {
         Self { value: HealthValue::Unknown, details: Vec::new() }
     }
@@ -215,7 +215,7 @@ impl Default for ClusterHealthStatus {
 pub struct ClusterHealthStatusDetail {
     /// A word that a program can act on.
     pub code: String,
-    /// What is wrong, in words that a person can act on.
+    /// What is wrong, as a message that a person can act on.
     pub description: String,
     /// How bad it is.
     pub severity: String,
@@ -223,7 +223,7 @@ pub struct ClusterHealthStatusDetail {
     pub component: Option<String>,
 }
 
-/// What is known of a cluster once it is there.
+/// Details of a cluster that are known once it exists.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -233,7 +233,7 @@ pub struct ClusterMetadata {
     pub external_ips: Vec<String>,
     /// The address of its name server.
     pub kube_dns_ip: Option<String>,
-    /// Who vouches for its workloads.
+    /// The identity provider of its workloads.
     pub oidc_issuer_url: Option<String>,
 }
 
@@ -243,10 +243,10 @@ pub struct ClusterMetadata {
 pub struct ClustersPaginated {
     /// The clusters.
     pub clusters: Vec<Cluster>,
-    /// The limit in force.
+    /// The effective limit.
     pub limit: u32,
-    /// How many were skipped.
+    /// How many items were skipped.
     pub offset: u64,
-    /// How many there are in all.
+    /// Total number of items.
     pub total_count: u64,
 }

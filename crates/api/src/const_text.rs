@@ -1,4 +1,4 @@
-//! Comparisons of text in constants, where `==` cannot be used.
+//! String comparisons in constant expressions, where `==` is not available.
 
 /// Whether two texts are the same.
 pub const fn same(left: &str, right: &str) -> bool {

@@ -1,7 +1,7 @@
-//! Decoding of requests: every wrong field is reported at once, with its path.
+//! Request decoding: all invalid fields are reported at once, each with its path.
 //!
 //! A request is checked against the very schema that the document shows, so a bound is stated once. What passes is
-//! brought to one form (`null` and empty words of optional fields are dropped) and then deserialized.
+//! normalized (`null` and empty values of optional enums and ids are dropped) and then deserialized.
 
 mod compile;
 mod union;
@@ -11,27 +11,27 @@ use std::collections::HashSet;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-pub use compile::NotUnderstood;
+pub use compile::UnsupportedSchema;
 
 use crate::error::counted;
 use crate::{FieldError, Id, Timestamp};
 
-/// The largest integer that every JSON reader keeps exactly.
+/// The largest integer that every JSON parser represents exactly.
 const MAX_INTEGER: i64 = 9_007_199_254_740_991;
-/// Marks a list whose least length does not hold for an empty one.
+/// Marks a list whose minimum length does not apply to an empty one.
 pub const MAY_BE_EMPTY: &str = "x-may-be-empty";
 
 /// Names the fields that an object lacks and another of its kind has: known, and refused unless blank.
 pub const SIBLINGS: &str = "x-sibling-fields";
 
-/// Marks an object in variants that is taken without its tag, too: whoever reads it knows which one is meant.
+/// Marks a union that is also accepted without its tag: the code that reads it knows which variant is meant.
 pub const MAY_LACK_TAG: &str = "x-may-lack-tag";
 
-/// A schema made ready for checking values.
+/// A schema compiled for checking values.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the fields are the keywords of JSON Schema")]
 pub enum Check {
-    /// What another object of its kind has: nothing, however that is written.
+    /// A field of another variant: only a blank value is accepted.
     Sibling,
     /// A string.
     Text { min: Option<u64>, max: Option<u64>, words: Option<Vec<String>>, format: Format },
@@ -58,9 +58,9 @@ pub enum Format {
     Id,
     /// An RFC 3339 timestamp.
     Time,
-    /// Anything, and never to be shown again.
+    /// Any text; it is never shown again.
     Secret,
-    /// Visible characters in one line: what a string is unless something else is said of it.
+    /// One line of visible characters: the default for strings.
     Line,
 }
 
@@ -102,7 +102,7 @@ impl Check {
             } else if seen.insert(name.clone()) {
                 object.insert(name, field.check.read(text));
             } else {
-                errors.push(FieldError::new(name, "repeated", "may be given once only"));
+                errors.push(FieldError::new(name, "repeated", "may be given only once"));
             }
         }
         let checked = self.checked(Value::Object(object));
@@ -113,7 +113,7 @@ impl Check {
         Err(errors)
     }
 
-    /// A value from the text of a query parameter; what does not fit stays text and is refused later.
+    /// A value from the text of a query parameter; text that does not parse stays text and is refused later.
     fn read(&self, text: String) -> Value {
         match self {
             Self::Boolean | Self::Integer { .. } if text.is_empty() => Value::Null,
@@ -128,7 +128,7 @@ impl Check {
         let mut wrong = |code: &str, message: String| errors.push(FieldError::new(path, code, message));
         match (self, value) {
             (Self::Boolean, Value::Bool(_)) => {}
-            (Self::Sibling, _) => wrong("excluded", "must be left out: it does not go with this type".into()),
+            (Self::Sibling, _) => wrong("excluded", "must be omitted: this type does not support it".into()),
             (Self::Text { min, max, words, format }, Value::String(text)) => {
                 let length = text.chars().count() as u64;
                 if let Some(words) = words {
@@ -215,7 +215,7 @@ impl Check {
         }
     }
 
-    /// Whether an empty string stands for absence: real clients send it for optional words and ids.
+    /// Whether an empty string counts as absent: real clients send it for optional enums and ids.
     fn empty_is_absent(&self) -> bool {
         matches!(
             self,

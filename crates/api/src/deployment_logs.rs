@@ -49,7 +49,7 @@ pub struct GetDeploymentLogs {
     /// The components whose lines are wanted.
     #[schemars(length(min = 1))]
     pub sources: Vec<LogSource>,
-    /// How many lines to return at the most.
+    /// Maximum number of lines to return.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1))]
     pub limit: u64,
@@ -61,7 +61,7 @@ pub struct GetDeploymentLogs {
     #[serde(default = "default_range")]
     #[schemars(range(min = 60))]
     pub range: u64,
-    /// How many lines the whole search finds at the most.
+    /// Maximum number of lines that the whole search finds.
     #[serde(default = "default_max_num_results")]
     #[schemars(range(min = 1))]
     pub max_num_results: u64,
@@ -102,10 +102,10 @@ pub struct DeploymentLog {
     /// How many lines were asked for.
     #[schemars(range(min = 1))]
     pub limit: u64,
-    /// How many were skipped.
+    /// How many items were skipped.
     #[schemars(range(min = 0))]
     pub offset: u64,
-    /// How many the whole search finds at the most.
+    /// Maximum number of lines that the whole search finds.
     #[schemars(range(min = 0))]
     pub max_num_results: u64,
 }
@@ -115,7 +115,7 @@ pub struct DeploymentLog {
 pub struct DeploymentLogEntry {
     /// What was written.
     pub raw: String,
-    /// Who wrote it.
+    /// The author.
     pub source: LogSource,
     /// When: milliseconds since the epoch.
     pub timestamp: i64,

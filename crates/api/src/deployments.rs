@@ -103,11 +103,11 @@ pub struct ListDeployments {
 pub struct DeploymentsPaginated {
     /// The deployments.
     pub deployments: Vec<Shown<Deployment>>,
-    /// The limit in force.
+    /// The effective limit.
     pub limit: u32,
-    /// How many were skipped.
+    /// How many items were skipped.
     pub offset: u64,
-    /// How many there are in all.
+    /// Total number of items.
     pub total_count: u64,
 }
 
@@ -120,7 +120,7 @@ pub struct Deployment {
     pub id: DeploymentId,
     /// Its name, unique in the workspace.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: Option<String>,
     /// Its organization.
     pub organization_id: OrganizationId,
@@ -141,9 +141,9 @@ pub struct Deployment {
     pub region: Option<String>,
     /// Its name in the data plane, which never changes.
     pub namespace: String,
-    /// What it is doing.
+    /// Its status.
     pub status: DeploymentStatus,
-    /// Why, in words that a person can act on.
+    /// Why, as a message that a person can act on.
     pub status_reason: Option<String>,
     /// The version of Apache Airflow.
     pub airflow_version: String,
@@ -151,7 +151,7 @@ pub struct Deployment {
     pub platform_runtime_version: String,
     /// The same, for older clients.
     pub runtime_version: String,
-    /// Where its images are kept.
+    /// Where its images are stored.
     pub image_repository: String,
     /// The image that it is to run.
     pub image_tag: String,
@@ -163,15 +163,15 @@ pub struct Deployment {
     pub desired_dag_tarball_version: Option<String>,
     /// Where the code of the current deploy came from.
     pub git: Option<DeployGit>,
-    /// Whether only API tokens make deploys.
+    /// Whether only API tokens may create deploys.
     pub is_cicd_enforced: bool,
-    /// Whether DAGs are deployed apart from images.
+    /// Whether DAGs are deployed separately from images.
     pub is_dag_deploy_enabled: bool,
     /// Whether it may hibernate.
     pub is_development_mode: Option<bool>,
-    /// Whether its components run more than once.
+    /// Whether its components run in several replicas.
     pub is_high_availability: Option<bool>,
-    /// What runs its tasks.
+    /// The executor.
     pub executor: Option<Executor>,
     /// The size of its scheduler.
     pub scheduler_size: Option<SchedulerSize>,
@@ -197,17 +197,17 @@ pub struct Deployment {
     pub task_pod_node_pool_id: Option<NodePoolId>,
     /// Its environment variables; a secret has no value here.
     pub environment_variables: Option<Vec<DeploymentEnvironmentVariable>>,
-    /// Who is told of trouble.
+    /// E-mail addresses that are notified of problems.
     pub contact_emails: Option<Vec<String>>,
     /// How it scales.
     pub scaling_spec: Option<DeploymentScalingSpec>,
     /// How it is scaled now.
     pub scaling_status: Option<DeploymentScalingStatus>,
-    /// Where its tasks run, when that is elsewhere; absent otherwise.
+    /// Remote execution of its tasks; absent if it is off.
     pub remote_execution: Option<DeploymentRemoteExecution>,
     /// The cloud identity of its workloads.
     pub effective_workload_identity: Option<String>,
-    /// The same after a failover.
+    /// The range after a failover.
     #[serde(rename = "effectiveDRWorkloadIdentity")]
     pub effective_dr_workload_identity: Option<String>,
     /// Seconds for which a change waits for running tasks before it restarts what runs them, where that is set.
@@ -215,12 +215,12 @@ pub struct Deployment {
     /// Addresses that it calls from.
     #[serde(rename = "externalIPs")]
     pub external_ips: Option<Vec<String>>,
-    /// The same after a failover.
+    /// The range after a failover.
     #[serde(rename = "drExternalIPs")]
     pub dr_external_ips: Option<Vec<String>>,
-    /// Who vouches for the identity of its workloads.
+    /// The identity provider of its workloads.
     pub oidc_issuer_url: Option<String>,
-    /// The same after a failover.
+    /// The range after a failover.
     pub dr_oidc_issuer_url: Option<String>,
     /// Where people see it in the console.
     pub ui_url: String,

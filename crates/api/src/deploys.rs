@@ -39,7 +39,7 @@ endpoints! {
     Finalize: POST "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}/finalize"
         as "FinalizeDeploy" {
         path: OfDeploy, body: FinalizeDeployRequest, reply: One<Deploy>,
-        permission: "deployment.deploys.update", or_of_its_maker: "deployment.deploys.create",
+        permission: "deployment.deploys.update", or_creator_with: "deployment.deploys.create",
     }
     /// Roll back to a deploy
     Rollback: POST "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}/rollback"
@@ -71,11 +71,11 @@ pub struct ListDeploys {
 pub struct DeploysPaginated {
     /// The deploys.
     pub deploys: Vec<Deploy>,
-    /// The limit in force.
+    /// The effective limit.
     pub limit: u32,
-    /// How many were skipped.
+    /// How many items were skipped.
     pub offset: u64,
-    /// How many there are in all.
+    /// Total number of items.
     pub total_count: u64,
 }
 
@@ -93,7 +93,7 @@ pub struct Deploy {
     pub kind: DeployType,
     /// How far it has come.
     pub status: DeployStatus,
-    /// What it is for.
+    /// Its description.
     pub description: Option<String>,
     /// Where its image is pushed to.
     pub image_repository: String,
@@ -103,15 +103,15 @@ pub struct Deploy {
     pub platform_runtime_version: Option<String>,
     /// The version of Apache Airflow in it.
     pub airflow_version: Option<String>,
-    /// Whether DAGs are deployed apart from images.
+    /// Whether DAGs are deployed separately from images.
     pub is_dag_deploy_enabled: bool,
-    /// Where its DAGs are uploaded to: in the answer that creates it, and nowhere else.
+    /// The URL to upload its DAGs to; only in the response that creates it.
     pub dags_upload_url: Option<String>,
     /// The DAGs that the deployment has had since it was finalized.
     pub dag_tarball_version: Option<String>,
     /// Where its bundle is mounted.
     pub bundle_mount_path: Option<String>,
-    /// Where its bundle is uploaded to: in the answer that creates it, and nowhere else.
+    /// The URL to upload its bundle to; only in the response that creates it.
     pub bundle_upload_url: Option<String>,
     /// The bundles that the deployment has had since it was finalized.
     pub bundles: Option<Vec<Bundle>>,
@@ -129,7 +129,7 @@ pub struct Deploy {
     pub updated_by_subject: Option<SubjectProfile>,
 }
 
-/// A bundle of files that is mounted beside the DAGs.
+/// A bundle of files that is mounted next to the DAGs.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -154,7 +154,7 @@ pub struct CreateDeployRequest {
     /// What it carries.
     #[serde(rename = "type")]
     pub kind: DeployType,
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 500))]
     pub description: Option<String>,
     /// What the bundle is; of a BUNDLE only.
@@ -175,7 +175,7 @@ pub struct CreateDeployRequest {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateDeployGitRequest {
-    /// Where the code is kept.
+    /// Where the code is hosted.
     pub provider: GitProvider,
     /// The commit.
     #[schemars(length(max = 500))]
@@ -201,13 +201,13 @@ pub struct CreateDeployGitRequest {
     /// The commit before it.
     #[schemars(length(max = 500))]
     pub before_commit_sha: Option<String>,
-    /// Who wrote it.
+    /// The author.
     #[schemars(length(max = 500))]
     pub author_name: Option<String>,
-    /// The account of who wrote it.
+    /// The author's account.
     #[schemars(length(max = 500))]
     pub author_username: Option<String>,
-    /// The URL of who wrote it.
+    /// The URL of the author.
     #[schemars(length(max = 2000))]
     pub author_url: Option<String>,
 }
@@ -216,7 +216,7 @@ pub struct CreateDeployGitRequest {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct UpdateDeployRequest {
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 500))]
     pub description: Option<String>,
 }
@@ -238,7 +238,7 @@ pub struct FinalizeDeployRequest {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DeployRollbackRequest {
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 500))]
     pub description: Option<String>,
 }
@@ -248,7 +248,7 @@ pub struct DeployRollbackRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeployGit {
-    /// Where the code is kept.
+    /// Where the code is hosted.
     pub provider: GitProvider,
     /// The commit.
     pub commit_sha: String,
@@ -266,10 +266,10 @@ pub struct DeployGit {
     pub commit_url: Option<String>,
     /// The commit before it.
     pub before_commit_sha: Option<String>,
-    /// Who wrote it.
+    /// The author.
     pub author_name: Option<String>,
-    /// The account of who wrote it.
+    /// The author's account.
     pub author_username: Option<String>,
-    /// The URL of who wrote it.
+    /// The URL of the author.
     pub author_url: Option<String>,
 }

@@ -1,9 +1,9 @@
-//! The endpoint: everything about it, said once.
+//! Endpoints: everything about an endpoint is declared once.
 //!
-//! A type such as [`crate::teams::Create`] names the types of path, query, body and reply, and how callers are admitted;
-//! its [`Description`] holds the rest: method, path, id, permission. [`endpoints!`](crate::endpoints) declares both. The
-//! router binds a function to the type, the OpenAPI document is written from it, the typed client calls it, and the
-//! coverage tests walk all of them ([`crate::ENDPOINTS`]).
+//! A type such as [`crate::teams::Create`] names the types of path, query, body and reply, and how callers are
+//! admitted; its [`Description`] holds the rest: method, path, id, permission. [`endpoints!`](crate::endpoints)
+//! declares both. The router binds a function to the type, the OpenAPI document is written from it, the typed client
+//! calls it, and the coverage tests walk all of them ([`crate::ENDPOINTS`]).
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -22,9 +22,9 @@ pub trait Endpoint: Send + Sync + 'static {
     type Query: Input;
     /// The body.
     type Body: Input;
-    /// What it answers.
+    /// The reply.
     type Reply: Reply;
-    /// What is known of it without its types.
+    /// Its description, without its types.
     const DESCRIPTION: &'static Description;
 }
 
@@ -64,7 +64,7 @@ impl Method {
 /// Who may call an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Anybody: the request proves itself by what it carries (a password, an invite link).
+    /// Anybody: the request carries its own proof (a password, an invite link).
     Public,
     /// Anybody with a valid token.
     Token,
@@ -102,12 +102,12 @@ open! {
     /// Admits callers with a valid token.
     SignedIn: Token
     /// Admits members of the organization in the path.
-    Joined: Member
+    MembersOnly: Member
     /// Admits remote agents of the deployment in the path.
     ByAgents: Agent
 }
 
-/// What is known of an endpoint without its types, and their schemas.
+/// The description of an endpoint: everything except its types, and their schemas.
 #[derive(Clone, Copy)]
 pub struct Description {
     /// The id of the operation in the OpenAPI document, unique.
@@ -122,14 +122,14 @@ pub struct Description {
     pub summary: &'static str,
     /// Who may call it.
     pub access: Access,
-    /// A weaker permission that admits callers to what they made themselves.
+    /// A weaker permission that is enough for resources that the caller created.
     pub makers_permission: Option<&'static str>,
     /// Whether a call leaves an audit record.
     pub audited: bool,
-    /// Whether the reply holds a secret that must not be kept in clear.
+    /// Whether the reply contains a secret that must not be stored in plain text.
     pub secret_reply: bool,
-    /// Whether the reply is never given again, from memory or under an `Idempotency-Key`: it depends on more than the
-    /// database, or may hold secrets.
+    /// Whether the reply is never repeated, from the response cache or under an `Idempotency-Key`: it depends on more
+    /// than the database, or may hold secrets.
     pub live: bool,
     /// The field of the body that names the target of the permission, where the path does not.
     pub target_in_body: Option<&'static str>,
@@ -179,74 +179,48 @@ impl Description {
         }
     }
 
-    /// Says what it belongs to and what it does.
+    /// Sets the tag and the summary.
     pub const fn about(mut self, tag: &'static str, summary: &'static str) -> Self {
         self.tag = tag;
         self.summary = summary;
         self
     }
 
-    /// Says which statuses it can answer beyond those that follow from its access and types.
+    /// Adds statuses that it can return beyond those that follow from its access and types.
     pub const fn also(mut self, statuses: &'static [u16]) -> Self {
         self.also = statuses;
         self
     }
 
-    /// Says which field of the body names the target of the permission.
+    /// Sets the field of the body that names the target of the permission.
     pub const fn target_in_body(mut self, field: &'static str) -> Self {
         self.target_in_body = Some(field);
         self
     }
 
-    /// Says that the reply holds a secret.
+    /// Marks the reply as containing a secret.
     pub const fn secret_reply(mut self) -> Self {
         self.secret_reply = true;
         self
     }
 
-    /// Says that the reply depends on more than the database, or may hold secrets.
+    /// Marks the reply as depending on more than the database, or as possibly containing secrets.
     pub const fn live(mut self) -> Self {
         self.live = true;
         self
     }
 
-    /// Says that calls leave no audit record: nobody has been authenticated yet, or it would say nothing but the logs.
+    /// Marks calls as not audited: the caller is not authenticated yet, or the record would only repeat the logs.
     pub const fn not_audited(mut self) -> Self {
         self.audited = false;
         self
     }
 
-    /// Says which weaker permission admits callers to what they made themselves; the function sees to that.
-    pub const fn or_of_its_maker(mut self, permission: &'static str) -> Self {
+    /// Sets a weaker permission that is enough for resources that the caller created; the function checks the creator.
+    pub const fn or_creator_with(mut self, permission: &'static str) -> Self {
         self.makers_permission = Some(permission);
         self
     }
-}
-
-/// How many endpoints several resources have.
-pub(crate) const fn count(resources: &[&[Description]]) -> usize {
-    let (mut count, mut index) = (0, 0);
-    while index < resources.len() {
-        count += resources[index].len();
-        index += 1;
-    }
-    count
-}
-
-/// The endpoints of several resources in one list; there are `N` of them, and not none.
-pub(crate) const fn joined<const N: usize>(resources: &[&[Description]]) -> [Description; N] {
-    let mut all = [resources[0][0]; N];
-    let (mut filled, mut resource) = (0, 0);
-    while resource < resources.len() {
-        let mut index = 0;
-        while index < resources[resource].len() {
-            all[filled] = resources[resource][index];
-            filled += 1;
-            index += 1;
-        }
-        resource += 1;
-    }
-    all
 }
 
 /// No query, or no body.

@@ -1,4 +1,4 @@
-//! Closed sets of words on the wire.
+//! Enumerations on the wire.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,20 +6,20 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A word that is no value of an enumeration.
+/// A text that is not a value of an enumeration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownWord {
+pub struct UnknownValue {
     kind: &'static str,
     text: String,
 }
 
-impl fmt::Display for UnknownWord {
+impl fmt::Display for UnknownValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "unknown {}: {}", self.kind, self.text)
     }
 }
 
-impl std::error::Error for UnknownWord {}
+impl std::error::Error for UnknownValue {}
 
 macro_rules! wire_enum {
     ($($(#[$doc:meta])* $name:ident { $($variant:ident = $wire:literal),+ $(,)? })+) => {$(
@@ -39,12 +39,12 @@ macro_rules! wire_enum {
         }
 
         impl FromStr for $name {
-            type Err = UnknownWord;
+            type Err = UnknownValue;
 
-            fn from_str(text: &str) -> Result<Self, UnknownWord> {
+            fn from_str(text: &str) -> Result<Self, UnknownValue> {
                 match text {
                     $($wire => Ok(Self::$variant),)+
-                    _ => Err(UnknownWord { kind: stringify!($name), text: text.to_owned() }),
+                    _ => Err(UnknownValue { kind: stringify!($name), text: text.to_owned() }),
                 }
             }
         }
@@ -109,7 +109,7 @@ wire_enum! {
     SubjectType { User = "USER", ServiceKey = "SERVICEKEY" }
     /// Cloud providers.
     CloudProvider { Aws = "AWS", Azure = "AZURE", Gcp = "GCP" }
-    /// Who a cluster is run by and for.
+    /// Who runs a cluster, and for whom.
     ClusterType { Dedicated = "DEDICATED", Hybrid = "HYBRID" }
     /// The state of a cluster; nothing here produces `ACCESS_DENIED` or `UPGRADE_PENDING`.
     ClusterStatus {
@@ -123,7 +123,7 @@ wire_enum! {
         FailingOver = "FAILING_OVER",
         FailoverFailed = "FAILOVER_FAILED",
     }
-    /// Whether something works.
+    /// Whether something is healthy.
     HealthValue { Healthy = "HEALTHY", Unhealthy = "UNHEALTHY", Unknown = "UNKNOWN" }
     /// The state of an organization.
     OrganizationStatus { Active = "ACTIVE", Inactive = "INACTIVE", Suspended = "SUSPENDED" }
@@ -194,11 +194,11 @@ wire_enum! {
     LinkScope { Deployment = "DEPLOYMENT" }
     /// How metrics are sent.
     ExporterType { Prometheus = "PROMETHEUS" }
-    /// How the sender of metrics proves itself.
+    /// How the sender of metrics authenticates.
     MetricsAuthType { Basic = "BASIC", AuthToken = "AUTH_TOKEN", SigV4 = "SIGV4" }
     /// Where a deployment runs: shared infrastructure, a dedicated cluster, or one of the customer's own.
     DeploymentType { Dedicated = "DEDICATED", Hybrid = "HYBRID", Standard = "STANDARD" }
-    /// What a deployment is doing.
+    /// The status of a deployment.
     DeploymentStatus {
         Creating = "CREATING",
         Deploying = "DEPLOYING",
@@ -207,7 +207,7 @@ wire_enum! {
         Unknown = "UNKNOWN",
         Hibernating = "HIBERNATING",
     }
-    /// What runs the tasks of a deployment.
+    /// The executor of a deployment.
     Executor { Celery = "CELERY", Kubernetes = "KUBERNETES", Platform = "PLATFORM" }
     /// Sizes of schedulers.
     SchedulerSize { Small = "SMALL", Medium = "MEDIUM", Large = "LARGE", ExtraLarge = "EXTRA_LARGE" }
@@ -230,11 +230,11 @@ wire_enum! {
         DagOnly = "DAG_ONLY",
         Bundle = "BUNDLE",
     }
-    /// How far a deploy has come.
+    /// The status of a deploy.
     DeployStatus { Initialized = "INITIALIZED", Deployed = "DEPLOYED", Failed = "FAILED" }
     /// What an upload is.
     UploadKind { Dags = "dags", Bundle = "bundle" }
-    /// Where the code of a deploy is kept.
+    /// Where the code of a deploy is hosted.
     GitProvider { Hosted = "HOSTED", Generic = "GENERIC" }
     /// Whether a domain is proven to be the organization's.
     DomainStatus { Pending = "PENDING", Verified = "VERIFIED" }

@@ -89,7 +89,7 @@ pub struct ListEnvironmentObjects {
     pub object_type: Option<EnvironmentObjectType>,
     /// Only those with this key.
     pub object_key: Option<String>,
-    /// Show secrets. Takes the right to change what is shown, and a server that allows it.
+    /// Show secrets. Requires the right to change the objects shown, and a server that allows it.
     pub show_secrets: Option<bool>,
     /// Show what the deployment is given: its own objects and those linked to it, with overrides in place. Without a
     /// deployment there is nothing to resolve, and objects are shown as they are.
@@ -99,7 +99,7 @@ pub struct ListEnvironmentObjects {
     pub page: Page<EnvironmentObjectSorts>,
 }
 
-/// An environment object. Secrets are empty; `setFields` says which of them there are.
+/// An environment object. Secrets are empty; `setFields` lists those that are set.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -118,13 +118,13 @@ pub struct EnvironmentObject {
     pub source_scope: Option<EnvironmentObjectScope>,
     /// The workspace or deployment that it is given from.
     pub source_scope_entity_id: Option<EntityId>,
-    /// What it is for.
+    /// Its description.
     pub description: Option<String>,
-    /// Whether it reaches every deployment of its workspace that is not excluded.
+    /// Whether it applies to every deployment of its workspace that is not excluded.
     pub auto_link_deployments: bool,
     /// The deployments that it is linked to.
     pub links: Vec<EnvironmentObjectLink>,
-    /// The deployments that it is kept from.
+    /// The excluded deployments.
     pub exclude_links: Vec<ExcludeLinkEnvironmentObjectRequest>,
     /// Names of the fields that have a value; members of maps as `map.member`.
     pub set_fields: Vec<String>,
@@ -152,11 +152,11 @@ pub struct EnvironmentObject {
 pub struct EnvironmentObjectsPaginated {
     /// The objects.
     pub environment_objects: Vec<EnvironmentObject>,
-    /// The limit in force.
+    /// The effective limit.
     pub limit: u32,
-    /// How many were skipped.
+    /// How many items were skipped.
     pub offset: u64,
-    /// How many there are in all.
+    /// Total number of items.
     pub total_count: u64,
 }
 
@@ -180,15 +180,15 @@ pub struct CreateEnvironmentObjectRequest {
     pub scope: EnvironmentObjectScope,
     /// The workspace or deployment that it belongs to.
     pub scope_entity_id: EntityId,
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 500))]
     pub description: Option<String>,
-    /// Whether it reaches every deployment of its workspace that is not excluded.
+    /// Whether it applies to every deployment of its workspace that is not excluded.
     pub auto_link_deployments: Option<bool>,
     /// The deployments that it is linked to.
     #[schemars(length(max = 1000))]
     pub links: Option<Vec<CreateEnvironmentObjectLinkRequest>>,
-    /// The deployments that it is kept from.
+    /// The excluded deployments.
     #[schemars(length(max = 1000))]
     pub exclude_links: Option<Vec<ExcludeLinkEnvironmentObjectRequest>>,
     /// The connection.
@@ -201,20 +201,20 @@ pub struct CreateEnvironmentObjectRequest {
     pub metrics_export: Option<MetricsExportRequest>,
 }
 
-/// Changes to an environment object: what is absent is kept.
+/// Changes to an environment object: absent fields stay unchanged.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateEnvironmentObjectRequest {
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 500))]
     pub description: Option<String>,
-    /// Whether it reaches every deployment of its workspace that is not excluded.
+    /// Whether it applies to every deployment of its workspace that is not excluded.
     pub auto_link_deployments: Option<bool>,
     /// The deployments that it is linked to; those that are not named are linked no more.
     #[schemars(length(max = 1000))]
     pub links: Option<Vec<UpdateEnvironmentObjectLinkRequest>>,
-    /// The deployments that it is kept from; those that are not named are kept from it no more.
+    /// The excluded deployments; those not listed are no longer excluded.
     #[schemars(length(max = 1000))]
     pub exclude_links: Option<Vec<ExcludeLinkEnvironmentObjectRequest>>,
     /// The connection.

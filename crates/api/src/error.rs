@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-/// What every refused or failed request is answered with.
+/// The body of every refused or failed request.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Error")]
 pub struct ErrorBody {
-    /// What went wrong and, where there is something to do about it, what to do next.
+    /// What went wrong and, where possible, what to do next.
     pub message: String,
     /// The id of the request, as in the `X-Request-Id` header, the server's log and the audit log.
     pub request_id: String,
@@ -21,7 +21,7 @@ pub struct ErrorBody {
     pub field_errors: Option<Vec<FieldError>>,
 }
 
-/// So many of something, in words: `1 item`, `3 items`.
+/// A count with its noun: `1 item`, `3 items`.
 pub fn counted(count: u64, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
@@ -32,9 +32,9 @@ pub fn counted(count: u64, one: &str) -> String {
 pub struct FieldError {
     /// The JSON path of the field, such as `workspaceRoles[1].role`, or the name of a query parameter.
     pub field: String,
-    /// A word that a program can act on, such as `required` or `maxLength`.
+    /// A code that a program can act on, such as `required` or `maxLength`.
     pub code: String,
-    /// What was wrong, and what would be right.
+    /// What was wrong, and what is expected.
     pub message: String,
 }
 

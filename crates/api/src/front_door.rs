@@ -10,7 +10,7 @@ use crate::reply::Many;
 endpoints! {
     tag "Deployment";
 
-    /// Make a link that opens the Airflow environment in a browser
+    /// Create a link that opens the Airflow environment in a browser
     Open: POST "/organizations/{organizationId}/deployments/{deploymentId}/open" as "OpenDeployment" {
         path: OfDeployment, reply: Many<OpenedDeployment>,
         permission: "deployment.airflow.website.get", also: [409], marks: [live],
@@ -21,8 +21,8 @@ endpoints! {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenedDeployment {
-    /// Where the browser goes. It works once, for whoever has it: treat it like a password.
+    /// The URL to open in a browser. It works once, for anyone who has it: treat it like a password.
     pub url: String,
-    /// Until when it works.
+    /// When it expires.
     pub expires_at: Timestamp,
 }

@@ -1,7 +1,7 @@
 //! One type for each kind of id, so that an id of one kind cannot be passed where another is wanted.
 //!
 //! On the wire and in the database they are all the text of an [`Id`]. Inside, an id of a kind comes from parsing, from
-//! a row, or from saying so with `from_raw`; nothing turns one kind into another silently:
+//! a row, or from an explicit `from_raw`; nothing turns one kind into another silently:
 //!
 //! ```
 //! # use podium_api::{DeploymentId, Id};
@@ -26,7 +26,7 @@
 //! let _: DeploymentId = Id::from_parts(0, 0, 0).into();
 //! ```
 //!
-//! A team is a subject, but a deployment is none:
+//! A team is a subject, but a deployment is not:
 //!
 //! ```
 //! # use podium_api::{Id, SubjectId, TeamId};
@@ -49,7 +49,7 @@ use crate::{Id, NotAnId};
 
 /// An id of some kind, for code that makes or reads ids of every kind.
 pub trait TypedId: Copy + Ord + fmt::Display + FromStr<Err = NotAnId> + Send + 'static {
-    /// Says of which kind an id is.
+    /// Declares an id to be of this kind.
     fn from_raw(id: Id) -> Self;
     /// The id, of whatever kind.
     fn raw(self) -> Id;
@@ -73,7 +73,7 @@ macro_rules! ids {
         pub struct $name(Id);
 
         impl $name {
-            /// Says that an id is of this kind.
+            /// Declares an id to be of this kind.
             pub const fn from_raw(id: Id) -> Self {
                 Self(id)
             }
@@ -174,9 +174,9 @@ ids! {
     AgentTokenId;
     /// A session of a user.
     SessionId;
-    /// What somebody calls with.
+    /// A credential: what a caller authenticates with.
     CredentialId from SessionId | TokenId | AgentTokenId;
-    /// Who calls, or who holds roles.
+    /// A subject: a caller, or a holder of roles.
     SubjectId from UserId | TeamId | TokenId | AgentTokenId;
     /// What a token or an environment object belongs to.
     EntityId from OrganizationId | WorkspaceId | DeploymentId;
@@ -186,19 +186,19 @@ ids! {
     AllowedIpAddressRangeId;
     /// An entry of the audit log.
     AuditLogId;
-    /// A search of logs that was kept.
+    /// A saved log search.
     SearchId;
     /// A node: a machine that runs environments.
     NodeId;
 }
 
 impl EntityId {
-    /// Says that it is a workspace.
+    /// Declares it to be a workspace.
     pub const fn as_workspace(self) -> WorkspaceId {
         WorkspaceId(self.0)
     }
 
-    /// Says that it is a deployment.
+    /// Declares it to be a deployment.
     pub const fn as_deployment(self) -> DeploymentId {
         DeploymentId(self.0)
     }

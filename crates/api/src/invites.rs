@@ -23,7 +23,7 @@ endpoints! {
         path: OfInvite,
         permission: "organization.users.delete", also: [412],
     }
-    /// Make a fresh link to accept an invite
+    /// Create a new link to accept an invite
     CreateLink: POST "/organizations/{organizationId}/invites/{inviteId}/link" as "CreateUserInviteLink" {
         path: OfInvite, reply: One<InviteLink>,
         permission: "organization.users.create", marks: [secret_reply],
@@ -48,11 +48,11 @@ pub struct CreateUserInviteRequest {
 pub struct Invite {
     /// Its id.
     pub invite_id: InviteId,
-    /// When it lapses.
+    /// When it expires.
     pub expires_at: Timestamp,
-    /// Who is invited.
+    /// The invited user.
     pub invitee: SubjectProfile,
-    /// Who invites.
+    /// The user who sent the invite.
     pub inviter: SubjectProfile,
     /// To which organization.
     pub organization_id: OrganizationId,
@@ -66,11 +66,11 @@ pub struct Invite {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InviteLink {
-    /// The link, to be handed to the invitee and nobody else.
+    /// The link; give it to the invited user and nobody else.
     pub url: String,
     /// The secret in the link, as `POST /auth/accept-invite` takes it.
     #[schemars(extend("format" = "password"))]
     pub token: String,
-    /// When it lapses.
+    /// When it expires.
     pub expires_at: Timestamp,
 }

@@ -1,7 +1,7 @@
 //! The wire: ids, enums, requests and responses, and one type for each endpoint.
 //!
-//! Compiles alone and knows no HTTP library, no database and no async. Everything that speaks of an endpoint (the
-//! router, the OpenAPI document, the client, the tests) starts from the types declared here.
+//! Compiles alone and depends on no HTTP library, no database and no async code. Everything that deals with an endpoint
+//! (the router, the OpenAPI document, the client, the tests) starts from the types declared here.
 
 #[macro_use]
 mod declare;
@@ -17,6 +17,8 @@ pub mod decode;
 pub mod deployment_logs;
 pub mod deployments;
 pub mod deploys;
+#[doc(hidden)]
+pub mod distinct;
 pub mod endpoint;
 pub mod enums;
 pub mod environment_objects;

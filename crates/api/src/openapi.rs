@@ -65,8 +65,9 @@ impl Document {
             "info": {
                 "title": "Podium management API",
                 "version": "1.0",
-                "description": "Manages Apache Airflow environments. Every call carries `Authorization: Bearer <token>` \
-                    unless it says otherwise. An optional field that is `null` is as absent unless it says otherwise.",
+                "description": "Manages Apache Airflow environments. Every request needs `Authorization: Bearer <token>` \
+                    unless its endpoint says otherwise. An optional field that is `null` is treated as if it were absent, unless \
+                    it says otherwise.",
                 "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
             },
             "servers": [{ "url": server_url }],
@@ -80,15 +81,15 @@ impl Document {
     }
 }
 
-/// The schema, unless it is that of nothing.
+/// The schema, unless it is that of `Nothing`.
 fn something(schema: Schema) -> Option<Value> {
     let mut value = schema.to_value();
     tidy(&mut value);
     (value != Value::Bool(false)).then_some(value)
 }
 
-/// Says in the plainest way that an optional field may be left out (not that it may be null), and drops what tells
-/// of Rust rather than of the wire.
+/// Marks optional fields simply as not required (rather than nullable), and drops annotations about
+/// Rust types rather than the wire.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(tidy),
@@ -176,13 +177,17 @@ fn parameters(endpoint: &Description, schemas: &EndpointSchemas) -> Vec<Value> {
     let header = |name: &str, about: &str, schema: Value| json!({ "name": name, "in": "header", "description": about, "schema": schema });
     let text = || json!({ "type": "string", "maxLength": 255 });
     if endpoint.takes_idempotency_key() {
-        parameters.push(header("Idempotency-Key", "Repeats of this request have one effect.", text()));
+        parameters.push(header(
+            "Idempotency-Key",
+            "Repeated requests with the same key take effect once.",
+            text(),
+        ));
     }
     if endpoint.compares_version() {
         parameters.push(header("If-Match", "Only if the resource still has this ETag.", text()));
     }
     if endpoint.reply_kind == ReplyKind::Events {
-        parameters.push(header("Last-Event-ID", "Go on after this event.", text()));
+        parameters.push(header("Last-Event-ID", "Continue after this event.", text()));
     }
     if endpoint.reads_one() {
         parameters.push(header("If-None-Match", "Only if the resource has changed since this ETag.", text()));
@@ -229,19 +234,19 @@ fn header_schema(about: &str) -> Value {
 fn describe(status: u16) -> &'static str {
     match status {
         304 => "Not changed since the given ETag.",
-        400 => "The request is wrong; every wrong field is named.",
+        400 => "The request is invalid; every invalid field is listed.",
         401 => "The token is missing, malformed, expired or revoked.",
         403 => "The caller may not do this.",
-        404 => "There is no such thing, or the caller may not see it.",
+        404 => "There is no such resource, or the caller may not see it.",
         408 => "The request did not arrive in time.",
-        409 => "The request is at odds with what is there.",
+        409 => "The request conflicts with the current state.",
         412 => "The resource has changed since the given ETag, or is not in a state that allows this.",
         413 => "The body is too large.",
         415 => "The body is not JSON.",
         429 => "Too many requests; try again after `Retry-After` seconds.",
         431 => "The headers are too large.",
-        503 => "The database is away; try again after `Retry-After` seconds.",
-        _ => "A fault of the server.",
+        503 => "The database is unavailable; try again after `Retry-After` seconds.",
+        _ => "Internal server error.",
     }
 }
 
@@ -263,7 +268,7 @@ impl Description {
         self.method == Method::Get && self.reply_kind == ReplyKind::One
     }
 
-    /// Every status that it can answer other than success.
+    /// Every status that it can return other than success.
     pub fn statuses(&self) -> Vec<u16> {
         let mut statuses = vec![400, 429, 431, 500, 503];
         statuses.extend(self.also);

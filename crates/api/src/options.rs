@@ -12,12 +12,12 @@ use crate::reply::Many;
 endpoints! {
     tag "Options";
 
-    /// Get what can be chosen for clusters
+    /// Get the options for clusters
     ForClusters: GET "/organizations/{organizationId}/cluster-options" as "GetClusterOptions" {
         path: InOrganization, query: GetClusterOptions, reply: Many<Vec<ClusterOptions>>,
-        open_to: Joined,
+        open_to: MembersOnly,
     }
-    /// Get what can be chosen for deployments
+    /// Get the options for deployments
     ForDeployments: GET "/organizations/{organizationId}/deployment-options" as "GetDeploymentOptions" {
         path: InOrganization, query: GetDeploymentOptions, reply: Many<DeploymentOptions>,
         permission: "organization.deploymentConfigurations.get",
@@ -49,7 +49,7 @@ pub struct GetDeploymentOptions {
     pub cloud_provider: Option<CloudProvider>,
 }
 
-/// What can be chosen for a cluster at one provider.
+/// Options for a cluster at one provider.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -66,7 +66,7 @@ pub struct ClusterOptions {
     pub default_node_instance: ProviderInstanceType,
     /// Machines of databases.
     pub database_instances: Vec<ProviderInstanceType>,
-    /// The machine of databases that a cluster has unless it says otherwise.
+    /// The default machine for a cluster's databases.
     pub default_database_instance: ProviderInstanceType,
     /// The least nodes of a pool.
     pub node_count_min: u32,
@@ -110,7 +110,7 @@ pub struct ProviderInstanceType {
     pub memory: String,
 }
 
-/// What can be chosen for a deployment.
+/// Options for a deployment.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeploymentOptions {
@@ -179,7 +179,7 @@ pub struct MachineSpec {
     pub memory: String,
     /// Disk that ends with the machine.
     pub ephemeral_storage: Option<String>,
-    /// How many tasks it runs at once unless a queue says otherwise.
+    /// How many tasks it runs at once by default.
     pub concurrency: Option<u32>,
 }
 
@@ -188,7 +188,7 @@ pub struct MachineSpec {
 pub struct Range {
     /// The least.
     pub floor: u32,
-    /// What it is unless something else is said.
+    /// The default value.
     pub default: u32,
     /// The most.
     pub ceiling: u32,
@@ -230,7 +230,7 @@ pub struct ResourceOption {
 pub struct ResourceRange {
     /// The least.
     pub floor: String,
-    /// What it is unless something else is said.
+    /// The default value.
     pub default: String,
     /// The most.
     pub ceiling: String,

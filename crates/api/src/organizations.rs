@@ -93,13 +93,13 @@ pub struct Organization {
     pub payment_method: Option<PaymentMethod>,
     /// When its trial ends.
     pub trial_expires_at: Option<Timestamp>,
-    /// Whether it lists allowed address ranges: then requests from elsewhere are refused.
+    /// Whether it has allowed address ranges: if so, requests from other addresses are refused.
     pub has_allowed_ip_address_ranges: bool,
-    /// Whether an identity provider keeps its teams.
+    /// Whether an identity provider manages its teams.
     pub is_scim_enabled: bool,
     /// Whether deployments on shared infrastructure are refused.
     pub should_enforce_dedicated_clusters: bool,
-    /// Whether the operator may look closer when asked for help.
+    /// Whether the operator may access details when asked for help.
     pub allow_enhanced_support_access: bool,
     /// Whether AI features are switched off.
     pub has_ai_features_disabled: Option<bool>,
@@ -158,11 +158,11 @@ pub struct ManagedDomain {
 pub struct OrganizationsPaginated {
     /// The organizations.
     pub organizations: Vec<Organization>,
-    /// The limit in force.
+    /// The effective limit.
     pub limit: u32,
-    /// How many were skipped.
+    /// How many items were skipped.
     pub offset: u64,
-    /// How many there are in all.
+    /// Total number of items.
     pub total_count: u64,
 }
 
@@ -177,11 +177,11 @@ pub struct UpdateOrganizationRequest {
     /// Where bills go.
     #[schemars(length(max = 254))]
     pub billing_email: String,
-    /// Whether an identity provider keeps its teams.
+    /// Whether an identity provider manages its teams.
     pub is_scim_enabled: bool,
     /// Whether deployments on shared infrastructure are refused.
     pub should_enforce_dedicated_clusters: Option<bool>,
-    /// Whether the operator may look closer when asked for help.
+    /// Whether the operator may access details when asked for help.
     pub allow_enhanced_support_access: Option<bool>,
     /// Whether AI features are switched off.
     pub has_ai_features_disabled: Option<bool>,

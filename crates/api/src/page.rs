@@ -6,15 +6,15 @@ use std::marker::PhantomData;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// The largest page that is ever served.
+/// The largest page.
 pub const MAX_LIMIT: u32 = 1000;
 const DEFAULT_LIMIT: u32 = 20;
 
-/// The fields that a list can be sorted by, and whether a limit over [`MAX_LIMIT`] is refused or cut.
+/// The fields that a list can be sorted by, and whether a limit over [`MAX_LIMIT`] is refused or clamped.
 pub trait SortKeys {
     /// Wire names of the fields.
     const KEYS: &'static [&'static str];
-    /// Whether the contract states a maximum: then a larger limit is refused, otherwise served as the maximum.
+    /// Whether the contract states a maximum: if so, a larger limit is refused, otherwise it is clamped.
     const LIMIT_IS_BOUNDED: bool = true;
 }
 
@@ -36,7 +36,7 @@ pub struct Page<K: SortKeys> {
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub offset: u64,
-    /// How many items to return at the most; 0 gives an empty page with the total.
+    /// Maximum number of items to return; 0 returns an empty page with the total.
     #[serde(default)]
     pub limit: Limit<K>,
     /// Sort keys, in order; the default is `createdAt:desc`.
@@ -45,7 +45,7 @@ pub struct Page<K: SortKeys> {
 }
 
 impl<K: SortKeys> Page<K> {
-    /// The limit in force.
+    /// The effective limit.
     pub fn limit(&self) -> u32 {
         self.limit.0
     }

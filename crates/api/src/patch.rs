@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Marks a schema whose `null` means something; everywhere else `null` is as absent.
+/// Marks a schema in which `null` has a meaning; everywhere else `null` is treated as if the field were absent.
 pub(crate) const CLEARABLE: &str = "x-clearable";
 
 /// Absent keeps the stored value, `null` or `""` clears it, anything else replaces it.

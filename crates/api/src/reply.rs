@@ -1,4 +1,4 @@
-//! Replies: one resource with its version, many, nothing, or a stream.
+//! Replies: one resource with its version, a list, no content, or a stream.
 
 use std::marker::PhantomData;
 
@@ -12,7 +12,7 @@ use crate::endpoint::Nothing;
 pub enum ReplyKind {
     /// 200, a single resource with an `ETag`.
     One,
-    /// 200, a list or a computed answer.
+    /// 200, a list or a computed response.
     Many,
     /// 204, no body.
     Empty,
@@ -34,7 +34,7 @@ impl ReplyKind {
     }
 }
 
-/// What an endpoint answers.
+/// The reply of an endpoint.
 pub trait Reply: Send + 'static {
     /// How it is sent.
     const KIND: ReplyKind;
@@ -62,7 +62,7 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for One<T> {
     }
 }
 
-/// A list or a computed answer.
+/// A list or a computed response.
 #[derive(Clone, Debug)]
 pub struct Many<T>(pub T);
 

@@ -88,11 +88,11 @@ pub struct Role {
     pub id: RoleId,
     /// Its name, unique in the organization.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: Option<String>,
     /// What it is held on.
     pub scope_type: RoleScope,
-    /// The only workspaces in which it can be held; none means everywhere.
+    /// The workspaces in which it can be assigned; an empty list means all.
     pub restricted_workspace_ids: Vec<WorkspaceId>,
     /// When it was created.
     pub created_at: Timestamp,
@@ -113,13 +113,13 @@ pub struct RoleWithPermission {
     pub id: RoleId,
     /// Its name, unique in the organization.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: Option<String>,
     /// What it is held on.
     pub scope_type: RoleScope,
     /// The permissions that it gives.
     pub permissions: Vec<String>,
-    /// The only workspaces in which it can be held; none means everywhere.
+    /// The workspaces in which it can be assigned; an empty list means all.
     pub restricted_workspace_ids: Vec<WorkspaceId>,
     /// When it was created.
     pub created_at: Timestamp,
@@ -138,7 +138,7 @@ pub struct RoleWithPermission {
 pub struct DefaultRole {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: Option<String>,
     /// What it is held on.
     pub scope_type: DefaultRoleScope,
@@ -153,7 +153,7 @@ pub struct DefaultRole {
 pub struct RoleTemplate {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: Option<String>,
     /// What such a role is held on.
     pub scope_type: DefaultRoleScope,
@@ -170,9 +170,9 @@ pub struct RolesPaginated {
     pub roles: Vec<Role>,
     /// The built-in roles, where asked for.
     pub default_roles: Option<Vec<DefaultRole>>,
-    /// The limit in force.
+    /// The effective limit.
     pub limit: u32,
-    /// How many were skipped.
+    /// How many items were skipped.
     pub offset: u64,
     /// How many custom roles there are in all.
     pub total_count: u64,
@@ -186,7 +186,7 @@ pub struct CreateCustomRoleRequest {
     /// Its name, unique in the organization and not a built-in one.
     #[schemars(length(min = 1, max = 128))]
     pub name: String,
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 500))]
     pub description: Option<String>,
     /// What it is held on; cannot change later.
@@ -194,7 +194,7 @@ pub struct CreateCustomRoleRequest {
     /// Permissions of that scope, such as `deployment.logs.get`.
     #[schemars(length(min = 1))]
     pub permissions: Vec<String>,
-    /// The only workspaces in which it can be held; none means everywhere.
+    /// The workspaces in which it can be assigned; an empty list means all.
     #[schemars(length(max = 1000))]
     pub restricted_workspace_ids: Option<Vec<WorkspaceId>>,
 }
@@ -207,13 +207,13 @@ pub struct UpdateCustomRoleRequest {
     /// Its name, unique in the organization and not a built-in one.
     #[schemars(length(min = 1, max = 128))]
     pub name: String,
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 500))]
     pub description: Option<String>,
     /// Permissions of its scope.
     #[schemars(length(min = 1))]
     pub permissions: Vec<String>,
-    /// The only workspaces in which it can be held; none means everywhere.
+    /// The workspaces in which it can be assigned; an empty list means all.
     #[schemars(length(max = 1000))]
     pub restricted_workspace_ids: Option<Vec<WorkspaceId>>,
 }

@@ -1,4 +1,4 @@
-//! A resource in a reply: as a value, or as JSON that was written of it before.
+//! A resource in a reply: as a value, or as JSON that was rendered before.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A `T` of a reply. On the wire it is a `T` and nothing else.
+/// A `T` in a reply. On the wire it is indistinguishable from a `T`.
 #[derive(Clone, Debug)]
 pub enum Shown<T> {
     /// The value.
     Value(Box<T>),
-    /// The JSON that was written of one.
+    /// Its JSON, rendered before.
     Json(Arc<RawValue>),
 }
 
@@ -24,7 +24,7 @@ impl<T> From<T> for Shown<T> {
 }
 
 impl<T: DeserializeOwned> Shown<T> {
-    /// The value, read again where only its JSON is here.
+    /// The value, parsed from its JSON if necessary.
     pub fn into_value(self) -> serde_json::Result<T> {
         match self {
             Self::Value(value) => Ok(*value),

@@ -113,11 +113,11 @@ pub struct Team {
     pub id: TeamId,
     /// Its name, unique in the organization.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: Option<String>,
     /// Its organization.
     pub organization_id: OrganizationId,
-    /// Whether an identity provider keeps it.
+    /// Whether an identity provider manages it.
     pub is_idp_managed: bool,
     /// Its role in the organization.
     pub organization_role: OrganizationRole,
@@ -145,11 +145,11 @@ pub struct Team {
 pub struct TeamsPaginated {
     /// The teams.
     pub teams: Vec<Team>,
-    /// The limit in force.
+    /// The effective limit.
     pub limit: u32,
-    /// How many were skipped.
+    /// How many items were skipped.
     pub offset: u64,
-    /// How many there are in all.
+    /// Total number of items.
     pub total_count: u64,
 }
 
@@ -176,11 +176,11 @@ pub struct TeamMember {
 pub struct TeamMembersPaginated {
     /// The members.
     pub team_members: Vec<TeamMember>,
-    /// The limit in force.
+    /// The effective limit.
     pub limit: u32,
-    /// How many were skipped.
+    /// How many items were skipped.
     pub offset: u64,
-    /// How many there are in all.
+    /// Total number of items.
     pub total_count: u64,
 }
 
@@ -192,7 +192,7 @@ pub struct CreateTeamRequest {
     /// Its name, unique in the organization.
     #[schemars(length(min = 1, max = 128))]
     pub name: String,
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 500))]
     pub description: Option<String>,
     /// Its first members.
@@ -210,7 +210,7 @@ pub struct UpdateTeamRequest {
     /// Its name, unique in the organization.
     #[schemars(length(min = 1, max = 128))]
     pub name: String,
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 500))]
     pub description: Option<String>,
 }
@@ -224,7 +224,7 @@ pub struct AddTeamMembersRequest {
     pub member_ids: Vec<UserId>,
 }
 
-/// New roles of a team; a list that is absent is kept, an empty one clears.
+/// New roles of a team; an absent list keeps the stored one, an empty list clears it.
 #[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

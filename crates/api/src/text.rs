@@ -1,18 +1,18 @@
-//! What may stand in a line of text that people read: characters that they see, and nothing that hides others, turns them
-//! around or breaks the line.
+//! Characters allowed in a line of text that people read: visible ones, and none that hide others, change their
+//! direction or break the line.
 //!
 //! By Unicode's general categories: no controls, no line or paragraph separators, no format characters (zero-width
 //! spaces and joiners, marks and overrides of direction, soft hyphens, tags), nothing unassigned, private or half of a
-//! pair; and none of the few letters and marks that are blank by design. Two exceptions are seen: the variation selector
-//! that makes a symbol an emoji, and the joiner inside an emoji of several. Joiners between letters, which some scripts
-//! use for fine typography, are refused: two names that differ by one read the same to most people.
+//! pair; and none of the few letters and marks that are blank by design. Two exceptions are seen: the variation
+//! selector that makes a symbol an emoji, and the joiner inside an emoji of several. Joiners between letters, which
+//! some scripts use for fine typography, are refused: two names that differ by one read the same to most people.
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
 const EMOJI_SELECTOR: char = '\u{fe0f}';
 
-/// The first character of a line that nobody would see, or that breaks the line.
+/// The first character that is invisible or breaks the line.
 pub fn hidden(line: &str) -> Option<char> {
     if line.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return None;
@@ -35,7 +35,7 @@ pub fn hidden(line: &str) -> Option<char> {
     None
 }
 
-/// What is wrong with a line that holds a hidden character.
+/// The error message for a line that contains a hidden character.
 pub fn complaint(c: char) -> String {
     let what = match c {
         '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' => "a line break",
@@ -43,7 +43,7 @@ pub fn complaint(c: char) -> String {
         c if c.is_control() => "a control character",
         _ => "an invisible character",
     };
-    format!("must be one line of visible characters: it holds {what} (U+{:04X})", u32::from(c))
+    format!("must be one line of visible characters: it contains {what} (U+{:04X})", u32::from(c))
 }
 
 /// Pictures and their skin tones.
@@ -168,10 +168,13 @@ mod tests {
 
     #[test]
     fn a_complaint_says_which() {
-        assert_eq!(complaint('\n'), "must be one line of visible characters: it holds a line break (U+000A)");
+        assert_eq!(
+            complaint('\n'),
+            "must be one line of visible characters: it contains a line break (U+000A)"
+        );
         assert_eq!(
             complaint('\u{200b}'),
-            "must be one line of visible characters: it holds an invisible character (U+200B)"
+            "must be one line of visible characters: it contains an invisible character (U+200B)"
         );
     }
 }

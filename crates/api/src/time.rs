@@ -8,15 +8,15 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A moment, kept as milliseconds since the epoch.
+/// A point in time, stored as milliseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// The first moment that a wire timestamp can name, and the last.
+/// The first and the last time that a wire timestamp can express.
 const RANGE: std::ops::RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;
 
 impl Timestamp {
-    /// From milliseconds since the epoch; what no RFC 3339 text can say is brought to the nearest that one can.
+    /// From milliseconds since the epoch, clamped to the range that RFC 3339 can express.
     pub fn from_millis(millis: i64) -> Self {
         Self(millis.clamp(*RANGE.start(), *RANGE.end()))
     }

@@ -93,7 +93,7 @@ pub struct ApiToken {
     pub id: TokenId,
     /// Its name, unique in what it belongs to.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: String,
     /// What it belongs to.
     pub scope: TokenScope,
@@ -108,13 +108,13 @@ pub struct ApiToken {
     pub short_token: String,
     /// From when it works.
     pub start_at: Timestamp,
-    /// Until when it works.
+    /// When it expires.
     pub end_at: Option<Timestamp>,
     /// How many days it works after it was made or rotated.
     pub expiry_period_in_days: Option<u32>,
     /// When it was last rotated.
     pub last_rotated_at: Option<Timestamp>,
-    /// When it was last used, to the minute. A use is written down within a minute, not by the request itself.
+    /// When it was last used, to the minute. Uses are recorded within a minute, not by the request itself.
     pub last_used_at: Option<Timestamp>,
     /// When it was created.
     pub created_at: Timestamp,
@@ -147,11 +147,11 @@ pub struct ApiTokenRole {
 pub struct ApiTokensPaginated {
     /// The tokens.
     pub tokens: Vec<ApiToken>,
-    /// The limit in force.
+    /// The effective limit.
     pub limit: u32,
-    /// How many were skipped.
+    /// How many items were skipped.
     pub offset: u64,
-    /// How many there are in all.
+    /// Total number of items.
     pub total_count: u64,
 }
 
@@ -163,7 +163,7 @@ pub struct CreateApiTokenRequest {
     /// Its name, unique in what it belongs to.
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 500))]
     pub description: Option<String>,
     /// What it belongs to.
@@ -187,12 +187,12 @@ pub struct UpdateApiTokenRequest {
     /// Its name, unique in what it belongs to.
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 500))]
     pub description: Option<String>,
 }
 
-/// New roles of a token; the primary role is kept when it is left out.
+/// New roles of a token; if the primary role is omitted, it stays unchanged.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct UpdateApiTokenRolesRequest {
     /// The roles.

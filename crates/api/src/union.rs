@@ -1,7 +1,7 @@
-//! Requests that come in variants: one struct with every field, and for each variant the fields that it lacks.
+//! Requests with variants: one struct with every field, and for each variant the fields that it lacks.
 //!
-//! A field is said once, in the struct. The document shows one schema for each variant and the tag that tells them
-//! apart; requests are checked against the variant that their tag names.
+//! A field is declared once, in the struct. The document shows one schema for each variant and the tag that
+//! distinguishes them; requests are checked against the variant that their tag names.
 
 use std::borrow::Cow;
 
@@ -11,13 +11,13 @@ use serde_json::{Map, Value, json};
 
 use crate::decode::{MAY_LACK_TAG, SIBLINGS};
 
-/// A request that comes in variants.
+/// A request with variants.
 pub trait Union: JsonSchema {
     /// The wire name of the field that names the variant.
     const TAG: &'static str;
     /// The variants.
     const VARIANTS: &'static [Variant];
-    /// Whether it is taken without its tag although the document requires it.
+    /// Whether it is accepted without its tag although the document requires it.
     const MAY_LACK_TAG: bool = false;
 }
 
@@ -31,19 +31,19 @@ pub struct Variant {
     pub without: &'static [&'static str],
     /// Wire names of the fields that it requires beyond those that all require.
     pub required: &'static [&'static str],
-    /// Fields that look different in it.
+    /// Fields with a different schema in it.
     pub fields: FieldsOf,
 }
 
 /// Makes the schemas of some fields.
 pub type FieldsOf = fn(&mut SchemaGenerator) -> Vec<(&'static str, Schema)>;
 
-/// No field looks different.
+/// No field has a different schema.
 pub fn no_fields(_: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
     Vec::new()
 }
 
-/// The body of a request that comes in variants.
+/// The body of a request with variants.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OneOf<T>(pub T);
@@ -74,7 +74,7 @@ impl<T: Union> JsonSchema for OneOf<T> {
 }
 
 impl Variant {
-    /// The schema of all variants, brought down to this one.
+    /// The schema of all variants, reduced to this one.
     fn narrow(&self, schema: Value, (tag, words): (&str, &[&str]), generator: &mut SchemaGenerator) -> Value {
         let mut schema = narrow(schema, self.without, self.required);
         if let Some(fields) = schema["properties"].as_object_mut() {

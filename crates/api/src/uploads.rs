@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 pub const PATH: &str = "/uploads/{deployId}";
 /// The operation id.
 pub const ID: &str = "UploadArchive";
-/// The header that tells the version of what was uploaded.
+/// The header with the version of the upload.
 pub const VERSION_HEADER: &str = "x-ms-version-id";
-/// Every status that it can answer other than success.
+/// Every status that it can return other than success.
 pub const STATUSES: &[u16] = &[400, 403, 408, 413, 429, 431, 500, 503];
 
 /// The operation in the document; `failure` describes a status.
@@ -27,7 +27,7 @@ pub(crate) fn document(failure: impl Fn(u16) -> Value) -> Value {
             "description": "Received and checked.",
             "headers": {
                 "X-Request-Id": header("The id of the request."),
-                VERSION_HEADER: header("The version to finalize the deploy with; of a block there is none."),
+                VERSION_HEADER: header("The version to finalize the deploy with; absent for a block."),
             },
         }),
     );
@@ -36,17 +36,17 @@ pub(crate) fn document(failure: impl Fn(u16) -> Value) -> Value {
         "operationId": ID,
         "tags": ["Deploy"],
         "summary": "Upload an archive",
-        "description": "Takes a tar archive compressed with gzip, at the URL that creating a deploy was answered with. \
+        "description": "Accepts a tar archive compressed with gzip, at the URL returned when the deploy was created. \
             Larger ones can be sent in blocks, as to Azure Blob Storage: `comp=block` with a `blockid` for each, then \
-            `comp=blocklist` with their order. What is uploaded and not finalized is bounded for each deploy, deployment \
-            and organization (413). While the disk of the server is full nothing is taken (503).",
+            `comp=blocklist` with their order. Uploads that are not finalized are limited for each deploy, deployment \
+            and organization (413). While the server's disk is full, uploads are refused (503).",
         "security": [],
         "parameters": [
             { "name": "deployId", "in": "path", "required": true, "schema": { "type": "string", "minLength": 1 } },
             parameter("kind", true, "What is uploaded.", json!({ "type": "string", "enum": ["dags", "bundle"] })),
-            parameter("expires", true, "When the URL ends, in seconds since 1970.", whole()),
-            parameter("limit", true, "The most bytes that are received.", whole()),
-            parameter("signature", true, "Proof that the URL was made by this server.", text()),
+            parameter("expires", true, "When the URL expires, in seconds since 1970.", whole()),
+            parameter("limit", true, "The maximum number of bytes accepted.", whole()),
+            parameter("signature", true, "Proof that the URL was created by this server.", text()),
             parameter("comp", false, "What is sent, if not the whole archive.", json!({ "type": "string", "enum": ["block", "blocklist"] })),
             parameter("blockid", false, "The id of a block, in base64.", text()),
         ],

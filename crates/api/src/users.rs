@@ -121,19 +121,19 @@ pub struct User {
 pub struct UsersPaginated {
     /// The users.
     pub users: Vec<User>,
-    /// The limit in force.
+    /// The effective limit.
     pub limit: u32,
-    /// How many were skipped.
+    /// How many items were skipped.
     pub offset: u64,
-    /// How many there are in all.
+    /// Total number of items.
     pub total_count: u64,
 }
 
-/// New roles of a user; a list that is absent or `null` is kept, an empty one clears.
+/// New roles of a user; an absent or `null` list keeps the stored one, an empty list clears it.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UpdateUserRolesRequest {
-    /// The role in the organization. A body of nothing but `null` here makes the user leave.
+    /// The role in the organization. If it is `null` and the only field of the body, the user leaves the organization.
     #[serde(skip_serializing_if = "Patch::is_keep")]
     pub organization_role: Patch<String>,
     /// Roles in workspaces.
@@ -158,7 +158,7 @@ pub struct UserTeamMembership {
     pub name: String,
     /// What the team is for.
     pub description: Option<String>,
-    /// Whether an identity provider keeps it.
+    /// Whether an identity provider manages it.
     pub is_idp_managed: bool,
     /// The team's role in the organization.
     pub organization_role: OrganizationRole,
@@ -178,11 +178,11 @@ pub struct UserTeamMembership {
 pub struct UserTeamsPaginated {
     /// The teams.
     pub teams: Vec<UserTeamMembership>,
-    /// The limit in force.
+    /// The effective limit.
     pub limit: u32,
-    /// How many were skipped.
+    /// How many items were skipped.
     pub offset: u64,
-    /// How many there are in all.
+    /// Total number of items.
     pub total_count: u64,
 }
 
@@ -209,7 +209,7 @@ pub struct SelfUser {
     pub invites: Option<Vec<SelfUserInvite>>,
     /// Switches for features.
     pub feature_flags: Option<Vec<SelfUserFeatureFlag>>,
-    /// Whether an identity provider keeps the user.
+    /// Whether an identity provider manages the user.
     pub is_idp_managed: Option<bool>,
     /// When the user was created.
     pub created_at: Timestamp,
@@ -250,7 +250,7 @@ pub struct SelfUserInvite {
     pub invite_id: InviteId,
     /// The organization.
     pub organization_id: OrganizationId,
-    /// When it lapses.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 

@@ -73,13 +73,13 @@ pub struct Workspace {
     pub id: WorkspaceId,
     /// Its name, unique in the organization.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: Option<String>,
     /// Its organization.
     pub organization_id: OrganizationId,
     /// The name of its organization.
     pub organization_name: Option<String>,
-    /// Whether new deployments take deploys from API tokens only.
+    /// Whether new deployments accept deploys only from API tokens.
     pub cicd_enforced_default: bool,
     /// The cluster of new deployments.
     pub default_cluster_id: Option<ClusterId>,
@@ -103,11 +103,11 @@ pub struct Workspace {
 pub struct WorkspacesPaginated {
     /// The workspaces.
     pub workspaces: Vec<Shown<Workspace>>,
-    /// The limit in force.
+    /// The effective limit.
     pub limit: u32,
-    /// How many were skipped.
+    /// How many items were skipped.
     pub offset: u64,
-    /// How many there are in all.
+    /// Total number of items.
     pub total_count: u64,
 }
 
@@ -119,10 +119,10 @@ pub struct CreateWorkspaceRequest {
     /// Its name, unique in the organization.
     #[schemars(length(min = 1, max = 50))]
     pub name: String,
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 500))]
     pub description: Option<String>,
-    /// Whether new deployments take deploys from API tokens only.
+    /// Whether new deployments accept deploys only from API tokens.
     pub cicd_enforced_default: Option<bool>,
     /// The cluster of new deployments; excludes provider and region.
     pub default_cluster_id: Option<ClusterId>,
@@ -140,10 +140,10 @@ pub struct UpdateWorkspaceRequest {
     /// Its name, unique in the organization.
     #[schemars(length(min = 1, max = 50))]
     pub name: String,
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 500))]
     pub description: String,
-    /// Whether new deployments take deploys from API tokens only.
+    /// Whether new deployments accept deploys only from API tokens.
     pub cicd_enforced_default: bool,
     /// The cluster of new deployments; `null` clears it.
     #[serde(default, skip_serializing_if = "Patch::is_keep")]

@@ -5,16 +5,16 @@ use podium_api::agent_logs::{self as api, AgentLogsTaken, SendAgentLogsRequest};
 use podium_domain::deployment_logs as rules;
 use podium_logs::{Line, Origin};
 
-use crate::agents::AgentVisit;
+use crate::agents::AgentCx;
 use crate::cx::Call;
 use crate::error::{Error, Result};
 
 /// Adds a batch of lines to the logs of the agent's deployment, once.
-pub async fn send(visit: AgentVisit, call: Call<api::SendLogs>) -> Result<Many<AgentLogsTaken>> {
-    visit.app.must_have_room().await?;
+pub async fn send(cx: AgentCx, call: Call<api::SendLogs>) -> Result<Many<AgentLogsTaken>> {
+    cx.app.require_disk_space().await?;
     let SendAgentLogsRequest { agent, sequence, lines } = call.body;
-    let deployment_id = visit.deployment_id;
-    rules::of_agent(&lines, visit.now, visit.app.config.log_retention)?;
+    let deployment_id = cx.deployment_id;
+    rules::of_agent(&lines, cx.now, cx.app.config.log_retention)?;
     let count = lines.len() as u64;
     let line = |line: podium_api::agent_logs::AgentLogLine| Line {
         deployment_id,
@@ -23,7 +23,7 @@ pub async fn send(visit: AgentVisit, call: Call<api::SendLogs>) -> Result<Many<A
         text: line.text,
     };
     let origin = Origin::new(deployment_id, &agent, sequence);
-    let added = visit.app.logs.append_once(origin, lines.into_iter().map(line).collect()).await;
+    let added = cx.app.logs.append_once(origin, lines.into_iter().map(line).collect()).await;
     let is_new = added.map_err(|error| Error::Internal(format!("logs cannot be written: {error}")))?;
     Ok(Many(AgentLogsTaken { taken_count: if is_new { count } else { 0 }, is_repeat: !is_new }))
 }

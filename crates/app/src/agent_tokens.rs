@@ -14,7 +14,7 @@ use podium_store::{Paging, Scope, Stamp, agent_tokens, credentials};
 
 use crate::cx::{Call, Cx};
 use crate::deployments;
-use crate::error::{Result, Taken};
+use crate::error::{OrConflict, Result};
 
 /// Lists the agent tokens of a deployment.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ApiTokensPaginated>> {
@@ -46,7 +46,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
         let deployment = deployments::find(tx, cx.scope(), deployment_id)?;
         cx.expect_version(deployment.stamp.version)?;
         if deployment.spec.remote_execution.is_none() {
-            let message = "The deployment has no remote execution: enable `remoteExecution` first.";
+            let message = "Remote execution is off for this deployment: enable `remoteExecution` first.";
             return Err(Refusal::invalid(message).into());
         }
         let token = AgentTokenRow {
@@ -61,9 +61,9 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
             stamp: Stamp::new(cx.profile(), cx.now()),
         };
         let taken = || {
-            format!("The deployment has an agent token named `{}` already: choose another name.", token.name)
+            format!("The deployment already has an agent token named `{}`: choose another name.", token.name)
         };
-        agent_tokens::insert(tx, cx.scope(), deployment_id, &token, &name.key).or_taken(taken)?;
+        agent_tokens::insert(tx, cx.scope(), deployment_id, &token, &name.key).or_conflict(taken)?;
         issued.store(tx)?;
         let version = token.stamp.version;
         cx.changed(tx, agent_tokens::KIND, id.id(), version)?;

@@ -1,4 +1,4 @@
-//! Remote agents: they call with tokens of their own, which open the agent endpoints of one deployment.
+//! Remote agents: they call with tokens of their own, which give access to the agent endpoints of one deployment.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use crate::{App, allowed_ip_address_ranges};
 crate::system::acts_for_the_system!();
 
 /// An agent that may call the agent endpoints of its deployment.
-pub struct AgentVisit {
+pub struct AgentCx {
     /// The application.
     pub app: App,
     /// The deployment that it works for.
@@ -23,7 +23,7 @@ pub struct AgentVisit {
     pub now: Timestamp,
 }
 
-/// An agent token that is alive; nothing has been asked with it yet.
+/// A valid agent token.
 pub struct Agent {
     /// The token.
     pub token_id: AgentTokenId,
@@ -93,7 +93,7 @@ impl Agent {
             return Err(Refusal::Forbidden(message).into());
         }
         if !self.has_remote_execution {
-            let message = "The deployment has no remote execution: enable `remoteExecution` first.";
+            let message = "Remote execution is off for this deployment: enable `remoteExecution` first.";
             return Err(Refusal::Forbidden(message.into()).into());
         }
         Ok(())

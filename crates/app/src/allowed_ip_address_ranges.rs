@@ -11,9 +11,9 @@ use podium_domain::{Fields, Refusal, allowed_ip_address_ranges as rules};
 use podium_store::{Paging, Scope, Stamp, System, allowed_ip_address_ranges as ranges};
 
 use crate::App;
-use crate::authority::{rights_change, rights_of};
+use crate::authority::{rights_change, rights_lock};
 use crate::cx::{Call, Cx};
-use crate::error::{Error, Result, Taken};
+use crate::error::{Error, OrConflict, Result};
 
 /// Lists the ranges.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<AllowedIpAddressRangesPaginated>> {
@@ -73,7 +73,7 @@ pub async fn bulk_delete(cx: Cx<Scope>, call: Call<api::BulkDelete>) -> Result<N
         for (index, id) in ids.iter().enumerate() {
             let field = format!("allowedIpAddressRangeIds[{index}]");
             if !found.contains(id) {
-                fields.push(field, "notFound", "names no allowed address range");
+                fields.push(field, "notFound", "is not the id of an allowed address range");
             } else if ids[..index].contains(id) {
                 fields.push(field, "duplicate", "is listed twice");
             }
@@ -96,7 +96,7 @@ impl App {
                 Ok::<_, Error>(ranges::clear(tx, &scope)?)
             };
             removed +=
-                self.db.write_holding(None, vec![rights_of(organization_id.id(), true)], clear).await?;
+                self.db.write_locked(None, vec![rights_lock(organization_id.id(), true)], clear).await?;
         }
         Ok(removed)
     }
@@ -120,7 +120,7 @@ fn insert(
             updated_by: Some(stamp.updated_by.clone()),
         };
         ranges::insert(tx, cx.scope(), &body, &rules::sort_key(*range), &stamp)
-            .or_taken(|| format!("The range {range} is listed already."))?;
+            .or_conflict(|| format!("The range {range} is already allowed."))?;
         cx.changed(tx, ranges::KIND, id.id(), stamp.version)?;
         Ok(body)
     };
@@ -138,18 +138,18 @@ fn remove(cx: &Cx<Scope>, tx: &Tx, ids: &[AllowedIpAddressRangeId]) -> Result<No
     Ok(Nothing)
 }
 
-/// Nobody locks itself out.
+/// Callers cannot lock themselves out.
 fn keeps_caller_in(cx: &Cx<Scope>, conn: &Conn) -> Result<()> {
     let after = allowed(conn, cx.scope())?;
     Ok(rules::keeps_caller_in(&after, cx.request().address)?)
 }
 
-/// From where an organization may be called. A range that cannot be read admits nobody, and the operator is told.
+/// The addresses that may call an organization. A range that cannot be parsed admits nobody, and is logged.
 pub(crate) fn allowed(conn: &Conn, scope: &Scope) -> Result<Allowed> {
     let allowed = Allowed::read(ranges::all(conn, scope)?);
     if !allowed.unreadable().is_empty() {
         let (organization_id, ranges) = (scope.organization_id(), allowed.unreadable());
-        tracing::error!(%organization_id, ?ranges, "stored address ranges cannot be read, and admit nobody");
+        tracing::error!(%organization_id, ?ranges, "stored address ranges cannot be parsed; nobody is admitted");
     }
     Ok(allowed)
 }

@@ -16,7 +16,7 @@ use crate::secrets::sha256_hex;
 
 crate::system::acts_for_the_system!();
 
-/// The most that is kept of a body.
+/// The largest part of a body that is recorded.
 const MAX_BODY: usize = 16 * 1024;
 
 /// A line of the audit log.
@@ -52,7 +52,7 @@ pub fn record<P: Clone + Send + Sync + 'static>(
     write(tx, &system(cx.app()), cx.request(), organization_id, profile, id, status)
 }
 
-/// Records a call of somebody who proved itself by other means than a token.
+/// Records a call that was authenticated by other means than a token.
 pub fn write(
     tx: &Tx,
     system: &System,
@@ -79,7 +79,7 @@ pub fn write(
     entry.write(tx, system, organization_id, subject, id)
 }
 
-/// What a record says of a request.
+/// The data of a record.
 pub(crate) struct Entry<'a> {
     pub(crate) now: Timestamp,
     pub(crate) address: IpAddr,
@@ -128,7 +128,7 @@ pub(crate) fn shown_name(subject: &SubjectProfile) -> &str {
     subject.username.as_deref().or(subject.api_token_name.as_deref()).unwrap_or_default()
 }
 
-/// What is kept of a body: what is not secret, or of a large or broken one its size and hash.
+/// The recorded part of a body: what is not secret or, for a large or invalid one, its size and hash.
 pub fn kept_body(bytes: &[u8], shown: Option<Value>) -> Option<Value> {
     if bytes.is_empty() {
         return None;

@@ -20,19 +20,19 @@ use podium_store::{System, credentials, sessions, subjects};
 use crate::authority::sessions_change;
 use crate::cx::{Call, Cx, Request};
 use crate::error::{Error, Result, Unauthenticated};
-use crate::passwords::Payer;
+use crate::passwords::Requester;
+use crate::public_cx::PublicCx;
 use crate::start::Issued;
-use crate::visit::Visit;
 use crate::{App, audit};
 use attempt::Attempt;
 
 crate::system::acts_for_the_system!();
 
-const WRONG_PASSWORD: &str = "is not your password; send \"\" where you have none yet";
+const WRONG_PASSWORD: &str = "is not your password; send \"\" if you have none yet";
 
 /// Signs in with a password. Whatever is wrong, the answer is the same and takes as long.
-pub async fn sign_in(visit: Visit, call: Call<api::SignIn>) -> Result<Many<Session>> {
-    let Visit { app, request, .. } = visit;
+pub async fn sign_in(cx: PublicCx, call: Call<api::SignIn>) -> Result<Many<Session>> {
+    let PublicCx { app, request, .. } = cx;
     let request = Arc::new(request);
     let proven = prove(&app, &request, call.body).await?;
     let (issued, session) = new_session(&app, proven.id, request.now);
@@ -41,7 +41,7 @@ pub async fn sign_in(visit: Visit, call: Call<api::SignIn>) -> Result<Many<Sessi
     Ok(Many(session))
 }
 
-/// Somebody who has shown its password.
+/// A user whose password has been verified.
 pub(crate) struct Proven {
     pub(crate) id: UserId,
     known: Known,
@@ -58,8 +58,8 @@ struct Known {
     hash: Option<String>,
 }
 
-/// Finds out whether somebody knows the password of an account. What fails is in the audit log of the account's
-/// organization; where there is no such account there is no organization, and the server's own log says so.
+/// Verifies the password of an account. Failures are recorded in the audit log of the account's
+/// organization; if there is no such account there is no organization, and they are in the server's own log.
 pub(crate) async fn prove(app: &App, request: &Arc<Request>, body: SignInRequest) -> Result<Proven> {
     let SignInRequest { username, password } = body;
     let username_key = names::fold(&username);
@@ -77,7 +77,7 @@ pub(crate) async fn prove(app: &App, request: &Arc<Request>, body: SignInRequest
     }
 }
 
-/// Lets somebody in who has shown its password: what it gets and the record of it, in one transaction.
+/// Signs in a user whose password has been verified: the token and the audit record, in one transaction.
 pub(crate) async fn enter(
     app: &App,
     proven: Proven,
@@ -89,7 +89,7 @@ pub(crate) async fn enter(
     let store = move |tx: &Tx| {
         let Proven { id, known, hash } = &proven;
         users::lock(tx, &system, *id)?;
-        // A password that was changed meanwhile opens nothing.
+        // A password that was changed in the meantime is no longer valid.
         let current = users::account(tx, &system, *id)?.and_then(|account| account.password_hash);
         if current.as_ref() != Some(hash) {
             return Err(Error::Unauthenticated(Unauthenticated::Password));
@@ -100,7 +100,7 @@ pub(crate) async fn enter(
     app.db.write(None, store).await
 }
 
-/// Records a sign-in that failed; of those no more than so many a second. Nobody waits for it: otherwise the time that
+/// Records a failed sign-in, at most so many a second. It is not awaited: otherwise the time that
 /// an answer takes would tell which accounts there are.
 fn note_failure(app: &App, request: &Arc<Request>, known: Option<Known>) {
     let Some((known, home)) = known.and_then(|known| known.home.map(|home| (known, home))) else {
@@ -115,12 +115,12 @@ fn note_failure(app: &App, request: &Arc<Request>, known: Option<Known>) {
         let write =
             move |tx: &Tx| audit::write(tx, &system, &request, Some(home), &known.profile, audit_id, 401);
         if let Err(error) = app.db.write(None, write).await {
-            tracing::warn!(%error, "a sign-in that failed could not be recorded");
+            tracing::warn!(%error, "could not record a failed sign-in");
         }
     });
 }
 
-/// Notes a sign-in that failed and that belongs to no organization. What was typed is not written down: it may be a
+/// Logs a failed sign-in that belongs to no organization. The input is not logged: it may be a
 /// password in the wrong field.
 pub(crate) fn note_stranger(request: &Request) {
     let (address, request_id) = (request.address, &request.id);
@@ -131,7 +131,9 @@ pub(crate) fn note_stranger(request: &Request) {
 pub async fn renew(cx: Cx<()>, _: Call<api::Renew>) -> Result<Many<Session>> {
     let user_id = users_only(&cx, "rotate the API token instead")?;
     if cx.authority().credential.expires_at.is_none() {
-        return Err(Refusal::invalid("This token has no end, so it needs no renewal: go on using it.").into());
+        return Err(
+            Refusal::invalid("This token never expires, so it needs no renewal: keep using it.").into()
+        );
     }
     let (issued, session) = new_session(cx.app(), user_id, cx.now());
     cx.change_rights(move |cx, tx| {
@@ -165,8 +167,8 @@ pub async fn change_password(cx: Cx<()>, call: Call<api::ChangePassword>) -> Res
         fields.push("currentPassword", "wrong", WRONG_PASSWORD);
     }
     fields.into_result()?;
-    let payers = [Payer::at(cx.request().address), Payer::of(&account.username)];
-    let hash = cx.app().passwords.hash(new_password, &payers).await?;
+    let requesters = [Requester::at(cx.request().address), Requester::of(&account.username)];
+    let hash = cx.app().passwords.hash(new_password, &requesters).await?;
     cx.change_rights(move |cx, tx| {
         let (system, before) = (system(cx.app()), account.password_hash.as_deref());
         if !users::set_password(tx, &system, account.id, before, &hash, cx.now())? {
@@ -193,7 +195,7 @@ async fn own_account(cx: &Cx<()>, user_id: UserId) -> Result<Account> {
     account?.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))
 }
 
-/// Whether the caller knows its password; one that has none yet says so.
+/// Whether the caller's password is correct; a caller without a password sends an empty one.
 async fn knows_password(cx: &Cx<()>, account: &Account, password: String) -> Result<bool> {
     let Some(hash) = account.password_hash.clone() else { return Ok(password.is_empty()) };
     let username_key = names::fold(&account.username);
@@ -221,7 +223,7 @@ fn new_session(app: &App, user_id: UserId, now: Timestamp) -> (Issued, Session) 
     (issued, session)
 }
 
-/// Revokes the token in use, unless somebody else just did.
+/// Revokes the token in use, unless it was just revoked.
 fn end_session(cx: &Cx<()>, tx: &Tx) -> Result<()> {
     let system = system(cx.app());
     if !credentials::end(tx, &system, cx.authority().credential.token_id)? {

@@ -1,10 +1,10 @@
-//! Who calls and what it may do: loaded once, remembered, and never trusted longer than it is true.
+//! The caller and its rights: loaded once, cached, and never used after they have changed.
 //!
 //! On SQLite every change of rights is made by this process, which advances a generation before the change is
-//! acknowledged; what was loaded under another generation is not used. On PostgreSQL other replicas change rights too,
-//! so what is remembered carries a [`Guard`] that the database checks in the request's own round trip. The guard fails
+//! acknowledged; entries loaded under another generation are not used. On PostgreSQL other replicas change rights too,
+//! so a cached entry carries a [`Guard`] that the database checks in the request's own round trip. The guard fails
 //! when anybody's rights in the organization change; then the caller is read again in the request's own transaction,
-//! and only a change of its own rights makes it start over.
+//! and only a change of its own rights makes the request start over.
 
 mod watch;
 
@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use podium_api::enums::UserStatus;
 use podium_api::subjects::SubjectProfile;
 use podium_api::{DeploymentId, Id, OrganizationId, SubjectId, Timestamp, WorkspaceId};
-use podium_db::{Change, Conn, Guard, Hold, Tx};
+use podium_db::{AdvisoryLock, Change, Conn, Guard, Tx};
 use podium_domain::allowed_ip_address_ranges::Allowed;
-use podium_domain::{Grants, Refusal};
+use podium_domain::{Grants, Refusal, Target};
 use podium_store::credentials::{self, Credential, CredentialKind};
 use podium_store::{Membership, Scope, System, changes, deployments, grants, organizations, subjects, users};
 use quick_cache::sync::Cache;
@@ -26,7 +26,7 @@ use tokio::sync::watch::Sender;
 pub use self::watch::Watch;
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::hex;
-use crate::signing::NotOurs;
+use crate::signing::TokenError;
 use crate::{App, allowed_ip_address_ranges, secrets};
 
 crate::system::acts_for_the_system!();
@@ -35,7 +35,7 @@ crate::system::acts_for_the_system!();
 pub const AUTHORITY: &str = "authority";
 const REMEMBERED: usize = 50_000;
 
-/// Who calls, and what it may do in the organization that it calls.
+/// The caller, and its rights in the organization of the request.
 pub struct Authority {
     /// The token that was presented.
     pub credential: Credential,
@@ -43,7 +43,7 @@ pub struct Authority {
     pub profile: SubjectProfile,
     /// The organization that the caller's own audit records go to.
     pub home: Option<OrganizationId>,
-    /// What the caller is in the organization that it calls; `None` where it is nothing there.
+    /// The caller's membership of the organization of the request; `None` if it is not a member.
     pub member: Option<Member>,
     key: Key,
     system: System,
@@ -55,18 +55,28 @@ pub struct Authority {
 /// A member of an organization.
 #[derive(PartialEq)]
 pub struct Member {
-    /// Proof that it belongs to the organization, and of what it may do there.
+    /// Proof of its membership and of its rights there.
     pub membership: Membership,
     allowed: Allowed,
 }
 
 impl Authority {
-    /// What must still hold when the database is asked.
+    /// The guard: what must still hold when the database is queried.
     pub fn guard(&self) -> Arc<Guard> {
         Arc::clone(&self.guard)
     }
 
-    /// Reads the caller again; fails as the guard does where anything about it has changed.
+    /// The same where the caller was judged by the workspace of a deployment, which may be remembered.
+    pub(crate) fn guard_at(&self, target: Target) -> Arc<Guard> {
+        match target {
+            Target::Deployment { id, workspace_id } => {
+                credentials::guard_at(&self.guard, (id, workspace_id)).map_or_else(|| self.guard(), Arc::new)
+            }
+            Target::Organization | Target::Workspace(_) => self.guard(),
+        }
+    }
+
+    /// Reads the caller again; fails like the guard if anything about it has changed.
     pub fn confirm(&self, conn: &Conn) -> Result<()> {
         let now = read_authority(conn, self.system, self.key, self.generation)?;
         let is_same = now.is_some_and(|now| {
@@ -78,7 +88,7 @@ impl Authority {
         if is_same { Ok(()) } else { Err(Error::STALE) }
     }
 
-    /// Refuses a token that has ended meanwhile.
+    /// Refuses a token that has expired in the meantime.
     pub fn has_not_ended(&self, now: Timestamp) -> Result<()> {
         if self.credential.expires_at.is_some_and(|end| end <= now) {
             return Err(Error::Unauthenticated(Unauthenticated::Expired));
@@ -86,13 +96,14 @@ impl Authority {
         Ok(())
     }
 
-    /// What a transaction of this caller holds, so that its rights stay as they are until it is committed; `alone`
-    /// where it changes rights itself.
-    pub(crate) fn holds(&self, alone: bool) -> Vec<Hold> {
-        let organization = self.member.as_ref().map(|member| rights_of(member.organization_id().id(), alone));
+    /// The locks of this caller's transactions, so that its rights do not change before the commit; `exclusive`
+    /// if the transaction itself changes rights.
+    pub(crate) fn locks(&self, exclusive: bool) -> Vec<AdvisoryLock> {
+        let organization =
+            self.member.as_ref().map(|member| rights_lock(member.organization_id().id(), exclusive));
         let is_user = self.credential.kind == CredentialKind::Session;
-        let alone = alone && organization.is_none();
-        let sessions = is_user.then(|| rights_of(self.credential.subject_id.id(), alone));
+        let exclusive = exclusive && organization.is_none();
+        let sessions = is_user.then(|| rights_lock(self.credential.subject_id.id(), exclusive));
         organization.into_iter().chain(sessions).collect()
     }
 
@@ -129,40 +140,43 @@ impl Member {
     }
 }
 
-/// The hash of a token, and the organization that it calls.
+/// The hash of a token, and the organization of the request.
 type Key = ([u8; 32], Option<OrganizationId>);
 
-/// What is remembered of callers.
+/// The cache of callers.
 pub struct Authorities {
     known: Cache<Key, Arc<Authority>>,
+    /// The workspaces of deployments, where guards are checked: who is judged by one has it checked with the rest.
+    places: Cache<DeploymentId, (OrganizationId, WorkspaceId)>,
     generation: AtomicU64,
-    /// Rung after the generation has advanced.
-    bell: Sender<()>,
+    /// Notified after the generation has advanced.
+    notifier: Sender<()>,
 }
 
 impl Default for Authorities {
     fn default() -> Self {
-        Self { known: Cache::new(REMEMBERED), generation: AtomicU64::new(0), bell: Sender::new(()) }
+        let (known, places) = (Cache::new(REMEMBERED), Cache::new(REMEMBERED));
+        Self { known, places, generation: AtomicU64::new(0), notifier: Sender::new(()) }
     }
 }
 
 impl Authorities {
-    /// Forgets what committed changes made untrue. Runs before the changes are acknowledged.
+    /// Drops entries that committed changes made stale. Runs before the changes are acknowledged.
     pub fn committed(&self, changes: &[Change]) {
         if changes.iter().any(|change| change.kind == AUTHORITY) {
             self.forget();
         }
     }
 
-    /// Forgets everything.
+    /// Drops all entries.
     pub fn forget(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
-        self.bell.send_replace(());
+        self.notifier.send_replace(());
     }
 }
 
 impl App {
-    /// Finds out who presents a token, and what it may do in an organization.
+    /// Authenticates a token, and loads its rights in an organization.
     pub async fn authority(
         &self,
         token: &str,
@@ -172,7 +186,7 @@ impl App {
         self.authority_of((secrets::sha256(token.as_bytes()), organization_id), Some(token), now).await
     }
 
-    /// The same for whoever holds something that stands for a token, of which only the hash is known.
+    /// The same for a session or pass, where only the hash of the token is known.
     pub(crate) async fn authority_by_hash(
         &self,
         hash: [u8; 32],
@@ -203,7 +217,15 @@ impl App {
         Ok(authority)
     }
 
-    /// The workspace of a deployment of the organization that is called.
+    /// The workspace in which a deployment was last found, where somebody makes sure that it still is there: the guard of
+    /// a context that was proven by it.
+    pub fn likely_workspace_of(&self, authority: &Authority, id: DeploymentId) -> Option<WorkspaceId> {
+        let member = authority.member.as_ref()?;
+        let (organization_id, workspace_id) = self.authorities.places.get(&id)?;
+        (organization_id == member.organization_id()).then_some(workspace_id)
+    }
+
+    /// The workspace of a deployment in the organization of the request.
     pub async fn workspace_of(
         &self,
         authority: &Authority,
@@ -213,10 +235,18 @@ impl App {
         let Some(member) = &authority.member else { return Ok(None) };
         let scope = member.membership.scope();
         let guard = guarded.then(|| authority.guard());
-        self.db.read(guard, move |conn| Ok(deployments::workspace_of(conn, &scope, id)?)).await
+        let found: Result<_> =
+            self.db.read(guard, move |conn| Ok(deployments::workspace_of(conn, &scope, id)?)).await;
+        let workspace_id = found?;
+        if let Some(workspace_id) = workspace_id
+            && self.db.is_shared()
+        {
+            self.authorities.places.insert(id, (scope.organization_id(), workspace_id));
+        }
+        Ok(workspace_id)
     }
 
-    /// Forgets a caller whose guard no longer held.
+    /// Drops a caller whose guard failed.
     pub fn forget_caller(&self, token: &str, organization_id: Option<OrganizationId>) {
         self.forget_caller_by_hash(secrets::sha256(token.as_bytes()), organization_id);
     }
@@ -241,11 +271,11 @@ impl App {
         authority.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))
     }
 
-    /// Refuses a token that was not signed here, or has expired. Whether it is alive is for the database to say.
+    /// Refuses a token that was not signed here, or has expired. The database knows whether it was revoked.
     pub(crate) async fn verify(&self, token: &str, now: Timestamp) -> Result<()> {
         let unauthenticated = |why| Err(Error::Unauthenticated(why));
         let claims = match self.keys.load().verify(token) {
-            Err(NotOurs::UnknownKey) => {
+            Err(TokenError::UnknownKey) => {
                 self.reload_keys_for_unknown().await?;
                 self.keys.load().verify(token)
             }
@@ -258,7 +288,7 @@ impl App {
         Ok(())
     }
 
-    /// Notes the minute in which an API token was used; written together with others, once a minute.
+    /// Records the minute in which an API token was used; written in a batch, once a minute.
     fn note_use(&self, authority: &Authority, now: Timestamp) {
         let minute = now.millis() - now.millis().rem_euclid(60_000);
         if let Some(id) = authority.credential.api_token_id()
@@ -272,7 +302,7 @@ impl App {
 
 fn read_authority(conn: &Conn, system: System, key: Key, generation: u64) -> Result<Option<Authority>> {
     let (hash, organization_id) = (hex(&key.0), key.1);
-    // The epoch is read before all that it vouches for: what changes in between is noticed by the guard.
+    // The epoch is read before everything it covers, so the guard detects changes in between.
     let epoch = match organization_id {
         Some(id) => organizations::epoch(conn, &system, id)?,
         None => None,
@@ -280,7 +310,7 @@ fn read_authority(conn: &Conn, system: System, key: Key, generation: u64) -> Res
     let Some(credential) = credentials::by_hash(conn, &system, &hash)? else { return Ok(None) };
     if credential.kind == CredentialKind::AgentToken {
         let message =
-            "This is an agent token: it opens the agent endpoints of its deployment and nothing else.";
+            "This is an agent token: it gives access to the agent endpoints of its deployment only.";
         return Err(Refusal::Forbidden(message.into()).into());
     }
     let Some(profile) = subjects::get(conn, &system, credential.subject_id)? else { return Ok(None) };
@@ -288,7 +318,7 @@ fn read_authority(conn: &Conn, system: System, key: Key, generation: u64) -> Res
         (Some(own), _) => (Some(own), organization_id == Some(own)),
         (None, None) => (None, false),
         (None, Some(user_id)) => {
-            // One who is only invited does not belong yet: neither may it act there, nor is it told there what it does.
+            // An invited user is not a member yet: it may not act there, and its actions are not recorded there.
             let mut memberships = users::memberships(conn, &system, user_id)?;
             memberships.retain(|(_, status)| *status == UserStatus::Active);
             let belongs = memberships.iter().any(|(id, _)| Some(*id) == organization_id);
@@ -321,20 +351,20 @@ fn read_member(
     Ok(Some((Member { membership, allowed }, guard)))
 }
 
-/// The rights in an organization, or the sessions of a user, as something to hold in a transaction. Whoever holds both
-/// names the organization first.
-pub fn rights_of(id: Id, alone: bool) -> Hold {
+/// The lock on the rights in an organization, or on the sessions of a user. A transaction that takes both
+/// takes the organization's first.
+pub fn rights_lock(id: Id, exclusive: bool) -> AdvisoryLock {
     let hash = secrets::sha256(id.as_str().as_bytes());
-    Hold { key: i64::from_be_bytes(hash.first_chunk().copied().unwrap_or_default()), alone }
+    AdvisoryLock { key: i64::from_be_bytes(hash.first_chunk().copied().unwrap_or_default()), exclusive }
 }
 
-/// Says that rights in an organization change. Goes first in a transaction that changes any.
+/// Announces that rights in an organization change. Must come first in a transaction that changes any.
 pub fn rights_change(tx: &Tx, scope: &Scope, now: Timestamp) -> Result<()> {
     organizations::advance_epoch(tx, scope)?;
     Ok(changes::append(tx, scope, now, change_of(scope.organization_id().id()))?)
 }
 
-/// Says that the sessions of a user change; the transaction holds them alone ([`rights_of`]).
+/// Announces that the sessions of a user change; the transaction holds their exclusive lock ([`rights_lock`]).
 pub fn sessions_change(tx: &Tx, system: &System, user_id: SubjectId, now: Timestamp) -> Result<()> {
     Ok(changes::append_any(tx, system, now, change_of(user_id.id()))?)
 }

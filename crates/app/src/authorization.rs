@@ -7,7 +7,7 @@ use podium_domain::groups;
 use crate::cx::{Call, Cx};
 use crate::error::Result;
 
-/// Lists the permissions that custom roles are made of.
+/// Lists the permissions that custom roles can contain.
 pub async fn list_permission_groups(
     _: Cx<()>,
     call: Call<api::ListGroups>,

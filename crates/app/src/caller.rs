@@ -1,4 +1,4 @@
-//! Who a request turned out to come from, for the line that is logged of it.
+//! The authenticated caller of a request, for its log line.
 
 use std::cell::Cell;
 
@@ -15,6 +15,6 @@ pub async fn noting<T>(work: impl Future<Output = T>) -> (T, Option<SubjectId>) 
 
 /// Notes who is calling.
 pub(crate) fn note(subject_id: SubjectId) {
-    // Outside of a request nobody asks.
+    // Outside a request there is nothing to record.
     let _ = CALLER.try_with(|caller| caller.set(Some(subject_id)));
 }

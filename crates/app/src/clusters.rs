@@ -13,7 +13,7 @@ use podium_domain::{Refusal, names};
 use podium_store::{Paging, Scope, clusters, organizations, workspaces};
 
 use crate::cx::{Call, Cx};
-use crate::error::{Result, Taken};
+use crate::error::{OrConflict, Result};
 
 /// Lists the clusters that the caller may see.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ClustersPaginated>> {
@@ -23,7 +23,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ClustersP
     let name_keys: Vec<String> = call.query.names.iter().map(|name| names::fold(name)).collect();
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
         let reach = cx.grants().visible_workspaces();
-        let listed = clusters::Listed { reach: &reach, name_keys: &name_keys, provider };
+        let listed = clusters::ListFilter { reach: &reach, name_keys: &name_keys, provider };
         Ok(clusters::list(conn, cx.scope(), &listed, &paging)?)
     };
     let (clusters, total_count) = cx.scan(page).await?;
@@ -63,7 +63,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Cluste
             updated_at: cx.now(),
             details,
         };
-        clusters::insert(tx, cx.scope(), &cluster, &name.key).or_taken(|| taken(&cluster.name))?;
+        clusters::insert(tx, cx.scope(), &cluster, &name.key).or_conflict(|| taken(&cluster.name))?;
         cx.changed(tx, clusters::KIND, id.id(), 1)?;
         Ok(One { version: 1, body: cluster })
     })
@@ -75,7 +75,7 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Cluster>> {
     cx.read(move |cx, conn| find(conn, cx, call.path.cluster_id)).await
 }
 
-/// Changes a cluster, or moves its deployments to the region that stands by or back.
+/// Changes a cluster, or moves its deployments to the standby region or back.
 pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Cluster>> {
     let OneOf(body) = call.body;
     let id = call.path.cluster_id;
@@ -104,7 +104,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Cluste
             ..stored
         };
         clusters::update(tx, cx.scope(), &cluster, &name.key, wants_failed_over, version)
-            .or_taken(|| taken(&cluster.name))?;
+            .or_conflict(|| taken(&cluster.name))?;
         if !cluster.workspace_ids.is_empty() {
             leave_defaults(tx, cx, id, &cluster.workspace_ids)?;
         }
@@ -125,7 +125,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         if left > 0 {
             let deployments =
                 if left == 1 { "1 deployment runs" } else { &format!("{left} deployments run") };
-            let message = format!("{deployments} on the cluster: delete what is left first.");
+            let message = format!("{deployments} on the cluster: delete its deployments first.");
             return Err(Refusal::Conflict(message).into());
         }
         leave_defaults(tx, cx, id, &[])?;
@@ -143,7 +143,7 @@ fn find(conn: &Conn, cx: &Cx<Scope>, id: ClusterId) -> Result<One<Cluster>> {
     found.ok_or_else(|| Refusal::not_found("cluster").into())
 }
 
-/// A cluster of the version that the caller expects, which nobody else changes meanwhile.
+/// A cluster of the version that the caller expects, locked against other changes.
 fn find_to_change(tx: &Tx, cx: &Cx<Scope>, id: ClusterId) -> Result<One<Cluster>> {
     clusters::lock(tx, cx.scope(), id)?;
     let found = find(tx, cx, id)?;
@@ -153,7 +153,7 @@ fn find_to_change(tx: &Tx, cx: &Cx<Scope>, id: ClusterId) -> Result<One<Cluster>
 
 /// Takes the cluster from workspaces that had it as their default and that it does not take any more.
 fn leave_defaults(tx: &Tx, cx: &Cx<Scope>, id: ClusterId, keep: &[WorkspaceId]) -> Result<()> {
-    for (workspace_id, version) in workspaces::lose_cluster(tx, cx.scope(), id, keep)? {
+    for (workspace_id, version) in workspaces::unset_default_cluster(tx, cx.scope(), id, keep)? {
         cx.changed(tx, workspaces::KIND, workspace_id.id(), version)?;
     }
     Ok(())
@@ -171,5 +171,5 @@ fn known_workspaces(
 }
 
 fn taken(name: &str) -> String {
-    format!("There is a cluster named `{name}` already: choose another name.")
+    format!("A cluster named `{name}` already exists: choose another name.")
 }

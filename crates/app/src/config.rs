@@ -29,11 +29,11 @@ pub struct Config {
     pub audit_retention: Duration,
     /// Whether deployments may run on the server's own infrastructure.
     pub shared_infrastructure: bool,
-    /// Where logs of deployments are kept, by this process alone; `None` keeps none.
+    /// Where logs of deployments are stored, by this process alone; `None` stores none.
     pub logs: Option<PathBuf>,
     /// How long logs of deployments are kept, in whole days.
     pub log_retention: Duration,
-    /// The directory that uploaded files are kept in.
+    /// The directory of uploaded files.
     pub files: PathBuf,
     /// The largest archive that is received, in bytes as it is sent.
     pub upload_limit: u64,

@@ -1,14 +1,14 @@
-//! The context of a call: who calls, what was proven, and the only ways to the database.
+//! The context of a call: the caller, the proof of its rights, and the only access to the database.
 //!
-//! `Cx<Scope>` exists only where the policy has admitted the caller, so a function that takes one cannot be reached
+//! `Cx<Scope>` exists only if the policy has admitted the caller, so a function that takes one cannot be reached
 //! without a permission. Writes go through [`Cx::mutate`] and [`Cx::change_rights`], which put the effect, its audit
-//! record and the kept answer of an `Idempotency-Key` into one transaction, and judge the caller again inside it: what
-//! was proven when the head of a request came may be untrue by the time its body has come. No rights of the caller
-//! change between that judgement and the commit (decision 26).
+//! record and the stored response of an `Idempotency-Key` into one transaction, and check the caller again inside it:
+//! what was proven when the head of a request arrived may be outdated when its body has arrived. The caller's rights
+//! do not change between that check and the commit (decision 26).
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use podium_api::subjects::SubjectProfile;
 use podium_api::{Description, Endpoint, Id, OrganizationId, Reply, SubjectId, Timestamp, TypedId};
@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::idempotency::Idempotency;
 use crate::{App, audit};
 
-/// What the request says of itself, beyond its input.
+/// The request, apart from its input.
 pub struct Request {
     /// The endpoint.
     pub endpoint: &'static Description,
@@ -32,7 +32,7 @@ pub struct Request {
     pub path: String,
     /// The client's address.
     pub address: IpAddr,
-    /// The client's program.
+    /// The client's user agent.
     pub user_agent: String,
     /// The `If-Match` header.
     pub if_match: Option<String>,
@@ -40,27 +40,29 @@ pub struct Request {
     pub idempotency: Option<Idempotency>,
     /// The `Last-Event-ID` header.
     pub last_event_id: Option<String>,
-    /// What the audit log may keep of the body.
+    /// The part of the body that the audit log may record.
     pub audited_body: Option<serde_json::Value>,
-    /// When it came.
+    /// When it arrived.
     pub now: Timestamp,
 }
 
-/// The context of a call; `P` is what was proven.
+/// The context of a call; `P` is the proof of the caller's rights.
 #[derive(Clone)]
 pub struct Cx<P> {
     inner: Arc<Inner>,
     proof: P,
-    /// Whether this is inside a transaction that nobody else's runs beside, as far as rights are concerned.
-    alone: bool,
+    /// Whether this is inside a transaction that holds the exclusive lock on the rights.
+    exclusive: bool,
 }
 
 struct Inner {
     app: App,
     authority: Arc<Authority>,
     request: Request,
-    reads_again: bool,
+    rechecks: bool,
     confirmed: AtomicBool,
+    /// What must hold when the database is asked, where that is more than what holds for the caller.
+    guard: OnceLock<Arc<Guard>>,
 }
 
 /// What an endpoint is called with: path, query and body.
@@ -74,30 +76,34 @@ pub struct Call<E: Endpoint> {
 }
 
 impl Cx<()> {
-    /// The context of a caller that has a valid token; where rights have just changed, it is read again.
-    pub fn new(app: App, authority: Arc<Authority>, request: Request, reads_again: bool) -> Self {
+    /// The context of a caller with a valid token; if rights have just changed, the caller is read again.
+    pub fn new(app: App, authority: Arc<Authority>, request: Request, rechecks: bool) -> Self {
         let confirmed = AtomicBool::new(false);
         Self {
-            inner: Arc::new(Inner { app, authority, request, reads_again, confirmed }),
+            inner: Arc::new(Inner { app, authority, request, rechecks, confirmed, guard: OnceLock::new() }),
             proof: (),
-            alone: false,
+            exclusive: false,
         }
     }
 
     /// The same call once the policy has admitted it.
     pub fn proven(self, scope: Scope) -> Cx<Scope> {
-        Cx { inner: self.inner, proof: scope, alone: self.alone }
+        let Inner { app, authority, guard, .. } = &*self.inner;
+        if app.db.is_shared() {
+            guard.get_or_init(|| authority.guard_at(scope.target()));
+        }
+        Cx { inner: self.inner, proof: scope, exclusive: self.exclusive }
     }
 
-    /// Makes sure that what was remembered of the caller is still true, if the database was not asked yet.
+    /// Confirms that the cached caller is still current, unless the database has already confirmed it.
     pub async fn confirm(&self) -> Result<()> {
         if self.inner.confirmed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.read(Self::confirm_for_certain).await
+        self.read(Self::confirm_in_database).await
     }
 
-    /// Records that the call was refused.
+    /// Writes an audit record of the refused call.
     pub async fn record_refusal(&self, status: u16) -> Result<()> {
         if !self.app().refusals.allow(self.subject_id()) {
             return Ok(());
@@ -114,7 +120,7 @@ impl Cx<Scope> {
         &self.proof
     }
 
-    /// The organization that is called.
+    /// The organization in the path.
     pub fn organization_id(&self) -> OrganizationId {
         self.proof.organization_id()
     }
@@ -129,7 +135,7 @@ impl Cx<Scope> {
         Ok(podium_domain::require(self.grants(), permission, target)?)
     }
 
-    /// Notes in the change log that a resource of the organization changed.
+    /// Records in the change log that a resource of the organization changed.
     pub fn changed(&self, tx: &Tx, kind: &'static str, id: Id, version: i64) -> Result<()> {
         let workspace_id = (kind == podium_store::workspaces::KIND).then(|| id.to_string());
         let organization_id = Some(self.organization_id().to_string());
@@ -138,12 +144,12 @@ impl Cx<Scope> {
         Ok(changes::append(tx, self.scope(), self.now(), change)?)
     }
 
-    /// Says that rights in the organization change. Goes first in a transaction that changes any, which is one of
-    /// [`Cx::change_rights`].
+    /// Announces that rights in the organization change. Must come first in a transaction that changes any, which is
+    /// one of [`Cx::change_rights`].
     pub fn rights_change(&self, tx: &Tx) -> Result<()> {
-        if !self.alone {
+        if !self.exclusive {
             return Err(Error::Internal(format!(
-                "{} changes rights unannounced",
+                "{} changes rights outside a transaction that locks them",
                 self.request().endpoint.id
             )));
         }
@@ -157,32 +163,32 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         &self.inner.app
     }
 
-    /// Who calls, as others see it.
+    /// The caller's profile, as others see it.
     pub fn profile(&self) -> SubjectProfile {
         self.inner.authority.profile.clone()
     }
 
-    /// Who calls.
+    /// The caller's id.
     pub fn subject_id(&self) -> SubjectId {
         self.inner.authority.credential.subject_id
     }
 
-    /// Who calls, and with what.
+    /// The caller and its credential.
     pub fn authority(&self) -> &Authority {
         &self.inner.authority
     }
 
-    /// Watches over the caller while it is served.
+    /// Watches the caller's rights during a long request.
     pub fn watch(&self) -> Watch {
         self.inner.app.watch(&self.inner.authority)
     }
 
-    /// What the request says of itself.
+    /// The request.
     pub fn request(&self) -> &Request {
         &self.inner.request
     }
 
-    /// When the request came: the time of everything that it causes.
+    /// When the request arrived: the timestamp of everything that it causes.
     pub fn now(&self) -> Timestamp {
         self.inner.request.now
     }
@@ -227,8 +233,8 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         self.write(false, |_, _, _| Ok(()), effect).await
     }
 
-    /// The same where the effect asks for rights beyond those that the endpoint takes: `may` asks for them again
-    /// before an answer is repeated.
+    /// The same if the effect requires rights beyond the endpoint's permission: `may` checks them again
+    /// before a stored response is repeated.
     pub async fn mutate_where<R: Reply>(
         &self,
         mut may: impl FnMut(&Self, &Tx) -> Result<()> + Send + 'static,
@@ -237,8 +243,8 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         self.write(false, move |cx, tx, _| may(cx, tx), effect).await
     }
 
-    /// Runs an effect that changes rights: while nobody else's does, and while nobody acts on rights that it may take
-    /// away. Without an organization it is the caller's own sessions that change.
+    /// Runs an effect that changes rights: exclusively, and while nobody acts on rights that it may take
+    /// away. Without an organization, the caller's own sessions change.
     pub async fn change_rights<R: Reply>(
         &self,
         effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
@@ -246,7 +252,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         self.write(true, |_, _, _| Ok(()), effect).await
     }
 
-    /// The same where the effect asks for further rights.
+    /// The same if the effect requires further rights.
     pub async fn change_rights_where<R: Reply>(
         &self,
         mut may: impl FnMut(&Self, &Tx) -> Result<()> + Send + 'static,
@@ -255,8 +261,8 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         self.write(true, move |cx, tx, _| may(cx, tx), effect).await
     }
 
-    /// The same where those rights depend on the answer that is repeated.
-    pub async fn change_rights_told<R: Reply<Body: DeserializeOwned>>(
+    /// The same if those rights depend on the stored response.
+    pub async fn change_rights_checking_reply<R: Reply<Body: DeserializeOwned>>(
         &self,
         mut may: impl FnMut(&Self, &Tx, R::Body) -> Result<()> + Send + 'static,
         effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
@@ -269,7 +275,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
 
     async fn write<R: Reply>(
         &self,
-        alone: bool,
+        exclusive: bool,
         mut may: impl FnMut(&Self, &Tx, &[u8]) -> Result<()> + Send + 'static,
         mut effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
     ) -> Result<R> {
@@ -277,22 +283,24 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         authority.has_not_ended(app.world.now())?;
         let running = app.running.enter(self)?;
         let entered = Arc::clone(&running);
-        let cx = Self { alone, ..self.clone() };
+        let cx = Self { exclusive, ..self.clone() };
         let audit_id = self.new_id();
         let unit = move |tx: &Tx| {
-            cx.confirm_for_certain(tx)?;
+            cx.confirm_in_database(tx)?;
             running.replay(&cx, tx, |kept| may(&cx, tx, kept))?;
             running.claim(&cx, tx)?;
             let reply = effect(&cx, tx)?;
             audit::record(tx, &cx, audit_id, R::KIND.status())?;
             running.keep(&cx, tx, reply)
         };
-        let answer = app.db.write_holding(self.guard(), authority.holds(alone), unit).await;
+        // A database with a single writer needs no locks, so their keys are not computed.
+        let locks = if app.db.is_shared() { authority.locks(exclusive) } else { Vec::new() };
+        let answer = app.db.write_locked(self.guard(), locks, unit).await;
         entered.leave();
         self.note_confirmed(answer)
     }
 
-    /// Compares the caller's `If-Match` with the version of what it is about to change.
+    /// Compares the caller's `If-Match` with the version of the resource to change.
     pub fn expect_version(&self, version: i64) -> Result<()> {
         let Some(header) = &self.inner.request.if_match else { return Ok(()) };
         let fits = |tag: &str| {
@@ -308,12 +316,13 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         Err(Refusal::Precondition(message.into()).into())
     }
 
-    /// What must hold when a unit begins, unless the unit confirms the caller itself.
+    /// The guard of a unit, unless the unit confirms the caller itself.
     fn guard(&self) -> Option<Arc<Guard>> {
-        (!self.inner.reads_again).then(|| self.inner.authority.guard())
+        let guard = || self.inner.guard.get().map_or_else(|| self.inner.authority.guard(), Arc::clone);
+        (!self.inner.rechecks).then(guard)
     }
 
-    /// The unit, run for a caller that is still what it was.
+    /// The unit, preceded by a check of the caller.
     fn confirming<T>(
         self,
         mut unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
@@ -325,13 +334,13 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
     }
 
     fn confirm_in(&self, conn: &Conn) -> Result<()> {
-        if self.inner.reads_again { self.inner.authority.confirm(conn) } else { Ok(()) }
+        if self.inner.rechecks { self.inner.authority.confirm(conn) } else { Ok(()) }
     }
 
-    /// The same where being told of changes is not enough: what was remembered is compared with what is there.
-    fn confirm_for_certain(&self, conn: &Conn) -> Result<()> {
-        let Inner { authority, reads_again, .. } = &*self.inner;
-        if *reads_again || !conn.holds(&authority.guard())? { authority.confirm(conn) } else { Ok(()) }
+    /// The same without relying on change notifications: the cached caller is compared with the database.
+    fn confirm_in_database(&self, conn: &Conn) -> Result<()> {
+        let Inner { authority, rechecks, .. } = &*self.inner;
+        if *rechecks || !conn.holds(&authority.guard())? { authority.confirm(conn) } else { Ok(()) }
     }
 
     fn note_confirmed<T>(&self, answer: Result<T>) -> Result<T> {

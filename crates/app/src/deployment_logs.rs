@@ -11,13 +11,13 @@ use crate::error::{Error, Result};
 
 pub use crate::log_events::follow;
 
-/// Searches the logs of a deployment; further pages of a search see what its first one saw.
+/// Searches the logs of a deployment; all pages of a search see the same snapshot.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<Many<DeploymentLog>> {
     let (deployment_id, query) = (call.path.deployment_id, call.query);
     let window = rules::window(&query, cx.now())?;
     let found = cx.read(move |cx, conn| Ok(deployments::get(conn, cx.scope(), deployment_id)?)).await?;
     let deployment = found.ok_or_else(|| Refusal::not_found("deployment"))?;
-    cx.app().must_run_here(deployment_id).await?;
+    cx.app().require_local(deployment_id).await?;
     let logs = &cx.app().logs;
     let named = query.search_id.as_ref().and_then(|id| id.parse().ok());
     let resumed = named.and_then(|id| logs.resume(id, cx.subject_id(), deployment_id, cx.now()));

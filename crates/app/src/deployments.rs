@@ -1,4 +1,4 @@
-//! Deployments. What is wanted is written here; a loop makes it true.
+//! Deployments. These functions write the desired state; a loop applies it.
 
 mod hibernation;
 mod removal;
@@ -12,18 +12,18 @@ use podium_api::deployments::{self as api, CreateDeploymentRequest, Deployment, 
 use podium_api::enums::{DeploymentStatus, DeploymentType};
 use podium_api::{DeploymentId, Many, Nothing, One, Shown, WorkspaceId};
 use podium_db::{Conn, Tx};
-use podium_domain::deployments::place::{self, Place, Surroundings};
+use podium_domain::deployments::place::{self, Place, PlacementContext};
 use podium_domain::deployments::{
-    self as rules, Facts, Means, NodePool, Placed, Running, Wanted, namespaces, transfer,
+    self as rules, Facts, NodePool, Placed, Running, Services, Wanted, namespaces, transfer,
 };
 use podium_domain::{Refusal, Target, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::{
-    Found, Paging, Scope, Stamp, clusters, environment_objects, grants, organizations, tokens, workspaces,
+    LazyRow, Paging, Scope, Stamp, clusters, environment_objects, grants, organizations, tokens, workspaces,
 };
 
 use crate::cx::{Call, Cx};
-use crate::error::{Error, Result, Taken};
+use crate::error::{Error, OrConflict, Result};
 use crate::rendered::Made;
 
 use variables::Variables;
@@ -32,7 +32,7 @@ pub use hibernation::{end_hibernation_override, override_hibernation};
 pub use variables::open_variables;
 
 const SHORT_PAGE: u32 = 100;
-/// How many names in the data plane are tried before a collision is given up on.
+/// How many names in the data plane are tried before giving up.
 const NAMESPACES: usize = 8;
 
 /// Lists the deployments that the caller may see.
@@ -52,8 +52,8 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Deploymen
         move |cx: &Cx<Scope>, conn: &Conn| {
             let (paging, ids, name_keys, workspace_ids) = &*listing;
             let reach = cx.grants().visible_deployments();
-            let listed = deployments::Listed { reach: &reach, ids, name_keys, workspace_ids };
-            let show = |found: &Found<'_, DeploymentRow>| show(cx, found);
+            let listed = deployments::ListFilter { reach: &reach, ids, name_keys, workspace_ids };
+            let show = |found: &LazyRow<'_, DeploymentRow>| show(cx, found);
             Ok(deployments::list(conn, cx.scope(), &listed, paging, &cx.app().landmarks, walk_far, show)?)
         }
     };
@@ -76,9 +76,11 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
         let workspace = workspace.ok_or_else(|| Refusal::not_found("workspace"))?.body;
         let mut new_id = || cx.new_id();
         let seals = Variables { app: cx.app(), id };
-        let mut means = Means { now: cx.now(), new_id: &mut new_id, seals: &seals };
+        let mut services = Services { now: cx.now(), new_id: &mut new_id, seals: &seals };
         let placed = match placed(cx, tx, &body, &workspace) {
-            Err(Error::Refused(refusal)) => return Err(rules::misplaced(&body, refusal, &mut means).into()),
+            Err(Error::Refused(refusal)) => {
+                return Err(rules::misplaced(&body, refusal, &mut services).into());
+            }
             placed => placed?,
         };
         let (kind, cluster) = (placed.kind, placed.cluster);
@@ -88,7 +90,8 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
             (_, None) => (None, None),
         };
         let placed = Placed { cloud_provider, region, is_cicd_enforced: workspace.cicd_enforced_default };
-        let Wanted { name, spec } = rules::create(&body, placed, &facts(kind, cluster.as_ref()), &mut means)?;
+        let Wanted { name, spec } =
+            rules::create(&body, placed, &facts(kind, cluster.as_ref()), &mut services)?;
         let row = DeploymentRow {
             id,
             organization_id: cx.organization_id(),
@@ -98,16 +101,16 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
             cluster: cluster.map(shown::on_cluster),
             name: name.text,
             namespace: deployments::free_namespace(tx, cx.scope(), &candidates)?
-                .ok_or_else(|| Error::Internal("no free name in the data plane was found".into()))?,
+                .ok_or_else(|| Error::Internal("found no free name in the data plane".into()))?,
             spec,
             generation: 1,
             status: DeploymentStatus::Creating,
-            status_reason: "It is being created.".into(),
+            status_reason: "The deployment is being created.".into(),
             observed: Running::default(),
             observed_generation: 0,
             stamp: Stamp::new(cx.profile(), cx.now()),
         };
-        deployments::insert(tx, cx.scope(), &row, &name.key).or_taken(|| taken(&row.name))?;
+        deployments::insert(tx, cx.scope(), &row, &name.key).or_conflict(|| taken(&row.name))?;
         cx.changed(tx, deployments::KIND, id.id(), row.stamp.version)?;
         Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
     })
@@ -124,8 +127,8 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Shown<Deploy
     .await
 }
 
-/// A deployment as callers see it. One that hibernates by a schedule looks different at other times.
-fn show(cx: &Cx<Scope>, found: &Found<'_, DeploymentRow>) -> podium_db::Result<Shown<Deployment>> {
+/// A deployment as callers see it. One with a hibernation schedule changes with time.
+fn show(cx: &Cx<Scope>, found: &LazyRow<'_, DeploymentRow>) -> podium_db::Result<Shown<Deployment>> {
     cx.app().rendered.show(found, |row| {
         let deployment = shown::deployment(cx, &row);
         if row.spec.is_development_mode { Made::OfNow(deployment) } else { Made::OfRow(deployment) }
@@ -153,24 +156,24 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Deploy
         let facts = facts(stored.spec.kind, cluster.as_ref());
         let mut new_id = || cx.new_id();
         let seals = Variables { app: cx.app(), id };
-        let mut means = Means { now: cx.now(), new_id: &mut new_id, seals: &seals };
-        let Wanted { name, spec } = rules::update(&body, stored.spec.clone(), &facts, &mut means)?;
+        let mut services = Services { now: cx.now(), new_id: &mut new_id, seals: &seals };
+        let Wanted { name, spec } = rules::update(&body, stored.spec.clone(), &facts, &mut services)?;
         let mut row = DeploymentRow { spec, name: name.text, ..changed(cx, stored) };
         if moves {
             move_to(cx, tx, &mut row, body.workspace_id)?;
         }
-        deployments::update(tx, cx.scope(), &row, &name.key).or_taken(|| taken(&row.name))?;
+        deployments::update(tx, cx.scope(), &row, &name.key).or_conflict(|| taken(&row.name))?;
         cx.changed(tx, deployments::KIND, id.id(), row.stamp.version)?;
         Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
     };
     if moves { cx.change_rights(update).await } else { cx.mutate(update).await }
 }
 
-/// Deletes a deployment with everything that belongs to it; the data plane is cleaned up after.
+/// Deletes a deployment with everything that belongs to it; a loop cleans up the data plane.
 pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.deployment_id;
     cx.change_rights(move |cx, tx| {
-        // Nobody is given a role on it from here on.
+        // From here on nobody can be granted a role on it.
         organizations::lock(tx, cx.scope())?;
         let row = find(tx, cx.scope(), id)?;
         cx.expect_version(row.stamp.version)?;
@@ -220,20 +223,20 @@ fn placed(
     body: &CreateDeploymentRequest,
     workspace: &podium_api::workspaces::Workspace,
 ) -> Result<Destination> {
-    let organization =
-        organizations::get(tx, cx.scope())?.ok_or_else(|| Refusal::not_found("organization"))?;
+    let only_dedicated = organizations::only_dedicated_clusters(tx, cx.scope())?
+        .ok_or_else(|| Refusal::not_found("organization"))?;
     let admits = |id| Ok::<_, Error>(clusters::admits(tx, cx.scope(), id, workspace.id)?.unwrap_or_default());
-    let around = Surroundings {
+    let context = PlacementContext {
         workspace,
         only_cluster: match clusters::only(tx, cx.scope())? {
             Some(id) if admits(id)? => Some(id),
             _ => None,
         },
         has_shared_infrastructure: cx.app().config.shared_infrastructure,
-        only_dedicated: organization.body.should_enforce_dedicated_clusters,
+        only_dedicated,
         cluster_names: &clusters::names_for(tx, cx.scope(), workspace.id)?,
     };
-    let place = place::choose(body, &around)?;
+    let place = place::choose(body, &context)?;
     let Place::Cluster(cluster_id) = place else {
         return Ok(Destination { place, kind: DeploymentType::Standard, cluster: None });
     };
@@ -251,14 +254,14 @@ fn move_to(cx: &Cx<Scope>, tx: &Tx, row: &mut DeploymentRow, workspace_id: Works
     if let Some(cluster_id) = row.cluster_id {
         clusters::lock(tx, cx.scope(), cluster_id)?;
         if clusters::admits(tx, cx.scope(), cluster_id, workspace_id)? != Some(true) {
-            let message = "must be a workspace that the deployment's cluster takes";
+            let message = "must be a workspace that the deployment's cluster accepts";
             return Err(Refusal::field("workspaceId", "notAdmitted", message).into());
         }
     }
     environment_objects::leave_workspace(tx, cx.scope(), row.id)?;
     grants::leave_workspace(tx, cx.scope(), row.id, workspace_id)?;
     tokens::move_deployment(tx, cx.scope(), row.id, workspace_id)?;
-    deployments::moved(tx, cx.scope(), row.id, row.workspace_id, workspace_id)?;
+    deployments::count_move(tx, cx.scope(), row.id, row.workspace_id, workspace_id)?;
     row.workspace_id = workspace_id;
     row.workspace_name = Some(workspace.name);
     Ok(())
@@ -280,5 +283,5 @@ fn random(cx: &Cx<Scope>) -> u64 {
 }
 
 fn taken(name: &str) -> String {
-    format!("The workspace has a deployment named `{name}` already: choose another name.")
+    format!("The workspace already has a deployment named `{name}`: choose another name.")
 }

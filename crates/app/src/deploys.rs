@@ -1,4 +1,4 @@
-//! Deploys: created, uploaded for, finalized, and gone back to.
+//! Deploys: created, uploaded to, finalized, and rolled back to.
 
 pub(crate) mod expiry;
 mod shown;
@@ -10,7 +10,7 @@ use podium_api::path::OfDeploy;
 use podium_api::{DeployId, Many, One};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::hibernation;
-use podium_domain::deploys::{self as rules, Asker, Details, Outcome, Waiting};
+use podium_domain::deploys::{self as rules, DeployConditions, Details, Outcome, Waiting};
 use podium_domain::{Permission, Refusal, UserText, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::deploys::{self, DeployRow};
@@ -21,7 +21,7 @@ use crate::deployments::{changed, find as find_deployment};
 use crate::error::{Error, Result};
 use shown::Place;
 
-pub use expiry::{Fate, expire};
+pub use expiry::{ExpiryOutcome, expire};
 pub(crate) use uploads::measure_uploads;
 pub use uploads::{Part, Receiving, Ticket};
 
@@ -42,16 +42,16 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<DeploysPa
     Ok(Many(DeploysPaginated { deploys, limit, offset, total_count }))
 }
 
-/// Creates a deploy, and says where to upload what it carries.
+/// Creates a deploy, and returns its upload URLs.
 pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy>> {
     let (deployment_id, body) = (call.path.deployment_id, call.body);
     let (id, image_tag) = (cx.new_id(), new_image_tag(&cx));
     let stamp = Stamp::new(cx.profile(), cx.now());
     cx.mutate(move |cx, tx| {
-        deploys::hold_deployment(tx, cx.scope(), deployment_id)?;
+        deploys::lock_deployment(tx, cx.scope(), deployment_id)?;
         let deployment = find_deployment(tx, cx.scope(), deployment_id)?;
         cx.expect_version(deployment.stamp.version)?;
-        rules::may_deploy(asker(cx, &deployment))?;
+        rules::may_deploy(conditions(cx, &deployment))?;
         let row = DeployRow {
             id,
             organization_id: cx.organization_id(),
@@ -95,7 +95,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Deploy
     .await
 }
 
-/// Puts a deploy into effect: the deployment wants what it carries from now on.
+/// Puts a deploy into effect: its content becomes the deployment's desired state.
 pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<Deploy>> {
     let Call { path, body, .. } = call;
     let (deployment_id, deploy_id) = (path.deployment_id, path.deploy_id);
@@ -112,12 +112,12 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
                 }
                 DeployStatus::Failed => {
                     let message =
-                        "The deploy has failed, because it was not finalized in time: create another one.";
+                        "The deploy failed because it was not finalized in time: create another one.";
                     return Err(Refusal::invalid(message).into());
                 }
                 DeployStatus::Initialized => {}
             }
-            rules::may_deploy(asker(cx, &deployment))?;
+            rules::may_deploy(conditions(cx, &deployment))?;
             let uploaded = deploys::uploads(tx, cx.scope(), row.id)?;
             let uploaded: Vec<_> = uploaded.iter().map(|upload| (upload.kind, upload.id)).collect();
             let waiting = Waiting {
@@ -139,12 +139,12 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
         })
         .await?;
     if let Err(error) = cx.app().objects.discard_all_of(deployment_id, deploy_id).await {
-        tracing::warn!(%error, %deploy_id, "blocks that were staged for a deploy could not be removed");
+        tracing::warn!(%error, %deploy_id, "could not remove the staged blocks of a deploy");
     }
     Ok(finalized)
 }
 
-/// Goes back to a deploy, by a new one that brings back what it left.
+/// Rolls back to a deploy, with a new deploy that restores its state.
 pub async fn rollback(cx: Cx<Scope>, call: Call<api::Rollback>) -> Result<One<Deploy>> {
     let Call { path, body, .. } = call;
     let (id, image_tag) = (cx.new_id(), new_image_tag(&cx));
@@ -152,7 +152,7 @@ pub async fn rollback(cx: Cx<Scope>, call: Call<api::Rollback>) -> Result<One<De
     cx.mutate(move |cx, tx| {
         let (deployment, target) = find(tx, cx.scope(), &path)?;
         cx.expect_version(target.stamp.version)?;
-        rules::may_deploy(asker(cx, &deployment))?;
+        rules::may_deploy(conditions(cx, &deployment))?;
         let status = rules::status(target.status, target.stamp.created_at, cx.now());
         let current = deployment.spec.release.deploy_id;
         let outcome = rules::roll_back_to(target.id, status, &target.details, current)?;
@@ -190,9 +190,9 @@ fn is_permitted(cx: &Cx<Scope>, row: &DeployRow) -> Result<()> {
     Err(Refusal::Forbidden(message.into()).into())
 }
 
-fn asker(cx: &Cx<Scope>, deployment: &DeploymentRow) -> Asker {
+fn conditions(cx: &Cx<Scope>, deployment: &DeploymentRow) -> DeployConditions {
     let spec = &deployment.spec;
-    Asker {
+    DeployConditions {
         is_api_token: cx.authority().is_api_token(),
         status: deployment.status,
         is_hibernating: hibernation::state(&spec.hibernation, spec.is_development_mode, cx.now())

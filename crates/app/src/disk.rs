@@ -1,5 +1,5 @@
-//! The disk: watched, with a reserve that uploads and installations leave alone, so that people can still sign in, look
-//! and clean up when it runs full.
+//! Watches the disk and keeps a reserve that uploads and installations may not use, so that people can still sign in,
+//! look around and clean up when the disk fills up.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -13,16 +13,16 @@ use crate::error::{Error, Result};
 
 crate::system::acts_for_the_system!();
 
-/// How often the disk is looked at.
+/// How often the disk is checked.
 const EVERY: Duration = Duration::from_secs(5);
 /// A disk that can take fewer files than this is as full as one without room.
 const FILES: u64 = 2_000;
 
-/// What is known of the disk.
+/// The last known state of the disk.
 #[derive(Default)]
 pub struct Disk(Mutex<Option<Reason>>);
 
-/// How much is left for what a server keeps.
+/// The disk space that a server keeps in reserve.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reserve {
     /// The directories that are written to.
@@ -32,28 +32,28 @@ pub struct Reserve {
 }
 
 impl Reserve {
-    /// Says that less is left than the reserve, and to operators where.
-    pub fn lacking(&self) -> Option<Reason> {
-        self.lacking_for(0)
+    /// The reason if less is free than the reserve; operators also see where.
+    pub fn shortage(&self) -> Option<Reason> {
+        self.shortage_for(0)
     }
 
-    /// Says that less would be left than the reserve once so many bytes more are written, and to operators where.
-    pub fn lacking_for(&self, more: u64) -> Option<Reason> {
+    /// The reason if less than the reserve would be free after writing this many bytes; operators also see where.
+    pub fn shortage_for(&self, more: u64) -> Option<Reason> {
         self.directories.iter().find_map(|directory| {
             let Free { bytes, files } = free(directory)?;
             let (free, kept) = (mebibytes(bytes), mebibytes(self.bytes));
             let told = if bytes < self.bytes {
                 UserText::filled(
-                    "The disk is full: {} MiB are free, and {} MiB are kept in reserve.",
+                    "The disk is full: {} MiB are free and {} MiB are reserved.",
                     &[&free, &kept],
                 )
             } else if bytes - self.bytes < more {
                 UserText::filled(
-                    "The disk is too full for {} MiB: {} MiB are free, and {} MiB are kept in reserve.",
+                    "The disk is too full for {} MiB: {} MiB are free and {} MiB are reserved.",
                     &[&mebibytes(more), &free, &kept],
                 )
             } else if self.bytes > 0 && files.is_some_and(|files| files < FILES) {
-                UserText::filled("The disk is full: it can take less than {} files more.", &[&FILES])
+                UserText::filled("The disk is full: fewer than {} more files can be created.", &[&FILES])
             } else {
                 return None;
             };
@@ -63,44 +63,44 @@ impl Reserve {
 }
 
 impl App {
-    /// Says that the disk is full, if it is.
+    /// The reason if the disk is full.
     pub fn disk_is_full(&self) -> Option<Reason> {
         self.disk.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Refuses what would fill the disk.
-    pub(crate) async fn must_have_room(&self) -> Result<()> {
-        self.must_have_room_for(0).await
+    pub(crate) async fn require_disk_space(&self) -> Result<()> {
+        self.require_disk_space_for(0).await
     }
 
     /// Refuses to write so many bytes where that would fill the disk.
-    pub(crate) async fn must_have_room_for(&self, bytes: u64) -> Result<()> {
-        match self.lacking_for(bytes).await? {
+    pub(crate) async fn require_disk_space_for(&self, bytes: u64) -> Result<()> {
+        match self.shortage_for(bytes).await? {
             Some(why) => Err(Error::DiskFull(why)),
             None => Ok(()),
         }
     }
 
-    /// Asks the disks where nobody has to wait with it: one may not answer at once.
-    async fn lacking_for(&self, bytes: u64) -> Result<Option<Reason>> {
+    /// Checks the disks on the blocking pool, because a disk may respond slowly.
+    async fn shortage_for(&self, bytes: u64) -> Result<Option<Reason>> {
         let reserve = self.config.reserve.clone();
-        let looked = tokio::task::spawn_blocking(move || reserve.lacking_for(bytes)).await;
+        let looked = tokio::task::spawn_blocking(move || reserve.shortage_for(bytes)).await;
         looked.map_err(|error| Error::Internal(error.to_string()))
     }
 
-    /// Looks at the disk; where it became full or is no longer, the loops say so of every deployment.
-    pub async fn look_at_disk(&self) -> Result<()> {
-        let lacking = self.lacking_for(0).await?;
+    /// Checks the disk; when it becomes full or has space again, every deployment is reconciled to report it.
+    pub async fn check_disk(&self) -> Result<()> {
+        let shortage = self.shortage_for(0).await?;
         let was_full = {
             let mut known = self.disk.0.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *known, lacking.clone()).is_some()
+            std::mem::replace(&mut *known, shortage.clone()).is_some()
         };
-        if was_full == lacking.is_some() {
+        if was_full == shortage.is_some() {
             return Ok(());
         }
-        match &lacking {
-            Some(why) => tracing::error!("{why} Nothing is installed or uploaded until there is room again."),
-            None => tracing::info!("there is room on the disk again"),
+        match &shortage {
+            Some(why) => tracing::error!("{why} Installs and uploads are refused until space is free again."),
+            None => tracing::info!("the disk has free space again"),
         }
         let (system, now) = (system(self), self.world.now());
         self.db.write(None, move |tx| work::enqueue_everything(tx, &system, now)).await?;
@@ -113,8 +113,8 @@ pub async fn run(app: App) {
     let mut ticks = tokio::time::interval(EVERY);
     loop {
         ticks.tick().await;
-        if let Err(error) = app.look_at_disk().await {
-            tracing::warn!(%error, "what became of the disk could not be said of every deployment");
+        if let Err(error) = app.check_disk().await {
+            tracing::warn!(%error, "could not update the disk status of every deployment");
         }
     }
 }
@@ -126,7 +126,7 @@ struct Free {
     files: Option<u64>,
 }
 
-/// What is free for this process at a directory; nothing where that cannot be told.
+/// What is free for this process at a directory; `None` if that cannot be determined.
 fn free(directory: &Path) -> Option<Free> {
     let found = directory.ancestors().find(|path| path.exists())?;
     let disk = rustix::fs::statvfs(found).ok()?;
@@ -146,15 +146,15 @@ mod tests {
     fn a_disk_is_full_when_less_is_free_than_the_reserve() {
         let directory = std::env::temp_dir().join("not/there/yet");
         let at = |bytes| Reserve { directories: vec![directory.clone()], bytes };
-        assert_eq!(at(0).lacking(), None);
-        assert_eq!(at(1).lacking(), None);
-        let lacking = at(u64::MAX).lacking().unwrap();
-        assert!(lacking.told().as_str().starts_with("The disk is full: "), "{lacking}");
+        assert_eq!(at(0).shortage(), None);
+        assert_eq!(at(1).shortage(), None);
+        let shortage = at(u64::MAX).shortage().unwrap();
+        assert!(shortage.user_text().as_str().starts_with("The disk is full: "), "{shortage}");
         let path = directory.display().to_string();
-        assert!(!lacking.told().as_str().contains(&path), "{lacking}");
-        assert_eq!(lacking.detail(), path, "operators read where");
-        assert_eq!(Reserve::default().lacking(), None);
-        let lacking = at(1).lacking_for(u64::MAX).unwrap();
-        assert!(lacking.told().as_str().starts_with("The disk is too full for "), "{lacking}");
+        assert!(!shortage.user_text().as_str().contains(&path), "{shortage}");
+        assert_eq!(shortage.detail(), path, "operators read where");
+        assert_eq!(Reserve::default().shortage(), None);
+        let shortage = at(1).shortage_for(u64::MAX).unwrap();
+        assert!(shortage.user_text().as_str().starts_with("The disk is too full for "), "{shortage}");
     }
 }

@@ -16,7 +16,7 @@ use podium_store::environment_objects::{self as objects, ObjectRow};
 use podium_store::{Scope, Stamp, deployments};
 
 use crate::cx::{Call, Cx};
-use crate::error::{Result, Taken};
+use crate::error::{OrConflict, Result};
 
 pub use lists::{list, resolved_for};
 
@@ -39,7 +39,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Create
             object: object.hidden(),
             stamp: Stamp::new(cx.profile(), cx.now()),
         };
-        objects::insert(tx, cx.scope(), &row, &key.unique).or_taken(|| taken(&row))?;
+        objects::insert(tx, cx.scope(), &row, &key.unique).or_conflict(|| taken(&row))?;
         roll_out(cx, tx, &row, None, Some(&object))?;
         cx.changed(tx, objects::KIND, id.id(), row.stamp.version)?;
         Ok(One { version: row.stamp.version, body: CreateEnvironmentObject { id } })
@@ -53,7 +53,7 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<EnvironmentO
     cx.page(move |cx, conn| Ok(shown(&find(cx, conn, id, Verb::Get)?))).await
 }
 
-/// Changes an object: what is absent is kept.
+/// Changes an object: absent fields stay unchanged.
 pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<EnvironmentObject>> {
     let (id, body) = (call.path.environment_object_id, call.body);
     let mentions = rules::mentions(&body);
@@ -83,7 +83,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     .await
 }
 
-/// Keeps an object from a deployment, and drops a link that there was.
+/// Excludes a deployment from an object, and deletes its link.
 pub async fn exclude_linking(cx: Cx<Scope>, call: Call<api::ExcludeLinking>) -> Result<Blank> {
     let (id, deployment_id) = (call.path.environment_object_id, call.body.scope_entity_id);
     cx.mutate_where(may_update(id), move |cx, tx| {
@@ -94,7 +94,7 @@ pub async fn exclude_linking(cx: Cx<Scope>, call: Call<api::ExcludeLinking>) -> 
         let is_new = after.exclude(deployment_id)?;
         if !hold_neighbours(cx, tx, row.workspace_id, &[deployment_id])?.contains(&deployment_id) {
             let message =
-                format!("must be the id of a deployment of the object's workspace; {deployment_id} is none");
+                format!("must be the id of a deployment in the object's workspace; {deployment_id} is not");
             return Err(Refusal::field("scopeEntityId", "unknown", message).into());
         }
         if is_new {
@@ -117,7 +117,7 @@ fn find(cx: &Cx<Scope>, conn: &Conn, id: EnvironmentObjectId, verb: Verb) -> Res
     Ok(row)
 }
 
-/// Stores an object after a change, and rolls it out to those who are given something else by it.
+/// Stores a changed object, and rolls it out to the deployments that it affects.
 fn store(cx: &Cx<Scope>, tx: &Tx, row: ObjectRow, before: &Object, after: &Object) -> Result<ObjectRow> {
     let row = ObjectRow {
         sealed: sealing::seal(cx.app(), row.id, after)?,
@@ -141,7 +141,7 @@ fn hold_home(
         EnvironmentObjectScope::Workspace => (Target::Workspace(id.as_workspace()), id.as_workspace()),
         EnvironmentObjectScope::Deployment => {
             let id = id.as_deployment();
-            let found = objects::hold_deployments(tx, cx.scope(), &[id])?;
+            let found = objects::lock_deployments(tx, cx.scope(), &[id])?;
             let Some((_, workspace_id)) = found.first() else {
                 return Err(Refusal::not_found("deployment").into());
             };
@@ -149,7 +149,7 @@ fn hold_home(
         }
     };
     cx.require(Verb::Create.permission(target), target)?;
-    if scope == EnvironmentObjectScope::Workspace && !objects::hold_workspace(tx, cx.scope(), workspace_id)? {
+    if scope == EnvironmentObjectScope::Workspace && !objects::lock_workspace(tx, cx.scope(), workspace_id)? {
         return Err(target.unseen().into());
     }
     Ok(workspace_id)
@@ -162,7 +162,7 @@ fn hold_neighbours(
     workspace_id: WorkspaceId,
     ids: &[DeploymentId],
 ) -> Result<BTreeSet<DeploymentId>> {
-    let found = objects::hold_deployments(tx, cx.scope(), ids)?;
+    let found = objects::lock_deployments(tx, cx.scope(), ids)?;
     Ok(found.into_iter().filter(|(_, home)| *home == workspace_id).map(|(id, _)| id).collect())
 }
 
@@ -207,5 +207,8 @@ fn stamped(object: EnvironmentObject, row: &ObjectRow) -> EnvironmentObject {
 
 fn taken(row: &ObjectRow) -> String {
     let object_type = row.object.object_type;
-    format!("There is a {object_type} with the key `{}` there already: choose another key.", row.key)
+    format!(
+        "An environment object of type {object_type} with the key `{}` already exists there: choose another key.",
+        row.key
+    )
 }

@@ -1,5 +1,4 @@
-//! Why an endpoint did not answer. One enum for all: what its caller reads and what the operator reads are different
-//! fields of it.
+//! The errors of endpoints, as one enum. What the caller reads and what the operator reads are separate fields.
 
 use podium_api::FieldError;
 use podium_db::Fault;
@@ -8,16 +7,16 @@ use podium_domain::{Reason, Refusal};
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an endpoint did not answer.
+/// The error of an endpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The rules say no.
+    /// The rules refuse it.
     #[error("refused: {0:?}")]
     Refused(Refusal),
-    /// Nobody known is calling.
+    /// The caller is not authenticated.
     #[error("unauthenticated: {0:?}")]
     Unauthenticated(Unauthenticated),
-    /// Too many calls; again after so many seconds.
+    /// Too many calls; retry after this many seconds.
     #[error("too many requests")]
     TooMany {
         /// Seconds to wait.
@@ -26,27 +25,27 @@ pub enum Error {
     /// The first request under this `Idempotency-Key` is still running.
     #[error("still running")]
     StillRunning,
-    /// The answer was given before, and is given again.
+    /// The stored response of an earlier request with the same key.
     #[error("answered before")]
     Replay(Box<Replay>),
-    /// Only another node can answer: the name of that node.
-    #[error("it runs on node {0}")]
-    Elsewhere(String),
+    /// Only another node can answer; its name.
+    #[error("the deployment runs on node {0}")]
+    OtherNode(String),
     /// The disk is full; operators read where.
     #[error("{0}")]
     DiskFull(Reason),
-    /// More was sent than may wait; the text says what.
+    /// Too much is pending; the text returns what.
     #[error("{0}")]
     TooMuch(String),
     /// The database.
     #[error(transparent)]
     Db(#[from] podium_db::Error),
-    /// A fault of ours.
+    /// An internal error.
     #[error("{0}")]
     Internal(String),
 }
 
-/// An answer that is given again.
+/// A stored response.
 #[derive(Debug)]
 pub struct Replay {
     /// The version for the `ETag`.
@@ -60,44 +59,46 @@ pub struct Replay {
 pub enum Unauthenticated {
     /// There is none.
     Missing,
-    /// It is none of ours.
+    /// It was not issued by this server.
     Malformed,
-    /// It has ended.
+    /// It has expired.
     Expired,
     /// It was deleted, rotated or signed out.
     Revoked,
-    /// The name or the password is wrong.
+    /// The username or password is wrong.
     Password,
 }
 
 impl Unauthenticated {
-    /// What the caller reads.
+    /// The message for the caller.
     pub fn message(self) -> &'static str {
         match self {
             Self::Missing => "The token is missing: send it as `Authorization: Bearer <token>`.",
-            Self::Malformed => "The token is malformed: it was not issued here, or it is not whole.",
+            Self::Malformed => {
+                "The token is malformed: it was not issued by this server, or it is incomplete."
+            }
             Self::Expired => "The token is expired: sign in again, or rotate the API token.",
             Self::Revoked => "The token is revoked: it was deleted, rotated or signed out.",
-            Self::Password => "The username or the password is wrong.",
+            Self::Password => "The username or password is wrong.",
         }
     }
 }
 
 impl Error {
-    /// What was remembered of the caller is no longer true.
+    /// The cached caller is stale.
     pub const STALE: Self = Self::Db(podium_db::Error::Stale);
 
-    /// Whether the call lost every race against other changes of the same thing.
+    /// Whether the call lost every race against other changes of the same resource.
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Db(podium_db::Error::Lost))
     }
 
-    /// Whether what was remembered of the caller is no longer true.
+    /// Whether the cached caller was stale.
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Db(podium_db::Error::Stale))
     }
 
-    /// Why the database is away, if it is.
+    /// Why the database is unavailable, if it is.
     pub fn unavailable(&self) -> Option<&str> {
         if let Self::Db(podium_db::Error::Unavailable(reason)) = self { Some(reason) } else { None }
     }
@@ -122,13 +123,13 @@ impl From<FieldError> for Error {
 }
 
 /// Turns a violated unique index into the conflict that it means.
-pub trait Taken<T> {
-    /// A 409 with this message where the key is taken.
-    fn or_taken(self, message: impl FnOnce() -> String) -> Result<T>;
+pub trait OrConflict<T> {
+    /// A 409 with this message if the key is taken.
+    fn or_conflict(self, message: impl FnOnce() -> String) -> Result<T>;
 }
 
-impl<T> Taken<T> for podium_db::Result<T> {
-    fn or_taken(self, message: impl FnOnce() -> String) -> Result<T> {
+impl<T> OrConflict<T> for podium_db::Result<T> {
+    fn or_conflict(self, message: impl FnOnce() -> String) -> Result<T> {
         self.map_err(|error| match error {
             podium_db::Error::Unique(_) => Refusal::Conflict(message()).into(),
             other => other.into(),

@@ -1,4 +1,4 @@
-//! What a request for roles mentions, looked up: only that, and each kind in one statement.
+//! Loads the resources and roles that a role request mentions: only those, and each kind in one statement.
 
 use podium_api::{DeploymentId, WorkspaceId};
 use podium_db::Conn;
@@ -7,7 +7,7 @@ use podium_store::{Scope, deployments, roles, workspaces};
 
 use crate::error::Result;
 
-/// What there is of the things that are mentioned.
+/// Loads what is known of the mentioned resources.
 pub(crate) fn load(conn: &Conn, scope: &Scope, mentions: &Mentions) -> Result<Facts> {
     let mut facts = Facts::default();
     if !mentions.workspaces.is_empty() {

@@ -1,7 +1,8 @@
-//! Follows the change log where other replicas write it: what they changed is forgotten here, and the loops of this
-//! process are woken, because what they changed may have brought work.
+//! Follows the change log that other replicas write: drops cached entries that they changed, and wakes this process's
+//! loops, because the changes may have created work.
 //!
-//! Only a courtesy that keeps memory fresh. Truth is checked in each request's own round trip.
+//! This only keeps caches fresh earlier. Correctness does not depend on it: every request checks in its own round
+//! trip.
 
 use std::time::Duration;
 
@@ -22,12 +23,12 @@ pub async fn run(app: App) {
     loop {
         let woken = tokio::time::timeout(POLL, app.db.wait_for_wake());
         if woken.await.is_ok() {
-            app.work_bell.ring();
+            app.work_notifier.notify();
         }
         match step(&app, position).await {
             Ok(reached) => position = Some(reached),
             Err(error) => {
-                tracing::warn!(%error, "the change log cannot be read; forgetting what is remembered");
+                tracing::warn!(%error, "cannot read the change log; dropping the caches");
                 app.authorities.forget();
             }
         }

@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: repeats of a request have one effect and one answer.
+//! `Idempotency-Key`: repeated requests take effect once and get the same response.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use podium_api::{Reply, Timestamp};
 use podium_db::{Conn, Tx};
 use podium_domain::Refusal;
-use podium_store::kept_answers::{self, AnswerKey, KeptAnswer};
+use podium_store::idempotency::{self as stored, IdempotencyKey, StoredResponse};
 use podium_store::{credentials, invites};
 
 use crate::cx::Cx;
@@ -27,7 +27,7 @@ const SECRETS_KEPT_FOR: Duration = Duration::from_mins(10);
 pub struct Idempotency {
     /// The header's value.
     pub key: String,
-    /// What the key stands for.
+    /// The request that the key identifies.
     pub request_hash: String,
 }
 
@@ -37,9 +37,9 @@ type RunningKeys = Arc<Mutex<HashSet<(podium_api::SubjectId, &'static str, Strin
 #[derive(Default)]
 pub struct Running(RunningKeys);
 
-/// A request that is running; without a key it keeps nothing.
+/// A running request; without a key nothing is stored.
 pub struct Entered {
-    keyed: Option<(AnswerKey, String)>,
+    keyed: Option<(IdempotencyKey, String)>,
     keys: RunningKeys,
     is_running: AtomicBool,
 }
@@ -49,7 +49,7 @@ impl Running {
     pub fn enter<P: Clone + Send + Sync + 'static>(&self, cx: &Cx<P>) -> Result<Arc<Entered>> {
         let request = cx.request();
         let keyed = request.idempotency.as_ref().map(|Idempotency { key, request_hash }| {
-            let answer_key = AnswerKey {
+            let answer_key = IdempotencyKey {
                 subject_id: cx.subject_id(),
                 operation_id: request.endpoint.id,
                 target: request.path.clone(),
@@ -66,7 +66,7 @@ impl Running {
     }
 }
 
-fn name(key: &AnswerKey) -> (podium_api::SubjectId, &'static str, String, String) {
+fn name(key: &IdempotencyKey) -> (podium_api::SubjectId, &'static str, String, String) {
     (key.subject_id, key.operation_id, key.target.clone(), key.key.clone())
 }
 
@@ -78,7 +78,7 @@ impl Drop for Entered {
 }
 
 impl Entered {
-    /// Says that it is done. What it kept is found from now on, although the unit may not have been dropped yet.
+    /// Marks it as done. Its stored response is found from now on, although the unit may not have been dropped yet.
     pub fn leave(&self) {
         if let Some((key, _)) = &self.keyed
             && self.is_running.swap(false, Ordering::AcqRel)
@@ -87,8 +87,8 @@ impl Entered {
         }
     }
 
-    /// Ends the call with the kept answer, if there is one and the caller may still have it: `may` asks for the rights
-    /// to what it tells. A secret that is no longer told needs none.
+    /// Ends the call with the stored response, if there is one and the caller may still see it: `may` checks the rights
+    /// to its content. A secret that is no longer repeated needs none.
     pub fn replay<P: Clone + Send + Sync + 'static>(
         &self,
         cx: &Cx<P>,
@@ -97,13 +97,12 @@ impl Entered {
     ) -> Result<()> {
         let Some((key, request_hash)) = &self.keyed else { return Ok(()) };
         let system = system(cx.app());
-        let Some(answer) = kept_answers::get(conn, &system, key)? else { return Ok(()) };
+        let Some(answer) = stored::get(conn, &system, key)? else { return Ok(()) };
         if answer.created_at + KEPT_FOR <= cx.now() {
             return Ok(());
         }
         if answer.request_hash != *request_hash {
-            let message =
-                "This Idempotency-Key was used for another request: use a new key for a new request.";
+            let message = "This Idempotency-Key was already used for a different request: use a new key for a new request.";
             return Err(Refusal::Conflict(message.into()).into());
         }
         let body = if answer.is_sealed { self.open(cx, conn, key, &answer)? } else { answer.body };
@@ -115,12 +114,12 @@ impl Entered {
         &self,
         cx: &Cx<P>,
         conn: &Conn,
-        key: &AnswerKey,
-        answer: &KeptAnswer,
+        key: &IdempotencyKey,
+        answer: &StoredResponse,
     ) -> Result<Vec<u8>> {
         let gone = || {
             let message =
-                "This request was answered before, and the secret in its answer is no longer repeated.";
+                "This request was already answered, and the secret in its response is not shown again.";
             Error::from(Refusal::Conflict(message.into()))
         };
         if answer.created_at + SECRETS_KEPT_FOR <= cx.now() {
@@ -139,13 +138,13 @@ impl Entered {
     pub fn claim<P: Clone + Send + Sync + 'static>(&self, cx: &Cx<P>, tx: &Tx) -> Result<()> {
         let Some((key, request_hash)) = &self.keyed else { return Ok(()) };
         let lapsed_before = Timestamp::from_millis(cx.now().millis() + 1) - KEPT_FOR;
-        match kept_answers::claim(tx, &system(cx.app()), key, request_hash, cx.now(), lapsed_before) {
+        match stored::claim(tx, &system(cx.app()), key, request_hash, cx.now(), lapsed_before) {
             Err(podium_db::Error::Unique(_)) => Err(Error::StillRunning),
             claimed => Ok(claimed?),
         }
     }
 
-    /// Keeps the answer in the transaction of its effect.
+    /// Stores the response in the transaction of its effect.
     pub fn keep<P: Clone + Send + Sync + 'static, R: Reply>(
         &self,
         cx: &Cx<P>,
@@ -161,7 +160,7 @@ impl Entered {
         if is_sealed {
             body = cx.app().secrets.seal(&cx.app().world, &key.key, &body);
         }
-        kept_answers::keep(tx, &system(cx.app()), key, version, &body, is_sealed)?;
+        stored::keep(tx, &system(cx.app()), key, version, &body, is_sealed)?;
         Ok(reply)
     }
 }

@@ -1,4 +1,4 @@
-//! Invites: made, withdrawn, and turned into links. Accepting one is part of signing in.
+//! Invites: created, withdrawn, and turned into links. Accepting one is part of signing in.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
 
 /// Makes a fresh link to accept an invite; earlier links stop working.
 pub async fn create_link(cx: Cx<Scope>, call: Call<api::CreateLink>) -> Result<One<InviteLink>> {
-    no_escalation::only_owners(cx.grants(), "make links to accept invites")?;
+    no_escalation::only_owners(cx.grants(), "create links to accept invites")?;
     let id = call.path.invite_id;
     let link = new_link(&cx);
     cx.mutate(move |cx, tx| {
@@ -150,7 +150,7 @@ fn join(cx: &Cx<Scope>, tx: &Tx, account: &Account, email: &Email) -> Result<()>
             user.version + 1
         }
         Some(_) => {
-            let message = format!("`{}` belongs to the organization already.", account.username);
+            let message = format!("`{}` already belongs to the organization.", account.username);
             return Err(Refusal::Conflict(message).into());
         }
     };

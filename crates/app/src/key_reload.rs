@@ -1,7 +1,7 @@
-//! Reading the signing keys again because a token names one that this process does not know.
+//! Reloads the signing keys when a token names one that this process does not know.
 //!
-//! Another replica may have made the key a moment ago, so such a token is worth one look into the database. Anybody can
-//! make up key ids, so all tokens that come within a second share one look.
+//! Another replica may have just created the key, so such a token is worth one database read. Anybody can make up key
+//! ids, so all tokens that arrive within a second share one read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl App {
         Ok(())
     }
 
-    /// Reads the signing keys again, unless that was done since this was called. Does nothing where no other process
+    /// Reloads the signing keys, unless that was done since this was called. Does nothing if no other process
     /// can make keys.
     pub(crate) async fn reload_keys_for_unknown(&self) -> Result<()> {
         if !self.db.is_shared() {

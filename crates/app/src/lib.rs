@@ -1,7 +1,8 @@
 //! The functions behind the endpoints: one each, the same parts in the same order as the rules.
 //!
-//! Also what all of them stand on: who calls ([`authority`]), what was proven ([`cx`]), the audit log, kept
-//! answers, signing keys, and the start of an installation. Knows no HTTP: another transport could call it the same.
+//! Also the code that all of them use: the caller ([`authority`]), the proof of its rights ([`cx`]), the audit log,
+//! idempotency, signing keys, and the start of an installation. It knows no HTTP: another transport could call it the
+//! same way.
 
 pub mod audit;
 pub mod authority;
@@ -10,6 +11,7 @@ pub mod config;
 pub mod cx;
 pub mod disk;
 mod error;
+mod fair_queue;
 pub mod follow;
 pub mod idempotency;
 mod key_reload;
@@ -18,16 +20,15 @@ pub mod mail;
 pub mod maintenance;
 pub mod meters;
 mod passwords;
+pub mod public_cx;
 mod rate_limits;
 mod rendered;
 pub mod secrets;
-pub mod shares;
+pub mod shared_capacity;
 mod signing;
 pub mod start;
 mod system;
 mod throttle;
-mod turns;
-pub mod visit;
 pub mod work;
 pub mod world;
 
@@ -70,7 +71,7 @@ use podium_store::landmarks::Landmarks;
 
 pub use config::Config;
 pub use cx::{Call, Cx, Request};
-pub use error::{Error, Replay, Result, Taken, Unauthenticated};
+pub use error::{Error, OrConflict, Replay, Result, Unauthenticated};
 pub use podium_store::{Membership, Scope};
 pub use rate_limits::{RateLimits, Rates};
 pub use signing::{Claims, Keys};
@@ -99,7 +100,7 @@ pub struct Shared {
     /// Settings.
     pub config: Config,
     pub(crate) public_url: front_door::PublicUrl,
-    /// Seals and opens secrets.
+    /// Encrypts and decrypts secrets.
     pub secrets: secrets::Secrets,
     /// The keys that sign tokens.
     pub keys: ArcSwap<Keys>,
@@ -109,7 +110,7 @@ pub struct Shared {
     /// How often subjects may call.
     pub rate_limits: RateLimits,
     /// Wakes the loops of this process.
-    pub work_bell: work::WorkBell,
+    pub work_notifier: work::WorkNotifier,
     /// Numbers for the operator.
     pub meters: meters::Meters,
     /// Who listens on the ports of environments.
@@ -118,7 +119,7 @@ pub struct Shared {
     pub(crate) disk: disk::Disk,
     pub(crate) node: OnceLock<nodes::Node>,
     pub(crate) log_streams: log_events::Streams,
-    pub(crate) uploading: shares::Shares<Id>,
+    pub(crate) uploading: shared_capacity::SharedCapacity<Id>,
     pub(crate) uploads_refused: std::sync::atomic::AtomicU64,
     pub(crate) authorities: Arc<authority::Authorities>,
     pub(crate) running: idempotency::Running,

@@ -1,6 +1,6 @@
-//! Follows the logs of deployments: a stream of events that ends with the caller's right to read.
+//! Follows the logs of a deployment: a stream of events that ends when the caller loses the right to read.
 //!
-//! A stream holds no lines: it is woken when there are some, and reads them from the store at the pace of its reader.
+//! A stream buffers no lines: it is woken when there are new ones, and reads them from the store at the reader's pace.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use crate::authority::Watch;
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result};
 
-/// How often something is sent where there are no lines.
+/// How often a keep-alive is sent when there are no lines.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 const MOST_OF_ONE_SUBJECT: usize = 10;
 const MOST: usize = 1000;
@@ -77,7 +77,7 @@ pub async fn follow(cx: Cx<Scope>, call: Call<api::Follow>) -> Result<LogEvents>
     let after = rules::last_event(cx.request().last_event_id.as_deref())?;
     let found = cx.read(move |cx, conn| Ok(deployments::get(conn, cx.scope(), deployment_id)?)).await?;
     let deployment = found.ok_or_else(|| Refusal::not_found("deployment"))?;
-    cx.app().must_run_here(deployment_id).await?;
+    cx.app().require_local(deployment_id).await?;
     let open = cx.app().log_streams.open(cx.subject_id())?;
     let search = Follow {
         deployment_id,
@@ -91,11 +91,11 @@ pub async fn follow(cx: Cx<Scope>, call: Call<api::Follow>) -> Result<LogEvents>
 }
 
 impl LogEvents {
-    /// What to send next, once there is something; `None` at the end.
+    /// The next chunk to send, once there is one; `None` at the end.
     pub async fn next(&mut self) -> Option<Result<Vec<u8>>> {
         let beat = Instant::now() + HEARTBEAT;
         loop {
-            let news = match self.cx.app().logs.news(&self.follower).await {
+            let news = match self.cx.app().logs.new_lines(&self.follower).await {
                 Ok(news) => news,
                 Err(error) => {
                     return Some(Err(Error::Internal(format!("logs cannot be read: {error}"))));
@@ -118,7 +118,7 @@ impl LogEvents {
                 });
                 return Some(written(events));
             }
-            if news.is_part {
+            if news.has_more {
                 continue;
             }
             if self.end.is_some_and(|end| end <= Instant::now()) {
@@ -126,11 +126,11 @@ impl LogEvents {
             }
             let until = self.end.map_or(beat, |end| end.min(beat));
             tokio::select! {
-                goes_on = self.follower.rung() => if !goes_on { return None },
+                goes_on = self.follower.woken() => if !goes_on { return None },
                 () = self.watch.ended() => return None,
                 () = tokio::time::sleep_until(until) => {
                     if until == beat {
-                        // An event without data is not shown; it only says how far the reader has come.
+                        // Clients ignore an event without data; its id only records the reader's position.
                         return Some(Ok(format!(": nothing new\nid: {}\n\n", self.follower.seen()).into_bytes()));
                     }
                 }
@@ -138,7 +138,7 @@ impl LogEvents {
         }
     }
 
-    /// Whether the caller is still what it was when it was admitted, and the deployment is still there.
+    /// Whether the caller's rights are unchanged and the deployment still exists.
     async fn may_read(&self) -> Result<bool> {
         let (cx, deployment_id) = (self.cx.clone(), self.deployment_id);
         let expires_at = cx.authority().credential.expires_at;

@@ -1,11 +1,11 @@
-//! Mail, where a server for it is configured.
+//! E-mail, if a mail server is configured.
 
 use lettre::message::{Mailbox, header::ContentType};
 use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 
-/// Why no mail can be sent as it was asked for.
+/// Why mail cannot be sent with these settings.
 #[derive(Debug, thiserror::Error)]
-pub enum NoMail {
+pub enum MailError {
     /// The server.
     #[error("the mail server's URL cannot be used: {0}")]
     Server(#[from] lettre::transport::smtp::Error),
@@ -23,7 +23,7 @@ pub struct Mailer {
 
 impl Mailer {
     /// From a URL such as `smtps://user:password@mail.example.com` and the sender's address.
-    pub fn new(url: &str, from: &str) -> Result<Self, NoMail> {
+    pub fn new(url: &str, from: &str) -> Result<Self, MailError> {
         let transport = AsyncSmtpTransport::<Tokio1Executor>::from_url(url)?.build();
         Ok(Self { transport, from: from.parse()? })
     }

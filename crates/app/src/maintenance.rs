@@ -1,9 +1,9 @@
-//! Housekeeping: what has had its time is dropped, a little at a time, and uses of tokens are written down.
+//! Housekeeping: deletes expired data in small batches, and records token uses.
 
 use std::time::Duration;
 
 use podium_db::Tx;
-use podium_store::{audit, changes, credentials, front_door, kept_answers, sessions, signing_keys, tokens};
+use podium_store::{audit, changes, credentials, front_door, idempotency, sessions, signing_keys, tokens};
 
 use crate::App;
 use crate::error::Result;
@@ -24,7 +24,7 @@ pub async fn run(app: App) {
     loop {
         ticks.tick().await;
         if let Err(error) = once(&app).await {
-            tracing::warn!(%error, "housekeeping did not finish; it is tried again in a minute");
+            tracing::warn!(%error, "housekeeping did not finish; retrying in a minute");
         }
     }
 }
@@ -34,7 +34,7 @@ pub async fn once(app: &App) -> Result<()> {
     flush_uses(app).await?;
     let (system, now) = (system(app), app.world.now());
     let audit_retention = app.config.audit_retention;
-    drop_all(app, move |tx| Ok(kept_answers::prune(tx, &system, now - KEPT_FOR, AT_ONCE)?)).await?;
+    drop_all(app, move |tx| Ok(idempotency::prune(tx, &system, now - KEPT_FOR, AT_ONCE)?)).await?;
     drop_all(app, move |tx| Ok(credentials::prune(tx, &system, now, AT_ONCE)?)).await?;
     drop_all(app, move |tx| Ok(front_door::prune_codes(tx, &system, now, AT_ONCE)?)).await?;
     drop_all(app, move |tx| Ok(front_door::prune_passes(tx, &system, now, AT_ONCE)?)).await?;
@@ -44,7 +44,7 @@ pub async fn once(app: &App) -> Result<()> {
     app.db.write(None, move |tx| signing_keys::drop_unused(tx, &system, now - RETIRED_KEYS_KEPT_FOR)).await?;
     app.reload_keys().await?;
     if let Err(error) = app.logs.expire(now).await {
-        tracing::warn!(%error, "old logs could not be dropped; it is tried again in a minute");
+        tracing::warn!(%error, "could not delete old logs; retrying in a minute");
     }
     app.rate_limits.tidy();
     app.refusals.tidy();

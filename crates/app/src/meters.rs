@@ -1,5 +1,5 @@
-//! Numbers for the operator beyond requests, in the Prometheus text format: what the application counts itself, and
-//! what others have asked to be shown.
+//! Metrics other than requests, in the Prometheus text format: those that the application counts itself, and those
+//! that other crates register.
 
 use std::fmt::{Display, Write as _};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -20,7 +20,7 @@ const MOST_SHOWN: u32 = 1000;
 /// Writes numbers.
 pub type Meter = Arc<dyn Fn(&mut Page) + Send + Sync>;
 
-/// What is shown beside the numbers of requests.
+/// Metrics in addition to those of requests.
 #[derive(Default)]
 pub struct Meters(RwLock<Vec<Meter>>);
 
@@ -62,7 +62,7 @@ impl Page {
 
 /// Whose deployments are shown.
 pub enum Audience {
-    /// All: for whoever is on this machine.
+    /// All deployments: for callers on this machine.
     Machine,
     /// Those that a caller may see in an organization.
     Caller(OrganizationId, DeploymentReach),
@@ -71,7 +71,7 @@ pub enum Audience {
 }
 
 impl App {
-    /// What the deployments of an audience are doing, a thousand at the most.
+    /// What the deployments of an audience are doing, a thousand at most.
     pub async fn deployments_shown(&self, audience: &Audience) -> Result<Vec<Status>> {
         let organization_id = match audience {
             Audience::Machine => None,

@@ -1,8 +1,8 @@
 //! Nodes: several machines on one database, each of which runs some of the environments.
 //!
-//! Where the data plane is bound to the machine and the database is shared, a server is a node: it has a name, says
-//! every few seconds that it is there, and looks after the deployments that are placed on it and no others. Elsewhere
-//! there are no nodes, and nothing here is asked.
+//! If the data plane is bound to the machine and the database is shared, a server is a node: it has a name, sends a
+//! heartbeat every few seconds, and manages the deployments placed on it and no others. Otherwise there are no nodes,
+//! and this module is not used.
 
 use std::time::Duration;
 
@@ -11,37 +11,37 @@ use podium_db::Tx;
 use podium_store::nodes::{self, NodeRow, Placement};
 
 use crate::App;
-use crate::error::{Error, Result, Taken as _};
+use crate::error::{Error, OrConflict as _, Result};
 
 crate::system::acts_for_the_system!();
 
-/// How often a node says that it is there.
+/// The interval of a node's heartbeats.
 const EVERY: Duration = Duration::from_secs(10);
-/// A node that has not been seen for so long gets no new deployments, and may be forgotten.
-pub const LATELY: Duration = Duration::from_secs(60);
+/// A node without a heartbeat for this long gets no new deployments, and may be forgotten.
+pub const NODE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The machine of this process, as others know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its id, which is kept in its data directory.
+    /// Its id, which is stored in its data directory.
     pub id: NodeId,
     /// Its name, for people.
     pub name: String,
 }
 
-/// What a node finds out when it joins.
+/// The result of joining.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Joined {
-    /// Environments that are here and that another node runs by now.
-    pub elsewhere: Vec<DeploymentId>,
-    /// Environments that are here and that nobody knows.
-    pub strangers: Vec<DeploymentId>,
+pub struct JoinReport {
+    /// Environments on this machine that another node runs by now.
+    pub on_other_nodes: Vec<DeploymentId>,
+    /// Environments on this machine that the database does not know.
+    pub unknown: Vec<DeploymentId>,
 }
 
 impl App {
-    /// Makes this machine known as a node that has these environments already. With a database of its own there is one
-    /// node, which looks after everything.
-    pub async fn join(&self, node: Node, kept: Vec<DeploymentId>) -> Result<Joined> {
+    /// Registers this machine as a node that already has these environments. With a database of its own there is one
+    /// node, which runs everything.
+    pub async fn join(&self, node: Node, kept: Vec<DeploymentId>) -> Result<JoinReport> {
         let system = system(self);
         let (now, joining) = (self.world.now(), node.clone());
         let taken = format!(
@@ -52,17 +52,20 @@ impl App {
         if !self.db.is_shared() {
             let unit = move |tx: &Tx| nodes::join_alone(tx, &system, joining.id, &joining.name, now);
             self.db.write(None, unit).await?;
-            return Ok(Joined::default());
+            return Ok(JoinReport::default());
         }
         let joined =
             self.db.write(None, move |tx| nodes::join(tx, &system, joining.id, &joining.name, now)).await;
-        joined.or_taken(|| taken)?;
+        joined.or_conflict(|| taken)?;
         let id = node.id;
         let found = self
             .db
             .write(None, move |tx| {
-                let strangers = nodes::adopt(tx, &system, &kept, id)?;
-                Ok::<_, Error>(Joined { strangers, elsewhere: nodes::elsewhere(tx, &system, &kept, id)? })
+                let unknown = nodes::adopt(tx, &system, &kept, id)?;
+                Ok::<_, Error>(JoinReport {
+                    unknown,
+                    on_other_nodes: nodes::on_other_nodes(tx, &system, &kept, id)?,
+                })
             })
             .await?;
         let _ = self.node.set(node);
@@ -74,23 +77,23 @@ impl App {
         self.node.get()
     }
 
-    /// Says that this node is there until it is told that it was forgotten.
-    pub async fn stay_joined(&self) {
+    /// Sends heartbeats until the node has been forgotten.
+    pub async fn send_heartbeats(&self) {
         let Some(node) = self.node() else { return std::future::pending().await };
         let mut ticks = tokio::time::interval(EVERY);
         loop {
             ticks.tick().await;
             let (system, id, now) = (system(self), node.id, self.world.now());
-            match self.db.write(None, move |tx| nodes::seen(tx, &system, id, now)).await {
+            match self.db.write(None, move |tx| nodes::heartbeat(tx, &system, id, now)).await {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(error) => tracing::warn!(%error, "this node cannot say that it is there"),
+                Err(error) => tracing::warn!(%error, "cannot send this node's heartbeat"),
             }
         }
     }
 
     /// The name of the node that a deployment runs on, where that is not this one.
-    pub async fn runs_elsewhere(&self, deployment_id: DeploymentId) -> Result<Option<String>> {
+    pub async fn other_node_of(&self, deployment_id: DeploymentId) -> Result<Option<String>> {
         let Some(node) = self.node() else { return Ok(None) };
         let system = system(self);
         let placed = self.db.read(None, move |conn| nodes::placement(conn, &system, deployment_id)).await?;
@@ -100,17 +103,18 @@ impl App {
         })
     }
 
-    /// Refuses what only the node of a deployment can answer.
-    pub(crate) async fn must_run_here(&self, deployment_id: DeploymentId) -> Result<()> {
-        match self.runs_elsewhere(deployment_id).await? {
-            Some(name) => Err(Error::Elsewhere(name)),
+    /// Refuses requests that only the deployment's node can answer.
+    pub(crate) async fn require_local(&self, deployment_id: DeploymentId) -> Result<()> {
+        match self.other_node_of(deployment_id).await? {
+            Some(name) => Err(Error::OtherNode(name)),
             None => Ok(()),
         }
     }
 
-    /// The node for a deployment that runs nowhere yet: of those seen lately, the one with the fewest, then by name.
+    /// The node for a deployment without one: of those with a recent heartbeat, the one with the fewest deployments,
+    /// then by name.
     pub async fn choose_node(&self, own: NodeId, now: Timestamp) -> Result<Option<NodeRow>> {
         let system = system(self);
-        self.db.read(None, move |conn| Ok(nodes::choice(conn, &system, now - LATELY, own)?)).await
+        self.db.read(None, move |conn| Ok(nodes::least_loaded(conn, &system, now - NODE_TIMEOUT, own)?)).await
     }
 }

@@ -1,4 +1,4 @@
-//! What can be chosen for clusters and deployments.
+//! The options for clusters and deployments.
 
 use podium_api::Many;
 use podium_api::options::{self as api, ClusterOptions, DeploymentOptions, GetDeploymentOptions};

@@ -22,7 +22,7 @@ pub async fn list(cx: Cx<()>, call: Call<api::List>) -> Result<Many<Organization
     let product = call.query.product;
     let has_plan = call.query.product_plan.is_none() && call.query.platform_product.is_none();
     let page = move |cx: &Cx<()>, conn: &Conn| {
-        // Nobody is on a plan here, so a plan as filter leaves nothing.
+        // No organization is on a plan, so filtering by plan matches none.
         if !has_plan {
             return Ok((Vec::new(), 0));
         }

@@ -1,4 +1,4 @@
-//! What callers may read about themselves, whatever they may do elsewhere: having shown a token is proof enough.
+//! What callers may read about themselves regardless of other rights: a valid token is proof enough.
 
 use podium_api::OrganizationId;
 use podium_api::enums::{Product, UserStatus};
@@ -26,7 +26,7 @@ pub(crate) fn memberships(cx: &Cx<()>, conn: &Conn) -> Result<Vec<(OrganizationI
     Ok(users::memberships(conn, &system(cx.app()), user_id)?)
 }
 
-/// What the caller holds in an organization, by itself and through teams.
+/// The caller's grants in an organization, directly and through teams.
 pub(crate) fn grants(cx: &Cx<()>, conn: &Conn, organization_id: OrganizationId) -> Result<Vec<Grant>> {
     Ok(grants::effective(conn, &system(cx.app()), organization_id, cx.subject_id())?)
 }

@@ -1,4 +1,4 @@
-//! Password hashing: argon2id, few at a time and in fair turns, off the request threads.
+//! Password hashing: argon2id, a few hashes at a time from a fair queue, off the request threads.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,9 +11,9 @@ use podium_domain::names;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
+use crate::fair_queue::{Bounds, FairQueue, QueueFull};
 use crate::meters::Page;
 use crate::throttle::{Account, Place};
-use crate::turns::{Bounds, Full, Turns};
 use crate::world::World;
 
 /// Each hash takes a core and some megabytes: more at once would only take longer. An address may have some seconds'
@@ -23,7 +23,7 @@ const BOUNDS: Bounds = Bounds { at_once: 2, waiting_of_one: 64, waiting: 1024 };
 /// On whose account a password is hashed. Addresses come first where there are several: how many wait is bounded for
 /// them, never for users, whom anybody can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Payer {
+pub(crate) enum Requester {
     /// An address.
     Address(Place),
     /// A user, known or not.
@@ -32,7 +32,7 @@ pub(crate) enum Payer {
     Operator,
 }
 
-impl Payer {
+impl Requester {
     pub(crate) fn at(address: IpAddr) -> Self {
         Self::Address(Place::from(address))
     }
@@ -45,29 +45,30 @@ impl Payer {
 /// Hashes and verifies passwords.
 pub(crate) struct Passwords {
     world: Arc<World>,
-    turns: Turns<Payer>,
+    queue: FairQueue<Requester>,
     refused: AtomicU64,
     nobody: OnceLock<String>,
 }
 
 impl Passwords {
     pub(crate) fn new(world: Arc<World>) -> Self {
-        Self { world, turns: Turns::new(BOUNDS), refused: AtomicU64::new(0), nobody: OnceLock::new() }
+        Self { world, queue: FairQueue::new(BOUNDS), refused: AtomicU64::new(0), nobody: OnceLock::new() }
     }
 
     /// Hashes a password.
-    pub(crate) async fn hash(&self, password: String, payers: &[Payer]) -> Result<String> {
+    pub(crate) async fn hash(&self, password: String, requesters: &[Requester]) -> Result<String> {
         let mut salt = [0; 16];
         self.world.fill(&mut salt);
-        self.in_turn(password, payers, move |password| hash(password, &salt)).await?
+        self.queued(password, requesters, move |password| hash(password, &salt)).await?
     }
 
-    /// Whether a password fits. Takes as long where there is no hash, so that nobody learns who has an account.
+    /// Whether a password is correct. Takes equally long without a stored hash, so that it does not reveal which
+    /// accounts exist.
     pub(crate) async fn fits(
         &self,
         password: String,
         stored: Option<String>,
-        payers: &[Payer],
+        requesters: &[Requester],
     ) -> Result<bool> {
         let known = stored.is_some();
         let stored = match stored {
@@ -75,32 +76,32 @@ impl Passwords {
             None => match self.nobody.get() {
                 Some(nobody) => nobody.clone(),
                 None => {
-                    let made = self.hash("nobody has this password".into(), payers).await?;
+                    let made = self.hash("nobody has this password".into(), requesters).await?;
                     self.nobody.get_or_init(|| made).clone()
                 }
             },
         };
-        let fits = self.in_turn(password, payers, move |password| {
+        let fits = self.queued(password, requesters, move |password| {
             PasswordHash::new(&stored)
                 .is_ok_and(|hash| Argon2::default().verify_password(password, &hash).is_ok())
         });
         Ok(fits.await? && known)
     }
 
-    async fn in_turn<T: Send + 'static>(
+    async fn queued<T: Send + 'static>(
         &self,
         password: String,
-        payers: &[Payer],
+        requesters: &[Requester],
         work: impl FnOnce(&[u8]) -> T + Send + 'static,
     ) -> Result<T> {
         let password = Zeroizing::new(password);
-        let turn = self.turns.take(payers).await.map_err(|Full| {
+        let permit = self.queue.take(requesters).await.map_err(|QueueFull| {
             self.refused.fetch_add(1, Ordering::Relaxed);
             Error::TooMany { retry_after: 1 }
         })?;
         let task = tokio::task::spawn_blocking(move || {
             let done = work(password.as_bytes());
-            drop(turn);
+            drop(permit);
             done
         });
         task.await.map_err(|error| Error::Internal(error.to_string()))
@@ -109,10 +110,10 @@ impl Passwords {
     /// Writes how many wait, and how many could not.
     pub(crate) fn measure(&self, page: &mut Page) {
         let name = "podium_passwords_waiting";
-        page.gauge(name, "Passwords that wait for their turn to be hashed.");
-        page.line(name, &[], self.turns.waiting());
+        page.gauge(name, "Passwords waiting to be hashed.");
+        page.line(name, &[], self.queue.waiting());
         let name = "podium_passwords_refused_total";
-        page.counter(name, "Passwords that were not hashed because too many waited.");
+        page.counter(name, "Passwords rejected because the hashing queue was full.");
         page.line(name, &[], self.refused.load(Ordering::Relaxed));
     }
 }

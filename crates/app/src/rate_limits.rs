@@ -1,4 +1,4 @@
-//! How often a subject may call.
+//! Rate limits for each subject.
 
 use std::num::NonZeroU32;
 
@@ -52,7 +52,7 @@ impl RateLimits {
         })
     }
 
-    /// Forgets subjects that have not called for a while.
+    /// Drops subjects that have not called for a while.
     pub fn tidy(&self) {
         for limiter in self.0.iter().flatten() {
             limiter.retain_recent();
@@ -78,7 +78,7 @@ impl Refusals {
         self.0.check_key(&subject_id).is_ok()
     }
 
-    /// Forgets subjects that have not been refused for a while.
+    /// Drops subjects that have not been refused for a while.
     pub(crate) fn tidy(&self) {
         self.0.retain_recent();
     }

@@ -1,22 +1,22 @@
-//! JSON of rows, kept by what it was made from.
+//! A cache of rendered JSON, keyed by the row that it was rendered from.
 //!
-//! A resource is shown by a pure function of its row: the columns, those of the rows joined to it included, and this
-//! process's settings. So its JSON is kept by its id and a fingerprint of all these columns. Nothing has to be forgotten
-//! when something changes: another row has another fingerprint, and what nobody asks for any more makes room.
+//! The JSON of a resource is a pure function of its row (its columns, including those of joined rows) and this
+//! process's settings. So it is cached under the id and a fingerprint of all these columns. Nothing has to be
+//! invalidated: a changed row has another fingerprint, and unused entries are evicted.
 
 use std::sync::Arc;
 
 use podium_api::{Id, Shown};
 use podium_db::{Error, Result};
-use podium_store::Found;
+use podium_store::LazyRow;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// How many bytes are kept at the most.
+/// Maximum size of the cache in bytes.
 const MEMORY: u64 = 32 * 1024 * 1024;
-/// About how large one is.
+/// Estimated size of an entry.
 const TYPICAL: u64 = 1024;
 
 type Key = (Id, u128);
@@ -30,7 +30,7 @@ impl Weighter<Key, Arc<RawValue>> for Bytes {
     }
 }
 
-/// JSON of rows.
+/// The cache of rendered JSON.
 pub(crate) struct Rendered(Cache<Key, Arc<RawValue>, Bytes>);
 
 impl Default for Rendered {
@@ -39,19 +39,19 @@ impl Default for Rendered {
     }
 }
 
-/// What is made of a row.
+/// The result of rendering a row.
 pub(crate) enum Made<T> {
-    /// What the row alone says.
+    /// It depends on the row alone.
     OfRow(T),
-    /// What is different at another time.
+    /// It depends on the current time.
     OfNow(T),
 }
 
 impl Rendered {
-    /// Shows a row that was found; `make` is called where it has not been shown before.
+    /// Renders a row; `make` is called on a cache miss.
     pub(crate) fn show<R, T: Serialize>(
         &self,
-        found: &Found<'_, R>,
+        found: &LazyRow<'_, R>,
         make: impl FnOnce(R) -> Made<T>,
     ) -> Result<Shown<T>> {
         let key = found.key()?;

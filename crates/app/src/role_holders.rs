@@ -38,7 +38,7 @@ impl Holder for UserRow {
         self.id.into()
     }
 
-    /// The role that an invite promises stands in for the one that is not held yet.
+    /// Before an invite is accepted, its role is shown as the role.
     fn show(self, held: &[Grant], roles: SubjectRoles) -> User {
         User {
             id: self.id,
@@ -107,7 +107,7 @@ pub(crate) fn show<H: Holder>(cx: &Cx<Scope>, conn: &Conn, holder: H) -> Result<
     Ok(show_holding(cx, holder, &held))
 }
 
-/// Shows the caller what it may see of the roles that somebody holds; of its own everything.
+/// The part of a subject's roles that the caller may see; all of the caller's own.
 pub(crate) fn show_holding<H: Holder>(cx: &Cx<Scope>, holder: H, held: &[Grant]) -> H::Shown {
     let roles = if holder.id() == cx.subject_id() {
         subject_roles::all(held)
@@ -117,7 +117,7 @@ pub(crate) fn show_holding<H: Holder>(cx: &Cx<Scope>, holder: H, held: &[Grant])
     holder.show(held, roles)
 }
 
-/// What a list of holders is narrowed to, as far as the caller can see it; `None` where it is to see nobody.
+/// The filter of a list of holders, limited to what the caller can see; `None` if nothing matches.
 pub(crate) struct Narrowed {
     pub(crate) workspace_id: Option<String>,
     pub(crate) deployment_id: Option<String>,
@@ -125,7 +125,7 @@ pub(crate) struct Narrowed {
     pub(crate) dag_tags: Option<Vec<String>>,
 }
 
-/// Who holds a role on something is told to those who can see the thing: for everybody else there is no such thing.
+/// Holders of a role on a resource are shown to callers who can see the resource: for everybody else it does not exist.
 pub(crate) fn narrowed(
     cx: &Cx<Scope>,
     conn: &Conn,
@@ -185,9 +185,9 @@ pub(crate) fn changed(
     Ok(role_updates::update(kind, current, change, cx.grants(), &facts)?)
 }
 
-/// Whether the caller may be told again what a subject held after a change: it is its own, or the caller still manages
-/// everything that is told. The request itself was judged when it was made.
-pub(crate) fn may_be_told(
+/// Whether the caller may see the stored response of a role change: it is its own, or the caller still manages
+/// everything in it. The request itself was authorized when it was made.
+pub(crate) fn may_see_reply(
     kind: SubjectKind,
     id: SubjectId,
     change: &Change,
@@ -205,17 +205,18 @@ pub(crate) fn may_be_told(
         if told.places(&facts).iter().all(|on| kind.is_managed_by(cx.grants(), on)) {
             return Ok(());
         }
-        let message = "You no longer manage all of the roles that were changed: ask for them again.";
+        let message =
+            "You no longer manage all of the roles that this request changed: ask an owner for the rights.";
         Err(Refusal::Forbidden(message.into()).into())
     }
 }
 
-/// Whether a change leaves everything as it was: such a change is no write, and everybody may ask for it.
+/// Whether a change has no effect: such a change is not a write, and everybody may request it.
 pub(crate) fn are_same(before: &[Grant], after: &[Grant]) -> bool {
     before.len() == after.len() && before.iter().all(|grant| after.contains(grant))
 }
 
-/// Refuses what the transaction has done so far if it leaves nobody to own the organization.
+/// Refuses the transaction if it leaves the organization without an owner.
 pub(crate) fn keeps_an_owner(cx: &Cx<Scope>, tx: &Tx) -> Result<()> {
     Ok(last_owner::keeps_an_owner(grants::active_owners(tx, cx.scope())?)?)
 }

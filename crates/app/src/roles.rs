@@ -10,7 +10,7 @@ use podium_domain::{Refusal, custom_roles, no_escalation, roles as built_in};
 use podium_store::{Paging, Scope, Stamp, grants, roles, workspaces};
 
 use crate::cx::{Call, Cx};
-use crate::error::{Result, Taken};
+use crate::error::{OrConflict, Result};
 
 /// Lists the templates.
 pub async fn list_templates(_: Cx<Scope>, call: Call<api::ListTemplates>) -> Result<Many<Vec<RoleTemplate>>> {
@@ -19,7 +19,7 @@ pub async fn list_templates(_: Cx<Scope>, call: Call<api::ListTemplates>) -> Res
     Ok(Many(templates))
 }
 
-/// Lists custom roles, and where asked for the built-in ones.
+/// Lists custom roles and, on request, the built-in ones.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<RolesPaginated>> {
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
@@ -60,7 +60,8 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<RoleWi
             updated_at: stamp.updated_at,
             updated_by: stamp.updated_by.clone(),
         };
-        roles::insert(tx, cx.scope(), &role, &definition.name.key, &stamp).or_taken(|| taken(&role.name))?;
+        roles::insert(tx, cx.scope(), &role, &definition.name.key, &stamp)
+            .or_conflict(|| taken(&role.name))?;
         cx.changed(tx, roles::KIND, id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: role })
     })
@@ -105,7 +106,8 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<RoleWi
             updated_by: stamp.updated_by.clone(),
             ..stored
         };
-        roles::update(tx, cx.scope(), &role, &definition.name.key, &stamp).or_taken(|| taken(&role.name))?;
+        roles::update(tx, cx.scope(), &role, &definition.name.key, &stamp)
+            .or_conflict(|| taken(&role.name))?;
         cx.changed(tx, roles::KIND, id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: role })
     })
@@ -137,7 +139,7 @@ fn only_owners(cx: &Cx<Scope>) -> Result<()> {
     Ok(no_escalation::only_owners(cx.grants(), "define custom roles")?)
 }
 
-/// Whether a scope is among those asked for; none asks for all.
+/// Whether a scope is among those requested; an empty list means all.
 fn is_asked_for(scopes: &[RoleScope], scope: DefaultRoleScope) -> bool {
     scopes.is_empty() || scopes.iter().any(|asked| asked.as_str() == scope.as_str())
 }
@@ -178,7 +180,7 @@ fn stamp_of(role: &RoleWithPermission, version: i64) -> Stamp {
 }
 
 fn taken(name: &str) -> String {
-    format!("There is a role named `{name}` already: choose another name.")
+    format!("A role named `{name}` already exists: choose another name.")
 }
 
 fn in_words((kind, name): &(String, String)) -> String {

@@ -1,5 +1,5 @@
-//! Secrets at rest: AES-256-GCM under one key, bound to the row that they belong to. Signatures of what is handed out
-//! and comes back, such as upload URLs: HMAC-SHA256 under a key that is derived from it.
+//! Secrets at rest: AES-256-GCM under one key, bound to the row that they belong to. Signatures of values that are
+//! handed out and come back, such as upload URLs: HMAC-SHA256 under a key derived from it.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::{digest, hmac};
@@ -12,10 +12,10 @@ use crate::world::World;
 /// Names the way in which a secret was sealed, so that another can follow.
 const FORMAT: u8 = 1;
 
-/// Names what signatures are for, so that their key is none that anything else is derived to.
+/// The purpose of the derived key, so that signatures use a key of their own.
 const SIGNATURES: &[u8] = b"podium signatures 1";
 
-/// Seals and opens secrets, signs and verifies what is handed out.
+/// Encrypts and decrypts secrets, signs and verifies values that are handed out.
 pub struct Secrets {
     sealing: LessSafeKey,
     signing: hmac::Key,
@@ -23,25 +23,25 @@ pub struct Secrets {
 
 /// A sealed secret cannot be opened: the key is another, or the secret is damaged or belongs elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CannotOpen;
+pub struct DecryptionFailed;
 
-/// A text that no key can be made of.
+/// A text that is not a valid key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the secret key must be 32 bytes in base64, or at least 32 characters")]
-pub struct UnusableKey;
+pub struct InvalidKey;
 
 impl Secrets {
     /// From 32 bytes in base64, or from any passphrase of at least 32 characters.
-    pub fn from_text(text: &str) -> Result<Self, UnusableKey> {
+    pub fn from_text(text: &str) -> Result<Self, InvalidKey> {
         let text = text.trim();
         let bytes = match STANDARD.decode(text).map(Zeroizing::new) {
             Ok(bytes) if bytes.len() == 32 => bytes,
             _ if text.chars().count() >= 32 => {
                 Zeroizing::new(digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec())
             }
-            _ => return Err(UnusableKey),
+            _ => return Err(InvalidKey),
         };
-        let key = UnboundKey::new(&AES_256_GCM, &bytes).map_err(|_| UnusableKey)?;
+        let key = UnboundKey::new(&AES_256_GCM, &bytes).map_err(|_| InvalidKey)?;
         let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &bytes), SIGNATURES);
         let signing = hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref());
         Ok(Self { sealing: LessSafeKey::new(key), signing })
@@ -78,24 +78,27 @@ impl Secrets {
     }
 
     /// Decrypts a secret that belongs to `owner`.
-    pub fn open(&self, owner: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, CannotOpen> {
-        let rest = sealed.strip_prefix(&[FORMAT]).ok_or(CannotOpen)?;
-        let (nonce, rest) = rest.split_at_checked(NONCE_LEN).ok_or(CannotOpen)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| CannotOpen)?;
+    pub fn open(&self, owner: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, DecryptionFailed> {
+        let rest = sealed.strip_prefix(&[FORMAT]).ok_or(DecryptionFailed)?;
+        let (nonce, rest) = rest.split_at_checked(NONCE_LEN).ok_or(DecryptionFailed)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| DecryptionFailed)?;
         let mut secret = Zeroizing::new(rest.to_vec());
-        let length =
-            self.sealing.open_in_place(nonce, Aad::from(owner), &mut secret).map_err(|_| CannotOpen)?.len();
+        let length = self
+            .sealing
+            .open_in_place(nonce, Aad::from(owner), &mut secret)
+            .map_err(|_| DecryptionFailed)?
+            .len();
         secret.truncate(length);
         Ok(secret)
     }
 }
 
-/// What is signed: two texts that cannot be cut another way.
+/// The signed message: two texts, joined unambiguously.
 fn signed(purpose: &str, text: &str) -> Vec<u8> {
     [purpose.as_bytes(), b"\0", text.as_bytes()].concat()
 }
 
-/// Bytes from hexadecimal; nothing if it is none.
+/// Bytes from hexadecimal; `None` if it is invalid.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     let byte = |pair: &[u8; 2]| {
@@ -140,9 +143,9 @@ mod tests {
         let other = Secrets::from_text(&Secrets::new_key(&world)).unwrap();
         let sealed = key.seal(&world, "row", b"secret");
         assert_eq!(key.open("row", &sealed).unwrap().as_slice(), b"secret");
-        assert_eq!(key.open("another row", &sealed), Err(CannotOpen));
-        assert_eq!(other.open("row", &sealed), Err(CannotOpen));
-        assert_eq!(key.open("row", &sealed[..10]), Err(CannotOpen));
+        assert_eq!(key.open("another row", &sealed), Err(DecryptionFailed));
+        assert_eq!(other.open("row", &sealed), Err(DecryptionFailed));
+        assert_eq!(key.open("row", &sealed[..10]), Err(DecryptionFailed));
         assert!(!sealed.windows(6).any(|window| window == b"secret"));
     }
 

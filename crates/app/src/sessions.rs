@@ -1,8 +1,8 @@
-//! Sessions of browsers at the console.
+//! Browser sessions at the console.
 //!
-//! A browser holds a random value that is no token: as a bearer it opens nothing. It stands for a token, the one that
-//! was shown at the sign-in or, with a password, one that was made for it and that nobody has ever seen. Every use asks
-//! again what that token may do, so that whatever ends the token ends the session too.
+//! A browser holds a random value that is not a token: as a bearer token it is useless. It refers to a token: the one
+//! presented at sign-in or, after a password sign-in, one created for the session that nobody ever sees. Every use
+//! reads that token's rights again, so anything that revokes the token also ends the session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use podium_db::{Conn, Tx};
 use podium_store::sessions::{self, BrowserSession};
 use podium_store::{System, credentials, front_door, subjects, users};
 
-use crate::authority::{rights_of, sessions_change};
+use crate::authority::{rights_lock, sessions_change};
 use crate::cx::Request;
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::{hex, sha256_hex, unhex};
@@ -29,8 +29,8 @@ const OK: u16 = 200;
 
 /// A session that has begun.
 #[derive(Debug)]
-pub struct Begun {
-    /// What the browser holds from now on.
+pub struct NewSession {
+    /// The value of the session cookie.
     pub cookie: String,
     /// How long that can work.
     pub lasts: Duration,
@@ -38,11 +38,11 @@ pub struct Begun {
 
 impl App {
     /// Signs a browser in with a password.
-    pub async fn sign_in_browser(&self, request: Request, body: SignInRequest) -> Result<Begun> {
+    pub async fn sign_in_browser(&self, request: Request, body: SignInRequest) -> Result<NewSession> {
         let request = Arc::new(request);
         let proven = auth::prove(self, &request, body).await?;
         let now = request.now;
-        // The value of this token is dropped: nothing but the session leads to it.
+        // The value of this token is dropped: only the session refers to it.
         let issued = self.issue_session(proven.id, Some(now + self.config.session), now);
         let session = BrowserSession {
             credential_hash: sha256_hex(issued.value.as_bytes()),
@@ -61,8 +61,8 @@ impl App {
         Ok(begun)
     }
 
-    /// Signs a browser in with a token, which is looked at and not kept.
-    pub async fn sign_in_browser_by_token(&self, request: Request, token: &str) -> Result<Begun> {
+    /// Signs a browser in with a token, which is verified and not stored.
+    pub async fn sign_in_browser_by_token(&self, request: Request, token: &str) -> Result<NewSession> {
         let now = request.now;
         let authority = match self.authority(token, None, now).await {
             Err(error @ Error::Unauthenticated(_)) => {
@@ -81,7 +81,7 @@ impl App {
         };
         let (begun, hash) = self.begin(&session, now);
         let system = system(self);
-        let (guard, holds, audit_id) = (authority.guard(), authority.holds(false), self.world.id());
+        let (guard, locks, audit_id) = (authority.guard(), authority.locks(false), self.world.id());
         let store = move |tx: &Tx| {
             if !tx.holds(&authority.guard())? {
                 return Err(Error::Unauthenticated(Unauthenticated::Revoked));
@@ -89,19 +89,19 @@ impl App {
             sessions::insert(tx, &system, &hash, &session, now)?;
             audit::write(tx, &system, &request, authority.home, &authority.profile, audit_id, SEE_OTHER)
         };
-        let stored = self.db.write_holding(Some(guard), holds, store).await;
+        let stored = self.db.write_locked(Some(guard), locks, store).await;
         stored.map_err(|error| {
-            // The guard of a caller without an organization says only that its token is alive.
+            // The guard of a caller without an organization only checks that its token is valid.
             if error.is_stale() { Error::Unauthenticated(Unauthenticated::Revoked) } else { error }
         })?;
         Ok(begun)
     }
 
-    fn begin(&self, session: &BrowserSession, now: Timestamp) -> (Begun, String) {
+    fn begin(&self, session: &BrowserSession, now: Timestamp) -> (NewSession, String) {
         let cookie = self.world.secret();
         let hash = sha256_hex(cookie.as_bytes());
         let millis = (session.expires_at.millis() - now.millis()).max(0).unsigned_abs();
-        (Begun { cookie, lasts: Duration::from_millis(millis) }, hash)
+        (NewSession { cookie, lasts: Duration::from_millis(millis) }, hash)
     }
 
     /// Whether a cookie is a session that still works.
@@ -116,7 +116,7 @@ impl App {
         }
     }
 
-    /// The hash of the token that a session stands for.
+    /// The hash of the token that a session refers to.
     pub(crate) async fn credential_of_session(&self, cookie: &str, now: Timestamp) -> Result<[u8; 32]> {
         let hash = sha256_hex(cookie.as_bytes());
         let system = system(self);
@@ -126,13 +126,13 @@ impl App {
             return Err(Error::Unauthenticated(Unauthenticated::Expired));
         }
         let hash = unhex(&session.credential_hash).and_then(|bytes| bytes.try_into().ok());
-        hash.ok_or_else(|| Error::Internal("a session stands for no hash".into()))
+        hash.ok_or_else(|| Error::Internal("a stored session has no valid credential hash".into()))
     }
 
     /// Signs a browser out: its session ends, with every pass that came from it.
     pub async fn sign_out_browser(&self, request: Request, cookie: &str) -> Result<()> {
         let hash = sha256_hex(cookie.as_bytes());
-        // Nobody who guesses makes the database write.
+        // Guesses must not cause database writes.
         let (system, looked_up) = (system(self), hash.clone());
         let found = self.db.read(None, move |conn| sessions::by_hash(conn, &system, &looked_up)).await?;
         let Some(session) = found else { return Ok(()) };
@@ -141,7 +141,7 @@ impl App {
             Some(who) => who.record(tx, &system, &request, audit_id, OK),
             None => Ok(()),
         };
-        self.db.write_holding(None, vec![rights_of(session.subject_id.id(), true)], end).await
+        self.db.write_locked(None, vec![rights_lock(session.subject_id.id(), true)], end).await
     }
 
     /// Signs a browser out from inside an environment: its pass ends, and so does the session that it came from.
@@ -149,22 +149,21 @@ impl App {
         let (hash, audit_id) = (sha256_hex(pass.as_bytes()), self.world.id());
         let (system, looked_up) = (system(self), hash.clone());
         let session = self.db.read(None, move |conn| {
-            let session =
-                front_door::pass(conn, &system, &looked_up)?.and_then(|opening| opening.session_hash);
+            let session = front_door::pass(conn, &system, &looked_up)?.and_then(|access| access.session_hash);
             session.map_or(Ok(None), |hash| sessions::by_hash(conn, &system, &hash))
         });
-        let holds =
-            session.await?.map(|session| rights_of(session.subject_id.id(), true)).into_iter().collect();
+        let locks =
+            session.await?.map(|session| rights_lock(session.subject_id.id(), true)).into_iter().collect();
         let leave = move |tx: &Tx| {
-            let Some(opening) = front_door::pass(tx, &system, &hash)? else { return Ok(()) };
-            let who = Signed::by_credential(tx, &system, &opening.credential_hash)?;
+            let Some(access) = front_door::pass(tx, &system, &hash)? else { return Ok(()) };
+            let who = Signed::by_credential(tx, &system, &access.credential_hash)?;
             front_door::drop_pass(tx, &system, &hash)?;
-            if let Some(session) = &opening.session_hash {
+            if let Some(session) = &access.session_hash {
                 end(tx, &system, session, request.now)?;
             }
             who.map_or(Ok(()), |who| who.record(tx, &system, &request, audit_id, OK))
         };
-        self.db.write_holding(None, holds, leave).await
+        self.db.write_locked(None, locks, leave).await
     }
 }
 
@@ -173,7 +172,7 @@ pub(crate) fn end_all(app: &App, tx: &Tx, subject_id: SubjectId) -> Result<()> {
     Ok(sessions::delete_of_subject(tx, &system(app), subject_id)?)
 }
 
-/// Ends a session; says whose it was, where that is still known.
+/// Ends a session; returns whose it was, if that is still known.
 fn end(tx: &Tx, system: &System, hash: &str, now: Timestamp) -> Result<Option<Signed>> {
     let Some(session) = sessions::by_hash(tx, system, hash)? else { return Ok(None) };
     let who = Signed::by_credential(tx, system, &session.credential_hash)?;
@@ -184,7 +183,7 @@ fn end(tx: &Tx, system: &System, hash: &str, now: Timestamp) -> Result<Option<Si
     Ok(who)
 }
 
-/// Somebody who is signed in, and where that is recorded.
+/// A signed-in user, and the organization that records it.
 struct Signed {
     profile: SubjectProfile,
     home: Option<OrganizationId>,

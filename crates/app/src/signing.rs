@@ -1,4 +1,4 @@
-//! Signed tokens: JWTs with EdDSA and nothing else, signed by the newest key and verified by any living one.
+//! Signed tokens: JWTs with EdDSA only, signed with the newest key and verified with any active one.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::secrets::{Secrets, hex};
 use crate::world::World;
 
-/// What a token says. Rights come from the store, never from here.
+/// The claims of a token. Rights come from the store, never from here.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Claims {
@@ -50,7 +50,7 @@ struct Header {
 
 /// Why stored keys cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
+pub enum KeyError {
     /// None signs.
     #[error("there is no signing key")]
     None,
@@ -58,7 +58,7 @@ pub enum Unusable {
     #[error("the signing key has no private half")]
     NoPrivateHalf,
     /// It was sealed with another secret key.
-    #[error("the signing key cannot be opened")]
+    #[error("the signing key cannot be decrypted")]
     Sealed,
     /// It is no key.
     #[error("the signing key is damaged")]
@@ -67,7 +67,7 @@ pub enum Unusable {
 
 /// Why a token is not one of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotOurs {
+pub enum TokenError {
     /// It is no token at all, or its signature is wrong.
     Malformed,
     /// It names a key that this process does not know; another replica may have made it.
@@ -94,11 +94,11 @@ impl Keys {
     }
 
     /// Loads stored keys, the oldest first.
-    pub fn load(rows: &[SigningKeyRow], secrets: &Secrets) -> Result<Self, Unusable> {
-        let current = rows.iter().rfind(|row| row.retired_at.is_none()).ok_or(Unusable::None)?;
-        let sealed = current.sealed_private_key.as_deref().ok_or(Unusable::NoPrivateHalf)?;
-        let seed = secrets.open(&current.id, sealed).map_err(|_| Unusable::Sealed)?;
-        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| Unusable::Damaged)?;
+    pub fn load(rows: &[SigningKeyRow], secrets: &Secrets) -> Result<Self, KeyError> {
+        let current = rows.iter().rfind(|row| row.retired_at.is_none()).ok_or(KeyError::None)?;
+        let sealed = current.sealed_private_key.as_deref().ok_or(KeyError::NoPrivateHalf)?;
+        let seed = secrets.open(&current.id, sealed).map_err(|_| KeyError::Sealed)?;
+        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| KeyError::Damaged)?;
         let public = rows.iter().map(|row| (row.id.clone(), row.public_key.clone())).collect();
         Ok(Self { current: current.id.clone(), pair, public })
     }
@@ -120,19 +120,19 @@ impl Keys {
     }
 
     /// Verifies a token; whether it is alive is for the store to say.
-    pub fn verify(&self, token: &str) -> Result<Claims, NotOurs> {
-        let decode = |part: &str| BASE64.decode(part).map_err(|_| NotOurs::Malformed);
-        let (signed, signature) = token.rsplit_once('.').ok_or(NotOurs::Malformed)?;
-        let (header, claims) = signed.split_once('.').ok_or(NotOurs::Malformed)?;
-        let header: Header = serde_json::from_slice(&decode(header)?).map_err(|_| NotOurs::Malformed)?;
+    pub fn verify(&self, token: &str) -> Result<Claims, TokenError> {
+        let decode = |part: &str| BASE64.decode(part).map_err(|_| TokenError::Malformed);
+        let (signed, signature) = token.rsplit_once('.').ok_or(TokenError::Malformed)?;
+        let (header, claims) = signed.split_once('.').ok_or(TokenError::Malformed)?;
+        let header: Header = serde_json::from_slice(&decode(header)?).map_err(|_| TokenError::Malformed)?;
         if header.alg != "EdDSA" {
-            return Err(NotOurs::Malformed);
+            return Err(TokenError::Malformed);
         }
-        let key = self.public.get(&header.kid).ok_or(NotOurs::UnknownKey)?;
+        let key = self.public.get(&header.kid).ok_or(TokenError::UnknownKey)?;
         UnparsedPublicKey::new(&ED25519, key)
             .verify(signed.as_bytes(), &decode(signature)?)
-            .map_err(|_| NotOurs::Malformed)?;
-        serde_json::from_slice(&decode(claims)?).map_err(|_| NotOurs::Malformed)
+            .map_err(|_| TokenError::Malformed)?;
+        serde_json::from_slice(&decode(claims)?).map_err(|_| TokenError::Malformed)
     }
 
     /// The public keys, as a JSON Web Key Set.

@@ -1,5 +1,5 @@
-//! The start of an installation: schema, secret key, signing keys, and at the very first start an organization, its
-//! owner and the owner's token.
+//! Starting an installation: schema, secret key, signing keys and, at the very first start, an organization, its owner
+//! and the owner's token.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -25,10 +25,10 @@ use crate::front_door::PublicUrl;
 use crate::passwords::Passwords;
 use crate::rate_limits::RateLimits;
 use crate::secrets::{Secrets, hex, sha256_hex, unhex};
-use crate::shares::Shares;
+use crate::shared_capacity::SharedCapacity;
 use crate::signing::{Claims, Keys};
 use crate::system::Vault;
-use crate::work::WorkBell;
+use crate::work::WorkNotifier;
 use crate::world::World;
 use crate::{App, Shared};
 
@@ -36,7 +36,7 @@ crate::system::acts_for_the_system!();
 
 const KEY_CHECK: &str = "secret_key_check";
 const FIRST_START: &str = "first_start";
-/// How many uploads are received at once; more are asked to come back.
+/// How many uploads are received at once; further ones are refused and can be retried.
 const MOST_UPLOADING: usize = 128;
 /// How many times larger an archive may be once it is unpacked.
 const MOST_EXPANSION: u64 = 4;
@@ -52,14 +52,14 @@ pub struct Started {
 }
 
 impl App {
-    /// Opens an installation, and makes what is missing.
+    /// Opens an installation, and creates what is missing.
     pub fn start(
         target: Target,
         config: Config,
         secrets: Secrets,
         world: Arc<World>,
     ) -> Pin<Box<dyn Future<Output = Result<Started>> + Send>> {
-        // Of a hidden type, so that it is compiled here and not by everybody who starts one.
+        // Of an erased type, so that it is compiled in this crate and not again in every crate that starts an application.
         Box::pin(Self::open(target, config, secrets, world))
     }
 
@@ -68,11 +68,11 @@ impl App {
         let authorities = Arc::new(Authorities::default());
         let mut options = Options::new(target);
         options.connections = config.connections.unwrap_or(options.connections);
-        let work_bell = WorkBell::default();
-        let (follower, bell) = (Arc::clone(&authorities), work_bell.clone());
+        let work_notifier = WorkNotifier::default();
+        let (follower, notifier) = (Arc::clone(&authorities), work_notifier.clone());
         options.on_commit = Arc::new(move |changes| {
             follower.committed(changes);
-            bell.committed(changes);
+            notifier.committed(changes);
         });
         let (db, system) = podium_store::open(options).await?;
         check_key(&db, system, &secrets, &world).await?;
@@ -87,7 +87,7 @@ impl App {
             db,
             system: Vault::new(system),
             objects,
-            uploading: Shares::new(MOST_UPLOADING),
+            uploading: SharedCapacity::new(MOST_UPLOADING),
             uploads_refused: Default::default(),
             secrets,
             keys: ArcSwap::from_pointee(keys),
@@ -95,7 +95,7 @@ impl App {
             logs: Arc::new(logs),
             log_streams: Default::default(),
             authorities,
-            work_bell,
+            work_notifier,
             meters: Default::default(),
             listeners: Default::default(),
             node: Default::default(),
@@ -127,7 +127,7 @@ impl App {
 
     /// Whether the database answers, and there is room on the disk.
     pub async fn ready(&self) -> Result<()> {
-        self.must_have_room().await?;
+        self.require_disk_space().await?;
         let system = system(self);
         self.db.read(None, move |conn| organizations::first(conn, &system)).await?;
         Ok(())
@@ -269,7 +269,7 @@ struct FirstIds {
 pub struct Issued {
     /// The token itself.
     pub value: String,
-    /// What opens the door once it is stored.
+    /// The credential, valid once it is stored.
     pub credential: Credential,
     signing_key_id: String,
     system: System,
@@ -288,7 +288,7 @@ impl Issued {
     }
 }
 
-/// Opens the directory of files.
+/// Opens the object store's directory.
 async fn open_objects(config: &Config) -> Result<Uploads> {
     let (directory, bytes) = (config.files.clone(), config.upload_limit);
     let opened =
@@ -318,7 +318,7 @@ async fn check_key(db: &Db, system: System, secrets: &Secrets, world: &World) ->
     if opened {
         return Ok(());
     }
-    let message = "the secret key is not the one that this database was made with: set PODIUM_SECRET_KEY, or restore the key file";
+    let message = "the secret key is not the one this database was created with: set PODIUM_SECRET_KEY, or restore the key file";
     Err(Error::Internal(message.into()))
 }
 

@@ -13,7 +13,7 @@
 
 use podium_store::System;
 
-/// Keeps the system's right for those who have a key.
+/// Holds the system capability for modules that have a key.
 pub(crate) struct Vault(System);
 
 /// A key of the vault. Its list is closed: no other module can implement this.
@@ -34,7 +34,7 @@ impl Vault {
     }
 }
 
-/// Makes the key of a module that is on the list, and `system`, which opens the vault with it. Both are the module's
+/// Defines the key of a module on the list, and `system`, which opens the vault with it. Both are the module's
 /// own: others can name the key, and cannot make one.
 macro_rules! acts_for_the_system {
     () => {

@@ -12,7 +12,7 @@ use podium_store::teams::TeamRow;
 use podium_store::{Paging, Scope, Stamp, grants, organizations, team_members, teams, users};
 
 use crate::cx::{Call, Cx};
-use crate::error::{Result, Taken};
+use crate::error::{OrConflict, Result};
 use crate::role_holders;
 
 const MAX_NAME: usize = 128;
@@ -28,7 +28,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<TeamsPagi
         let Some(narrowed) = role_holders::narrowed(cx, conn, to, (None, &[]))? else {
             return Ok((Vec::new(), 0));
         };
-        let listed = teams::Listed {
+        let listed = teams::ListFilter {
             name_keys: &name_keys,
             workspace_id: narrowed.workspace_id.as_deref(),
             deployment_id: narrowed.deployment_id.as_deref(),
@@ -50,10 +50,14 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Team>>
     let members = body.member_ids.unwrap_or_default();
     let id = cx.new_id();
     let stamp = Stamp::new(cx.profile(), cx.now());
-    cx.change_rights(move |cx, tx| {
-        cx.rights_change(tx)?;
+    // A team that nobody is in changes nobody's rights.
+    let gives_rights = !members.is_empty();
+    let create = move |cx: &Cx<Scope>, tx: &Tx| {
+        if gives_rights {
+            cx.rights_change(tx)?;
+        }
         if is_scim_enabled(tx, cx.scope())? {
-            let message = "SCIM is on, so teams are made by the identity provider: make the group there.";
+            let message = "SCIM is on, so the identity provider creates teams: create the group there.";
             return Err(Refusal::invalid(message).into());
         }
         let mut fields = Fields::new();
@@ -68,7 +72,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Team>>
             is_idp_managed: false,
             stamp: stamp.clone(),
         };
-        teams::insert(tx, cx.scope(), &team, &name.key).or_taken(|| taken(&team.name))?;
+        teams::insert(tx, cx.scope(), &team, &name.key).or_conflict(|| taken(&team.name))?;
         grants::insert(tx, cx.scope(), grants::Subject::Team, id.into(), &grant)?;
         for user_id in &members {
             team_members::add(tx, cx.scope(), id, *user_id, cx.now())?;
@@ -76,8 +80,8 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Team>>
         cx.changed(tx, teams::KIND, id.id(), stamp.version)?;
         let body = role_holders::show_holding(cx, team, std::slice::from_ref(&grant));
         Ok(One { version: stamp.version, body })
-    })
-    .await
+    };
+    if gives_rights { cx.change_rights(create).await } else { cx.mutate(create).await }
 }
 
 /// Reads a team.
@@ -177,8 +181,8 @@ pub async fn remove_member(cx: Cx<Scope>, call: Call<api::RemoveMember>) -> Resu
 pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result<One<SubjectRoles>> {
     let id = call.path.team_id;
     let change = Change::from(call.body);
-    let may = role_holders::may_be_told(SubjectKind::Team, id.into(), &change);
-    cx.change_rights_told(may, move |cx, tx| {
+    let may = role_holders::may_see_reply(SubjectKind::Team, id.into(), &change);
+    cx.change_rights_checking_reply(may, move |cx, tx| {
         cx.rights_change(tx)?;
         let team = find(tx, cx.scope(), id)?;
         cx.expect_version(team.stamp.version)?;
@@ -202,13 +206,13 @@ fn find(conn: &Conn, scope: &Scope, id: TeamId) -> Result<TeamRow> {
 /// Writes a team under its next version, after a change of its settings, its members or its roles.
 fn advance(cx: &Cx<Scope>, tx: &Tx, team: TeamRow) -> Result<TeamRow> {
     let team = TeamRow { stamp: team.stamp.changed(cx.profile(), cx.now()), ..team };
-    teams::update(tx, cx.scope(), &team, &names::fold(&team.name)).or_taken(|| taken(&team.name))?;
+    teams::update(tx, cx.scope(), &team, &names::fold(&team.name)).or_conflict(|| taken(&team.name))?;
     cx.changed(tx, teams::KIND, team.id.id(), team.stamp.version)?;
     Ok(team)
 }
 
 fn taken(name: &str) -> String {
-    format!("There is a team named `{name}` already: choose another name.")
+    format!("A team named `{name}` already exists: choose another name.")
 }
 
 /// Members are users of the organization; one who is listed twice is meant once.
@@ -221,7 +225,7 @@ fn check_members(conn: &Conn, scope: &Scope, ids: &[UserId], fields: &mut Fields
         fields.push(
             format!("memberIds[{index}]"),
             "notFound",
-            "is no user of the organization: invite the user first",
+            "is not a user of the organization: invite the user first",
         );
     }
     Ok(())
@@ -229,12 +233,12 @@ fn check_members(conn: &Conn, scope: &Scope, ids: &[UserId], fields: &mut Fields
 
 fn takes_members_by_hand(conn: &Conn, scope: &Scope, team: &TeamRow) -> Result<()> {
     if team.is_idp_managed && is_scim_enabled(conn, scope)? {
-        let message = "The identity provider decides who is in this team: change the group there.";
+        let message = "The identity provider manages the members of this team: change the group there.";
         return Err(Refusal::invalid(message).into());
     }
     Ok(())
 }
 
 fn is_scim_enabled(conn: &Conn, scope: &Scope) -> Result<bool> {
-    Ok(organizations::get(conn, scope)?.is_some_and(|organization| organization.body.is_scim_enabled))
+    Ok(organizations::is_scim_enabled(conn, scope)?.unwrap_or_default())
 }

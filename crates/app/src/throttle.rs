@@ -1,10 +1,10 @@
-//! Slows down those who guess passwords, and nobody else.
+//! Throttles password guessing without locking out anybody else.
 //!
-//! Failures are counted for an account at an address, so that whoever guesses waits and the account's owner, somewhere
-//! else, does not: the right password from another address always works. At an address that guesses at many accounts, those
-//! that it has guessed at wait too, though never long; because many people may share it, everybody else's first attempt is
-//! theirs, and its failures drain away. An account that is guessed at from many addresses allows each
-//! of them less, and never nothing. Accounts that do not exist are counted like those that do.
+//! Failures are counted for each account at each address, so the guesser waits and the account's owner, at another
+//! address, does not: the right password from another address always works. At an address that guesses at many
+//! accounts, the accounts it has tried wait too, though never long; because many people may share an address, the
+//! first attempt at any other account is free, and failures decay. An account that is attacked from many addresses
+//! allows each of them fewer attempts, but never none. Accounts that do not exist are treated like those that do.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use quick_cache::sync::Cache;
 use crate::error::{Error, Result};
 use crate::secrets::sha256;
 
-/// How many failures cost nothing: people mistype, and many may share an address.
+/// How many failures are free: people mistype, and many may share an address.
 const FREE_FAILURES: u32 = 5;
 const FREE_FAILURES_OF_AN_ADDRESS: u32 = 50;
 /// After so many failures of an account, wherever from, each address has no more than one for free.
@@ -23,12 +23,12 @@ const MANY_FAILURES_OF_AN_ACCOUNT: u32 = 100;
 /// The longest waits, in seconds.
 const LONGEST_WAIT: u64 = 15 * 60;
 const LONGEST_WAIT_OF_AN_ADDRESS: u64 = 60;
-/// How long it takes until one failure of an address drains away.
+/// How long one failure of an address takes to decay.
 const DRAINED_AFTER: Duration = Duration::from_mins(1);
 const FORGOTTEN_AFTER: Duration = Duration::from_hours(1);
 const REMEMBERED: usize = 100_000;
 
-/// Where somebody comes from; whoever has one IPv6 address has all of its network.
+/// The origin of an attempt: an IPv4 address, or the whole network of an IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place(IpAddr);
 
@@ -108,7 +108,7 @@ impl Throttle {
         }
     }
 
-    /// Forgets the failures of an account that has signed in, at the address where it has.
+    /// Clears the failures of an account that has signed in, at that address.
     pub(crate) fn succeeded(&self, account: Account, place: Place) {
         self.0.remove(&Who::Both(account, place));
     }

@@ -11,11 +11,11 @@ use podium_api::{Many, Nothing, One, SubjectId, TokenId};
 use podium_db::{Conn, Tx};
 use podium_domain::tokens::{self as rules, Verb};
 use podium_domain::{Grant, Permission, Refusal, Target, names, no_escalation, subject_roles, token_roles};
-use podium_store::tokens::{self, Listed, TokenRow};
+use podium_store::tokens::{self, ListFilter, TokenRow};
 use podium_store::{Paging, Scope, Stamp, credentials, grants, subjects};
 
 use crate::cx::{Call, Cx};
-use crate::error::{Result, Taken};
+use crate::error::{OrConflict, Result};
 use crate::facts;
 use crate::start::Issued;
 
@@ -31,7 +31,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ApiTokens
     query.dag_tags.retain(|tag| !tag.is_empty());
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
         let caller = cx.grants();
-        let listed = Listed {
+        let listed = ListFilter {
             workspaces: &caller.workspaces_with(IN_WORKSPACE),
             deployments: &caller.deployments_with(ON_DEPLOYMENT),
             everything: caller.on_organization().contains(IN_ORGANIZATION),
@@ -56,7 +56,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
     let asked_for = values::asked_for(&cx, &body).await?;
     let issued = values::issue(&cx, id, asked_for, body.token_expiry_period_in_days);
     let (mentions, scope) = (rules::mentions(&body), body.scope);
-    // Its value is told again to whoever could make it now, as it is now.
+    // Its value is repeated only to a caller who could create the token now, as it is now.
     let may = |cx: &Cx<Scope>, tx: &Tx, made: ApiToken| {
         find(cx, tx, made.id, Verb::Create)?;
         may_act_as(cx, &grants::of(tx, cx.scope(), made.id.into())?)
@@ -80,14 +80,14 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
             last_used_at: None,
             stamp: Stamp::new(cx.profile(), cx.now()),
         };
-        tokens::insert(tx, cx.scope(), &token, &new.name.key).or_taken(|| taken(&token.name))?;
+        tokens::insert(tx, cx.scope(), &token, &new.name.key).or_conflict(|| taken(&token.name))?;
         grants::insert(tx, cx.scope(), grants::Subject::Token, id.into(), &new.primary)?;
         subjects::put(tx, cx.scope(), &subjects::token_profile(id, &token.name))?;
         issued.store(tx)?;
         cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;
         Ok(with_value(token, roles(cx.scope(), vec![new.primary]), &issued))
     };
-    cx.change_rights_told(may, effect).await
+    cx.change_rights_checking_reply(may, effect).await
 }
 
 /// Reads a token.
@@ -109,7 +109,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<ApiTok
         if let Some(description) = &body.description {
             description.trim().clone_into(&mut token.description);
         }
-        tokens::rename(tx, cx.scope(), &token, &name.key).or_taken(|| taken(&token.name))?;
+        tokens::rename(tx, cx.scope(), &token, &name.key).or_conflict(|| taken(&token.name))?;
         subjects::put(tx, cx.scope(), &subjects::token_profile(id, &token.name))?;
         cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;
         shown(cx, tx, id)
@@ -117,7 +117,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<ApiTok
     .await
 }
 
-/// Deletes a token: it stops working at once. Its name stays, for what it did.
+/// Deletes a token: it stops working at once. Its name is kept for the audit log.
 pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.token_id;
     cx.change_rights(move |cx, tx| {
@@ -197,7 +197,7 @@ fn find(cx: &Cx<Scope>, conn: &Conn, id: TokenId, verb: Verb) -> Result<TokenRow
     Ok(row)
 }
 
-/// Whoever is given the value of a token can act as it.
+/// The value of a token lets its holder act as the token.
 fn may_act_as(cx: &Cx<Scope>, held: &[Grant]) -> Result<()> {
     Ok(held.iter().try_for_each(|grant| no_escalation::may_give(cx.grants(), &grant.held, &grant.on))?)
 }
@@ -273,5 +273,5 @@ fn given(id: &Option<String>) -> Option<&str> {
 }
 
 fn taken(name: &str) -> String {
-    format!("There is an API token named `{name}` there already: choose another name.")
+    format!("An API token named `{name}` already exists there: choose another name.")
 }

@@ -30,7 +30,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<UsersPagi
         let to = (query.workspace_id.as_deref(), query.deployment_id.as_deref());
         let dags = (query.dag_id.as_deref(), query.dag_tags.as_slice());
         let Some(narrowed) = role_holders::narrowed(cx, conn, to, dags)? else { return Ok((Vec::new(), 0)) };
-        let listed = users::Listed {
+        let listed = users::ListFilter {
             workspace_id: narrowed.workspace_id.as_deref(),
             deployment_id: narrowed.deployment_id.as_deref(),
             dags: narrowed.dags.as_deref(),
@@ -56,8 +56,8 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<User>> {
 pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result<One<SubjectRoles>> {
     let id = call.path.user_id;
     let change = Change::from(call.body);
-    let may = role_holders::may_be_told(SubjectKind::User, id.into(), &change);
-    cx.change_rights_told(may, move |cx, tx| {
+    let may = role_holders::may_see_reply(SubjectKind::User, id.into(), &change);
+    cx.change_rights_checking_reply(may, move |cx, tx| {
         cx.rights_change(tx)?;
         let UserRow { version, promised_role: promised, .. } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;
@@ -68,11 +68,11 @@ pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result
         if change == Change::Leave {
             remove(cx, tx, id, version)?;
         } else if is_changed {
-            // Until an invite is accepted, the role in the organization is kept with the invite.
-            let (promise, granted): (Vec<Grant>, Vec<Grant>) =
+            // Until an invite is accepted, the role in the organization is stored with the invite.
+            let (set_role, granted): (Vec<Grant>, Vec<Grant>) =
                 after.iter().cloned().partition(|grant| promised.is_some() && grant.on == On::Organization);
-            if let Some(role) = role_holders::organization_role(&promise) {
-                invites::promise(tx, cx.scope(), id, role)?;
+            if let Some(role) = role_holders::organization_role(&set_role) {
+                invites::set_role(tx, cx.scope(), id, role)?;
             }
             grants::replace(tx, cx.scope(), grants::Subject::User, id.into(), &granted)?;
             users::touch(tx, cx.scope(), id, version, cx.now())?;
@@ -95,7 +95,7 @@ pub async fn list_teams(cx: Cx<Scope>, call: Call<api::ListTeams>) -> Result<Man
     let (limit, offset) = (paging.limit, paging.offset);
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
         let user = find(conn, cx.scope(), call.path.user_id)?;
-        let listed = teams::Listed { user_id: Some(user.id.as_str()), ..Default::default() };
+        let listed = teams::ListFilter { user_id: Some(user.id.as_str()), ..Default::default() };
         let (teams, total) = teams::list(conn, cx.scope(), &listed, &paging)?;
         Ok((role_holders::show_all(cx, conn, teams)?, total))
     };
@@ -107,7 +107,7 @@ pub async fn list_teams(cx: Cx<Scope>, call: Call<api::ListTeams>) -> Result<Man
 /// Reads the caller.
 pub async fn get_self(cx: Cx<()>, _: Call<api::GetSelf>) -> Result<One<SelfUser>> {
     if cx.authority().credential.user_id().is_none() {
-        let message = "An API token is not a user: sign in as a user to read yourself.";
+        let message = "An API token is not a user: sign in as a user to read your own account.";
         return Err(Refusal::Forbidden(message.into()).into());
     }
     cx.read(move |cx, conn| {

@@ -1,6 +1,6 @@
-//! The work of the loops, as far as the application takes part: it wakes them when there is some, and counts it.
+//! The work queue from the application's side: it wakes the loops when there is work, and reports how much there is.
 //!
-//! Who does the work is not known here.
+//! It does not know who processes the work.
 
 use std::sync::Arc;
 
@@ -16,23 +16,23 @@ crate::system::acts_for_the_system!();
 
 /// Wakes the loops of this process.
 #[derive(Clone, Default)]
-pub struct WorkBell(Arc<Notify>);
+pub struct WorkNotifier(Arc<Notify>);
 
-impl WorkBell {
-    /// Says that there may be work.
-    pub fn ring(&self) {
+impl WorkNotifier {
+    /// Notifies the loops that there may be work.
+    pub fn notify(&self) {
         self.0.notify_one();
     }
 
-    /// Resolves when the bell was rung since the last time; several rings may come as one. For one waiter.
-    pub async fn heard(&self) {
+    /// Resolves when there was a notification since the last time; notifications may be coalesced. For one waiter.
+    pub async fn notified(&self) {
         self.0.notified().await;
     }
 
     /// Rings where committed changes bring work.
     pub(crate) fn committed(&self, changes: &[Change]) {
         if changes.iter().any(|change| change.kind == work::KIND) {
-            self.ring();
+            self.notify();
         }
     }
 }
@@ -43,10 +43,10 @@ pub(crate) async fn measure(app: &App, page: &mut Page) -> Result<()> {
     let backlog = app.db.scan(None, move |conn| work::backlog(conn, &system, now)).await?;
     type Number = fn(&work::Backlog) -> i64;
     let numbers: [(&str, &str, Number); 4] = [
-        ("podium_work_pending", "Things that the loops will look at, now or at a set time.", |b| b.pending),
-        ("podium_work_due", "Things that are due and that nobody looks at yet.", |b| b.due),
-        ("podium_work_held", "Things that a loop is looking at.", |b| b.held),
-        ("podium_work_retried", "Things that were tried before and are not settled.", |b| b.retried),
+        ("podium_work_pending", "Work items in the queue, due now or later.", |b| b.pending),
+        ("podium_work_due", "Work items that are due and not yet claimed.", |b| b.due),
+        ("podium_work_held", "Work items that a loop has claimed.", |b| b.held),
+        ("podium_work_retried", "Work items that were tried before and are not settled.", |b| b.retried),
     ];
     for (name, about, number) in numbers {
         page.gauge(name, about);
@@ -55,7 +55,7 @@ pub(crate) async fn measure(app: &App, page: &mut Page) -> Result<()> {
         }
     }
     let name = "podium_work_oldest_due_seconds";
-    page.gauge(name, "How long the oldest of what is due has been waiting.");
+    page.gauge(name, "How long the oldest due work item has been waiting.");
     for backlog in &backlog {
         let waiting = backlog.oldest_due_at.map_or(0, |due_at| now.millis() - due_at.millis());
         page.line(name, &[("kind", &backlog.kind)], waiting as f64 / 1000.0);

@@ -7,12 +7,12 @@ use podium_api::{Many, Nothing, One, Shown, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, names};
 use podium_store::{
-    Found, Paging, Scope, Stamp, clusters, credentials, deployments, environment_objects, grants,
+    LazyRow, Paging, Scope, Stamp, clusters, credentials, deployments, environment_objects, grants,
     organizations, roles, tokens, workspaces,
 };
 
 use crate::cx::{Call, Cx};
-use crate::error::{Result, Taken};
+use crate::error::{OrConflict, Result};
 use crate::rendered::Made;
 
 const MAX_NAME: usize = 50;
@@ -32,8 +32,8 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Workspace
         move |cx: &Cx<Scope>, conn: &Conn| {
             let (paging, ids, name_keys) = &*listing;
             let reach = cx.grants().visible_workspaces();
-            let listed = workspaces::Listed { reach: &reach, ids, name_keys };
-            let show = |found: &Found<'_, Workspace>| cx.app().rendered.show(found, Made::OfRow);
+            let listed = workspaces::ListFilter { reach: &reach, ids, name_keys };
+            let show = |found: &LazyRow<'_, Workspace>| cx.app().rendered.show(found, Made::OfRow);
             Ok(workspaces::list(conn, cx.scope(), &listed, paging, &cx.app().landmarks, walk_far, show)?)
         }
     };
@@ -69,10 +69,10 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Worksp
     check_defaults(&workspace)?;
     cx.mutate(move |cx, tx| {
         check_cluster(tx, cx.scope(), &workspace)?;
-        workspaces::insert(tx, cx.scope(), &workspace, &name.key, &stamp)
-            .or_taken(|| taken(&workspace.name))?;
-        cx.changed(tx, workspaces::KIND, workspace.id.id(), stamp.version)?;
         let organization_name = organizations::name(tx, cx.scope())?;
+        workspaces::insert(tx, cx.scope(), &workspace, &name.key, &stamp)
+            .or_conflict(|| taken(&workspace.name))?;
+        cx.changed(tx, workspaces::KIND, workspace.id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: Workspace { organization_name, ..workspace.clone() } })
     })
     .await
@@ -82,7 +82,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Worksp
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Shown<Workspace>>> {
     let id = call.path.workspace_id;
     cx.read(move |cx, conn| {
-        let show = |found: &Found<'_, Workspace>| cx.app().rendered.show(found, Made::OfRow);
+        let show = |found: &LazyRow<'_, Workspace>| cx.app().rendered.show(found, Made::OfRow);
         let found = workspaces::shown(conn, cx.scope(), id, show)?;
         found.ok_or_else(|| Refusal::not_found("workspace").into())
     })
@@ -115,7 +115,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Worksp
         check_defaults(&workspace)?;
         check_cluster(tx, cx.scope(), &workspace)?;
         workspaces::update(tx, cx.scope(), &workspace, &name.key, &stamp)
-            .or_taken(|| taken(&workspace.name))?;
+            .or_conflict(|| taken(&workspace.name))?;
         cx.changed(tx, workspaces::KIND, workspace.id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: workspace })
     })
@@ -133,7 +133,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         if left > 0 {
             let deployments = if left == 1 { "deployment" } else { "deployments" };
             let message = format!(
-                "The workspace has {left} {deployments}: delete what is left, or move it to another workspace."
+                "The workspace has {left} {deployments}: delete its deployments, or move them to another workspace."
             );
             return Err(Refusal::invalid(message).into());
         }
@@ -170,7 +170,7 @@ fn stamp_of(workspace: &Workspace, version: i64) -> Stamp {
 }
 
 fn taken(name: &str) -> String {
-    format!("There is a workspace named `{name}` already: choose another name.")
+    format!("A workspace named `{name}` already exists: choose another name.")
 }
 
 /// The default cluster excludes provider and region, which travel together.
@@ -183,7 +183,7 @@ fn check_defaults(workspace: &Workspace) -> Result<()> {
     if workspace.default_cluster_id.is_some() {
         for (given, field) in [(provider, "defaultCloudProvider"), (region, "defaultRegion")] {
             if given {
-                fields.push(field, "excluded", "must be left out where `defaultClusterId` is given");
+                fields.push(field, "excluded", "must be omitted when `defaultClusterId` is given");
             }
         }
     } else if provider != region {
@@ -192,7 +192,7 @@ fn check_defaults(workspace: &Workspace) -> Result<()> {
         } else {
             ("defaultCloudProvider", "defaultRegion")
         };
-        fields.push(missing, "required", format!("is required where `{given}` is given"));
+        fields.push(missing, "required", format!("is required when `{given}` is given"));
     }
     Ok(fields.into_result()?)
 }
@@ -203,7 +203,7 @@ fn check_cluster(tx: &Tx, scope: &Scope, workspace: &Workspace) -> Result<()> {
     if clusters::admits(tx, scope, cluster_id, workspace.id)? == Some(true) {
         return Ok(());
     }
-    // One answer for both, so that nobody learns of a cluster that it may not see.
-    let message = "names no cluster, or one that does not take this workspace";
+    // The same message for both, so that it does not reveal clusters that the caller may not see.
+    let message = "must be the id of a cluster that accepts this workspace";
     Err(Refusal::field("defaultClusterId", "notFound", message).into())
 }

@@ -1,4 +1,4 @@
-//! Time, ids and randomness: the only place that takes them from the machine.
+//! Time, ids and randomness: the only module that reads them from the machine.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,7 +30,7 @@ impl World {
         Self { source: Source::Machine, counter: AtomicU32::new(0) }
     }
 
-    /// One whose clock stands still until it is set, and whose ids are the same in every run.
+    /// A fixed clock, and ids that are the same in every run.
     pub fn fixed(now: Timestamp) -> Self {
         Self::fixed_from(now, 0)
     }

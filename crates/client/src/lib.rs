@@ -1,7 +1,7 @@
 //! A typed client: the endpoints of `podium-api`, called over HTTP.
 //!
-//! `client.call::<workspaces::Get>(&path, &Nothing, &Nothing)` knows method, path and types from the endpoint, so it
-//! cannot disagree with the server about them.
+//! `client.call::<workspaces::Get>(&path, &Nothing, &Nothing)` takes the method, path and types from the endpoint, so
+//! it cannot disagree with the server about them.
 
 use podium_api::endpoint::Input;
 use podium_api::path::PathParams;
@@ -23,7 +23,7 @@ pub enum Error {
     #[error(transparent)]
     Transport(#[from] reqwest::Error),
     /// The answer is not what the contract says.
-    #[error("the answer is not what the contract says: {0}")]
+    #[error("the response does not match the contract: {0}")]
     Unexpected(String),
 }
 

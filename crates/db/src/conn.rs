@@ -1,7 +1,7 @@
-//! What a unit of work talks to.
+//! The connections that units of work use.
 //!
-//! A statement that failed ends its unit: PostgreSQL cannot go on after one, so neither engine does. Later statements
-//! are refused, and a unit that swallows the error and succeeds anyway is rolled back. Where a conflict is expected,
+//! A failed statement ends its unit: PostgreSQL cannot continue after one, so neither engine does. Later statements
+//! are refused, and a unit that ignores the error and returns success is rolled back. Where a conflict is expected,
 //! write `ON CONFLICT DO NOTHING`.
 
 use std::cell::{Cell, RefCell};
@@ -15,8 +15,11 @@ pub struct Conn {
     failed: Cell<bool>,
 }
 
-/// Is given each row, and says whether it wants the next.
+/// Receives each row, and returns whether to continue.
 pub(crate) type Visit<'v> = &'v mut dyn FnMut(&Row<'_>) -> Result<bool>;
+
+/// A statement and its parameters.
+pub type Question<'a> = (&'a Sql, &'a [Value<'a>]);
 
 pub(crate) enum Session {
     Sqlite(sqlite::Session),
@@ -28,7 +31,7 @@ impl Conn {
         Self { session, failed: Cell::new(false) }
     }
 
-    /// Every row of an answer.
+    /// All rows of a result.
     pub fn query<T>(
         &self,
         sql: &Sql,
@@ -43,7 +46,7 @@ impl Conn {
         Ok(rows)
     }
 
-    /// The first row of an answer, if there is one.
+    /// The first row of a result, if there is one.
     pub fn query_opt<T>(
         &self,
         sql: &Sql,
@@ -58,7 +61,7 @@ impl Conn {
         Ok(first)
     }
 
-    /// The first row of an answer that always has one.
+    /// The first row of a result that always has one.
     pub fn query_one<T>(
         &self,
         sql: &Sql,
@@ -69,7 +72,7 @@ impl Conn {
             .ok_or_else(|| Error::Other("expected a row, found none".to_owned()))
     }
 
-    /// Runs a statement; `visit` says whether it wants the next row. What the engines do with it is compiled once, not for
+    /// Runs a statement; `visit` returns whether to continue. The engines' part is compiled once, not for
     /// each caller.
     fn each(&self, sql: &Sql, params: &[Value<'_>], visit: Visit<'_>) -> Result<()> {
         self.noting(|| match &self.session {
@@ -78,8 +81,28 @@ impl Conn {
         })
     }
 
-    /// Whether a condition holds. On PostgreSQL it was given with the unit, and is checked with the unit's first
-    /// statement: asking again costs nothing.
+    /// Asks two things that do not depend on each other; on PostgreSQL in one round trip. The rows of the first are shown
+    /// before those of the second.
+    pub fn query_both(
+        &self,
+        first: Question<'_>,
+        second: Question<'_>,
+        mut read_first: impl FnMut(&Row<'_>) -> Result<()>,
+        mut read_second: impl FnMut(&Row<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let visit_first: Visit<'_> = &mut |row| read_first(row).map(|()| true);
+        let visit_second: Visit<'_> = &mut |row| read_second(row).map(|()| true);
+        self.noting(|| match &self.session {
+            Session::Sqlite(session) => {
+                session.each(first.0, first.1, visit_first)?;
+                session.each(second.0, second.1, visit_second)
+            }
+            Session::Postgres(session) => session.both([first, second], visit_first, visit_second),
+        })
+    }
+
+    /// Whether a guard holds. On PostgreSQL it was passed with the unit and is checked with the unit's first
+    /// statement, so this costs nothing.
     pub fn holds(&self, guard: &Guard) -> Result<bool> {
         if self.engine() == Engine::Postgres {
             return Ok(true);
@@ -89,7 +112,7 @@ impl Conn {
         Ok(found == Some(guard.expected))
     }
 
-    /// Prepares a statement and does not run it.
+    /// Prepares a statement without running it.
     pub(crate) fn prepare(&self, sql: &Sql) -> Result<()> {
         match &self.session {
             Session::Sqlite(session) => session.prepare(sql),
@@ -116,7 +139,7 @@ impl Conn {
         &self.session
     }
 
-    /// Forgets failures: another unit begins.
+    /// Resets the failure flag for the next unit.
     pub(crate) fn begin(&self) {
         self.failed.set(false);
     }
@@ -126,7 +149,7 @@ impl Conn {
         self.failed.get()
     }
 
-    /// Runs a statement, unless one has failed: SQLite may be outside of the transaction then, and would take it.
+    /// Runs a statement, unless one has failed: SQLite may then be outside the transaction and would accept it.
     fn noting<T>(&self, statement: impl FnOnce() -> Result<T>) -> Result<T> {
         if self.failed.get() {
             return Err(Error::other("an earlier statement of this unit failed"));
@@ -137,7 +160,7 @@ impl Conn {
     }
 }
 
-/// A transaction: reads, writes, and says what it changed.
+/// A transaction: reads, writes, and records what it changed.
 pub struct Tx {
     conn: Conn,
     changes: RefCell<Vec<Change>>,
@@ -148,7 +171,7 @@ impl Tx {
         Self { conn, changes: RefCell::default() }
     }
 
-    /// Runs a statement and says how many rows it touched.
+    /// Runs a statement and returns the number of affected rows.
     pub fn execute(&self, sql: &Sql, params: &[Value<'_>]) -> Result<u64> {
         self.noting(|| match &self.session {
             Session::Sqlite(session) => session.execute(sql, params),
@@ -156,17 +179,21 @@ impl Tx {
         })
     }
 
-    /// Says what this transaction changed: heard by `on_commit` once it is committed, by nobody if it is not.
+    /// Runs a statement of which nothing is asked but that it succeeds. On PostgreSQL it travels with the next one that is
+    /// waited for; should it fail, the unit runs again and waits for each.
+    pub fn post(&self, sql: &Sql, params: &[Value<'_>]) -> Result<()> {
+        self.noting(|| match &self.session {
+            Session::Sqlite(session) => session.execute(sql, params).map(drop),
+            Session::Postgres(session) => session.post(sql, params),
+        })
+    }
+
+    /// Records a change of this transaction: `on_commit` receives it once the transaction has committed.
     pub fn announce(&self, change: Change) {
         self.changes.borrow_mut().push(change);
     }
 
-    /// The session, to connect it again.
-    pub(crate) fn session_mut(&mut self) -> &mut Session {
-        &mut self.conn.session
-    }
-
-    /// The changes announced so far, to be kept or dropped.
+    /// The changes announced so far.
     pub(crate) fn changes(&self) -> &RefCell<Vec<Change>> {
         &self.changes
     }
@@ -180,7 +207,7 @@ impl Deref for Tx {
     }
 }
 
-/// What a transaction says that it changed.
+/// A change that a transaction made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// The kind of resource.
@@ -197,11 +224,11 @@ pub struct Change {
     pub version: i64,
 }
 
-/// A condition: one row, whose first column is `expected`.
+/// A condition: a query that must return one row, whose first column is `expected`.
 ///
-/// On PostgreSQL, where other replicas change what this one remembers, it is checked in the same round trip as the
+/// On PostgreSQL, where other replicas change what this one has cached, it is checked in the same round trip as the
 /// unit's first statement; if it does not hold the unit fails with [`Error::Stale`] and changes nothing. On SQLite one
-/// process writes, and is told; a transaction that must be certain asks with [`Conn::holds`].
+/// process writes and knows of every change; a transaction that must be certain checks with [`Conn::holds`].
 #[derive(Debug, Clone)]
 pub struct Guard {
     /// The query.
@@ -212,14 +239,14 @@ pub struct Guard {
     pub expected: i64,
 }
 
-/// Something that transactions hold until they end: many share it, or one has it alone. It is taken before the first
-/// statement, so that what the transaction reads cannot be older than the turn that it waited for.
+/// A lock that a transaction holds until it ends, shared or exclusive. It is taken before the first
+/// statement, so that the transaction reads nothing older than the moment it got the lock.
 ///
-/// SQLite has one writer: every transaction has everything alone there.
+/// SQLite has one writer, so there every transaction is exclusive anyway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Hold {
-    /// What is held, as a number that others will not use for anything else.
+pub struct AdvisoryLock {
+    /// The key, unique to what is locked.
     pub key: i64,
-    /// Whether nobody else may hold it meanwhile.
-    pub alone: bool,
+    /// Whether no other transaction may hold it at the same time.
+    pub exclusive: bool,
 }

@@ -1,9 +1,9 @@
-//! The database, as the rest of the program sees it.
+//! The database, the interface for the rest of the program.
 
 use std::sync::Arc;
 
 use crate::conn::Conn;
-use crate::{Engine, Error, Fault, Guard, Hold, Options, Result, Sql, Target, Tx, postgres, sqlite};
+use crate::{AdvisoryLock, Engine, Error, Fault, Guard, Options, Result, Sql, Target, Tx, postgres, sqlite};
 
 /// A database; clones share it.
 #[derive(Clone)]
@@ -30,13 +30,13 @@ impl Db {
         };
         let db = Self(pool);
         if db.engine() == Engine::Postgres {
-            // The first unit finds out whether anybody answers.
+            // The first unit shows whether the server responds.
             db.prepare_all(&[&Sql::new("SELECT 1")]).await?;
         }
         Ok(db)
     }
 
-    /// Opens a database to look at it: also while another process writes the same file, and nothing can be written.
+    /// Opens a database read-only, even while another process writes the same file.
     pub async fn view(target: Target) -> Result<Self> {
         match target {
             Target::Sqlite(path) => {
@@ -48,7 +48,7 @@ impl Db {
         }
     }
 
-    /// Whether other processes may write too. Where none does, what is held was held by a process that has ended.
+    /// Whether other processes may write too. If not, a lease found at the start belonged to a process that has ended.
     pub fn is_shared(&self) -> bool {
         matches!(self.0, Pool::Postgres(_))
     }
@@ -61,7 +61,7 @@ impl Db {
         }
     }
 
-    /// Reads a few rows by key. On SQLite it runs inline, on the calling thread: nothing that walks a table.
+    /// Reads a few rows by key. On SQLite it runs inline on the calling thread, so it must not scan a table.
     pub async fn read<T, E>(
         &self,
         guard: Option<Arc<Guard>>,
@@ -72,7 +72,7 @@ impl Db {
         E: Fault,
     {
         match &self.0 {
-            Pool::Sqlite(pool) => pool.read(unit),
+            Pool::Sqlite(pool) => pool.read(unit).await,
             Pool::Postgres(pool) => pool.run(postgres::Mode::Read, guard, move |tx: &Tx| unit(tx)).await,
         }
     }
@@ -88,8 +88,8 @@ impl Db {
         E: Fault,
     {
         match &self.0 {
-            Pool::Sqlite(pool) => pool.page(unit),
-            Pool::Postgres(pool) => pool.run(postgres::Mode::Scan, guard, move |tx: &Tx| unit(tx)).await,
+            Pool::Sqlite(pool) => pool.page(unit).await,
+            Pool::Postgres(pool) => pool.run(postgres::Mode::Page, guard, move |tx: &Tx| unit(tx)).await,
         }
     }
 
@@ -109,7 +109,7 @@ impl Db {
         }
     }
 
-    /// A transaction. It may run more than once, so ids and time come from outside it; its answer means committed.
+    /// A transaction. It may run more than once, so time comes from outside; a result means that it is committed.
     pub async fn write<T, E>(
         &self,
         guard: Option<Arc<Guard>>,
@@ -119,15 +119,15 @@ impl Db {
         T: Send + 'static,
         E: Fault,
     {
-        self.write_holding(guard, Vec::new(), unit).await
+        self.write_locked(guard, Vec::new(), unit).await
     }
 
-    /// The same, for a transaction that holds something until it ends. What it holds, it takes in the order given:
-    /// transactions that hold several things name them in the same order.
-    pub async fn write_holding<T, E>(
+    /// The same, for a transaction that holds advisory locks until it ends. They are taken in the given order:
+    /// transactions with several locks must list them in the same order.
+    pub async fn write_locked<T, E>(
         &self,
         guard: Option<Arc<Guard>>,
-        holds: Vec<Hold>,
+        locks: Vec<AdvisoryLock>,
         unit: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
     where
@@ -136,13 +136,13 @@ impl Db {
     {
         match &self.0 {
             Pool::Sqlite(pool) => pool.write(unit).await,
-            Pool::Postgres(pool) => pool.run_holding(postgres::Mode::Write, guard, holds, unit).await,
+            Pool::Postgres(pool) => pool.run_locked(postgres::Mode::Write, guard, locks, unit).await,
         }
     }
 
     /// A number that changes with every commit, before the commit is acknowledged; `None` where others write too.
     ///
-    /// What was read after the number was taken is still true while the number is the same.
+    /// Data read after the number was taken is current as long as the number is the same.
     pub fn generation(&self) -> Option<u64> {
         match &self.0 {
             Pool::Sqlite(pool) => Some(pool.commits()),
@@ -150,7 +150,7 @@ impl Db {
         }
     }
 
-    /// How many units wait for a thread that runs them; on SQLite for the writer.
+    /// How many units wait for a thread; on SQLite, for the writer.
     pub fn waiting(&self) -> usize {
         match &self.0 {
             Pool::Sqlite(pool) => pool.waiting(),
@@ -158,7 +158,7 @@ impl Db {
         }
     }
 
-    /// Finishes what waits, refuses what comes, and ends every thread.
+    /// Runs queued units, refuses new ones, and stops every thread.
     pub async fn close(&self) {
         match &self.0 {
             Pool::Sqlite(pool) => pool.close().await,
@@ -166,7 +166,7 @@ impl Db {
         }
     }
 
-    /// Resolves when another replica may have changed something; several causes may come as one. For one waiter.
+    /// Resolves when another replica may have changed something; wake-ups may be coalesced. For one waiter.
     pub async fn wait_for_wake(&self) {
         match &self.0 {
             Pool::Sqlite(_) => std::future::pending().await,

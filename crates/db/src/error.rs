@@ -1,4 +1,4 @@
-//! What can go wrong, reduced to what a caller can act on.
+//! Errors, reduced to what a caller can act on.
 //!
 //! The messages are for operators. What a user reads is decided far above this crate.
 
@@ -12,19 +12,22 @@ pub enum Error {
     /// A unique index refused the row: the constraint's name (PostgreSQL) or its columns (SQLite).
     #[error("unique constraint violated: {0}")]
     Unique(String),
-    /// A row refers to one that is not there, or is still referred to.
+    /// A row refers to a missing row, or is still referred to.
     #[error("foreign key constraint violated")]
     ForeignKey,
-    /// The guard of the unit no longer holds.
+    /// The unit's guard no longer holds.
     #[error("the guard of this unit no longer holds")]
     Stale,
-    /// Another writer was faster: the unit has to read again and run again.
+    /// Another writer was faster: the unit has to be retried.
     #[error("lost a race against another writer")]
     Lost,
     /// The database cannot be reached, is full or has too much to do.
     #[error("database unavailable: {0}")]
     Unavailable(String),
-    /// A defect: of a statement, of a unit, of the data.
+    /// A unit of work panicked: a defect, with the message of the panic.
+    #[error("a unit of work panicked: {0}")]
+    Panicked(String),
+    /// A defect in a statement, a unit or the data.
     #[error("database error: {0}")]
     Other(String),
 }
@@ -39,9 +42,9 @@ impl Error {
     }
 }
 
-/// An error that a unit of work may fail with: it can carry an [`Error`] and show it again.
+/// An error that a unit of work may fail with: it can wrap an [`Error`] and expose it.
 ///
-/// The second half is what retries are decided by, so an implementation must not hide [`Error::Lost`].
+/// Retries depend on the exposed error, so an implementation must not hide [`Error::Lost`].
 pub trait Fault: From<Error> + Send + 'static {
     /// The database error inside, if that is what this is.
     fn db(&self) -> Option<&Error>;

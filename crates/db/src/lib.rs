@@ -1,14 +1,14 @@
 //! The driver seam: one small synchronous interface over SQLite and PostgreSQL.
 //!
 //! SQL is written once, in the dialect that both engines share (see [`Sql`]), and runs inside a *unit of work*: a
-//! closure that is given a [`Conn`] or a [`Tx`] and does nothing but talk to it. A unit may run more than once
-//! (conflicts, broken connections, a batch that has to start over), so ids, time and randomness come from outside.
+//! closure that receives a [`Conn`] or a [`Tx`] and does nothing but use it. A unit may run more than once
+//! (conflicts, broken connections, a batch that starts over), so time comes from outside.
 //!
 //! * SQLite: one writer thread with group commit; reads by key run inline on the calling thread, scans in the
 //!   blocking pool.
 //! * PostgreSQL: a pool of threads, each of which owns one connection and drives it without leaving the thread.
 //!
-//! What it refuses to do: it knows no tables, builds no queries, maps no rows by name and offers no way to await
+//! This crate knows no tables, builds no queries, maps no rows by name and offers no way to await
 //! anything inside a unit. No other crate names a database driver, and no other crate branches on [`Engine`].
 
 mod conn;
@@ -25,7 +25,7 @@ mod sqlite;
 mod unit;
 mod value;
 
-pub use conn::{Change, Conn, Guard, Hold, Tx};
+pub use conn::{AdvisoryLock, Change, Conn, Guard, Question, Tx};
 pub use db::Db;
 pub use error::{Error, Fault, Result};
 pub use migrate::Migration;

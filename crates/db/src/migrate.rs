@@ -1,6 +1,6 @@
 //! Migrations: plain SQL, applied once, in order, each in a transaction of its own.
 //!
-//! An applied migration is never edited and a database is never taken back: both are errors that say so. Replicas
+//! An applied migration is never edited and a database is never downgraded: both are reported as errors. Replicas
 //! may start together; the first one migrates while the others wait.
 
 use crate::{Db, Engine, Error, Result, Sql, Tx, params};
@@ -45,13 +45,13 @@ impl Migration {
     }
 }
 
-/// The table that remembers.
+/// The table of applied migrations.
 pub(crate) const TABLE: &str = "schema_migrations";
 
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL)";
 
-/// Any number will do, as long as nothing else locks it: this one spells "podium".
+/// An arbitrary key that nothing else locks: it spells "podium".
 const LOCK: &str = "SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock(123597896279405)";
 
 static APPLIED: Sql = Sql::new("SELECT version, name, checksum FROM schema_migrations ORDER BY version");
@@ -83,7 +83,7 @@ fn step(tx: &Tx, known: &[Migration]) -> Result<Option<Migration>> {
     for (version, name, checksum) in &applied {
         let Some(same) = known.iter().find(|migration| i64::from(migration.version) == *version) else {
             return Err(Error::Other(format!(
-                "this database was made by a newer version: it has migration {version} ({name}), which is unknown here"
+                "this database was created by a newer version: it has migration {version} ({name}), which is unknown here"
             )));
         };
         if fingerprint(same.script(tx.engine())) != *checksum {
@@ -106,7 +106,7 @@ fn step(tx: &Tx, known: &[Migration]) -> Result<Option<Migration>> {
     Ok(missing)
 }
 
-/// FNV-1a: it has to notice an edit, not an attacker.
+/// FNV-1a: it has to detect edits, not attacks.
 fn fingerprint(script: &str) -> String {
     let hash = script.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -119,7 +119,7 @@ mod tests {
     use super::Migration;
 
     #[test]
-    fn a_file_says_its_place_and_its_name() {
+    fn a_migration_file_name_gives_its_version_and_name() {
         const TWELFTH: Migration = Migration::of_file("0012_more_rows", "", "");
         assert_eq!((TWELFTH.version, TWELFTH.name), (12, "more_rows"));
     }

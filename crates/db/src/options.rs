@@ -1,4 +1,4 @@
-//! Where the data is, and how much of the machine may be used to reach it.
+//! How to open a database: where the data is, and how many connections and queued units to allow.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl std::fmt::Debug for Target {
     }
 }
 
-/// Hears what was committed, before the unit is acknowledged. It runs on the thread that commits: keep it short.
+/// Called with committed changes before the unit is acknowledged. It runs on the committing thread: keep it short.
 pub type OnCommit = Arc<dyn Fn(&[Change]) + Send + Sync>;
 
 /// How to open a database.
@@ -54,9 +54,9 @@ pub struct Options {
     pub target: Target,
     /// PostgreSQL connections, or how many SQLite scans run at a time.
     pub connections: usize,
-    /// How many units may wait; one more is refused as unavailable.
+    /// How many units may wait; further ones are refused as unavailable.
     pub queue: usize,
-    /// Hears every committed change.
+    /// Called with every committed change.
     pub on_commit: OnCommit,
 }
 
@@ -68,7 +68,7 @@ impl Options {
     }
 }
 
-/// How many threads can run at a time, and at least two: a scan must not keep all others waiting.
+/// The number of cores, and at least two: one scan must not block all others.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from).max(2)
 }

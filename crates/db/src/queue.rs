@@ -1,7 +1,7 @@
 //! The bounded queue between callers and the threads that serve them.
 //!
-//! Closing it loses nothing: whatever was taken in before is still served, whatever comes after is refused. (A
-//! channel alone cannot promise that: what is sent while its last receiver leaves is neither.)
+//! Closing it loses nothing: items accepted before are still processed, later ones are refused. (A
+//! channel alone cannot guarantee that: an item sent while its last receiver is dropped is neither.)
 
 use std::sync::{PoisonError, RwLock};
 
@@ -13,13 +13,13 @@ use crate::{Error, Result, unit};
 pub(crate) struct Queue<T>(RwLock<Option<Sender<T>>>);
 
 impl<T> Queue<T> {
-    /// A queue with room for so many, and the end where they come out.
+    /// A queue with this capacity, and its receiver.
     pub(crate) fn new(room: usize) -> (Self, Receiver<T>) {
         let (sender, receiver) = crossbeam_channel::bounded(room.max(1));
         (Self(RwLock::new(Some(sender))), receiver)
     }
 
-    /// Adds one, or says why not; never waits.
+    /// Adds an item, or returns why not; never waits.
     pub(crate) fn push(&self, item: T) -> Result<()> {
         let sender = self.0.read().unwrap_or_else(PoisonError::into_inner);
         match sender.as_ref().map(|sender| sender.try_send(item)) {
@@ -35,7 +35,7 @@ impl<T> Queue<T> {
         sender.as_ref().map_or(0, Sender::len)
     }
 
-    /// Takes in no more; the threads end when they have served the rest.
+    /// Accepts no more items; the threads end when the queue is empty.
     pub(crate) fn close(&self) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).take();
     }

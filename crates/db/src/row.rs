@@ -1,4 +1,4 @@
-//! One row of an answer, read by position. Columns are never looked up by name: the statement lists them.
+//! One row of a result, read by position. Columns are never looked up by name: the statement lists them.
 
 use std::cell::RefCell;
 
@@ -6,15 +6,15 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::{Error, Result, Value};
 
-/// How many bytes a thread keeps to put a row together in.
+/// Size of the per-thread buffer for hashing a row.
 const KEPT: usize = 64 * 1024;
 
-/// A row, alive while its closure runs.
+/// A row, valid while its closure runs.
 pub struct Row<'r>(pub(crate) Kind<'r>);
 
 pub(crate) enum Kind<'r> {
     Sqlite(&'r rusqlite::Row<'r>),
-    Postgres(&'r tokio_postgres::Row),
+    Postgres(&'r crate::postgres::Line<'r>),
 }
 
 impl Row<'_> {
@@ -42,8 +42,8 @@ impl Row<'_> {
 
     /// A hash of all columns: rows that differ in anything have different ones.
     ///
-    /// It is no secret and no signature. Whoever keeps something by it keeps it by the row's id as well, so that nobody
-    /// who can make two rows collide gains more than a stale look at a row of its own.
+    /// It is neither a secret nor a signature. Caches that use it as a key also include the row's id, so that somebody
+    /// who can make two rows collide gains no more than a stale view of their own row.
     pub fn fingerprint(&self) -> Result<u128> {
         thread_local! {
             static BYTES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -59,7 +59,7 @@ impl Row<'_> {
         })
     }
 
-    /// Appends a column, so that no two rows come to the same bytes.
+    /// Appends a column so that different rows give different bytes.
     fn append(&self, index: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let (kind, number, text): (u8, i64, &[u8]) = match self.value(index)? {
             Value::Null => (0, 0, &[]),
@@ -85,12 +85,12 @@ impl Row<'_> {
     fn value(&self, index: usize) -> Result<Value<'_>> {
         match self.0 {
             Kind::Sqlite(row) => crate::sqlite::column(row, index),
-            Kind::Postgres(row) => crate::postgres::column(row, index),
+            Kind::Postgres(row) => row.column(index),
         }
     }
 }
 
-/// Names the kinds only: what a column holds may be secret.
+/// Names only the kinds: the value of a column may be secret.
 fn mismatch(index: usize, wanted: &str, found: Value<'_>) -> Error {
     let found = match found {
         Value::Null => "null",

@@ -1,4 +1,4 @@
-//! What is in the database, told in the same words by both engines, so that their schemas can be compared.
+//! The schema of the database, described in the same terms for both engines so that the two can be compared.
 
 use crate::{Db, Engine, Result, Row, Sql, migrate, params};
 
@@ -38,7 +38,7 @@ static POSTGRES: Sql = Sql::new(
 );
 
 impl Db {
-    /// Every table but the one that remembers migrations, in order of name.
+    /// Every table except that of applied migrations, in order of name.
     pub async fn schema(&self) -> Result<Vec<Table>> {
         let sql = match self.engine() {
             Engine::Sqlite => &SQLITE,

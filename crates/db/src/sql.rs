@@ -1,6 +1,6 @@
 //! Statements, written once for both engines.
 //!
-//! The shared dialect is what SQLite and PostgreSQL both take, with four additions:
+//! The shared dialect is what SQLite and PostgreSQL both take, with five additions:
 //!
 //! | written                                 | SQLite                                | PostgreSQL                          |
 //! |-----------------------------------------|---------------------------------------|-------------------------------------|
@@ -8,8 +8,9 @@
 //! | `x IN ($1[])`, `x NOT IN ($1[])`        | `x IN (SELECT value FROM json_each(?1))` | `x = ANY($1)`, `x <> ALL($1)`    |
 //! | `SETTLED(column)`                       | `1=1`                                 | `column` is below the oldest running transaction |
 //! | `SKIPLOCKED`, after a `LIMIT`           | nothing: there is one writer          | `FOR UPDATE SKIP LOCKED`            |
+//! | `STOPAT(20)`                            | nothing                               | `LIMIT 20`: what its planner reckons with |
 //!
-//! It refuses to understand SQL: quoted text is passed over, everything else is replaced where it stands.
+//! It does not parse SQL: quoted text is copied, everything else is replaced in place.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -29,7 +30,7 @@ impl Sql {
         Self { text: Cow::Borrowed(text), sqlite: OnceLock::new(), postgres: OnceLock::new() }
     }
 
-    /// A statement put together while running. Keep the number of different texts small: each is prepared.
+    /// A statement composed at run time. Keep the number of different texts small: each is prepared.
     pub fn owned(text: String) -> Self {
         Self { text: Cow::Owned(text), sqlite: OnceLock::new(), postgres: OnceLock::new() }
     }
@@ -39,7 +40,7 @@ impl Sql {
         &self.text
     }
 
-    /// The text itself if it lives as long as the program: its address is then its identity.
+    /// The text if it is `'static`: its address then identifies it.
     pub(crate) fn lasting(&self) -> Option<&'static str> {
         if let Cow::Borrowed(text) = self.text { Some(text) } else { None }
     }
@@ -114,6 +115,12 @@ fn settled<'t>(out: &mut String, rest: &'t str, engine: Engine) -> &'t str {
     if let Some(after) = rest.strip_prefix("SKIPLOCKED") {
         if engine == Engine::Postgres {
             out.push_str("FOR UPDATE SKIP LOCKED");
+        }
+        return after;
+    }
+    if let Some((most, after)) = rest.strip_prefix("STOPAT(").and_then(|inner| inner.split_once(')')) {
+        if engine == Engine::Postgres {
+            out.extend(["LIMIT ", most]);
         }
         return after;
     }
@@ -195,6 +202,15 @@ mod tests {
             "SELECT a FROM t LIMIT $1 SKIPLOCKED",
             "SELECT a FROM t LIMIT ?1 ",
             "SELECT a FROM t LIMIT $1 FOR UPDATE SKIP LOCKED",
+        );
+    }
+
+    #[test]
+    fn a_bound_is_for_the_planner_of_one_engine() {
+        check(
+            "SELECT a FROM (SELECT a FROM t LIMIT $1) k STOPAT(20)",
+            "SELECT a FROM (SELECT a FROM t LIMIT ?1) k ",
+            "SELECT a FROM (SELECT a FROM t LIMIT $1) k LIMIT 20",
         );
     }
 

@@ -1,4 +1,4 @@
-//! A unit of work with its types erased, so that threads can pass it on, run it again and answer it.
+//! A unit of work with its types erased, so that threads can run it, retry it and return its result.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,22 +17,22 @@ pub(crate) enum Outcome {
     Failed,
 }
 
-/// A unit that waits for its turn, runs, and is answered.
+/// A queued unit of work.
 pub(crate) trait Unit: Send {
-    /// Runs it (again) and keeps the result.
+    /// Runs it and stores the result.
     fn run(&mut self, tx: &Tx) -> Outcome;
-    /// Gives the last result to the caller.
+    /// Sends the last result to the caller.
     fn answer(self: Box<Self>);
-    /// Gives an error to the caller, whatever the result was.
+    /// Sends an error to the caller instead of the result.
     fn refuse(self: Box<Self>, error: Error);
-    /// Whether the caller has gone away.
+    /// Whether the caller is gone.
     fn abandoned(&self) -> bool;
 }
 
-/// What a unit keeps its result in, for whoever waits for it.
+/// Where a unit stores its result.
 type Slot<T, E> = Arc<Mutex<Option<Result<T, E>>>>;
 
-/// A unit, and how its caller is told that it is done. What is compiled for each unit is little more than its closure.
+/// A unit, and the sender that tells its caller when it is done. Little more than the closure is compiled for each unit.
 struct Pending<F> {
     work: F,
     done: oneshot::Sender<Result<()>>,
@@ -59,19 +59,19 @@ where
     }
 }
 
-/// Tells the caller that its unit is done, or why it is not.
+/// Tells the caller that its unit is done, or why not.
 pub(crate) fn tell(done: oneshot::Sender<Result<()>>, result: Result<()>) {
-    // Nobody listens any more: the caller went away, which is its right.
+    // An error means that the caller is gone and no longer waits for the result.
     let _ = done.send(result);
 }
 
-/// The end at which the answer to a unit arrives.
+/// The receiver of the result of a unit.
 pub(crate) struct Answer<T, E> {
     done: oneshot::Receiver<Result<()>>,
     slot: Slot<T, E>,
 }
 
-/// Wraps a closure, and gives the end at which its answer arrives.
+/// Wraps a closure, and returns the receiver of its result.
 pub(crate) fn wrap<T, E>(
     mut work: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
 ) -> (Box<dyn Unit>, Answer<T, E>)
@@ -93,7 +93,7 @@ where
     (Box::new(Pending { work, done }), answer)
 }
 
-/// What keeps a result, what tells that it is there, and the end at which it arrives.
+/// A function that stores a result, a sender that tells when it is there, and the receiver.
 pub(crate) fn answering<T, E>() -> (impl FnMut(Result<T, E>), oneshot::Sender<Result<()>>, Answer<T, E>) {
     let (done, told) = oneshot::channel();
     let slot = Slot::default();
@@ -102,7 +102,7 @@ pub(crate) fn answering<T, E>() -> (impl FnMut(Result<T, E>), oneshot::Sender<Re
     (keep, done, Answer { done: told, slot })
 }
 
-/// Waits for the answer; a unit dropped unanswered met the end of its thread.
+/// Waits for the result; a unit dropped without one means that its thread ended.
 pub(crate) async fn answer<T, E: Fault>(answer: Answer<T, E>) -> Result<T, E> {
     answer.done.await.unwrap_or_else(|_| Err(closed()))?;
     let result = answer.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -121,7 +121,7 @@ pub(crate) fn guarded<T, E: Fault>(conn: &Conn, mut work: impl FnMut() -> Result
     result.unwrap_or_else(|| Err(Error::other("a unit ended without a result").into()))
 }
 
-/// Runs something that says whether it succeeded.
+/// Runs something that returns whether it succeeded.
 fn caught(conn: &Conn, work: &mut dyn FnMut() -> bool) -> Result<()> {
     conn.begin();
     match catch_unwind(AssertUnwindSafe(work)) {
@@ -129,17 +129,22 @@ fn caught(conn: &Conn, work: &mut dyn FnMut() -> bool) -> Result<()> {
             Err(Error::other("a unit succeeded although one of its statements had failed"))
         }
         Ok(_) => Ok(()),
-        Err(panic) => Err(Error::Other(format!("a unit panicked: {}", reason(&*panic)))),
+        Err(panic) => {
+            // Logged here as well, because the caller may be gone.
+            let reason = reason(&*panic);
+            tracing::error!(reason, "a unit of work panicked");
+            Err(Error::Panicked(reason.to_owned()))
+        }
     }
 }
 
-/// Tells the listener; its panic must not end the thread that commits.
+/// Calls the listener; its panic must not end the committing thread.
 pub(crate) fn publish(on_commit: &OnCommit, changes: &[Change]) {
     if changes.is_empty() {
         return;
     }
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| on_commit(changes))) {
-        tracing::error!(reason = reason(&*panic), "the listener to commits panicked");
+        tracing::error!(reason = reason(&*panic), "the commit listener panicked");
     }
 }
 

@@ -9,7 +9,7 @@ pub enum Value<'a> {
     Null,
     /// A whole number.
     Int(i64),
-    /// A truth value; SQLite stores 0 and 1.
+    /// A boolean; SQLite stores 0 and 1.
     Bool(bool),
     /// Text.
     Text(&'a str),
@@ -57,7 +57,7 @@ pub enum Owned {
     Null,
     /// A whole number.
     Int(i64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// Text.
     Text(String),

@@ -1,10 +1,10 @@
-//! What passes through the front door of an environment: which right a request to Apache Airflow needs, and whether the
-//! caller holds it.
+//! The rules of the front door: which permission a request to Apache Airflow requires, and whether the caller holds
+//! it.
 //!
-//! The tables ([`three`], [`two`]) are the fence: what they do not name is refused. A path is judged in one canonical
-//! form ([`path`]) and sent on in that form, so what was judged is what Airflow sees. Airflow's own roles ([`roles`])
-//! are a second fence behind this one. What an answer holds is not looked at: a list that Airflow cannot narrow to the
-//! DAGs of the caller is refused instead.
+//! The tables ([`three`], [`two`]) are an allowlist: requests that they do not name are refused. A path is checked in
+//! one canonical form ([`path`]) and forwarded in that form, so what was checked is what Airflow sees. Airflow's own
+//! roles ([`roles`]) are a second line of defence. Responses are not inspected: a list that Airflow cannot narrow to
+//! the caller's DAGs is refused instead.
 
 mod judge;
 mod path;
@@ -13,10 +13,12 @@ mod rules;
 mod three;
 mod two;
 
-pub use judge::{Passage, Rights, Tagged, judge};
+pub use judge::{Decision, Rights, Tagged, judge};
 pub use path::AirflowPath;
 pub use roles::AirflowRole;
 pub use rules::{Line, Rule, closed, find};
 
+#[cfg(test)]
+mod pins;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Address ranges that an organization may be reached from.
 //!
-//! A range is written in one way only, so that the same one cannot be listed twice. Finding out which address a
-//! request came from is not done here.
+//! A range has only one valid form, so that the same one cannot be listed twice. Determining a request's address is
+//! not done here.
 
 use std::net::IpAddr;
 
@@ -23,7 +23,7 @@ pub fn range(field: &str, text: &str) -> std::result::Result<IpNet, FieldError> 
     };
     let bits = if address.is_ipv4() { 32 } else { 128 };
     let Some(prefix) = prefix else {
-        return wrong(format!("must have a prefix length; for this one address write {address}/{bits}"));
+        return wrong(format!("must have a prefix length; for this single address write {address}/{bits}"));
     };
     let Some(net) = prefix_length(prefix).and_then(|length| IpNet::new(address, length).ok()) else {
         return wrong(format!("must have a prefix length from 0 to {bits} after the slash"));
@@ -32,7 +32,7 @@ pub fn range(field: &str, text: &str) -> std::result::Result<IpNet, FieldError> 
         return wrong(format!("must be written as an IPv4 range: {v4}"));
     }
     if net.trunc() != net {
-        return wrong(format!("must have no bits set beyond its prefix; write {}", net.trunc()));
+        return wrong(format!("must have no bits set after its prefix; write {}", net.trunc()));
     }
     Ok(net)
 }
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_cannot_be_read_admits_nobody() {
+    fn a_range_that_cannot_be_parsed_admits_nobody() {
         let (inside, outside) = ("203.0.113.9".parse().unwrap(), "198.51.100.1".parse().unwrap());
         let broken = Allowed::read(vec!["203.0.113.0/99".into()]);
         assert!(!broken.admits(inside) && !broken.admits(outside));

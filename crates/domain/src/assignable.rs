@@ -1,6 +1,6 @@
-//! From the name of a role to the role: whether it exists, and whether it can be held in that place.
+//! Resolves the name of a role: whether it exists, and whether it can be held at that scope.
 //!
-//! Whether the caller may give it is another question, for [`crate::no_escalation`].
+//! Whether the caller may grant it is checked by [`crate::no_escalation`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -91,16 +91,16 @@ pub(crate) fn dag_name(field: impl Into<String>, name: &str, max: usize) -> Resu
     }
 }
 
-/// Why a role cannot be held there.
+/// Why a role cannot be assigned there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit {
-    /// A word that a program can act on.
+pub struct RoleError {
+    /// A code that a program can act on.
     pub code: &'static str,
-    /// What was wrong, and what would be right.
+    /// What was wrong, and what is expected.
     pub message: String,
 }
 
-impl Unfit {
+impl RoleError {
     fn new(code: &'static str, message: String) -> Self {
         Self { code, message }
     }
@@ -112,19 +112,19 @@ impl Unfit {
 }
 
 /// The organization role of this name.
-pub fn organization_role(name: &str) -> Result<OrganizationRole, Unfit> {
+pub fn organization_role(name: &str) -> Result<OrganizationRole, RoleError> {
     let choices = || listed(OrganizationRole::ALL, OrganizationRole::as_str);
-    name.parse().map_err(|_| Unfit::new("enum", format!("must be one of {}; is `{name}`", choices())))
+    name.parse().map_err(|_| RoleError::new("enum", format!("must be one of {}; it is `{name}`", choices())))
 }
 
 /// The workspace role of this name.
-pub fn workspace_role(name: &str) -> Result<WorkspaceRoleName, Unfit> {
+pub fn workspace_role(name: &str) -> Result<WorkspaceRoleName, RoleError> {
     let choices = || listed(WorkspaceRoleName::ALL, WorkspaceRoleName::as_str);
-    name.parse().map_err(|_| Unfit::new("enum", format!("must be one of {}; is `{name}`", choices())))
+    name.parse().map_err(|_| RoleError::new("enum", format!("must be one of {}; it is `{name}`", choices())))
 }
 
 /// The role of this name, to be held on a deployment of that workspace.
-pub fn deployment_role(name: &str, workspace_id: WorkspaceId, facts: &Facts) -> Result<Held, Unfit> {
+pub fn deployment_role(name: &str, workspace_id: WorkspaceId, facts: &Facts) -> Result<Held, RoleError> {
     match DeploymentRoleName::named(name) {
         Some(role) => Ok(Held::Deployment(role)),
         None => facts.custom_role(name, CustomRoleScope::Deployment, workspace_id),
@@ -132,7 +132,7 @@ pub fn deployment_role(name: &str, workspace_id: WorkspaceId, facts: &Facts) -> 
 }
 
 /// The role of this name, to be held on a DAG or tag in that workspace.
-pub fn dag_role(name: &str, workspace_id: WorkspaceId, facts: &Facts) -> Result<Held, Unfit> {
+pub fn dag_role(name: &str, workspace_id: WorkspaceId, facts: &Facts) -> Result<Held, RoleError> {
     match DagRoleName::named(name) {
         Some(role) => Ok(Held::Dag(role)),
         None => facts.custom_role(name, CustomRoleScope::Dag, workspace_id),
@@ -145,26 +145,26 @@ impl Facts {
         name: &str,
         scope: CustomRoleScope,
         workspace_id: WorkspaceId,
-    ) -> Result<Held, Unfit> {
+    ) -> Result<Held, RoleError> {
         let Some(role) = self.custom_roles.get(name) else {
             let built_in = match scope {
                 CustomRoleScope::Deployment => listed(DeploymentRoleName::ALL, DeploymentRoleName::as_str),
                 CustomRoleScope::Dag => listed(DagRoleName::ALL, DagRoleName::as_str),
             };
             let message =
-                format!("must be {built_in} or the name of a custom role of scope {scope}; is `{name}`");
-            return Err(Unfit::new("unknown", message));
+                format!("must be {built_in} or the name of a custom role of scope {scope}; it is `{name}`");
+            return Err(RoleError::new("unknown", message));
         };
         if role.scope != scope {
             let message = format!("must be a role of scope {scope}; `{name}` is of scope {}", role.scope);
-            return Err(Unfit::new("scope", message));
+            return Err(RoleError::new("scope", message));
         }
         let is_restricted = !role.restricted_workspace_ids.is_empty();
         if is_restricted && !role.restricted_workspace_ids.contains(&workspace_id) {
             let message = format!(
                 "must be a role that can be held in workspace {workspace_id}; `{name}` is restricted to others"
             );
-            return Err(Unfit::new("restricted", message));
+            return Err(RoleError::new("restricted", message));
         }
         Ok(Held::Custom { id: role.id, name: name.to_owned(), permissions: role.permissions })
     }

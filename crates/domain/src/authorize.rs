@@ -1,8 +1,8 @@
-//! May this subject do this here? Decided in one place, so that the answer is always the same.
+//! Authorization: may this subject do this here? Decided in one place, so that the answer is always the same.
 //!
-//! What a subject may not see does not exist for it (404); what it sees and may not touch is forbidden (403). Whether
-//! the thing really exists is not asked here: the store answers an absent one with the same words. Membership of the
-//! organization is settled before.
+//! What a subject may not see does not exist for it (404); what it sees and may not change is forbidden (403). Whether
+//! the resource really exists is not checked here: the store reports a missing one with the same message. Membership
+//! of the organization is checked before.
 
 use podium_api::{DeploymentId, WorkspaceId};
 
@@ -22,7 +22,7 @@ pub enum Target {
     Deployment { id: DeploymentId, workspace_id: WorkspaceId },
 }
 
-/// Checks that the subject holds the permission on the target. What proves that this was asked is minted by the store.
+/// Checks that the subject holds the permission on the target. The store mints the proof of this check.
 pub fn require(grants: &Grants, permission: Permission, target: Target) -> Result<()> {
     let (seen, held) = match target {
         Target::Organization => (true, grants.on_organization()),
@@ -78,7 +78,7 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cast::{d1, d2, deployment, holder, w1, w2};
+    use crate::fixtures::{d1, d2, deployment, holder, w1, w2};
 
     const SETTINGS: Permission = Permission::known("workspace.settings.update");
 

@@ -1,6 +1,6 @@
 //! Clusters: what a valid one is, what may be done with it in which state, and what its loop does next.
 //!
-//! Nothing here knows what a cluster is made of; the data plane does.
+//! Nothing here knows how a cluster is built; the data plane does.
 
 mod create;
 mod networks;
@@ -12,7 +12,7 @@ pub mod states;
 mod update;
 
 #[cfg(test)]
-mod cast;
+mod fixtures;
 #[cfg(test)]
 mod tests;
 
@@ -52,7 +52,7 @@ pub struct Definition {
     pub workspace_ids: Vec<WorkspaceId>,
 }
 
-/// Text that says something.
+/// Text that is not blank.
 fn given(text: Option<&String>) -> Option<&str> {
     text.map(|text| text.trim()).filter(|text| !text.is_empty())
 }

@@ -1,7 +1,7 @@
 //! Custom roles: permissions that an organization bundles under a name of its own.
 //!
-//! Only organization owners define them, which the permission of the endpoint sees to. A permission that is listed
-//! twice counts once. That a name is free, and who holds a role, is for the store to say.
+//! Only organization owners define them, which the endpoint's permission ensures. A permission that is listed twice
+//! counts once. The store checks whether a name is free, and knows who holds a role.
 
 use std::collections::BTreeSet;
 
@@ -23,11 +23,11 @@ const MAX_NAME: usize = 128;
 pub struct Definition {
     /// Its name.
     pub name: Name,
-    /// What it is for; none keeps what was said before.
+    /// Its description; `None` keeps the stored one.
     pub description: Option<String>,
     /// What it gives.
     pub permissions: PermissionSet,
-    /// The only workspaces in which it can be held, in order: empty means everywhere, none keeps the list.
+    /// The only workspaces in which it can be held, in order: empty means everywhere, `None` keeps the list.
     pub restricted_workspace_ids: Option<Vec<WorkspaceId>>,
 }
 
@@ -63,7 +63,7 @@ fn define(
         fields.push(
             "name",
             "reserved",
-            format!("must not be the name of a built-in role, as `{role_name}` is"),
+            format!("must not be the name of a built-in role; `{role_name}` is one"),
         );
     }
     let permissions = permission_set(scope, permissions, &mut fields);
@@ -98,13 +98,13 @@ fn permission_set(scope: CustomRoleScope, names: &[String], fields: &mut Fields)
             Some(_) => fields.push(
                 path,
                 "scope",
-                format!("must begin with `{prefix}`, because the role is of scope {scope}; is `{name}`"),
+                format!("must begin with `{prefix}`, because the role is of scope {scope}; it is `{name}`"),
             ),
             None => fields.push(
                 path,
                 "unknown",
                 format!(
-                    "must be a permission that ListPermissionGroups lists for scope {scope}; is `{name}`"
+                    "must be a permission that ListPermissionGroups lists for scope {scope}; it is `{name}`"
                 ),
             ),
         }
@@ -123,13 +123,13 @@ pub fn stays_where_held(restricted_workspace_ids: &[WorkspaceId], held_in: &[Wor
         return Ok(());
     }
     Err(Refusal::Conflict(format!(
-        "The role is still held in workspaces that `restrictedWorkspaceIds` leaves out: {}. Take it from its holders \
+        "The role is still assigned in workspaces that `restrictedWorkspaceIds` omits: {}. Take it from its holders \
          there first, or list these workspaces.",
         lost.join(", ")
     )))
 }
 
-/// Refuses to delete a role that somebody holds; `holders` are their names, as people know them.
+/// Refuses to delete a role that is assigned; `holders` are the display names of its holders.
 pub fn is_free(holders: &[String]) -> Result<()> {
     const NAMED: usize = 10;
     if holders.is_empty() {
@@ -139,13 +139,13 @@ pub fn is_free(holders: &[String]) -> Result<()> {
     if holders.len() > NAMED {
         list = format!("{list} and {} more", holders.len() - NAMED);
     }
-    Err(Refusal::Conflict(format!("The role is still held by {list}. Give them another role first.")))
+    Err(Refusal::Conflict(format!("The role is still assigned to {list}. Give them another role first.")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cast::{nothing, told, w1, w2};
+    use crate::fixtures::{nothing, told, w1, w2};
 
     fn request(
         name: &str,
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_keeps_the_scope_and_what_is_left_out() {
+    fn an_update_keeps_the_scope_and_omitted_fields() {
         let request = |permission: &str, restricted| UpdateCustomRoleRequest {
             name: "Reviewer".into(),
             description: None,

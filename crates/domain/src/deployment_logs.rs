@@ -1,4 +1,4 @@
-//! Logs of a deployment: which window a search is about, and which components there are to search.
+//! Logs of a deployment: the time window of a search, and the components that can be searched.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -20,8 +20,8 @@ pub fn window(query: &GetDeploymentLogs, now: Timestamp) -> Result<Range<Timesta
         }
         (Some(start), Some(end)) if start < end => return Ok(start..end),
         (Some(_), Some(_)) => fields.push("endDate", "order", "must be later than `startDate`"),
-        (Some(_), None) => fields.push("endDate", "required", "is required where `startDate` is given"),
-        (None, Some(_)) => fields.push("startDate", "required", "is required where `endDate` is given"),
+        (Some(_), None) => fields.push("endDate", "required", "is required when `startDate` is given"),
+        (None, Some(_)) => fields.push("startDate", "required", "is required when `endDate` is given"),
     }
     fields.finish(None)
 }
@@ -29,7 +29,7 @@ pub fn window(query: &GetDeploymentLogs, now: Timestamp) -> Result<Range<Timesta
 /// How far ahead of ours the clock of an agent may be.
 const AHEAD: Duration = Duration::from_hours(1);
 
-/// Refuses lines of an agent that are older than lines are kept, or from the future; each of them is named.
+/// Refuses lines of an agent that are older than the retention, or in the future; each of them is reported.
 pub fn of_agent(lines: &[AgentLogLine], now: Timestamp, kept_for: Duration) -> Result<()> {
     let mut fields = Fields::new();
     for (index, line) in lines.iter().enumerate() {
@@ -41,7 +41,7 @@ pub fn of_agent(lines: &[AgentLogLine], now: Timestamp, kept_for: Duration) -> R
                 format!("must not be older than {}", counted(kept_for.as_secs() / 86_400, "day")),
             );
         } else if line.timestamp > now + AHEAD {
-            fields.push(field(), "max", "must not lie in the future: check the clock of the agent");
+            fields.push(field(), "max", "must not be in the future: check the agent's clock");
         }
     }
     fields.into_result()
@@ -59,20 +59,20 @@ pub fn last_event(header: Option<&str>) -> Result<Option<u64>> {
 }
 
 /// Those of the components that a deployment of this runtime has.
-pub fn present(asked: &[LogSource], runtime_version: &str) -> Vec<LogSource> {
+pub fn present(requested: &[LogSource], runtime_version: &str) -> Vec<LogSource> {
     let is_airflow_2 = runtime_version.split('.').next() == Some("2");
     let there = |source: &LogSource| match source {
         LogSource::Scheduler | LogSource::Triggerer | LogSource::Worker => true,
         LogSource::Webserver => is_airflow_2,
         LogSource::ApiServer | LogSource::DagProcessor => !is_airflow_2,
     };
-    asked.iter().copied().filter(there).collect()
+    requested.iter().copied().filter(there).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cast::told;
+    use crate::fixtures::told;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1000)

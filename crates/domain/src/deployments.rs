@@ -1,13 +1,13 @@
-//! Deployments: where one runs, what may be asked of it, and what is wanted of it.
+//! Deployments: where one runs, which settings are valid, and its desired state.
 
 #[cfg(test)]
-mod cast;
-mod elsewhere;
+mod fixtures;
 pub mod hibernation;
 pub mod namespaces;
 pub mod place;
 pub mod plan;
 pub mod queues;
+mod remote_execution;
 mod resources;
 pub mod settings;
 pub mod spec;
@@ -15,7 +15,7 @@ pub mod transfer;
 pub mod variables;
 
 pub use plan::plan;
-pub use settings::{Facts, Means, NodePool, Placed, Wanted, create, misplaced, update};
+pub use settings::{Facts, NodePool, Placed, Services, Wanted, create, misplaced, update};
 pub use spec::{
     Bundle, EnvironmentVariable, Hibernation, HibernationOverride, Queue, Release, RemoteExecution, Running,
     RunningBundle, Secret, Spec,

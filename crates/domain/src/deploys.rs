@@ -1,7 +1,7 @@
-//! Deploys: what may be deployed, what must be uploaded for it, and what a deployment wants afterwards.
+//! Deploys: what may be deployed, what must be uploaded for it, and what the deployment runs afterwards.
 //!
-//! A deploy remembers everything that the deployment wanted when it was finalized, so that a rollback can bring it back
-//! without looking at the deploys between.
+//! A deploy records the whole desired state of the deployment at the time it was finalized, so that a rollback can
+//! restore it without reading the deploys in between.
 
 mod bundles;
 mod create;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::deployments::Bundle;
 use crate::refusal::{Refusal, Result};
 
-pub use create::{Asker, may_deploy, new};
+pub use create::{DeployConditions, may_deploy, new};
 pub use finalize::{Waiting, apply, outcome, roll_back_to, was_finalized_with};
 pub use images::{image_repository, image_tag};
 
@@ -28,13 +28,13 @@ pub const LIFETIME: Duration = Duration::from_hours(24);
 /// How many archives can be uploaded for one deploy.
 pub const MOST_UPLOADS: usize = 20;
 
-/// The wide rest of a deploy, kept as one document. Fields are added with `#[serde(default)]`.
+/// The remaining fields of a deploy, stored as one document. Fields are added with `#[serde(default)]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Details {
     /// What it is for.
     pub description: String,
-    /// The runtime that was asked for, where one was.
+    /// The requested runtime, if any.
     pub asked_runtime: Option<String>,
     /// The runtime that the deployment had when it was created.
     pub runtime_version: String,
@@ -54,7 +54,7 @@ pub struct Details {
     pub outcome: Option<Outcome>,
 }
 
-/// What a deploy is finalized with: nothing was said, or an empty text, or the version of an upload.
+/// The versions that a deploy is finalized with: absent, empty, or the version of an upload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Versions {
@@ -64,7 +64,7 @@ pub struct Versions {
     pub bundle: String,
 }
 
-/// Everything that a rollback brings back.
+/// Everything that a rollback restores.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
@@ -99,7 +99,7 @@ pub fn expires_at(created_at: Timestamp) -> Timestamp {
     created_at + LIFETIME
 }
 
-/// The status of a deploy: one that nobody finalized in time has failed, whether anybody has noticed yet or not.
+/// The status of a deploy: one that was not finalized in time has failed, whether that is recorded yet or not.
 pub fn status(stored: DeployStatus, created_at: Timestamp, now: Timestamp) -> DeployStatus {
     match stored {
         DeployStatus::Initialized if expires_at(created_at) <= now => DeployStatus::Failed,
@@ -109,7 +109,7 @@ pub fn status(stored: DeployStatus, created_at: Timestamp, now: Timestamp) -> De
 
 /// Refuses an upload for a deploy that takes none any more; one without a status went with its deployment.
 pub fn may_upload(status: Option<DeployStatus>, uploads: usize) -> Result<()> {
-    let dead = |why: &str| Err(Refusal::Forbidden(format!("This upload URL is dead: {why}.")));
+    let dead = |why: &str| Err(Refusal::Forbidden(format!("This upload URL no longer works: {why}.")));
     match status {
         None => dead("its deployment has been deleted. Create a deploy of another deployment"),
         Some(DeployStatus::Deployed) => dead("its deploy has been finalized. Create another deploy"),
@@ -122,13 +122,13 @@ pub fn may_upload(status: Option<DeployStatus>, uploads: usize) -> Result<()> {
     }
 }
 
-/// Bytes that were sent and wait to be finalized, as a multiple of the largest archive: for a deploy, a deployment and an
-/// organization.
+/// Bytes that were sent and wait to be finalized, as a multiple of the largest archive: for a deploy, a deployment and
+/// an organization.
 const MOST_PENDING: [u64; 3] = [2, 4, 16];
-/// How many blocks and archives of an organization wait at the most.
+/// How many blocks and archives of an organization wait at most.
 const MOST_PENDING_OBJECTS: u64 = 20_000;
 
-/// What was sent and waits to be finalized, in bytes.
+/// Uploads that wait to be finalized, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
     /// Of the deploy.
@@ -142,7 +142,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Says what is too much, where an archive has at most so many bytes.
+    /// The message if a limit is exceeded; `archive` is the maximum size of an archive.
     pub fn too_much(&self, archive: u64) -> Option<String> {
         let found = [self.deploy, self.deployment, self.organization];
         let named = ["this deploy", "deploys of this deployment", "deploys of this organization"];
@@ -158,7 +158,7 @@ impl Pending {
             None => return None,
         };
         Some(format!(
-            "Too much was uploaded that nobody has finalized: {what} would wait. Finalize deploys that wait; the others \
+            "Too many uploads are waiting to be finalized: {what} would be pending. Finalize the pending deploys; the others \
              end {} hours after they were created.",
             LIFETIME.as_secs() / 3600
         ))
@@ -166,14 +166,14 @@ impl Pending {
 }
 
 #[cfg(test)]
-pub(crate) mod cast;
+pub(crate) mod fixtures;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_uploaded_follows_from_the_type() {
+    fn the_upload_kind_follows_from_the_deploy_type() {
         use DeployType::{Bundle, DagOnly, ImageAndDag, ImageOnly};
         let table = [
             (ImageAndDag, true, Some(UploadKind::Dags)),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deploy_that_nobody_finalizes_fails_after_a_day() {
+    fn an_unfinalized_deploy_fails_after_a_day() {
         use DeployStatus::{Deployed, Failed, Initialized};
         let created = Timestamp::from_millis(1_800_000_000_000);
         let day = LIFETIME;
@@ -208,11 +208,11 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_to_be_finalized_is_bounded_for_deploys_deployments_and_organizations() {
+    fn pending_uploads_are_bounded_for_deploys_deployments_and_organizations() {
         let most = Pending { deploy: 200, deployment: 400, organization: 1600, objects: 20_000 };
         assert_eq!(most.too_much(100), None);
         for (pending, what) in [
-            (Pending { deploy: 201, ..most }, "more than 200 bytes of this deploy would wait"),
+            (Pending { deploy: 201, ..most }, "more than 200 bytes of this deploy would be pending"),
             (Pending { deployment: 401, ..most }, "more than 400 bytes of deploys of this deployment would"),
             (Pending { organization: 1601, ..most }, "more than 1600 bytes of deploys of this organization"),
             (Pending { objects: 20_001, ..most }, "more than 20000 blocks and archives of this organization"),
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(refused(DeployStatus::Initialized, MOST_UPLOADS).status(), 400);
         assert_eq!(
             refused(DeployStatus::Deployed, 0).message(),
-            "This upload URL is dead: its deploy has been finalized. Create another deploy."
+            "This upload URL no longer works: its deploy has been finalized. Create another deploy."
         );
         assert_eq!(refused(DeployStatus::Failed, 0).status(), 403);
         assert_eq!(may_upload(None, 0).unwrap_err().status(), 403);

@@ -1,6 +1,6 @@
-//! E-mail addresses: a modest check that catches slips and keeps headers safe.
+//! E-mail addresses: a modest check that catches typos and keeps headers safe.
 //!
-//! Whether a mailbox exists only a message can tell, so nothing cleverer is tried. `owner@localhost` is an address.
+//! Only a message can tell whether a mailbox exists, so nothing more is attempted. `owner@localhost` is an address.
 
 use podium_api::FieldError;
 

@@ -1,9 +1,9 @@
-//! Environment objects: what they may hold, whom they reach, and who may change them.
+//! Environment objects: their values, the deployments that they apply to, and who may change them.
 //!
-//! What an object holds is kept as values by the names that `setFields` uses ([`values`]), whatever its type: so
-//! secrecy, overrides, masking and merging are each said once. [`fields`] is the table of what each type has,
-//! [`change`] turns a request into the object after it, [`resolve`] says what a deployment is given, [`show`] turns
-//! values back into bodies. Nothing here encrypts or stores anything.
+//! An object's values are stored under the names that `setFields` uses ([`values`]), whatever its type, so secrecy,
+//! overrides, masking and merging are each written once. [`fields`] is the table of each type's fields, [`change`]
+//! applies a request to an object, [`resolve`] finds the objects of a deployment, [`show`] turns values back into
+//! bodies. Nothing here encrypts or stores anything.
 
 pub mod auth_types;
 pub mod change;

@@ -1,7 +1,7 @@
-//! What a subject may do in one organization: its roles, resolved once and then asked many times.
+//! What a subject may do in one organization: its roles, resolved once and then queried many times.
 //!
-//! Grants flow down and add up, and there is no deny. Who holds which role is for the store to say; this module only
-//! knows what follows from it. It refuses to answer for another organization: build one `Grants` for each.
+//! Grants are inherited downwards and add up, and there is no deny. The store knows who holds which role; this module
+//! only derives the permissions. It covers one organization: build one `Grants` for each.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -233,7 +233,7 @@ impl Grants {
         }
     }
 
-    /// What roles on single DAGs and tags of a deployment give, beside what is held above them.
+    /// What roles on single DAGs and tags of a deployment give in addition to roles above them.
     pub fn on_dags_of(&self, deployment_id: DeploymentId) -> impl Iterator<Item = (&On, PermissionSet)> {
         let of_it = move |on: &On| match on {
             On::Dag { deployment_id: id, .. } | On::DagTag { deployment_id: id, .. } => *id == deployment_id,

@@ -1,13 +1,13 @@
-//! Every permission there is, in groups: the one table that all other code reads.
+//! All permissions, in groups: the one table that all other code reads.
 //!
-//! A permission is a group's name and an action. Groups of `deployment` and `dag` are what custom roles are made of
-//! and are shown to callers; those of `organization` and `workspace` come with built-in roles only.
+//! A permission is a group's name and an action. Custom roles consist of permissions of the `deployment` and `dag`
+//! groups, which are shown to callers; those of `organization` and `workspace` come only with built-in roles.
 
 use podium_api::authorization::{PermissionEntry, PermissionGroup};
 use podium_api::const_text;
 use podium_api::enums::RoleScope;
 
-/// Permissions on one kind of thing.
+/// Permissions on one kind of resource.
 struct Group {
     name: &'static str,
     things: &'static str,
@@ -99,7 +99,7 @@ groups! {
     "dag.airflow.xcom" ("XCom values of the DAG"): "get" "delete";
 }
 
-/// The groups that custom roles are made of, as on the wire; only DEPLOYMENT and DAG have any.
+/// The groups that custom roles can contain, as on the wire; only DEPLOYMENT and DAG have any.
 pub fn groups(scope: Option<RoleScope>) -> Vec<PermissionGroup> {
     let open = [RoleScope::Deployment, RoleScope::Dag];
     GROUPS

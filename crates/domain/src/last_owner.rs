@@ -1,7 +1,7 @@
 //! An organization never loses its last active owner.
 //!
-//! Counting (through teams too) is done by the store, inside the transaction that makes the change; this is only the
-//! rule and its words.
+//! The store counts owners (including those through teams), inside the transaction that makes the change; this is only
+//! the rule and its message.
 
 use crate::refusal::{Refusal, Result};
 

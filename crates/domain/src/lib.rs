@@ -1,8 +1,8 @@
 //! The rules, pure: who may do what, and what a valid request is.
 //!
-//! Functions here take facts that somebody else has loaded and answer with a decision, so every rule can be tested
-//! with a table. There is no I/O, no clock, no randomness, no SQL and no HTTP in this crate; it knows the wire types
-//! and nothing else of the service.
+//! Functions here take facts that the caller has loaded and return a decision, so every rule can be tested with a
+//! table. There is no I/O, no clock, no randomness, no SQL and no HTTP in this crate; it knows the wire types and
+//! nothing else of the service.
 
 pub mod airflow;
 pub mod allowed_ip_address_ranges;
@@ -36,7 +36,7 @@ pub mod urls;
 mod verbs;
 
 #[cfg(test)]
-mod cast;
+mod fixtures;
 
 pub use authorize::{Target, require};
 pub use grants::{DeploymentReach, Grant, Grants, Held, On, Reach};

@@ -1,6 +1,7 @@
-//! Names that people give to things: trimmed, never blank, compared without regard to case.
+//! Names that people choose: trimmed, never blank, compared ignoring case.
 //!
-//! Uniqueness is the store's: it keeps the folded key beside the name, made here because databases fold differently.
+//! The store enforces uniqueness: it stores the folded key next to the name, computed here because databases fold
+//! differently.
 
 use podium_api::{FieldError, text};
 

@@ -1,7 +1,7 @@
-//! Nobody gives what it does not hold.
+//! No privilege escalation: nobody can grant a permission that they do not hold.
 //!
-//! Everything that hands a role to somebody (role updates, tokens, invites, teams) asks here. Taking a role away is
-//! not escalation and is not asked about.
+//! Everything that gives somebody a role (role updates, tokens, invites, teams) checks here. Taking a role away is not
+//! escalation and is not checked.
 
 use crate::grants::{Grants, Held, On};
 use crate::permissions::{Permission, PermissionSet};
@@ -34,7 +34,7 @@ pub fn only_owners(caller: &Grants, what: &str) -> Result<()> {
     Err(Refusal::Forbidden(format!("Only an organization owner may {what}.")))
 }
 
-/// What a role gives at the very thing it is held on.
+/// What a role grants on the resource that it is held on.
 fn given(held: &Held, on: &On) -> PermissionSet {
     match on {
         On::Dag { .. } | On::DagTag { .. } => held.permissions().with(SEE_DEPLOYMENT),
@@ -42,7 +42,7 @@ fn given(held: &Held, on: &On) -> PermissionSet {
     }
 }
 
-/// Where a role is given, in words.
+/// The scope of a role, for messages.
 pub(crate) fn place(on: &On) -> String {
     match on {
         On::Organization => "in the organization".into(),
@@ -56,15 +56,15 @@ pub(crate) fn place(on: &On) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cast::{d1, holder, in_workspace, on_dag, on_deployment, on_tag, owner, w1, w2};
+    use crate::fixtures::{d1, holder, in_workspace, on_dag, on_deployment, on_tag, owner, w1, w2};
     use crate::grants::Grant;
 
     #[test]
-    fn a_giver_holds_what_it_gives() {
+    fn a_caller_can_grant_only_what_it_holds() {
         let table: [(&str, Grant, bool); 16] = [
             ("ORGANIZATION_OWNER", owner(), true),
             ("ORGANIZATION_BILLING_ADMIN", owner(), false),
-            ("ORGANIZATION_BILLING_ADMIN", crate::cast::member(), false),
+            ("ORGANIZATION_BILLING_ADMIN", crate::fixtures::member(), false),
             ("WORKSPACE_OWNER", in_workspace(w1(), "WORKSPACE_OWNER"), true),
             ("WORKSPACE_OWNER", in_workspace(w2(), "WORKSPACE_ACCESSOR"), false),
             ("WORKSPACE_OPERATOR", in_workspace(w1(), "WORKSPACE_OPERATOR"), true),

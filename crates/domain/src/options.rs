@@ -1,7 +1,7 @@
-//! The catalogue: runtimes, machines, sizes, bounds, and what each cloud provider has.
+//! The catalogue: runtimes, machines, sizes, bounds, and what each cloud provider offers.
 //!
-//! Validation, defaults and the options endpoints all read it here, so that what is offered is what is taken. It
-//! holds facts and no decisions; the longer tables are data files beside the code.
+//! Validation, defaults and the options endpoints all read it here, so that what is offered is what is accepted. It
+//! holds facts and no decisions; the longer tables are data files next to the code.
 
 mod amounts;
 mod offers;

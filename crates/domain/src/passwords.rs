@@ -1,6 +1,6 @@
-//! What a password must be: long, and not the name of its owner.
+//! The rules for passwords: long, and different from the owner's name.
 //!
-//! No rules on kinds of characters: they make passwords worse. Hashing is not done here.
+//! There are no rules on kinds of characters: they make passwords worse. Hashing is not done here.
 
 use podium_api::FieldError;
 

@@ -1,7 +1,7 @@
-//! Patterns of permission names, so that the table of roles can be written the way people say it.
+//! Patterns of permission names, to keep the table of roles readable.
 //!
-//! `deployment.{logs,metrics}.get` names two permissions. A `*` as the last part stands for everything below, one
-//! further up for exactly one part. Patterns are for tables in the code; nothing that a caller sends is one.
+//! `deployment.{logs,metrics}.get` names two permissions. A `*` as the last part matches everything below, one further
+//! up exactly one part. Patterns are for tables in the code; nothing that a caller sends is one.
 
 use crate::permissions::{Permission, PermissionSet};
 

@@ -1,6 +1,6 @@
-//! Permissions and sets of them, small enough to copy and fast enough to ask on every request.
+//! Permissions and sets of them, small enough to copy and fast enough to check on every request.
 //!
-//! Names live in the table of [`crate::groups`]; everything else handles an index into it.
+//! Names are in the table of [`crate::groups`]; everything else uses an index into it.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use crate::groups::{NAMES, scope_of};
 const WORDS: usize = 3;
 const _: () = assert!(NAMES.len() <= WORDS * 64, "PermissionSet needs another word");
 
-/// The right to do one thing.
+/// A permission: the right to do one thing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Permission(u8);
 
@@ -82,21 +82,21 @@ impl PermissionSet {
         self
     }
 
-    /// What is in either set.
+    /// The union of both sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         let ([a, b, c], [x, y, z]) = (self.0, other.0);
         Self([a | x, b | y, c | z])
     }
 
-    /// What is in this set and not in the other.
+    /// This set without the other.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         let ([a, b, c], [x, y, z]) = (self.0, other.0);
         Self([a & !x, b & !y, c & !z])
     }
 
-    /// What is in both sets.
+    /// The intersection of both sets.
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         let ([a, b, c], [x, y, z]) = (self.0, other.0);

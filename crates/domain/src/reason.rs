@@ -1,8 +1,8 @@
-//! Why something failed or has to wait, in two texts that cannot be mixed up: one for users, one for operators.
+//! Why something failed or has to wait, as two separate texts: one for users, one for operators.
 //!
-//! Users read a [`UserText`]: in `statusReason`, in what is said of a deploy, in bodies of responses. It is made of
-//! literals and of [`Vetted`] values, so nothing that a program printed, no statement and no path of the machine gets
-//! into it. Operators read all of a [`Reason`], in logs and in `podium work`.
+//! Users read a [`UserText`]: in `statusReason`, in deploy reports, in response bodies. It is composed of literals and
+//! of [`Vetted`] values, so no program output, no SQL statement and no path of the machine gets into it. Operators
+//! read all of a [`Reason`], in logs and in `podium work`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use podium_api::{DeploymentId, Id, Timestamp};
 
 use crate::options::Version;
 
-/// Text that users may read. What a program or the system said is not:
+/// Text that users may read. Output of a program or of the system is not accepted:
 ///
 /// ```compile_fail
 /// let error = std::io::Error::other("/srv/data cannot be opened");
@@ -24,7 +24,7 @@ use crate::options::Version;
 /// podium_domain::UserText::new(&said);
 /// ```
 ///
-/// Its kind is, and so is a literal:
+/// An error's kind is accepted, and so is a literal:
 ///
 /// ```
 /// let error = std::io::Error::other("/srv/data cannot be opened");
@@ -58,7 +58,7 @@ impl UserText {
         Self(Cow::Owned(text))
     }
 
-    /// Texts, one after the other, with something between them.
+    /// Texts joined by a separator.
     pub fn joined(texts: impl IntoIterator<Item = Self>, between: &'static str) -> Self {
         let texts: Vec<Cow<'static, str>> = texts.into_iter().map(|text| text.0).collect();
         Self(Cow::Owned(texts.join(between)))
@@ -74,7 +74,7 @@ impl UserText {
         &self.0
     }
 
-    /// Whether there is nothing to say.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -109,7 +109,7 @@ impl PartialEq<&str> for UserText {
     }
 }
 
-/// What may stand in a text for users. Nobody else can say this of a type.
+/// A value that may appear in a text for users. The trait is sealed.
 pub trait Vetted: private::Sealed {
     /// Appends it to a text.
     fn write_to(&self, text: &mut String);
@@ -151,8 +151,8 @@ vetted!(
 // What kind of error it is has a fixed text, unlike the error.
 vetted!(std::io::ErrorKind);
 
-/// What users or operators chose themselves and see elsewhere too: a name, a version, a mount path. Never what a program
-/// said, and never where something is on the machine.
+/// A value that users or operators chose and already see elsewhere: a name, a version, a mount path. Never the output
+/// of a program, and never a path on the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a>(pub &'a str);
 
@@ -166,72 +166,76 @@ impl fmt::Display for Given<'_> {
     }
 }
 
-/// Why something failed or has to wait. It shows itself to operators; users see [`Reason::told`] alone.
+/// Why something failed or has to wait. Its `Display` is for operators; users see only [`Reason::user_text`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reason {
-    told: UserText,
+    user_text: UserText,
     detail: String,
 }
 
 impl Reason {
-    /// What users are told, and what operators find beside it: an error, the last line of a program.
-    pub fn new(told: impl Into<UserText>, detail: impl fmt::Display) -> Self {
-        Self { told: told.into(), detail: detail.to_string() }
+    /// The text for users, and details for operators: an error, the last line of a program's output.
+    pub fn new(user_text: impl Into<UserText>, detail: impl fmt::Display) -> Self {
+        Self { user_text: user_text.into(), detail: detail.to_string() }
     }
 
-    /// What could not be done because of an error of the system. Users are told its kind, operators all of it.
+    /// What failed because of a system error. Users see its kind, operators all of it.
     pub fn of_io(what: impl Into<UserText>, error: &std::io::Error) -> Self {
         Self::new(UserText::filled("{}: {}", &[&what.into(), &error.kind()]), error)
     }
 
-    /// What users are told.
-    pub fn told(&self) -> &UserText {
-        &self.told
+    /// The text for users.
+    pub fn user_text(&self) -> &UserText {
+        &self.user_text
     }
 
-    /// What only operators find; empty where users are told everything.
+    /// The details for operators; empty if users see everything.
     pub fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// Whether there is nothing to say to users.
+    /// Whether there is no text for users.
     pub fn is_empty(&self) -> bool {
-        self.told.is_empty()
+        self.user_text.is_empty()
     }
 
     /// The same as the cause of something: "what: why".
     #[must_use]
     pub fn within(self, what: impl Into<UserText>) -> Self {
-        Self { told: UserText::joined([what.into(), self.told], ": "), detail: self.detail }
+        Self { user_text: UserText::joined([what.into(), self.user_text], ": "), detail: self.detail }
     }
 
     /// The same with a sentence before it.
     #[must_use]
     pub fn after(self, lead: UserText) -> Self {
-        let told = if self.told.is_empty() { lead } else { UserText::joined([lead, self.told], " ") };
-        Self { told, detail: self.detail }
+        let user_text =
+            if self.user_text.is_empty() { lead } else { UserText::joined([lead, self.user_text], " ") };
+        Self { user_text, detail: self.detail }
     }
 
     /// The same with more behind it.
     #[must_use]
     pub fn followed_by(self, more: &UserText) -> Self {
-        Self { told: UserText::filled("{}{}", &[&self.told, more]), detail: self.detail }
+        Self { user_text: UserText::filled("{}{}", &[&self.user_text, more]), detail: self.detail }
     }
 
     /// The same with exactly one full stop at its end.
     #[must_use]
     pub fn sentence(self) -> Self {
-        Self { told: UserText(Cow::Owned(format!("{}.", self.told.unended()))), detail: self.detail }
+        Self {
+            user_text: UserText(Cow::Owned(format!("{}.", self.user_text.unended()))),
+            detail: self.detail,
+        }
     }
 
     /// Several, each of something that has a name; a sentence.
     pub fn of_all<'a>(named: impl IntoIterator<Item = (&'a str, &'a Self)>) -> Option<Self> {
-        let (mut told, mut details) = (Vec::new(), Vec::new());
+        let (mut user_text, mut details) = (Vec::new(), Vec::new());
         for (name, why) in named {
-            told.push(match why.is_empty() {
+            user_text.push(match why.is_empty() {
                 true => UserText::filled("{}", &[&Given(name)]),
                 false => {
-                    let why = UserText(Cow::Owned(why.told.unended().to_owned()));
+                    let why = UserText(Cow::Owned(why.user_text.unended().to_owned()));
                     UserText::filled("{} ({})", &[&Given(name), &why])
                 }
             });
@@ -239,18 +243,18 @@ impl Reason {
                 details.push(format!("{name}: {}", why.detail));
             }
         }
-        let told = (!told.is_empty()).then(|| UserText::joined(told, ", "))?;
-        Some(Self { told, detail: details.join("; ") }.sentence())
+        let user_text = (!user_text.is_empty()).then(|| UserText::joined(user_text, ", "))?;
+        Some(Self { user_text, detail: details.join("; ") }.sentence())
     }
 }
 
 /// For operators: both texts.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.told.is_empty(), self.detail.is_empty()) {
-            (_, true) => f.write_str(self.told.as_str()),
+        match (self.user_text.is_empty(), self.detail.is_empty()) {
+            (_, true) => f.write_str(self.user_text.as_str()),
             (true, false) => f.write_str(&self.detail),
-            (false, false) => write!(f, "{} [{}]", self.told, self.detail),
+            (false, false) => write!(f, "{} [{}]", self.user_text, self.detail),
         }
     }
 }
@@ -258,14 +262,14 @@ impl fmt::Display for Reason {
 impl std::error::Error for Reason {}
 
 impl From<UserText> for Reason {
-    fn from(told: UserText) -> Self {
-        Self { told, detail: String::new() }
+    fn from(user_text: UserText) -> Self {
+        Self { user_text, detail: String::new() }
     }
 }
 
 impl From<&'static str> for Reason {
-    fn from(told: &'static str) -> Self {
-        UserText::new(told).into()
+    fn from(user_text: &'static str) -> Self {
+        UserText::new(user_text).into()
     }
 }
 
@@ -283,17 +287,20 @@ mod tests {
     }
 
     #[test]
-    fn users_are_told_one_half_and_operators_both() {
+    fn users_read_one_text_and_operators_both() {
         let why = Reason::new("the database cannot be made", "could not open \"/var/lib/x\"");
         assert_eq!(why.to_string(), "the database cannot be made [could not open \"/var/lib/x\"]");
         let wrapped = why.clone().within("waking up failed").after("On node a.".into()).sentence();
-        assert_eq!(*wrapped.told(), "On node a. waking up failed: the database cannot be made.");
+        assert_eq!(*wrapped.user_text(), "On node a. waking up failed: the database cannot be made.");
         assert_eq!(wrapped.detail(), why.detail());
         let plain = Reason::from("it is starting.");
         assert_eq!(plain.to_string(), "it is starting.");
         let all = Reason::of_all([("database", &why), ("scheduler", &plain), ("web", &Reason::default())]);
         let all = all.unwrap();
-        assert_eq!(*all.told(), "database (the database cannot be made), scheduler (it is starting), web.");
+        assert_eq!(
+            *all.user_text(),
+            "database (the database cannot be made), scheduler (it is starting), web."
+        );
         assert_eq!(all.detail(), "database: could not open \"/var/lib/x\"");
         assert_eq!(Reason::of_all([]), None);
     }

@@ -1,6 +1,7 @@
 //! Why a request is refused: the one error type of the rules.
 //!
-//! A refusal is always the caller's to mend, and says how. Faults of the service itself are none of its business.
+//! The caller can always fix the cause of a refusal, and the message says how. Internal errors of the service are not
+//! represented here.
 
 use podium_api::FieldError;
 
@@ -20,15 +21,15 @@ pub enum Refusal {
         /// Every wrong field.
         fields: Vec<FieldError>,
     },
-    /// The caller lacks the right on a thing that it may see (403).
+    /// The caller lacks the permission on a resource that it may see (403).
     Forbidden(String),
-    /// There is no such thing, or the caller may not see it (404): what kind of thing, such as `workspace`.
+    /// There is no such resource, or the caller may not see it (404): its kind, such as `workspace`.
     NotFound(String),
-    /// The thing does not support the operation (405).
+    /// The resource does not support the operation (405).
     NotAllowed(String),
-    /// The request collides with what is there (409).
+    /// The request conflicts with the current state (409).
     Conflict(String),
-    /// The thing is not in a state that allows it (412).
+    /// The resource is not in a state that allows it (412).
     Precondition(String),
 }
 
@@ -43,7 +44,7 @@ impl Refusal {
         FieldError::new(field, code, message).into()
     }
 
-    /// A thing that is absent, or that the caller may not see: the two read the same.
+    /// A resource that is missing, or that the caller may not see: the message is the same.
     pub fn not_found(thing: &str) -> Self {
         Self::NotFound(thing.into())
     }
@@ -115,12 +116,12 @@ impl Fields {
         self.0.push(FieldError::new(field, code, message));
     }
 
-    /// The value, or nothing and a note of what was wrong with it.
+    /// The value, or `None` after recording the error.
     pub fn take<T>(&mut self, checked: std::result::Result<T, FieldError>) -> Option<T> {
         checked.map_err(|error| self.0.push(error)).ok()
     }
 
-    /// What was made of the fields, unless one of them was wrong.
+    /// The result, unless a field was wrong.
     pub fn finish<T>(self, made: Option<T>) -> Result<T> {
         made.filter(|_| self.0.is_empty()).ok_or_else(|| self.0.into())
     }
@@ -136,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_wrong_fields_are_told_at_once() {
+    fn all_wrong_fields_are_reported_at_once() {
         assert_eq!(Fields::new().into_result(), Ok(()));
 
         let mut fields = Fields::new();

@@ -1,7 +1,7 @@
-//! What an endpoint requires of its callers: a permission, and on what.
+//! What an endpoint requires of its callers: a permission, and its target.
 //!
-//! It is worked out once, when the endpoint is bound, and checked for every endpoint when this crate is compiled: a
-//! permission that does not exist, or whose target neither path nor body names, is an error there.
+//! It is resolved once, when the endpoint is bound, and checked for every endpoint when this crate is compiled: a
+//! permission that does not exist, or whose target neither path nor body names, is a compile error.
 
 use podium_api::enums::RoleScope;
 use podium_api::{Access, Description, ENDPOINTS, const_text};
@@ -14,12 +14,12 @@ pub struct Requirement {
     /// The permission.
     pub permission: Permission,
     /// A weaker permission that admits callers to what they made themselves.
-    pub of_makers: Option<Permission>,
+    pub of_creators: Option<Permission>,
     /// What the permission is required on.
     pub on: RequiredOn,
 }
 
-/// What a permission is required on, and where its id stands.
+/// The target of a permission, and where its id is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequiredOn {
     /// The organization.
@@ -30,7 +30,7 @@ pub enum RequiredOn {
     Deployment(Named),
 }
 
-/// Where the id of a target stands.
+/// Where the id of a target is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// Among the ids of the path, at this index.
@@ -40,8 +40,8 @@ pub enum Named {
 }
 
 impl Requirement {
-    /// What an endpoint requires; nothing where it takes no permission. Panics where that makes no sense, which does not
-    /// happen at run time for any of [`ENDPOINTS`].
+    /// What an endpoint requires; `None` if it needs no permission. Panics where that makes no sense, which does
+    /// not happen at run time for any of [`ENDPOINTS`].
     pub const fn of(endpoint: &Description) -> Option<Self> {
         let Access::Permission(name) = endpoint.access else { return None };
         let permission = known(name);
@@ -51,11 +51,11 @@ impl Requirement {
             RoleScope::Deployment => RequiredOn::Deployment(named(endpoint, "deploymentId")),
             RoleScope::Dag => permission_on_a_dag(name),
         };
-        let of_makers = match endpoint.makers_permission {
+        let of_creators = match endpoint.makers_permission {
             Some(name) => Some(known(name)),
             None => None,
         };
-        Some(Self { permission, of_makers, on })
+        Some(Self { permission, of_creators, on })
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
             assert_eq!(of(endpoint), on, "{}", endpoint.id);
         }
         let finalizing = Requirement::of(deploys::Finalize::DESCRIPTION).unwrap();
-        assert_eq!(finalizing.of_makers, Some(Permission::known("deployment.deploys.create")));
+        assert_eq!(finalizing.of_creators, Some(Permission::known("deployment.deploys.create")));
         assert_eq!(finalizing.permission, Permission::known("deployment.deploys.update"));
     }
 
@@ -140,7 +140,7 @@ mod tests {
         /// Say that makers need a permission that does not exist
         Makers: GET "/organizations/{organizationId}" as "Makers" {
             path: path::InOrganization,
-            permission: "organization.get", or_of_its_maker: "organization.make",
+            permission: "organization.get", or_creator_with: "organization.make",
         }
     }
 

@@ -1,7 +1,7 @@
 //! New roles for a user or a team: which of them the caller may set, and what the subject holds afterwards.
 //!
-//! A list replaces what the caller manages and leaves the rest alone. Looking things up and storing the result is for
-//! others, as is the last owner ([`crate::last_owner`]), who can only be counted in the store.
+//! A list replaces what the caller manages and leaves the rest unchanged. Loading facts and storing the result is done
+//! elsewhere, as is the check for the last owner ([`crate::last_owner`]), which needs a count from the store.
 
 mod entries;
 mod replacement;
@@ -48,7 +48,7 @@ impl SubjectKind {
     }
 }
 
-/// What a request asks for.
+/// What a request changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The user leaves the organization, and every role and team with it.
@@ -86,7 +86,7 @@ impl From<UpdateTeamRolesRequest> for Change {
 }
 
 impl Change {
-    /// What has to be looked up before the change can be judged.
+    /// What has to be loaded before the change can be checked.
     pub fn mentions(&self) -> Mentions {
         let mut mentions = Mentions::default();
         let Self::Set(roles) = self else { return mentions };
@@ -129,7 +129,7 @@ impl Change {
     }
 }
 
-/// Everything that the subject holds after the change, in a stable order; or every reason against it.
+/// All grants of the subject after the change, in a stable order; or all objections to it.
 pub fn update(
     kind: SubjectKind,
     current: &[Grant],
@@ -150,10 +150,10 @@ pub fn update(
 }
 
 #[cfg(test)]
-mod asked;
-#[cfg(test)]
 mod entry_tests;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod requested;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The built-in roles, as data, and templates to copy into custom roles.
 //!
 //! Each role contains the one above it in its hierarchy and adds some permissions, written as in the documentation.
-//! What a role gives on the things below it is for [`crate::grants`] to say.
+//! [`crate::grants`] derives what a role gives on the resources below it.
 
 use std::fmt::Write;
 use std::sync::LazyLock;
@@ -94,7 +94,7 @@ pub const BUILT_IN: &[BuiltIn] = &[
     role(
         "ORGANIZATION_MEMBER",
         Organization,
-        "Belongs to the organization and sees who and what is in it.",
+        "Belongs to the organization and sees its members and resources.",
         &[
             "organization.get",
             "organization.{clusters,users,teams,workspaces,deployments,customRoles,deploymentConfigurations}.get",
@@ -112,13 +112,13 @@ pub const BUILT_IN: &[BuiltIn] = &[
     role(
         "ORGANIZATION_OWNER",
         Organization,
-        "Does everything, in every workspace and on every deployment.",
+        "Full access, in every workspace and on every deployment.",
         &["*"],
     ),
     role(
         "WORKSPACE_ACCESSOR",
         Workspace,
-        "Sees the workspace, and no deployment by this role alone.",
+        "Sees the workspace; this role alone shows no deployment.",
         &["workspace.get"],
     ),
     role(
@@ -148,7 +148,7 @@ pub const BUILT_IN: &[BuiltIn] = &[
     role(
         "WORKSPACE_OPERATOR",
         Workspace,
-        "Makes, changes and deletes deployments, tokens and environment objects.",
+        "Creates, changes and deletes deployments, tokens and environment objects.",
         &[
             "workspace.deployments.create",
             "workspace.{apiTokens,envObjects}.*",
@@ -159,7 +159,7 @@ pub const BUILT_IN: &[BuiltIn] = &[
     role(
         "WORKSPACE_OWNER",
         Workspace,
-        "Does everything in the workspace, and decides who belongs to it.",
+        "Full access to the workspace, including its members.",
         &[
             "workspace.settings.update",
             "workspace.delete",

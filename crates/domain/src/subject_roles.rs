@@ -1,7 +1,7 @@
-//! A subject's roles as they are shown: all of them, or those at scopes that the viewer manages.
+//! A subject's roles in responses: all of them, or those at scopes that the viewer manages.
 //!
-//! A deployment or DAG role shows its holder the workspace too, so an ACCESSOR is shown where no workspace role is
-//! held. It is computed here, every time, and never stored.
+//! A deployment or DAG role also lets its holder see the workspace, so ACCESSOR is shown if the subject has no
+//! workspace role. It is computed here, every time, and never stored.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const SEE_WORKSPACE: Permission = Permission::known("workspace.get");
 const SEE_DEPLOYMENT: Permission = Permission::known("deployment.get");
 const SEE_DAG: Permission = Permission::known("dag.airflow.dag.get");
 
-/// Everything: for an organization owner, and for subjects that look at themselves.
+/// All roles: for an organization owner, and for subjects reading their own.
 pub fn all(grants: &[Grant]) -> SubjectRoles {
     shown(grants, |_| true)
 }
@@ -26,12 +26,12 @@ pub fn managed_by(viewer: &Grants, kind: SubjectKind, grants: &[Grant]) -> Subje
     shown(grants, |on| *on == On::Organization || kind.is_managed_by(viewer, on))
 }
 
-/// What is held at scopes that the viewer manages, and what is held on things that it can see anyway.
+/// Roles at scopes that the viewer manages, and roles on resources that it can see anyway.
 pub fn visible_to(viewer: &Grants, kind: SubjectKind, grants: &[Grant]) -> SubjectRoles {
     shown(grants, |on| is_seen_by(viewer, on) || kind.is_managed_by(viewer, on))
 }
 
-/// Whether a viewer may read what a role is held on: others' roles tell it of nothing that it cannot see.
+/// Whether a viewer may see the resource of a role: others' roles must not reveal resources that it cannot see.
 pub fn is_seen_by(viewer: &Grants, on: &On) -> bool {
     match on {
         On::Organization => true,
@@ -97,7 +97,7 @@ mod tests {
     use podium_api::WorkspaceId;
 
     use super::*;
-    use crate::cast::{d1, d2, holder, in_workspace, member, on_dag, on_deployment, on_tag, w1, w2};
+    use crate::fixtures::{d1, d2, holder, in_workspace, member, on_dag, on_deployment, on_tag, w1, w2};
 
     fn held() -> Vec<Grant> {
         vec![

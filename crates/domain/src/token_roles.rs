@@ -1,6 +1,6 @@
 //! New roles for an API token: one primary role where the token belongs, and further ones below it.
 //!
-//! The list replaces all that the token held, but for the primary role when that is left out.
+//! The list replaces everything that the token held, except that an omitted primary role is kept.
 
 use std::collections::BTreeSet;
 
@@ -123,7 +123,7 @@ impl Reader<'_> {
             return self.dag_or_tag(entry);
         }
         if entry.deployment_id.is_some_and(|id| id.as_str() != entry.entity_id) {
-            let message = "must be left out where entityType is neither DAG nor DAG_TAG";
+            let message = "must be omitted unless entityType is DAG or DAG_TAG";
             return Err(FieldError::new("deploymentId", "conflict", message));
         }
         let id = entry.entity_id.parse::<EntityId>().ok();
@@ -157,7 +157,7 @@ impl Reader<'_> {
         let is_tag = entry.entity_type == TokenEntity::DagTag;
         dag_name("entityId", &name, if is_tag { MAX_DAG_TAG } else { MAX_DAG_ID })?;
         let Some(deployment_id) = entry.deployment_id else {
-            let message = format!("is required where entityType is {}", entry.entity_type);
+            let message = format!("is required when entityType is {}", entry.entity_type);
             return Err(FieldError::new("deploymentId", "required", message));
         };
         let Some(workspace_id) = self.facts.workspace_of(deployment_id, self.caller) else {

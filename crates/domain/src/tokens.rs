@@ -1,7 +1,8 @@
-//! API tokens: what one may be made with, and who may manage it.
+//! API tokens: the rules for creating one, and who may manage it.
 //!
-//! A token belongs to the organization, a workspace or a deployment, and the right to manage it is asked for there.
-//! Making, hashing and expiring the value is not done here; neither is changing roles ([`crate::token_roles`]).
+//! A token belongs to the organization, a workspace or a deployment, and the permission to manage it is required
+//! there. Creating, hashing and expiring the value is not done here; neither is changing roles
+//! ([`crate::token_roles`]).
 
 use podium_api::enums::{TokenKind, TokenScope};
 use podium_api::tokens::CreateApiTokenRequest;
@@ -46,7 +47,7 @@ pub struct NewToken {
     pub expiry_period_in_days: Option<u32>,
 }
 
-/// What has to be looked up before a new token can be judged.
+/// What has to be loaded before a new token can be checked.
 pub fn mentions(request: &CreateApiTokenRequest) -> Mentions {
     let mut mentions = Mentions::default();
     match request.scope {
@@ -73,7 +74,7 @@ pub fn create(
     if belongs_to == Target::Organization {
         only_owners(
             caller,
-            "make API tokens of the organization; make one of a workspace or deployment instead",
+            "create API tokens of the organization; create one of a workspace or deployment instead",
         )?;
     }
     require(caller, Verb::Create.permission(belongs_to), belongs_to)?;
@@ -101,7 +102,7 @@ fn belongs_to(
             return Some(Target::Organization);
         }
         (TokenScope::Organization, _) => {
-            let message = "must be left out, or be the organization's id, for a token of scope ORGANIZATION";
+            let message = "must be omitted, or be the organization's id, for a token of scope ORGANIZATION";
             fields.push("entityId", "conflict", message);
             return None;
         }
@@ -143,7 +144,7 @@ fn role(
         (TokenScope::Deployment, Some(Target::Deployment { workspace_id, .. })) => {
             assignable::deployment_role(name, workspace_id, facts)
         }
-        // Without the deployment nothing can be said of its role.
+        // Without the deployment its role cannot be checked.
         (TokenScope::Deployment, _) => return None,
     };
     fields.take(resolved.map_err(|unfit| unfit.at("role")))

@@ -1,5 +1,5 @@
-//! URLs that callers give and others click on: `http` and `https` only, since whatever else there is (`javascript:`,
-//! `data:`, `file:`) runs or opens something for whoever follows the link. Nothing here is ever fetched.
+//! URLs that callers provide and others click on: `http` and `https` only, since other schemes (`javascript:`,
+//! `data:`, `file:`) run or open something for the person who follows the link. Nothing here is ever fetched.
 
 /// Whether a text is a URL of the web.
 pub fn is_web(text: &str) -> bool {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_safe_to_follow_is_a_url() {
+    fn only_safe_schemes_are_accepted_as_urls() {
         let table = [
             ("https://example.com", true, true),
             ("http://example.com/a?b=c#d", true, true),

@@ -1,4 +1,4 @@
-//! What is done to things that belong to the organization, a workspace or a deployment: each verb takes a permission of
+//! Actions on resources that belong to the organization, a workspace or a deployment: each requires the permission of
 //! the same name there.
 
 use crate::authorize::{Target, require};
@@ -17,7 +17,7 @@ macro_rules! verbs {
         }
 
         impl Verb {
-            /// The permission that this takes on what the thing belongs to.
+            /// The permission that this requires on the resource's owner.
             pub const fn permission(self, belongs_to: $crate::Target) -> $crate::Permission {
                 use $crate::{Permission, Target};
                 match (belongs_to, self) {
@@ -40,7 +40,7 @@ macro_rules! verbs {
 
 pub(crate) use verbs;
 
-/// Checks the right on a thing that exists: a caller who may not read it does not see it.
+/// Checks the right on an existing resource: a caller who may not read it does not see it.
 pub(crate) fn may(
     caller: &Grants,
     thing: &str,

@@ -1,38 +1,38 @@
-//! How callers of an endpoint are admitted, and what that proves.
+//! How callers of an endpoint are admitted, and the proof that results.
 
 use std::future::Future;
 use std::net::IpAddr;
 
-use podium_api::endpoint::{Anyone, Joined, Permitted, SignedIn};
+use podium_api::endpoint::{Anyone, MembersOnly, Permitted, SignedIn};
 use podium_api::{Description, EntityId, Id, OrganizationId};
 use podium_app::authority::{Authority, Member};
-use podium_app::visit::Visit;
+use podium_app::public_cx::PublicCx;
 use podium_app::{App, Cx, Error, Scope};
 use podium_domain::requirement::{Named, RequiredOn};
 use podium_domain::{Refusal, Requirement, Target};
 
-use crate::bind::{Answer, Bound, Gate, Handler, Start};
+use crate::bind::{Bound, GuardedHandler, Handler, HttpResult, Start};
 use crate::incoming::Incoming;
 
 /// How callers of an endpoint are admitted.
 pub(crate) trait Admission: Sized + 'static {
-    /// What the function behind the endpoint is given of its caller.
+    /// The context that the function behind the endpoint receives.
     type Context: Send + 'static;
-    /// Puts the admission before the function.
+    /// Wraps the function in the admission.
     fn before(bound: Bound, start: Start<Self::Context>) -> Handler;
 }
 
-/// Admission of callers with a token: where it is in doubt, they are judged again.
+/// Admission of callers with a token; they are authorized again if their cached rights may be stale.
 pub(crate) trait Guarded: Sized + 'static {
-    /// The handler that judges so.
-    const HANDLER: fn(Gate<Self>) -> Handler;
+    /// The handler of endpoints with this admission.
+    const HANDLER: fn(GuardedHandler<Self>) -> Handler;
     type Proof: Clone + Send + Sync + 'static;
-    /// What is required of callers: worked out once, when the endpoint is bound.
+    /// What is required of callers: resolved once, when the endpoint is bound.
     type Required: Send + Sync + 'static;
     fn required(endpoint: &'static Description) -> Self::Required;
-    /// The organization that is called, by the ids of the path.
+    /// The organization of the request, from the ids in the path.
     fn organization(ids: &[Id]) -> Option<OrganizationId>;
-    /// Whether the caller may knock at all.
+    /// Whether the caller is a member and its address is allowed.
     fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error>;
     /// Whether the caller may do this; `named` is the target where the body names it.
     fn admit(
@@ -48,12 +48,12 @@ impl<A: Guarded> Admission for A {
     type Context = Cx<A::Proof>;
 
     fn before(bound: Bound, start: Start<Self::Context>) -> Handler {
-        A::HANDLER(Gate::new(bound, start))
+        A::HANDLER(GuardedHandler::new(bound, start))
     }
 }
 
 impl Guarded for SignedIn {
-    const HANDLER: fn(Gate<Self>) -> Handler = Handler::SignedIn;
+    const HANDLER: fn(GuardedHandler<Self>) -> Handler = Handler::SignedIn;
     type Proof = ();
     type Required = ();
 
@@ -76,8 +76,8 @@ impl Guarded for SignedIn {
     }
 }
 
-impl Guarded for Joined {
-    const HANDLER: fn(Gate<Self>) -> Handler = Handler::Joined;
+impl Guarded for MembersOnly {
+    const HANDLER: fn(GuardedHandler<Self>) -> Handler = Handler::MembersOnly;
     type Proof = Scope;
     type Required = ();
 
@@ -101,12 +101,12 @@ impl Guarded for Joined {
 }
 
 impl Guarded for Permitted {
-    const HANDLER: fn(Gate<Self>) -> Handler = Handler::Permitted;
+    const HANDLER: fn(GuardedHandler<Self>) -> Handler = Handler::Permitted;
     type Proof = Scope;
     type Required = Requirement;
 
     fn required(endpoint: &'static Description) -> Requirement {
-        Requirement::of(endpoint).unwrap_or_else(|| panic!("{} takes no permission", endpoint.id))
+        Requirement::of(endpoint).unwrap_or_else(|| panic!("{} has no permission", endpoint.id))
     }
 
     fn organization(ids: &[Id]) -> Option<OrganizationId> {
@@ -128,20 +128,29 @@ impl Guarded for Permitted {
             Named::InPath(index) => ids.get(index).copied().map(EntityId::from_raw),
             Named::InBody => named,
         };
-        let unnamed = || Error::Internal(format!("nothing names the target of {}", required.permission));
+        let unnamed =
+            || Error::Internal(format!("the request does not name the target of {}", required.permission));
         let target = match required.on {
             RequiredOn::Organization => Target::Organization,
             RequiredOn::Workspace(place) => Target::Workspace(id(place).ok_or_else(unnamed)?.as_workspace()),
             RequiredOn::Deployment(place) => {
                 let id = id(place).ok_or_else(unnamed)?.as_deployment();
+                let likely = caller.app.likely_workspace_of(caller.authority, id).filter(|_| caller.is_first);
+                if let Some(workspace_id) = likely
+                    && let Ok(scope) = member
+                        .membership
+                        .authorize(required.permission, Target::Deployment { id, workspace_id })
+                {
+                    return Ok(scope);
+                }
                 let workspace_id = caller.app.workspace_of(caller.authority, caller.is_first, id).await?;
                 let workspace_id = workspace_id.ok_or_else(|| Refusal::not_found("deployment"))?;
                 Target::Deployment { id, workspace_id }
             }
         };
         let proof = |permission| member.membership.authorize(permission, target);
-        match (proof(required.permission), required.of_makers) {
-            // The scope proves the weaker permission only: the function asks who made the thing.
+        match (proof(required.permission), required.of_creators) {
+            // The scope proves only the weaker permission: the function checks who created the resource.
             (Err(Refusal::Forbidden(message)), Some(weaker)) => {
                 Ok(proof(weaker).map_err(|_| Refusal::Forbidden(message))?)
             }
@@ -154,12 +163,12 @@ impl Guarded for Permitted {
     }
 }
 
-/// Who calls.
+/// The caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'a> {
     pub(crate) app: &'a App,
     pub(crate) authority: &'a Authority,
-    /// Whether this is the first judgement of the request; later ones read the caller again.
+    /// Whether this is the first attempt to authorize the request; later ones read the caller again.
     pub(crate) is_first: bool,
 }
 
@@ -168,26 +177,27 @@ fn member(authority: &Authority) -> Result<&Member, Error> {
 }
 
 impl Admission for Anyone {
-    type Context = Visit;
+    type Context = PublicCx;
 
-    fn before(bound: Bound, start: Start<Visit>) -> Handler {
-        Handler::Anyone(Unguarded { bound, start })
+    fn before(bound: Bound, start: Start<PublicCx>) -> Handler {
+        Handler::Public(PublicHandler { bound, start })
     }
 }
 
-/// Answers everybody.
-pub(crate) struct Unguarded {
+/// Handles requests from anyone.
+pub(crate) struct PublicHandler {
     bound: Bound,
-    start: Start<Visit>,
+    start: Start<PublicCx>,
 }
 
-impl Unguarded {
-    pub(crate) async fn handle(&self, mut incoming: Incoming) -> Answer {
-        let read = incoming.read(&self.bound.checks, &self.bound.env.settings).await;
-        let request = incoming.request(self.bound.endpoint, read.audited_body)?;
-        let input = read.input?;
-        let visit = Visit { app: incoming.app.clone(), request, bearer: incoming.optional_bearer() };
-        let running = (self.start)(Ok(visit), &incoming.ids, input)?;
+impl PublicHandler {
+    pub(crate) async fn handle(&self, mut incoming: Incoming) -> HttpResult {
+        let Bound { endpoint, checks, env } = &self.bound;
+        let checked = incoming.check(checks, &env.settings, endpoint.access).await;
+        let request = incoming.request(endpoint, checked.audited_body)?;
+        let input = checked.input?;
+        let cx = PublicCx { app: incoming.app.clone(), request, bearer: incoming.optional_bearer() };
+        let running = (self.start)(Ok(cx), &incoming.ids, input)?;
         Ok(running.await?.into_response(None))
     }
 }

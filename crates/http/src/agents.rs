@@ -1,49 +1,49 @@
-//! Calls of remote agents. The order of judgement is that of all calls: token (401), rate (429), deployment (404),
-//! address (403), body, agent and deployment once more, what is wrong with the body (400), the function.
+//! Calls of remote agents. Checks run in the usual order: token (401), rate limit (429), deployment (404), address
+//! (403), body, agent and deployment once more, errors in the body (400), the function.
 
 use podium_api::endpoint::ByAgents;
 use podium_api::{DeploymentId, OrganizationId};
 use podium_app::Error;
-use podium_app::agents::AgentVisit;
+use podium_app::agents::AgentCx;
 use podium_domain::Refusal;
 
 use crate::admission::Admission;
-use crate::bind::{Answer, Bound, Handler, Start};
+use crate::bind::{Bound, Handler, HttpResult, Start};
 use crate::incoming::Incoming;
 
 impl Admission for ByAgents {
-    type Context = AgentVisit;
+    type Context = AgentCx;
 
-    fn before(bound: Bound, start: Start<AgentVisit>) -> Handler {
-        Handler::Agents(ForAgents { bound, start })
+    fn before(bound: Bound, start: Start<AgentCx>) -> Handler {
+        Handler::Agents(AgentHandler { bound, start })
     }
 }
 
-/// Answers remote agents.
-pub(crate) struct ForAgents {
+/// Handles requests of remote agents.
+pub(crate) struct AgentHandler {
     bound: Bound,
-    start: Start<AgentVisit>,
+    start: Start<AgentCx>,
 }
 
-impl ForAgents {
-    pub(crate) async fn handle(&self, mut incoming: Incoming) -> Answer {
-        let Self { bound, start } = self;
+impl AgentHandler {
+    pub(crate) async fn handle(&self, mut incoming: Incoming) -> HttpResult {
+        let Bound { endpoint, checks, env } = &self.bound;
         let token = incoming.bearer()?.to_owned();
         let (app, now) = (incoming.app.clone(), incoming.now);
         let agent = app.agent(&token, now).await?;
-        app.rate_limits.count(agent.token_id.into(), bound.endpoint.method)?;
+        app.rate_limits.count(agent.token_id.into(), endpoint.method)?;
         let [organization_id, deployment_id, ..] = incoming.ids[..] else {
             return Err(Error::from(Refusal::not_found("deployment")).into());
         };
         let organization_id = OrganizationId::from_raw(organization_id);
         let deployment_id = DeploymentId::from_raw(deployment_id);
         agent.admit(organization_id, deployment_id, incoming.address)?;
-        let read = incoming.read(&bound.checks, &bound.env.settings).await;
-        // Its body may have taken long: it is judged again by what is true now.
+        let checked = incoming.check(checks, &env.settings, endpoint.access).await;
+        // The body may have taken long: the caller is authorized again.
         let agent = app.agent(&token, app.world.now()).await?;
         agent.admit(organization_id, deployment_id, incoming.address)?;
-        let visit = AgentVisit { app, deployment_id, now };
-        let running = start(Ok(visit), &incoming.ids, read.input?)?;
+        let cx = AgentCx { app, deployment_id, now };
+        let running = (self.start)(Ok(cx), &incoming.ids, checked.input?)?;
         Ok(running.await?.into_response(None))
     }
 }

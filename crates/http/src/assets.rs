@@ -1,5 +1,5 @@
-//! What never changes while the server runs: the document, the reference and its script, pages without anybody's data.
-//! Compressed once, when somebody first asks for it so, and then given to everybody from the same memory.
+//! Content that never changes while the server runs: the OpenAPI document, the API reference and its script, and
+//! static pages. It is compressed once, on first use, and then served from the same memory.
 
 use std::sync::OnceLock;
 
@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::body::{Body, whole};
 use crate::compress::{Accepted, Coding, VARIES};
 use crate::pages;
-use crate::respond::{Kept, names};
+use crate::respond::{StaticBody, names};
 
 /// What never changes while the server runs.
 pub(crate) struct Assets {
@@ -76,7 +76,7 @@ impl Asset {
         Self { headers: parts.headers, plain, hash, gzip: OnceCell::new(), zstd: OnceCell::new() }
     }
 
-    /// Answers a request for it.
+    /// Responds to a request for it.
     pub(crate) async fn answer(&self, asked: &HeaderMap) -> Response<Body> {
         let coding = Accepted::of(asked).and_then(Accepted::whole);
         let encoded = match coding {
@@ -99,7 +99,7 @@ impl Asset {
         } else if let Some(coding) = coding {
             response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
         }
-        response.extensions_mut().insert(Kept);
+        response.extensions_mut().insert(StaticBody);
         response
     }
 

@@ -7,69 +7,69 @@ use std::sync::Arc;
 
 use http::Response;
 use http::header::IF_NONE_MATCH;
-use podium_api::endpoint::{Joined, Permitted, SignedIn};
+use podium_api::endpoint::{MembersOnly, Permitted, SignedIn};
 use podium_api::path::PathParams;
 use podium_api::{Description, Endpoint, Id, Method, Reply, ReplyKind};
 use podium_app::authority::Authority;
 use podium_app::{Call, Cx, Error};
 use tokio::sync::watch;
 
-use crate::admission::{Admission, Caller, Guarded, Unguarded};
-use crate::agents::ForAgents;
-use crate::answers::Answers;
+use crate::admission::{Admission, Caller, Guarded, PublicHandler};
+use crate::agents::AgentHandler;
 use crate::body::Body;
 use crate::errors::Failure;
 use crate::incoming::{Checks, Incoming, Input};
-use crate::respond::{Answered, Sent, Written};
+use crate::respond::{ReplyOutput, WriteReply, WrittenReply};
+use crate::response_cache::ResponseCache;
 use crate::settings::Settings;
 
 /// How often a request is judged again because its caller's rights changed while it ran.
 const ATTEMPTS: usize = 4;
 
-pub(crate) type Answer = Result<Response<Body>, Failure>;
+pub(crate) type HttpResult = Result<Response<Body>, Failure>;
 
-/// Answers the requests of one endpoint. What it does is compiled once for each kind of admission, not for each endpoint:
-/// only a [`Start`] knows an endpoint's types.
+/// Handles the requests of one endpoint. It is compiled once for each kind of admission and not for each endpoint: only
+/// [`Start`] depends on the types of an endpoint.
 pub(crate) enum Handler {
-    Anyone(Unguarded),
-    Agents(ForAgents),
-    SignedIn(Gate<SignedIn>),
-    Joined(Gate<Joined>),
-    Permitted(Gate<Permitted>),
+    Public(PublicHandler),
+    Agents(AgentHandler),
+    SignedIn(GuardedHandler<SignedIn>),
+    MembersOnly(GuardedHandler<MembersOnly>),
+    Permitted(GuardedHandler<Permitted>),
     #[cfg(test)]
-    Panicking,
+    Fake(Box<dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = HttpResult> + Send>> + Send + Sync>),
 }
 
 impl Handler {
-    pub(crate) async fn handle(&self, incoming: Incoming) -> Answer {
+    pub(crate) async fn handle(&self, incoming: Incoming) -> HttpResult {
         match self {
-            Self::Anyone(handler) => handler.handle(incoming).await,
+            Self::Public(handler) => handler.handle(incoming).await,
             Self::Agents(handler) => handler.handle(incoming).await,
-            Self::SignedIn(gate) => gate.handle(incoming).await,
-            Self::Joined(gate) => gate.handle(incoming).await,
-            Self::Permitted(gate) => gate.handle(incoming).await,
+            Self::SignedIn(handler) => handler.handle(incoming).await,
+            Self::MembersOnly(handler) => handler.handle(incoming).await,
+            Self::Permitted(handler) => handler.handle(incoming).await,
             #[cfg(test)]
-            Self::Panicking => panic!("the inside of this server"),
+            Self::Fake(handler) => handler(incoming).await,
         }
     }
 }
 
-/// The function behind an endpoint at work, and the writing of what it answers.
-pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Sent, Failure>> + Send>>;
-/// Calls the function behind an endpoint with the ids of the path and the input. What is wrong with the input goes before
-/// the failure to admit the caller.
+/// The running function behind an endpoint, including the serialization of its reply.
+pub(crate) type Running = Pin<Box<dyn Future<Output = Result<ReplyOutput, Failure>> + Send>>;
+/// Calls the function behind an endpoint with the ids of the path and the input. Errors in the input take precedence over
+/// a failed admission.
 pub(crate) type Start<C> =
     Box<dyn Fn(Result<C, Failure>, &[Id], Input) -> Result<Running, Failure> + Send + Sync>;
 
 /// What every bound endpoint shares.
 pub(crate) struct Env {
     pub(crate) settings: Settings,
-    pub(crate) answers: Answers,
-    /// Says that the server stops: answers without an end come to theirs.
+    pub(crate) response_cache: ResponseCache,
+    /// Signals that the server stops: open-ended responses end.
     pub(crate) stopping: watch::Sender<bool>,
 }
 
-/// An endpoint, and what was made ready for its requests.
+/// An endpoint, and everything prepared for its requests.
 pub(crate) struct Bound {
     pub(crate) endpoint: &'static Description,
     pub(crate) checks: Checks,
@@ -78,13 +78,13 @@ pub(crate) struct Bound {
 
 /// What the function behind an endpoint is given of its caller.
 type Context<E> = <<E as Endpoint>::Admission as Admission>::Context;
-/// What the function behind an endpoint answers with.
-type Value<E> = <<E as Endpoint>::Reply as Answered>::Value;
+/// What the function behind an endpoint returns.
+type Value<E> = <<E as Endpoint>::Reply as WriteReply>::Value;
 
 /// Binds a function to an endpoint.
 pub(crate) fn bind<E, F, Fut>(checks: Checks, env: Arc<Env>, function: F) -> Handler
 where
-    E: Endpoint<Admission: Admission, Reply: Answered>,
+    E: Endpoint<Admission: Admission, Reply: WriteReply>,
     F: Fn(Context<E>, Call<E>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Value<E>, Error>> + Send + 'static,
 {
@@ -103,26 +103,26 @@ where
     E::Admission::before(bound, start)
 }
 
-fn failed(kind: ReplyKind, error: Error) -> Result<Sent, Failure> {
+fn failed(kind: ReplyKind, error: Error) -> Result<ReplyOutput, Failure> {
     match error {
-        Error::Replay(replay) => Ok(Sent::Written(Written::again(kind, *replay))),
+        Error::Replay(replay) => Ok(ReplyOutput::WrittenReply(WrittenReply::again(kind, *replay))),
         error => Err(error.into()),
     }
 }
 
 /// The judgement of a request, and of what came of it.
-pub(crate) struct Gate<A: Guarded> {
+pub(crate) struct GuardedHandler<A: Guarded> {
     required: A::Required,
     bound: Bound,
     start: Start<Cx<A::Proof>>,
 }
 
-impl<A: Guarded> Gate<A> {
+impl<A: Guarded> GuardedHandler<A> {
     pub(crate) fn new(bound: Bound, start: Start<Cx<A::Proof>>) -> Self {
         Self { required: A::required(bound.endpoint), bound, start }
     }
 
-    async fn handle(&self, mut incoming: Incoming) -> Answer {
+    async fn handle(&self, mut incoming: Incoming) -> HttpResult {
         let token = incoming.bearer()?.to_owned();
         let organization_id = A::organization(&incoming.ids);
         let app = incoming.app.clone();
@@ -140,7 +140,11 @@ impl<A: Guarded> Gate<A> {
         Err(Error::STALE.into())
     }
 
-    async fn judge(&self, incoming: &mut Incoming, (authority, is_first): (Arc<Authority>, bool)) -> Answer {
+    async fn judge(
+        &self,
+        incoming: &mut Incoming,
+        (authority, is_first): (Arc<Authority>, bool),
+    ) -> HttpResult {
         let Self { required, bound, start } = self;
         let Bound { endpoint, checks, env } = bound;
         let app = incoming.app.clone();
@@ -161,23 +165,24 @@ impl<A: Guarded> Gate<A> {
         let generation = incoming.app.db.generation().filter(|_| may_remember);
         let token_id = authority.credential.token_id;
         if let Some(generation) = generation
-            && let Some(answer) = env.answers.find(incoming.question(token_id), generation, incoming.now)
+            && let Some(answer) =
+                env.response_cache.find(incoming.key_ref(token_id), generation, incoming.now)
         {
             return Ok(answer.into_response(known.as_ref()));
         }
         let (admitted, audited_body) = match admitted {
             Err(error) => (Err(error.into()), None),
             Ok(proof) => {
-                let read = incoming.read(checks, &env.settings).await;
-                let admitted = match (read.input, proof) {
+                let checked = incoming.check(checks, &env.settings, endpoint.access).await;
+                let admitted = match (checked.input, proof) {
                     (Err(failure), _) => Err(failure),
                     (Ok(input), Some(proof)) => Ok((Ok(proof), input)),
                     (Ok(input), None) => {
-                        let admitted = A::admit(caller, required, &incoming.ids, read.target).await;
+                        let admitted = A::admit(caller, required, &incoming.ids, checked.target).await;
                         Ok((admitted.map_err(Failure::from), input))
                     }
                 };
-                (admitted, read.audited_body)
+                (admitted, checked.audited_body)
             }
         };
         let (request, wrong) = match incoming.request(endpoint, audited_body.clone()) {
@@ -208,8 +213,8 @@ impl<A: Guarded> Gate<A> {
             Err(failure) if failure.is_refusal && endpoint.audited => {
                 cx.record_refusal(failure.status.as_u16()).await?;
             }
-            Ok(Sent::Written(written)) if let Some(generation) = generation => {
-                env.answers.remember(incoming.question(token_id), generation, incoming.now, written);
+            Ok(ReplyOutput::WrittenReply(written)) if let Some(generation) = generation => {
+                env.response_cache.remember(incoming.key_ref(token_id), generation, incoming.now, written);
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Bodies: of answers, whole or sent as they are read, and of requests before they are read.
+//! Bodies: of responses, complete or streamed, and of requests before they are read.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -15,19 +15,22 @@ use hyper::body::{Frame, SizeHint};
 use crate::connections::Connection;
 use crate::pace::{Pace, Paced};
 
-/// The body of an answer.
+/// The body of a response.
 pub enum Body {
-    /// All of it.
+    /// A complete body.
     Whole(Bytes),
-    /// What is sent as it is read.
-    Streamed(UnsyncBoxBody<Bytes, Broken>),
+    /// A stream.
+    Streamed(UnsyncBoxBody<Bytes, BodyError>),
 }
 
 impl hyper::body::Body for Body {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
@@ -50,32 +53,32 @@ impl hyper::body::Body for Body {
     }
 }
 
-/// Why a body ends too early: the other side sees the connection break off.
+/// Why a body ended early: the peer sees the connection abort.
 #[derive(Debug)]
-pub struct Broken {
+pub struct BodyError {
     why: String,
     kind: Kind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    Broken,
+    BodyError,
     Late,
     TooMuch,
 }
 
-impl Broken {
+impl BodyError {
     pub(crate) fn new(why: impl fmt::Display) -> Self {
-        Self { why: why.to_string(), kind: Kind::Broken }
+        Self { why: why.to_string(), kind: Kind::BodyError }
     }
 
     /// A body that came too slowly.
-    pub(crate) fn late() -> Self {
-        Self { why: "the body came too slowly".to_owned(), kind: Kind::Late }
+    pub(crate) fn timeout() -> Self {
+        Self { why: "the body arrived too slowly".to_owned(), kind: Kind::Late }
     }
 
     /// Whether it came too slowly.
-    pub(crate) fn is_late(&self) -> bool {
+    pub(crate) fn is_timeout(&self) -> bool {
         self.kind == Kind::Late
     }
 
@@ -90,38 +93,39 @@ impl Broken {
     }
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.why)
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for BodyError {}
 
 /// A whole body.
 pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Body::Whole(bytes.into())
 }
 
-/// A body that is sent as it is read. Whoever reads it may ask again after its end, as compression does.
-pub(crate) fn stream(chunks: impl Stream<Item = Result<Bytes, Broken>> + Send + 'static) -> Body {
+/// A streamed body. It may be polled again after its end, as compression does.
+pub(crate) fn stream(chunks: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static) -> Body {
     let frames = chunks.map(|chunk| chunk.map(Frame::data)).fuse();
     Body::Streamed(StreamBody::new(frames).boxed_unsync())
 }
 
 /// The body of a request, before it is read.
-pub(crate) type Unread = UnsyncBoxBody<Bytes, Broken>;
+pub(crate) type RequestBody = UnsyncBoxBody<Bytes, BodyError>;
 
-/// Wraps the body of a request, which breaks off when it comes too slowly or there is no room for it, wherever it is read.
-pub(crate) fn unread<B>(body: B, pace: Pace, connection: Option<Arc<Connection>>) -> Unread
+/// Wraps the body of a request, which breaks off when it comes too slowly or there is no room for it, wherever it is
+/// read.
+pub(crate) fn request_body<B>(body: B, pace: Pace, connection: Option<Arc<Connection>>) -> RequestBody
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
     B::Error: fmt::Display,
 {
-    Paced::new(body.map_err(Broken::new).boxed_unsync(), pace, connection).boxed_unsync()
+    Paced::new(body.map_err(BodyError::new).boxed_unsync(), pace, connection).boxed_unsync()
 }
 
 /// The body of a request that has none.
-pub(crate) fn nothing() -> Unread {
+pub(crate) fn empty() -> RequestBody {
     Full::new(Bytes::new()).map_err(|never: Infallible| match never {}).boxed_unsync()
 }

@@ -1,7 +1,7 @@
-//! Compression: of answers as they are given, quickly, and of what never changes, once.
+//! Compression: responses are compressed quickly as they are sent, static content is compressed once.
 //!
-//! An answer that is there as a whole is compressed as a whole, so that nothing but its bytes waits with a slow reader.
-//! Large ones are compressed off the request threads, few at a time; when those are busy an answer goes out as it is.
+//! A response that is complete is compressed completely, so that only its bytes wait for a slow reader. Large ones are
+//! compressed off the request threads, a few at a time; when those are busy, a response is sent uncompressed.
 
 use std::io::Write as _;
 use std::pin::Pin;
@@ -16,12 +16,13 @@ use http_body_util::BodyExt as _;
 use hyper::body::Frame;
 use tokio::sync::Semaphore;
 
-use crate::body::{Body, Broken, Unread};
-use crate::respond::{Kept, PassedOn};
+use crate::body::{Body, BodyError, RequestBody};
+use crate::respond::{Passthrough, StaticBody};
+use crate::tls::blocking;
 
-/// What is smaller is not worth it.
+/// Smaller bodies are not compressed.
 const SMALLEST: usize = 128;
-/// What is larger is compressed off the request threads.
+/// Larger bodies are compressed off the request threads.
 const INLINE: usize = 64 * 1024;
 pub(crate) const VARIES: HeaderValue = HeaderValue::from_static("accept-encoding");
 
@@ -70,7 +71,7 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    /// What a request accepts; nothing where it does not say.
+    /// The encodings that a request accepts; `None` if it names none.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
         if !headers.contains_key(ACCEPT_ENCODING) {
             return None;
@@ -102,13 +103,14 @@ impl Accepted {
         }
     }
 
-    /// Whether what is sent as it is read may be compressed: with gzip alone, which takes little memory for each reader.
+    /// Whether a stream may be compressed: with gzip only, which takes little memory for each
+    /// reader.
     fn streamed(self) -> bool {
         self.gzip > 0
     }
 }
 
-/// Compresses an answer where it is worth it.
+/// Compresses a response if it is worth it.
 pub(crate) async fn compress(
     response: Response<Body>,
     accepted: Accepted,
@@ -147,8 +149,8 @@ fn is_compressible(response: &Response<Body>) -> bool {
         Body::Streamed(_) => true,
     };
     is_large
-        && extensions.get::<PassedOn>().is_none()
-        && extensions.get::<Kept>().is_none()
+        && extensions.get::<Passthrough>().is_none()
+        && extensions.get::<StaticBody>().is_none()
         && !headers.contains_key(CONTENT_ENCODING)
         && !headers.contains_key(CONTENT_RANGE)
         && !media.starts_with("image/")
@@ -160,33 +162,36 @@ async fn encoded(bytes: Bytes, coding: Coding, turns: &Semaphore) -> Option<Byte
         return coding.encode(&bytes).map(Bytes::from);
     }
     let _turn = turns.try_acquire().ok()?;
-    tokio::task::spawn_blocking(move || coding.encode(&bytes)).await.ok()?.map(Bytes::from)
+    blocking(move || coding.encode(&bytes)).await.map(Bytes::from)
 }
 
 /// A body that is compressed as it is read.
 struct Gzipped {
-    stream: Unread,
+    stream: RequestBody,
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
 
 impl Gzipped {
-    fn new(stream: Unread) -> Self {
+    fn new(stream: RequestBody) -> Self {
         Self { stream, encoder: Some(GzEncoder::new(Vec::new(), Compression::fast())) }
     }
 }
 
 impl hyper::body::Body for Gzipped {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         loop {
             let Some(encoder) = &mut this.encoder else { return Poll::Ready(None) };
             match ready!(Pin::new(&mut this.stream).poll_frame(cx)) {
                 Some(Ok(frame)) => {
                     let Ok(bytes) = frame.into_data() else { continue };
-                    encoder.write_all(&bytes).map_err(Broken::new)?;
+                    encoder.write_all(&bytes).map_err(BodyError::new)?;
                     let ready = std::mem::take(encoder.get_mut());
                     if !ready.is_empty() {
                         return Poll::Ready(Some(Ok(Frame::data(ready.into()))));
@@ -194,7 +199,8 @@ impl hyper::body::Body for Gzipped {
                 }
                 Some(Err(broken)) => return Poll::Ready(Some(Err(broken))),
                 None => {
-                    let last = this.encoder.take().map(GzEncoder::finish).transpose().map_err(Broken::new)?;
+                    let last =
+                        this.encoder.take().map(GzEncoder::finish).transpose().map_err(BodyError::new)?;
                     return Poll::Ready(last.map(|last| Ok(Frame::data(last.into()))));
                 }
             }

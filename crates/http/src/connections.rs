@@ -1,10 +1,12 @@
-//! Connections that are open: how many there are, of which addresses, which of them are idle, and how much waits on each
-//! to be read.
+//! Open connections: how many there are, from which addresses, which are idle, and how many bytes wait on each to be
+//! read.
 //!
-//! Every bound here protects the process from clients that take and do not give back. Idle connections cost the least
-//! to lose, so they go first, those that have been idle the longest before others; a connection on which a request
-//! runs or an answer is read is never closed for another one.
+//! Every limit here protects the process from clients that hold resources without using them. Idle connections are the
+//! cheapest to lose, so they are closed first, the longest idle first; a connection with a running request or an
+//! unread response is never closed to make room for another. A request whose caller is not authenticated does not count as
+//! running while its body is awaited.
 
+mod activity;
 mod stalled;
 mod waiting;
 mod watched;
@@ -18,13 +20,15 @@ use std::time::Instant;
 use ipnet::IpNet;
 use tokio::sync::Notify;
 
-pub(crate) use stalled::{Begun, Overstay, Stalled};
-pub(crate) use waiting::{Held, Too, holding};
-pub(crate) use watched::Watched;
+use activity::Activity;
+pub(crate) use activity::{AwaitedBody, Shed};
+pub(crate) use stalled::{CloseReason, PendingRequest, ResponseWatch};
+pub(crate) use waiting::{ByteReservation, LimitExceeded, with_guard};
+pub(crate) use watched::WatchedStream;
 
 use crate::settings::{Settings, Waiting};
 
-/// When there is no room, this part of all connections is closed at once where so many are idle.
+/// When the limit is reached, this fraction of all connections is closed at once, if that many are idle.
 const SHED: usize = 64;
 
 /// All connections.
@@ -34,7 +38,7 @@ pub(crate) struct Connections {
     open: Mutex<Open>,
     next: AtomicU64,
     waiting: AtomicUsize,
-    /// Somebody waits for a connection to become idle.
+    /// Whether the accept loop waits for a connection to become idle.
     is_full: AtomicBool,
     became_idle: Notify,
     pub(crate) counts: Counts,
@@ -55,7 +59,7 @@ struct Open {
     addresses: HashMap<IpAddr, Arc<Address>>,
 }
 
-/// What was closed, cut or refused, and why.
+/// Counts of closed and refused connections, by reason.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// Idle ones, to make room.
@@ -64,9 +68,9 @@ pub(crate) struct Counts {
     pub(crate) refused: AtomicU64,
     /// Those whose clients did not read.
     pub(crate) unread: AtomicU64,
-    /// Those that did not ask in time.
+    /// Those without a request in time.
     pub(crate) idle: AtomicU64,
-    /// Answers that were too much to wait.
+    /// Responses refused because too much was buffered.
     pub(crate) too_much: AtomicU64,
 }
 
@@ -83,18 +87,19 @@ pub(crate) struct Connection {
     id: u64,
     all: Arc<Connections>,
     address: Arc<Address>,
-    /// Requests that run on it, answers that are sent included.
-    running: AtomicU32,
-    /// Its place among those that became idle: a later one has a higher number.
+    activity: Activity,
+    /// When it became idle: a later one has a higher number.
     idle_since: AtomicU64,
-    /// Whether the other end does not take what is written.
+    /// The same in milliseconds since startup.
+    idle_at: AtomicU64,
+    /// Whether the peer does not read what is written.
     is_stalled: AtomicBool,
     waiting: AtomicUsize,
     go: Notify,
-    /// Requests that were taken back, less those that were not.
+    /// Cancelled requests minus completed ones.
     abandoned: AtomicU32,
     gives_up: Notify,
-    /// When an answer was last read on, in milliseconds since the start.
+    /// When a response last made progress, in milliseconds since the start.
     moved: AtomicU64,
     stalled: Mutex<HashMap<u64, Arc<AtomicU64>>>,
 }
@@ -102,10 +107,10 @@ pub(crate) struct Connection {
 /// A connection that counts as open until this is dropped.
 pub(crate) struct Admitted(Arc<Connection>);
 
-/// A request that runs on a connection, until its answer is sent.
+/// A request running on a connection, until its response is sent.
 pub(crate) struct Running(Arc<Connection>);
 
-/// Somebody waits for room, until this is dropped.
+/// Set while the accept loop waits for room.
 struct Full<'a>(&'a AtomicBool);
 
 impl Drop for Full<'_> {
@@ -146,8 +151,8 @@ impl Connections {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Counts a connection from an address; nothing where that has too many, and none of them is idle. It can be told to
-    /// go once it is open.
+    /// Counts a connection from an address; `None` if it has too many, and none of them is idle. It can be asked
+    /// to go once it is open.
     pub(crate) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Admitted> {
         let key = network(peer);
         let mut open = self.lock();
@@ -165,8 +170,9 @@ impl Connections {
             id: self.next.fetch_add(1, Ordering::Relaxed),
             all: Arc::clone(self),
             address,
-            running: AtomicU32::new(0),
+            activity: Activity::default(),
             idle_since: AtomicU64::new(self.next.fetch_add(1, Ordering::Relaxed)),
+            idle_at: AtomicU64::new(self.now()),
             is_stalled: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
             go: Notify::new(),
@@ -189,12 +195,19 @@ impl Connections {
         }
     }
 
-    /// Tells those to go that have been idle the longest.
+    /// Whoever waits for room may look again.
+    fn note_one_became_idle(&self) {
+        if self.is_full.load(Ordering::SeqCst) {
+            self.became_idle.notify_one();
+        }
+    }
+
+    /// Tells those to go whose turn it is.
     fn shed_among(&self, open: &Open, many: usize, of: impl Fn(&Connection) -> bool) -> usize {
-        let idle = |connection: &&Arc<Connection>| connection.is_idle() && of(connection);
-        let since = |connection: &Arc<Connection>| connection.idle_since.load(Ordering::Relaxed);
-        let mut found: Vec<_> = open.connections.values().filter(idle).map(|one| (since(one), one)).collect();
-        found.sort_unstable_by_key(|(since, _)| *since);
+        let (now, idle) = (self.now(), |one: &&Arc<Connection>| one.is_idle() && of(one));
+        let mut found: Vec<_> =
+            open.connections.values().filter(idle).map(|one| (one.rank(now), one)).collect();
+        found.sort_unstable_by_key(|(rank, _)| *rank);
         found.truncate(many);
         found.iter().for_each(|(_, connection)| connection.go.notify_one());
         found.len()
@@ -215,7 +228,7 @@ impl Connections {
 }
 
 impl Open {
-    /// Forgets an address of which there is nothing any more.
+    /// Drops an address without connections or buffered bytes.
     fn forget(&mut self, address: &Arc<Address>) {
         let is_gone = address.connections.load(Ordering::Relaxed) == 0
             && address.waiting.load(Ordering::Relaxed) == 0
@@ -229,26 +242,8 @@ impl Open {
 impl Connection {
     /// Begins a request.
     pub(crate) fn begin(self: &Arc<Self>) -> Running {
-        self.running.fetch_add(1, Ordering::SeqCst);
+        self.activity.begin();
         Running(Arc::clone(self))
-    }
-
-    /// Whether nothing runs on it, and nothing is on its way.
-    fn is_idle(&self) -> bool {
-        self.running.load(Ordering::SeqCst) == 0 && !self.is_stalled.load(Ordering::Relaxed)
-    }
-
-    /// Resolves once it has to go for another one.
-    pub(crate) async fn told_to_go(&self) {
-        loop {
-            self.go.notified().await;
-            // A request may have come in the meantime.
-            if self.is_idle() {
-                self.all.counts.shed.fetch_add(1, Ordering::Relaxed);
-                return;
-            }
-            self.all.became_idle.notify_one();
-        }
     }
 }
 
@@ -275,10 +270,9 @@ impl Drop for Admitted {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let Connection { all, running, idle_since, .. } = &*self.0;
-        idle_since.store(all.next.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        if running.fetch_sub(1, Ordering::SeqCst) == 1 && all.is_full.load(Ordering::SeqCst) {
-            all.became_idle.notify_one();
+        self.0.note_idle();
+        if self.0.activity.end() {
+            self.0.all.note_one_became_idle();
         }
     }
 }
@@ -314,7 +308,7 @@ mod tests {
     }
 
     fn is_told_to_go(admitted: &Admitted) -> bool {
-        admitted.0.told_to_go().now_or_never().is_some()
+        admitted.0.close_requested().now_or_never().is_some()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Pages of other origins: refused by silence, unless the operator has listed the origin.
+//! CORS: pages of other origins get no CORS headers unless the operator has listed the origin.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,

@@ -1,4 +1,4 @@
-//! Errors as answers: one body, the right status, and headers that say what to do next.
+//! Errors as responses: one body, the right status, and headers that tell the client what to do next.
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
@@ -8,14 +8,16 @@ use podium_domain::Refusal;
 
 use crate::body::{Body, whole};
 
-/// An answer that is no success.
+/// An error response.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) status: StatusCode,
     message: String,
     fields: Vec<FieldError>,
     retry_after: Option<u64>,
-    /// What was remembered of the caller is no longer true: the request has to be judged again.
+    /// The details of an internal error for operators; logged with the request id.
+    fault: Option<String>,
+    /// The cached caller was stale: the request has to be authorized again.
     pub(crate) is_stale: bool,
     /// Whether it leaves an audit record: a refusal does, a fault or a request to come back later does not.
     pub(crate) is_refusal: bool,
@@ -28,23 +30,24 @@ impl Failure {
             message: message.into(),
             fields: Vec::new(),
             retry_after: None,
+            fault: None,
             is_stale: false,
             is_refusal: status.is_client_error(),
         }
     }
 
-    /// A fault that passes: again after so many seconds.
+    /// A temporary failure: retry after this many seconds.
     pub(crate) fn later(status: StatusCode, message: impl Into<String>, seconds: u64) -> Self {
         Self { retry_after: Some(seconds), is_refusal: false, ..Self::new(status, message) }
     }
 
-    /// A fault of ours, of which callers are told nothing but where to report it.
+    /// An internal error; the message reveals no details.
     pub(crate) fn fault() -> Self {
-        let message = "Something went wrong on our side: please report the requestId.";
+        let message = "Internal server error: please report the requestId.";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
-    /// What its reader is told.
+    /// The message.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
@@ -54,6 +57,9 @@ impl Failure {
     }
 
     pub(crate) fn into_response(self, request_id: &str) -> Response<Body> {
+        if let Some(error) = self.fault {
+            tracing::error!(error, request_id, "a request failed");
+        }
         let body = ErrorBody {
             message: self.message,
             request_id: request_id.to_owned(),
@@ -99,33 +105,30 @@ impl From<Error> for Failure {
             }
             Error::TooMuch(why) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, why),
             Error::DiskFull(why) => {
-                tracing::warn!(%why, "a request was refused");
-                Self::later(StatusCode::SERVICE_UNAVAILABLE, why.told().to_string(), 60)
+                tracing::warn!(%why, "request refused");
+                Self::later(StatusCode::SERVICE_UNAVAILABLE, why.user_text().to_string(), 60)
             }
-            Error::Elsewhere(node) => {
+            Error::OtherNode(node) => {
                 let message = format!("The deployment runs on node {node}: send the request to that node.");
                 Self::later(StatusCode::SERVICE_UNAVAILABLE, message, 10)
             }
             away if away.unavailable().is_some() => {
-                tracing::error!(error = %away, "the database is away");
+                tracing::error!(error = %away, "the database is unavailable");
                 Self::later(
                     StatusCode::SERVICE_UNAVAILABLE,
-                    "The database is away: try again in a few seconds.",
+                    "The database is unavailable: try again in a few seconds.",
                     5,
                 )
             }
             stale if stale.is_stale() => {
-                let message = "Your rights changed while the request ran: try again.";
+                let message = "Your rights changed during the request: try again.";
                 Self { is_stale: true, ..Self::later(StatusCode::SERVICE_UNAVAILABLE, message, 1) }
             }
             lost if lost.is_lost() => {
-                let message = "Others kept changing the same thing meanwhile: try again.";
+                let message = "Other requests kept changing the same resource: try again.";
                 Self::later(StatusCode::SERVICE_UNAVAILABLE, message, 1)
             }
-            fault => {
-                tracing::error!(error = %fault, "a request failed");
-                Self::fault()
-            }
+            fault => Self { fault: Some(fault.to_string()), ..Self::fault() },
         }
     }
 }

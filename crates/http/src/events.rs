@@ -12,31 +12,31 @@ use podium_app::log_events::LogEvents;
 use crate::bind::Env;
 use crate::body;
 use crate::errors::Failure;
-use crate::respond::{Answered, Sent};
+use crate::respond::{ReplyOutput, WriteReply};
 
-/// Tells proxies in between to pass on each event at once.
+/// Tells proxies to forward each event at once.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-impl<T> Answered for Events<T>
+impl<T> WriteReply for Events<T>
 where
     Self: Reply,
 {
     type Value = LogEvents;
 
-    fn write(events: LogEvents, env: &Env) -> impl Future<Output = Result<Sent, Failure>> + Send {
+    fn write(events: LogEvents, env: &Env) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send {
         let stopping = env.stopping.subscribe();
         let chunks = stream::unfold((events, stopping), |(mut events, mut stopping)| async {
             let next = tokio::select! {
                 next = events.next() => next?,
                 _ = stopping.wait_for(|stops| *stops) => return None,
             };
-            Some((next.map(Bytes::from).map_err(body::Broken::new), (events, stopping)))
+            Some((next.map(Bytes::from).map_err(body::BodyError::new), (events, stopping)))
         });
         let mut response = Response::new(body::stream(chunks));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(BUFFERING, HeaderValue::from_static("no"));
-        ready(Ok(Sent::Streamed(response)))
+        ready(Ok(ReplyOutput::Streamed(response)))
     }
 }

@@ -1,18 +1,18 @@
-//! The front door of environments: their pages and their API, through the control plane and through nothing else.
+//! The front door of environments: the only way to their pages and their API is through the control plane.
 //!
-//! Two ways lead to an environment. A program shows its token at the control plane's own URL and is answered in place;
-//! nothing that is answered there can act as the console. A browser goes to the environment's own origin, with a
-//! one-time code, and holds a pass there that opens this one environment. Either way every request is judged by the
-//! tables of `podium_domain::airflow` before anything is sent on, and what belongs to the control plane (tokens,
-//! cookies, forwarding headers) stays on its side.
+//! There are two ways to an environment. A program sends its token to the control plane's own URL and gets its
+//! response there; no response served there can act as the console. A browser goes to the environment's own origin
+//! with a one-time code, and gets a pass there that gives access to this one environment. Either way every request is
+//! checked against the tables of `podium_domain::airflow` before anything is forwarded, and what belongs to the
+//! control plane (tokens, cookies, forwarding headers) never reaches the environment.
 
 pub(crate) mod console;
 mod cookies;
+mod forward;
 mod headers;
 mod isolation;
 mod notice;
 mod own_origin;
-mod passage;
 pub(crate) mod sign_in;
 pub(crate) mod sign_out;
 mod tags;
@@ -26,20 +26,20 @@ use http::header::{ACCEPT, LOCATION, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use podium_api::{Description, Timestamp};
-use podium_app::front_door::Shown;
+use podium_app::front_door::PresentedCredential;
 use podium_app::{App, Error, Request, Unauthenticated};
 use podium_dataplane::DataPlane;
 
 pub(crate) use own_origin::OwnOrigin;
 
-use crate::body::{Body, Unread, whole};
+use crate::body::{Body, RequestBody, whole};
 use crate::errors::Failure;
 use crate::incoming::bearer;
 use crate::peer::Peer;
 
 const LONGEST_USER_AGENT: usize = 512;
 
-/// The environments, from the outside.
+/// The front door.
 pub(crate) struct FrontDoor {
     app: App,
     plane: Arc<dyn DataPlane>,
@@ -49,17 +49,17 @@ pub(crate) struct FrontDoor {
     form_timeout: Duration,
 }
 
-/// Which listener a request came in by.
+/// The listener that a request arrived on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entrance {
+pub(crate) enum ListenerKind {
     /// The control plane's.
     Main,
     /// An environment's own port.
     Port(u16),
 }
 
-/// A request before the door; its body comes after it.
-pub(crate) struct Knock {
+/// A request at the front door, without its body.
+pub(crate) struct InboundRequest {
     pub(crate) parts: Parts,
     pub(crate) address: IpAddr,
     pub(crate) peer: Arc<Peer>,
@@ -67,7 +67,7 @@ pub(crate) struct Knock {
     pub(crate) now: Timestamp,
 }
 
-/// Where a request is answered.
+/// Where a request arrived.
 #[derive(Clone, Debug)]
 enum Place {
     /// At the control plane's own URL.
@@ -79,9 +79,9 @@ enum Place {
     },
 }
 
-type Answer = Result<Response<Body>, Failure>;
+type HttpResult = Result<Response<Body>, Failure>;
 
-impl Knock {
+impl InboundRequest {
     fn path(&self) -> &str {
         self.parts.uri.path()
     }
@@ -91,7 +91,7 @@ impl Knock {
         self.parts.uri.path_and_query().map_or("/", |target| target.as_str())
     }
 
-    /// What it says of itself, as a call of the endpoint that it stands for.
+    /// The request's metadata, as a call of the given endpoint.
     fn request(&self, endpoint: &'static Description) -> Request {
         Request {
             endpoint,
@@ -117,7 +117,7 @@ impl Knock {
         self.parts.method != Method::GET && self.parts.method != Method::HEAD
     }
 
-    /// Whether a person looks at the answer.
+    /// Whether a person will see the response.
     fn wants_page(&self) -> bool {
         !self.is_unsafe() && accepts_pages(&self.parts.headers)
     }
@@ -129,35 +129,43 @@ impl FrontDoor {
         Self { app, plane, upstream, tags, form_timeout }
     }
 
-    /// How many requests were refused because somebody had as many running as were left for others.
+    /// How many requests were refused because their caller already had its share running.
     pub(crate) fn refused(&self) -> u64 {
         self.upstream.refused()
     }
 
-    /// What the environments of this machine take.
-    pub(crate) async fn vitals(&self) -> Vec<podium_dataplane::Vitals> {
-        self.plane.vitals().await.unwrap_or_default()
+    /// Resource usage of this machine's environments.
+    pub(crate) async fn vitals(&self) -> Vec<podium_dataplane::EnvironmentMetrics> {
+        self.plane.metrics().await.unwrap_or_default()
     }
 
-    /// Answers a request below `/airflow/` at the control plane's own URL.
-    pub(crate) async fn in_place(&self, knock: Knock, body: Unread) -> Response<Body> {
-        let (request_id, wants_page) = (knock.request_id.clone(), knock.wants_page());
-        let answer = self.at_the_console(knock, body).await;
+    /// Handles a request below `/airflow/` at the control plane's own URL.
+    pub(crate) async fn in_place(&self, inbound: InboundRequest, body: RequestBody) -> Response<Body> {
+        let (request_id, wants_page) = (inbound.request_id.clone(), inbound.wants_page());
+        let answer = self.at_the_console(inbound, body).await;
         answer.unwrap_or_else(|failure| notice::refusal(failure, wants_page, &request_id))
     }
 
-    async fn at_the_console(&self, knock: Knock, body: Unread) -> Answer {
-        let (namespace, rest) = split(knock.path()).unwrap_or_default();
+    async fn at_the_console(&self, inbound: InboundRequest, body: RequestBody) -> HttpResult {
+        let (namespace, rest) = split(inbound.path()).unwrap_or_default();
         let (namespace, rest) = (namespace.to_owned(), rest.to_owned());
-        if let Some(token) = bearer(&knock.parts.headers) {
+        if let Some(token) = bearer(&inbound.parts.headers) {
             let token = token?.to_owned();
             let deployment = self.app.deployment_in(&namespace).await?;
-            return self.pass((knock, body), Place::Console, Shown::Token(&token), deployment, &rest).await;
+            return self
+                .forward(
+                    (inbound, body),
+                    Place::Console,
+                    PresentedCredential::Token(&token),
+                    deployment,
+                    &rest,
+                )
+                .await;
         }
-        if !knock.wants_page() || !isolation::is_navigation(&knock.parts.headers) {
+        if !inbound.wants_page() || !isolation::is_navigation(&inbound.parts.headers) {
             return Err(Error::Unauthenticated(Unauthenticated::Missing).into());
         }
-        self.lead_to_own_origin(&knock, &namespace).await
+        self.redirect_to_own_origin(&inbound, &namespace).await
     }
 }
 
@@ -167,14 +175,14 @@ fn split(path: &str) -> Option<(&str, &str)> {
     Some(below.find('/').map_or((below, ""), |at| below.split_at(at)))
 }
 
-/// Somewhere else; nobody keeps the way.
-fn redirect(to: &str) -> Answer {
+/// A redirect that must not be cached.
+fn redirect(to: &str) -> HttpResult {
     let mut response = Response::new(whole(""));
     *response.status_mut() = StatusCode::SEE_OTHER;
     let to = HeaderValue::from_str(to)
-        .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The path cannot be written in a header."))?;
+        .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The path cannot be sent in a header."))?;
     response.headers_mut().insert(LOCATION, to);
-    headers::never_keep(response.headers_mut());
+    headers::set_no_store(response.headers_mut());
     Ok(response)
 }
 

@@ -1,6 +1,7 @@
-//! A request on its way to an endpoint: headers, path, query and body, each decoded when its turn comes.
+//! A request on its way to an endpoint: headers, path, query and body, each decoded when it is needed.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,15 +11,16 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use podium_api::decode::{self, Check};
 use podium_api::endpoint::Input as TypedInput;
-use podium_api::{CredentialId, Description, EntityId, FieldError, Id, Timestamp};
+use podium_api::{Access, CredentialId, Description, EntityId, FieldError, Id, Timestamp};
 use podium_app::idempotency::Idempotency;
 use podium_app::secrets::sha256_hex;
 use podium_app::{App, Error, Request, Unauthenticated, audit};
 use serde_json::Value;
 
-use crate::answers::Question;
-use crate::body::{Broken, Unread};
+use crate::body::{BodyError, RequestBody};
+use crate::connections::{AwaitedBody, Connection, Shed};
 use crate::errors::Failure;
+use crate::response_cache::KeyRef;
 use crate::settings::Settings;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -33,7 +35,9 @@ pub(crate) struct Incoming {
     pub(crate) address: IpAddr,
     pub(crate) request_id: String,
     pub(crate) now: Timestamp,
-    body: Option<Unread>,
+    /// The connection it arrived on; none in tests.
+    pub(crate) connection: Option<Arc<Connection>>,
+    body: Option<RequestBody>,
     bytes: Bytes,
 }
 
@@ -45,15 +49,15 @@ pub(crate) struct Checks {
     pub(crate) target: Option<&'static str>,
 }
 
-/// What was read of a request: its input or what is wrong with it, and what the audit log may keep.
-pub(crate) struct Read {
+/// A checked request: its input or the errors in it, and the part of the body for the audit log.
+pub(crate) struct Checked {
     pub(crate) input: Result<Input, Failure>,
     pub(crate) audited_body: Option<Value>,
     /// What the body names as the target of the permission.
     pub(crate) target: Option<EntityId>,
 }
 
-/// Query and body, checked; they become the endpoint's types as the last step before its function is called.
+/// A checked query and body, before they become the types of the endpoint.
 pub(crate) struct Input {
     query: Value,
     body: Value,
@@ -75,16 +79,17 @@ impl Incoming {
         ids: Vec<Id>,
         address: IpAddr,
         request_id: String,
-        body: Unread,
+        body: RequestBody,
     ) -> Self {
         let now = app.world.now();
-        Self { app, parts, ids, address, request_id, now, body: Some(body), bytes: Bytes::new() }
+        let (connection, body, bytes) = (None, Some(body), Bytes::new());
+        Self { app, parts, ids, address, request_id, now, connection, body, bytes }
     }
 
-    /// What is asked with a token.
-    pub(crate) fn question(&self, token_id: CredentialId) -> Question<'_> {
+    /// The key of the response cache.
+    pub(crate) fn key_ref(&self, token_id: CredentialId) -> KeyRef<'_> {
         let uri = self.parts.uri.path_and_query().map_or("", |uri| uri.as_str());
-        Question { token_id, uri }
+        KeyRef { token_id, uri }
     }
 
     /// The token in the `Authorization` header.
@@ -97,7 +102,7 @@ impl Incoming {
         bearer(&self.parts.headers)?.ok().map(str::to_owned)
     }
 
-    /// What the request says of itself.
+    /// The request's metadata.
     pub(crate) fn request(
         &self,
         endpoint: &'static Description,
@@ -143,16 +148,16 @@ impl Incoming {
     }
 
     /// Reads and checks query and body; every wrong field of both is reported.
-    pub(crate) async fn read(&mut self, checks: &Checks, settings: &Settings) -> Read {
+    pub(crate) async fn check(&mut self, checks: &Checks, settings: &Settings, access: Access) -> Checked {
         let (mut audited_body, mut target) = (None, None);
-        let input = self.input(checks, settings, &mut audited_body, &mut target).await;
-        Read { input, audited_body, target }
+        let input = self.input(checks, (settings, access), &mut audited_body, &mut target).await;
+        Checked { input, audited_body, target }
     }
 
     async fn input(
         &mut self,
         checks: &Checks,
-        settings: &Settings,
+        (settings, access): (&Settings, Access),
         audited_body: &mut Option<Value>,
         target: &mut Option<EntityId>,
     ) -> Result<Input, Failure> {
@@ -162,7 +167,7 @@ impl Incoming {
         };
         let body = match &checks.body {
             Some(check) => {
-                if let Err(failure) = self.read_body(settings).await {
+                if let Err(failure) = self.read_body(settings, access).await {
                     *audited_body = audit::kept_body(&self.bytes, None);
                     return Err(failure);
                 }
@@ -182,9 +187,14 @@ impl Incoming {
         }
     }
 
-    async fn read_body(&mut self, settings: &Settings) -> Result<(), Failure> {
+    async fn read_body(&mut self, settings: &Settings, access: Access) -> Result<(), Failure> {
         let Some(body) = self.body.take() else { return Ok(()) };
-        self.bytes = read_whole(body, settings.body_limit, settings.body_timeout).await?;
+        self.bytes = if access == Access::Public {
+            let (limit, within) = (settings.public_body_limit, settings.public_body_timeout);
+            read_public(body, limit, within, self.connection.as_ref()).await?
+        } else {
+            read_whole(body, settings.body_limit, settings.body_timeout).await?
+        };
         if !self.bytes.is_empty() && !is_json(&self.parts.headers) {
             let message = "The body must be JSON: send `Content-Type: application/json`.";
             return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
@@ -193,27 +203,42 @@ impl Incoming {
     }
 }
 
-/// Reads a body that is held as a whole, of so many bytes at the most and within a time.
-pub(crate) async fn read_whole(body: Unread, limit: usize, within: Duration) -> Result<Bytes, Failure> {
+/// Reads a body into memory, up to a size limit and within a time limit.
+pub(crate) async fn read_whole(body: RequestBody, limit: usize, within: Duration) -> Result<Bytes, Failure> {
     match tokio::time::timeout(within, Limited::new(body, limit).collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             let message = format!("The body is too large: at most {limit} bytes are read.");
             Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message))
         }
-        Ok(Err(error)) => match error.downcast_ref::<Broken>() {
-            Some(broken) if broken.is_late() => Err(late(within)),
+        Ok(Err(error)) => match error.downcast_ref::<BodyError>() {
+            Some(broken) if broken.is_timeout() => Err(late(within)),
             Some(broken) if broken.is_too_much() => Err(no_room()),
-            _ => Err(Failure::new(StatusCode::BAD_REQUEST, "The body broke off.")),
+            _ => Err(Failure::new(StatusCode::BAD_REQUEST, "The body ended early.")),
         },
         Err(_) => Err(late(within)),
+    }
+}
+
+/// Reads and buffers the body of an unauthenticated client, whose connection may be closed meanwhile to make room.
+pub(crate) async fn read_public(
+    body: RequestBody,
+    limit: usize,
+    within: Duration,
+    connection: Option<&Arc<Connection>>,
+) -> Result<Bytes, Failure> {
+    let awaited = connection.map(|connection| connection.await_public_body());
+    let read = read_whole(body, limit, within).await;
+    match awaited.map(AwaitedBody::end) {
+        Some(Err(Shed)) => Err(no_room()),
+        _ => read,
     }
 }
 
 /// Too many bodies are being received.
 pub(crate) fn no_room() -> Failure {
     let message =
-        "Too many bodies are being received, from your address or altogether: try again in a second.";
+        "Too many request bodies are being received, from your address or in total: try again in a second.";
     Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, 1)
 }
 

@@ -1,11 +1,10 @@
-//! HTTP: endpoints bound to functions, requests decoded, answers and errors written, connections kept within limits.
+//! HTTP: endpoints bound to functions, requests decoded, responses and errors written, connections limited.
 //!
-//! The only crate that names the HTTP library. It decides nothing: who may call is `podium-app`'s and
-//! `podium-domain`'s to say, and every limit here protects the process, not the product.
+//! The only crate that names the HTTP library. It decides nothing: `podium-app` and `podium-domain` decide who may
+//! call, and every limit here protects the process, not the product.
 
 mod admission;
 mod agents;
-mod answers;
 mod assets;
 mod bind;
 mod body;
@@ -24,6 +23,7 @@ mod pages;
 mod peer;
 mod ports;
 mod respond;
+mod response_cache;
 mod routes;
 mod serve;
 mod server;
@@ -32,7 +32,7 @@ mod tls;
 mod uploads;
 
 pub use body::Body;
-pub use serve::{Serving, Unservable, check, serve};
+pub use serve::{ServeError, Serving, check, serve};
 pub use server::Server;
 pub use settings::{Settings, Tls, Waiting};
 pub use tls::TlsError;

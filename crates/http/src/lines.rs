@@ -1,4 +1,4 @@
-//! Streams of lines: they are sent as they are read.
+//! Streams of lines, sent as they are read.
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
@@ -10,22 +10,22 @@ use podium_app::organizations::AuditExport;
 use crate::bind::Env;
 use crate::body;
 use crate::errors::Failure;
-use crate::respond::{Answered, Sent};
+use crate::respond::{ReplyOutput, WriteReply};
 
-impl Answered for Lines {
+impl WriteReply for Lines {
     type Value = AuditExport;
 
-    async fn write(mut export: AuditExport, _: &Env) -> Result<Sent, Failure> {
+    async fn write(mut export: AuditExport, _: &Env) -> Result<ReplyOutput, Failure> {
         // The first lines are read before the status is sent: whatever can be refused is refused properly.
         let first = export.next().await.transpose()?;
         let rest = stream::unfold(export, |mut export| async {
             let next = export.next().await?;
-            Some((next.map(Bytes::from).map_err(body::Broken::new), export))
+            Some((next.map(Bytes::from).map_err(body::BodyError::new), export))
         });
         let first = stream::iter(first.map(|lines| Ok(Bytes::from(lines))));
         let mut response = Response::new(body::stream(first.chain(rest)));
         let media = HeaderValue::from_static("application/octet-stream");
         response.headers_mut().insert(CONTENT_TYPE, media);
-        Ok(Sent::Streamed(response))
+        Ok(ReplyOutput::Streamed(response))
     }
 }

@@ -1,6 +1,7 @@
-//! Numbers for the operator: requests by endpoint, in the Prometheus text format.
+//! Metrics for the operator: requests by endpoint, in the Prometheus text format.
 //!
-//! Counters of its own instead of a metrics library: a request costs three relaxed additions, and memory is fixed.
+//! It uses its own counters instead of a metrics library: a request costs three relaxed additions, and memory is
+//! fixed.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use podium_api::{DeploymentId, Timestamp};
 use podium_app::meters::Status;
-use podium_dataplane::{Vital, Vitals};
+use podium_dataplane::{ComponentMetrics, EnvironmentMetrics};
 
 use crate::connections::Connections;
 
@@ -79,7 +80,7 @@ pub(crate) fn render<'a>(
     out
 }
 
-/// Writes the numbers of connections, and of those that were closed for the sake of others.
+/// Writes the metrics of connections, including those closed to make room.
 fn of_connections(connections: &Connections) -> String {
     let (open, waiting, counts) = (connections.count(), connections.waiting(), &connections.counts);
     let closed = [
@@ -103,18 +104,18 @@ fn of_connections(connections: &Connections) -> String {
     out
 }
 
-/// Writes how many requests panicked.
+/// Writes how many panics there were.
 pub(crate) fn panics(count: u64) -> String {
     format!("# TYPE podium_panics_total counter\npodium_panics_total {count}\n")
 }
 
-/// Writes how many requests the front door had no room for.
+/// Writes how many requests the front door refused for lack of capacity.
 pub(crate) fn front_door(refused: u64) -> String {
     format!("# TYPE podium_front_door_refused_total counter\npodium_front_door_refused_total {refused}\n")
 }
 
-/// Writes the numbers of deployments: their status, and what their components take where the data plane can tell.
-pub(crate) fn deployments(shown: &[Status], vitals: &[Vitals], now: Timestamp) -> String {
+/// Writes the metrics of deployments: their status, and their components' resource usage if the data plane reports it.
+pub(crate) fn deployments(shown: &[Status], vitals: &[EnvironmentMetrics], now: Timestamp) -> String {
     let mut out = String::new();
     if shown.is_empty() {
         return out;
@@ -134,20 +135,21 @@ pub(crate) fn deployments(shown: &[Status], vitals: &[Vitals], now: Timestamp) -
         shown.iter().map(status).collect(),
     );
     let rows: HashMap<DeploymentId, &Status> = shown.iter().map(|row| (row.id, row)).collect();
-    let each = |number: &dyn Fn(&Vital) -> Option<f64>| -> Vec<String> {
-        let of = |vitals: &Vitals| {
+    let each = |number: &dyn Fn(&ComponentMetrics) -> Option<f64>| -> Vec<String> {
+        let of = |vitals: &EnvironmentMetrics| {
             let row = rows.get(&vitals.id)?;
-            let line = |vital: &Vital| {
+            let line = |vital: &ComponentMetrics| {
                 Some(format!("{{{},component=\"{}\"}} {}", labels(row), vital.name, number(vital)?))
             };
             Some(vitals.components.iter().filter_map(line).collect::<Vec<_>>())
         };
         vitals.iter().filter_map(of).flatten().collect()
     };
-    let disk = |vitals: &Vitals| Some(format!("{{{}}} {}", labels(rows.get(&vitals.id)?), vitals.disk?));
+    let disk =
+        |vitals: &EnvironmentMetrics| Some(format!("{{{}}} {}", labels(rows.get(&vitals.id)?), vitals.disk?));
     begin(
         "podium_deployment_disk_bytes",
-        "What a deployment has on the disk of its machine, as it was last measured.",
+        "Disk space that a deployment uses on its machine, as last measured.",
         "gauge",
         vitals.iter().filter_map(disk).collect(),
     );
@@ -156,21 +158,16 @@ pub(crate) fn deployments(shown: &[Status], vitals: &[Vitals], now: Timestamp) -
     let restarts = each(&|vital| vital.restarts.map(|count| count as f64));
     begin(
         "podium_component_restarts_total",
-        "How often a component was started again since this server keeps it.",
+        "How often a component was restarted since this server has supervised it.",
         "counter",
         restarts,
     );
     let memory = each(&|vital| vital.memory.map(|bytes| bytes as f64));
-    begin(
-        "podium_component_memory_bytes",
-        "What a component and its children have in memory.",
-        "gauge",
-        memory,
-    );
+    begin("podium_component_memory_bytes", "Memory that a component and its children use.", "gauge", memory);
     let age = each(&|vital| vital.heartbeat_at.map(|at| (now.millis() - at.millis()).max(0) as f64 / 1000.0));
     begin(
         "podium_component_heartbeat_age_seconds",
-        "How long ago a component was last heard of.",
+        "How long ago a component last sent a heartbeat.",
         "gauge",
         age,
     );
@@ -196,14 +193,15 @@ mod tests {
             namespace: "calm-river-1234".into(),
             status: podium_api::enums::DeploymentStatus::Healthy,
         }];
-        let vital = Vital {
+        let vital = ComponentMetrics {
             name: "scheduler".into(),
             is_up: true,
             restarts: Some(2),
             memory: Some(1024),
             heartbeat_at: Some(Timestamp::from_millis(1_000)),
         };
-        let of = |number| Vitals { id: id(number), components: vec![vital.clone()], disk: Some(4096) };
+        let of =
+            |number| EnvironmentMetrics { id: id(number), components: vec![vital.clone()], disk: Some(4096) };
         let text = deployments(&shown, &[of(1), of(2)], Timestamp::from_millis(3_500));
         let labels = format!("deployment=\"{}\",namespace=\"calm-river-1234\"", id(1));
         for line in [

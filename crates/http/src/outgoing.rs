@@ -1,5 +1,4 @@
-//! Answers on their way out of a connection: in small pieces, counted while they wait, and watched where their reader can
-//! keep them waiting.
+//! Sends response bodies: in small pieces, counted while they are buffered, and watched if the reader can stall them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,54 +8,56 @@ use bytes::Bytes;
 use http::{HeaderName, Response, StatusCode};
 use hyper::body::{Body as _, Frame, SizeHint};
 
-use crate::body::{Body, Broken};
-use crate::connections::{Begun, Connection, Held, Stalled, Too, holding};
+use crate::body::{Body, BodyError};
+use crate::connections::{
+    ByteReservation, Connection, LimitExceeded, PendingRequest, ResponseWatch, with_guard,
+};
 use crate::errors::Failure;
-use crate::respond::Kept;
+use crate::respond::StaticBody;
 
-/// The most that is handed over at once: what the HTTP library has in its hands is beyond our control.
+/// The largest chunk that is handed to the HTTP library, which buffers beyond our control.
 const PIECE: usize = 8 * 1024;
-/// On HTTP/1 a connection has one answer, and what is this small is in the buffers of the connection anyway.
+/// On HTTP/1 a connection has one response, and one this small is in the connection's buffers anyway.
 const UNCOUNTED: usize = 16 * 1024;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The body of an answer on its way out.
+/// The body of a response being sent.
 pub(crate) struct Outgoing {
     body: Body,
     watched: Watch,
-    begun: Begun,
+    begun: PendingRequest,
 }
 
-/// What is held while any byte of a streamed answer is in memory.
-type Watch = Option<Arc<(Option<Held>, Option<Stalled>)>>;
+/// Guards that are held while any byte of a streamed response is in memory.
+type Watch = Option<Arc<(Option<ByteReservation>, Option<ResponseWatch>)>>;
 
-/// What is known of a request when its answer goes out.
+/// Properties of a request that matter when its response is sent.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
-    /// Whether nothing happened but that somebody read: such an answer can be taken back.
+pub(crate) struct RequestInfo {
+    /// Whether the request only read data: such a response can be replaced by an error.
     pub(crate) is_read: bool,
-    /// Whether answers share the connection.
+    /// Whether responses share the connection.
     pub(crate) is_multiplexed: bool,
 }
 
-/// Sends an answer on its way; one for which too much waits already is replaced by a refusal.
+/// Sends a response; it is replaced by an error if too much is already buffered.
 pub(crate) fn send(
     connection: &Arc<Connection>,
-    mut begun: Begun,
+    mut begun: PendingRequest,
     response: Response<Body>,
-    asked: Asked,
+    asked: RequestInfo,
 ) -> Response<Outgoing> {
     let (parts, body) = response.into_parts();
-    let is_kept = parts.extensions.get::<Kept>().is_some();
+    let is_kept = parts.extensions.get::<StaticBody>().is_some();
     let held = match &body {
         Body::Whole(_) if is_kept => Ok(None),
         Body::Whole(bytes) if bytes.len() <= UNCOUNTED && !asked.is_multiplexed => Ok(None),
-        Body::Whole(bytes) => connection.hold(bytes.len(), !asked.is_read).map(Some),
-        Body::Streamed(_) => connection.hold_stream(!asked.is_read).map(Some),
+        Body::Whole(bytes) => connection.reserve(bytes.len(), !asked.is_read).map(Some),
+        Body::Streamed(_) => connection.reserve_stream(!asked.is_read).map(Some),
     };
     let held = match held {
         Ok(held) => held,
-        Err(Too) => {
+        Err(LimitExceeded) => {
             let id = parts.headers.get(REQUEST_ID).cloned();
             let refused = refusal(id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default());
             let (mut parts, body) = refused.into_parts();
@@ -69,7 +70,7 @@ pub(crate) fn send(
     let watched = is_watched.then(|| Arc::new((held, stalled)));
     let body = match (body, &watched) {
         (Body::Whole(bytes), Some(watched)) if !bytes.is_empty() => {
-            Body::Whole(holding(bytes, Arc::clone(watched)))
+            Body::Whole(with_guard(bytes, Arc::clone(watched)))
         }
         (body, _) => body,
     };
@@ -80,15 +81,18 @@ pub(crate) fn send(
 }
 
 fn refusal(request_id: &str) -> Response<Body> {
-    let message = "Too many answers wait to be read, by you, by your address or altogether: read those first, then try again.";
+    let message = "Too many responses are waiting to be read, on this connection, for your address or in total: read those first, then try again.";
     Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, 1).into_response(request_id)
 }
 
 impl hyper::body::Body for Outgoing {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         let stalled = this.watched.as_ref().and_then(|watched| watched.1.as_ref());
         stalled.inspect(|stalled| stalled.moves());
@@ -97,7 +101,7 @@ impl hyper::body::Body for Outgoing {
             Body::Whole(bytes) => Frame::data(bytes.split_to(bytes.len().min(PIECE))),
             Body::Streamed(stream) => match (ready!(Pin::new(stream).poll_frame(cx)), &this.watched) {
                 (Some(Ok(frame)), Some(watched)) => {
-                    frame.map_data(|bytes| holding(bytes, Arc::clone(watched)))
+                    frame.map_data(|bytes| with_guard(bytes, Arc::clone(watched)))
                 }
                 (Some(Ok(frame)), None) => frame,
                 (end, _) => {

@@ -1,7 +1,8 @@
-//! Bodies of requests have to move: one that brings too little for too long breaks off, however long it may take in all.
+//! Minimum transfer rate of request bodies: one that delivers too little for too long is aborted, however long it may
+//! take overall.
 //!
-//! Only time spent waiting for the sender counts, so a disk that is slow to take an upload is not held against it. What has
-//! arrived counts among the bytes of its connection for as long as it is in memory.
+//! Only time spent waiting for the sender counts, so a slow disk is not blamed on an upload. Received bytes count
+//! towards their connection's limit for as long as they are in memory.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
-use crate::body::{Broken, Unread};
-use crate::connections::{Connection, Too, holding};
+use crate::body::{BodyError, RequestBody};
+use crate::connections::{Connection, LimitExceeded, with_guard};
 
 /// The least that a body has to bring.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +49,7 @@ impl Progress {
 
 /// A body that has to keep pace.
 pub(crate) struct Paced {
-    body: Unread,
+    body: RequestBody,
     pace: Pace,
     connection: Option<Arc<Connection>>,
     progress: Progress,
@@ -57,25 +58,28 @@ pub(crate) struct Paced {
 }
 
 impl Paced {
-    pub(crate) fn new(body: Unread, pace: Pace, connection: Option<Arc<Connection>>) -> Self {
+    pub(crate) fn new(body: RequestBody, pace: Pace, connection: Option<Arc<Connection>>) -> Self {
         Self { body, pace, connection, progress: Progress::default(), waits: None }
     }
 
     /// Counts a piece that has arrived.
-    fn counted(&self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, Broken> {
+    fn counted(&self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, BodyError> {
         let (Some(connection), Some(length)) = (&self.connection, frame.data_ref().map(Bytes::len)) else {
             return Ok(frame);
         };
-        let held = connection.hold(length, false).map_err(|Too| Broken::too_much())?;
-        Ok(frame.map_data(|bytes| holding(bytes, held)))
+        let held = connection.reserve(length, false).map_err(|LimitExceeded| BodyError::too_much())?;
+        Ok(frame.map_data(|bytes| with_guard(bytes, held)))
     }
 }
 
 impl Body for Paced {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
             let waited = this.waits.take().map_or(Duration::ZERO, |(since, _)| since.elapsed());
@@ -89,7 +93,7 @@ impl Body for Paced {
         let left = this.progress.left(this.pace);
         let (_, deadline) = this.waits.get_or_insert_with(|| (Instant::now(), Box::pin(sleep(left))));
         ready!(deadline.as_mut().poll(cx));
-        Poll::Ready(Some(Err(Broken::late())))
+        Poll::Ready(Some(Err(BodyError::timeout())))
     }
 
     fn is_end_stream(&self) -> bool {

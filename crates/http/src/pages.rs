@@ -1,4 +1,4 @@
-//! What is not an endpoint: pages for people, answers for probes.
+//! Everything that is not an endpoint: pages for browsers, responses to probes.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
@@ -37,10 +37,10 @@ pub(crate) const PATHS: &[(&str, Page)] = &[
     ("/accept-invite", Page::AcceptInvite),
 ];
 
-/// What monitoring asks for all the time.
+/// Paths that monitoring calls all the time.
 pub(crate) const PROBES: &[&str] = &["/healthz", "/readyz", "/metrics"];
 
-/// An answer with a media type.
+/// A response with a media type.
 fn of_type(media: &'static str, bytes: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(whole(bytes));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
@@ -63,7 +63,7 @@ pub(crate) fn html(text: String) -> Response<Body> {
     of_type("text/html; charset=utf-8", text)
 }
 
-/// Lets a page without scripts do nothing but send its forms where they belong, and be shown in no frame.
+/// Sets a policy for pages without scripts: forms only to the given targets, and no framing.
 pub(crate) fn protect(headers: &mut HeaderMap, form_targets: &str) {
     let policy = format!(
         "default-src 'none'; style-src 'unsafe-inline'; form-action {form_targets}; base-uri 'none'; frame-ancestors 'none'"
@@ -71,7 +71,7 @@ pub(crate) fn protect(headers: &mut HeaderMap, form_targets: &str) {
     headers.extend(HeaderValue::from_str(&policy).map(|policy| (CONTENT_SECURITY_POLICY, policy)));
 }
 
-/// A text as it stands in a page.
+/// A text escaped for HTML.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -87,7 +87,7 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// A page somewhere else.
+/// A redirect.
 pub(crate) fn redirect(to: &'static str) -> Response<Body> {
     let mut response = Response::new(whole(""));
     *response.status_mut() = StatusCode::FOUND;

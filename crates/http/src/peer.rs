@@ -1,7 +1,8 @@
 //! Who is at the other end of a connection: its address and, where that is a process of this machine, its user.
 //!
-//! Environments run code that nobody vouches for, on the machine that the console may be on. A cookie that such a process
-//! got hold of must not work for it, and on loopback the address tells nothing: the kernel knows whose socket it is.
+//! Environments run code that nobody vouches for, on the machine that the console may be on. A cookie that such a
+//! process got hold of must not work for it, and on loopback the address tells nothing: the kernel knows whose socket
+//! it is.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use tokio::sync::OnceCell;
 
 use crate::connections::Connection;
 
-/// Where the kernel lists sockets; one of the second kind can carry connections of the first.
+/// Where the kernel lists sockets; an IPv6 socket can carry IPv4 connections.
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 /// The state of a connection whose both ends are open. Of one that its process has begun to close the kernel does not
 /// tell any more whose it was.
@@ -22,7 +23,7 @@ pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     /// Our own end.
     local: Option<SocketAddr>,
-    /// The connection itself, where it is a real one.
+    /// The connection itself, if it is a real one.
     pub(crate) connection: Option<Arc<Connection>>,
     user: OnceCell<Option<u32>>,
 }
@@ -42,7 +43,7 @@ impl Peer {
         address.is_loopback() || self.local.is_some_and(|local| local.ip().to_canonical() == address)
     }
 
-    /// The user whose socket it is; nobody where it is not a process of this machine. Asked once for a connection.
+    /// The user that owns the socket; `None` if it is not a process of this machine. Looked up once per connection.
     pub(crate) async fn user(&self) -> Option<u32> {
         let (address, local) = (self.address, self.local);
         let look = || async move {

@@ -5,14 +5,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use podium_app::App;
-use podium_app::front_door::ToListenOn;
+use podium_app::front_door::ListenRequest;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::serve::bound_send_buffer;
 
-/// How often ports are looked up that other replicas took, or that were given back.
+/// How often ports allocated or released by other replicas are looked up.
 const LOOK: Duration = Duration::from_secs(30);
 /// How long to wait when no connection can be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -61,7 +61,7 @@ impl Drop for Listening {
 }
 
 impl Open {
-    async fn run(mut self, mut asked: mpsc::Receiver<ToListenOn>) {
+    async fn run(mut self, mut asked: mpsc::Receiver<ListenRequest>) {
         let mut looks = tokio::time::interval(LOOK);
         loop {
             tokio::select! {
@@ -79,14 +79,14 @@ impl Open {
         let ports = match self.app.environment_ports().await {
             Ok(ports) => ports,
             Err(error) => {
-                tracing::warn!(%error, "the ports of environments cannot be read; it is tried again soon");
+                tracing::warn!(%error, "cannot read the environments' ports; retrying soon");
                 return;
             }
         };
         self.listeners.retain(|port, _| ports.contains(port));
         for port in ports {
             if let Err(error) = self.open(port).await {
-                tracing::warn!(port, %error, "a port of an environment cannot be listened on");
+                tracing::warn!(port, %error, "cannot listen on an environment's port");
             }
         }
     }
@@ -112,7 +112,7 @@ async fn accept(listener: TcpListener, port: u16, arrivals: mpsc::Sender<Arrived
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, port, "a connection could not be accepted");
+                tracing::warn!(%error, port, "could not accept a connection");
                 tokio::time::sleep(PAUSE).await;
             }
         }

@@ -1,4 +1,4 @@
-//! Answers: JSON with its `ETag`, nothing, or a stream.
+//! Responses: JSON with its `ETag`, no content, or a stream.
 
 use std::future::{Future, ready};
 
@@ -8,21 +8,24 @@ use http::{HeaderValue, Response, StatusCode};
 use hyper::body::Body as _;
 use podium_api::{Blank, Many, Nothing, One, Reply, ReplyKind};
 use podium_app::Replay;
-use xxhash_rust::xxh3::xxh3_64;
+use podium_app::secrets::{hex, sha256};
 
 use crate::bind::Env;
 use crate::body::{Body, whole};
 use crate::errors::Failure;
 
-/// Marks an answer that is passed on as it comes: whoever made it has compressed it, or streams it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PassedOn;
+/// How many bytes of the SHA-256 an `ETag` contains: a collision would take 2^96 attempts.
+const DIGEST: usize = 24;
 
-/// Marks an answer whose bytes are kept for everybody: they are compressed already, and cost nothing while they wait.
+/// Marks a response that is passed through unchanged: it is already compressed, or a stream.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept;
+pub(crate) struct Passthrough;
 
-/// The head of an answer, for whoever asked for no more.
+/// Marks a response with a shared static body: it is already compressed, and buffering it costs nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StaticBody;
+
+/// The head of a response, for HEAD requests.
 pub(crate) fn head_of(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
     if !parts.headers.contains_key(CONTENT_LENGTH)
@@ -31,28 +34,28 @@ pub(crate) fn head_of(response: Response<Body>) -> Response<Body> {
         parts.headers.insert(CONTENT_LENGTH, length.into());
     }
     // There is nothing left to compress.
-    parts.extensions.insert(PassedOn);
+    parts.extensions.insert(Passthrough);
     Response::from_parts(parts, whole(""))
 }
 
-/// A kind of reply, and how what a function answers with becomes one.
-pub(crate) trait Answered: Reply {
-    /// What the function answers with.
+/// Turns what a function returns into a reply of this kind.
+pub(crate) trait WriteReply: Reply {
+    /// What the function returns.
     type Value: Send + 'static;
-    /// Writes it.
-    fn write(value: Self::Value, env: &Env) -> impl Future<Output = Result<Sent, Failure>> + Send;
+    /// Serializes it.
+    fn write(value: Self::Value, env: &Env) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send;
 }
 
 macro_rules! written_whole {
     ($([$($type:ident)?] $reply:ty)+) => {$(
-        impl<$($type)?> Answered for $reply
+        impl<$($type)?> WriteReply for $reply
         where
             Self: Reply,
         {
             type Value = Self;
 
-            fn write(value: Self, _: &Env) -> impl Future<Output = Result<Sent, Failure>> + Send {
-                ready(Written::new(&value).map(Sent::Written))
+            fn write(value: Self, _: &Env) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send {
+                ready(WrittenReply::new(&value).map(ReplyOutput::WrittenReply))
             }
         }
     )+};
@@ -60,47 +63,47 @@ macro_rules! written_whole {
 
 written_whole! { [T] One<T> [T] Many<T> [] Nothing [] Blank }
 
-/// What an endpoint answers with.
-pub(crate) enum Sent {
-    /// A whole answer.
-    Written(Written),
-    /// An answer that is sent as it is read.
+/// The output of an endpoint.
+pub(crate) enum ReplyOutput {
+    /// A complete response.
+    WrittenReply(WrittenReply),
+    /// A streamed response.
     Streamed(Response<Body>),
 }
 
-impl Sent {
+impl ReplyOutput {
     /// The response; `known` is the `If-None-Match` of a read.
     pub(crate) fn into_response(self, known: Option<&HeaderValue>) -> Response<Body> {
         match self {
-            Self::Written(written) => written.into_response(known),
+            Self::WrittenReply(written) => written.into_response(known),
             Self::Streamed(response) => response,
         }
     }
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Clone)]
-pub(crate) struct Written {
+pub(crate) struct WrittenReply {
     kind: ReplyKind,
     tag: Option<HeaderValue>,
     bytes: Bytes,
 }
 
-impl Written {
-    /// Writes the reply of an endpoint.
+impl WrittenReply {
+    /// Serializes the reply of an endpoint.
     pub(crate) fn new<R: Reply>(reply: &R) -> Result<Self, Failure> {
         let (version, body) = reply.parts();
         let mut bytes = Vec::with_capacity(1024);
         if let Some(body) = body {
             serde_json::to_writer(&mut bytes, body).map_err(|error| {
-                tracing::error!(%error, "a reply could not be written");
-                Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong on our side.")
+                tracing::error!(%error, "could not serialize a response");
+                Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal server error.")
             })?;
         }
         Ok(Self::of(R::KIND, version, bytes))
     }
 
-    /// An answer that was given before.
+    /// A stored response.
     pub(crate) fn again(kind: ReplyKind, replay: Replay) -> Self {
         Self::of(kind, replay.version, replay.body)
     }
@@ -134,9 +137,10 @@ impl Written {
     }
 }
 
-/// The version that `If-Match` compares, and a hash of the body that `If-None-Match` compares as well.
+/// The version that `If-Match` compares, and a digest of the body that `If-None-Match` compares too. Callers choose much of a
+/// body, so the digest has to resist collisions. It has no key, so that it is the same on every replica and after a restart.
 fn etag(version: i64, body: &[u8]) -> Option<HeaderValue> {
-    HeaderValue::from_str(&format!("\"{version}-{:016x}\"", xxh3_64(body))).ok()
+    HeaderValue::from_str(&format!("\"{version}-{}\"", hex(&sha256(body)[..DIGEST]))).ok()
 }
 
 pub(crate) fn names(header: &HeaderValue, tag: &HeaderValue) -> bool {
@@ -145,4 +149,29 @@ pub(crate) fn names(header: &HeaderValue, tag: &HeaderValue) -> bool {
         .split(',')
         .map(str::trim)
         .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use xxhash_rust::xxh3::xxh3_64;
+
+    use super::*;
+
+    #[test]
+    fn bodies_that_collided_before_have_different_etags() {
+        // `ETag`s were xxh3_64 once. These two bodies with the same hash were found in half a minute.
+        let zeros = |count| "0".repeat(count);
+        let found = "90ce35150a79c551ad88562574493fe8a26d7771142c9c6c8b307730089b3a1c";
+        let [one, other] = [zeros(117), [zeros(7).as_str(), found, &zeros(46)].concat()]
+            .map(|name| format!("{{\"name\":\"{name}\"}}"));
+        assert_eq!((one.len(), xxh3_64(one.as_bytes())), (other.len(), xxh3_64(other.as_bytes())));
+        assert_ne!(etag(1, one.as_bytes()), etag(1, other.as_bytes()));
+        assert_ne!(etag(1, one.as_bytes()), etag(2, one.as_bytes()), "the version is part of it");
+    }
+
+    #[test]
+    fn an_etag_depends_on_version_and_body_only() {
+        let tag = etag(7, b"abc").unwrap();
+        assert_eq!(tag, "\"7-ba7816bf8f01cfea414140de5dae2223b00361a396177a9c\"");
+    }
 }

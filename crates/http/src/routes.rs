@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use podium_api::decode::{Check, NotUnderstood};
+use podium_api::decode::{Check, UnsupportedSchema};
 use podium_api::openapi::Document;
 use podium_api::{Description, ENDPOINTS, Endpoint, const_text};
 
@@ -117,7 +117,7 @@ const fn repeated(bound: &[&'static str]) -> Option<&'static str> {
     None
 }
 
-// The names of these functions are what a failed build shows beside the id.
+// A failed build shows the names of these functions along with the id.
 
 const fn this_endpoint_is_not_bound(id: &str) -> ! {
     panic!("{}", id)
@@ -134,7 +134,7 @@ fn checks(document: &Document, endpoint: &Description) -> Checks {
     let schemas = &document.endpoints[index];
     let query = schemas.query.as_ref().map(|query| Check::compile_query(query, &document.schemas));
     let body = schemas.body.as_ref().map(|body| Check::compile(body, &document.schemas));
-    let understood = |checked: Result<Check, NotUnderstood>| {
+    let understood = |checked: Result<Check, UnsupportedSchema>| {
         checked.unwrap_or_else(|error| panic!("{}: {error}", endpoint.id))
     };
     Checks { query: query.map(understood), body: body.map(understood), target: endpoint.target_in_body }

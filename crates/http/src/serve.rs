@@ -1,4 +1,4 @@
-//! The accept loop: connections within a cap, heads within a time, and a stop that lets requests finish.
+//! The accept loop: a limit on connections, a timeout for request heads, and a graceful shutdown.
 
 #[cfg(test)]
 mod tests;
@@ -22,10 +22,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 
-use crate::compress::{Accepted, compress};
-use crate::connections::{Begun, Connection, Connections, Overstay, Watched};
-use crate::front_door::Entrance;
-use crate::outgoing::{Asked, Outgoing, send};
+use crate::compress::Accepted;
+use crate::connections::{CloseReason, Connection, Connections, PendingRequest, WatchedStream};
+use crate::front_door::ListenerKind;
+use crate::outgoing::{Outgoing, RequestInfo, send};
 use crate::peer::Peer;
 use crate::ports::{Arrived, Ports};
 use crate::server::Server;
@@ -38,7 +38,7 @@ const MAX_HEAD: usize = 64 * 1024;
 const SEND_BUFFER: usize = 128 * 1024;
 /// How long to wait when no connection can be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long a connection that is told to end may take to.
+/// How long a connection may take to close once asked to.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Bounds of HTTP/2. Floods of pings, of settings and of continuations are held off by the library itself.
@@ -52,15 +52,15 @@ const RESETS_BY_ERRORS: usize = 100;
 /// How serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Serving {
-    /// Every request was answered.
+    /// Every request was completed.
     Drained,
     /// Some requests were still running at the deadline, and were cut off.
     CutOff,
 }
 
-/// Why nothing can be served.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
-pub enum Unservable {
+pub enum ServeError {
     /// The certificate.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -70,14 +70,14 @@ pub enum Unservable {
 }
 
 /// Whether the settings can be served with: a certificate and a key that cannot be read are found here.
-pub fn check(settings: &Settings) -> Result<(), Unservable> {
+pub fn check(settings: &Settings) -> Result<(), ServeError> {
     Ok(settings.tls.as_ref().map_or(Ok(()), |tls| Certificate::load(tls).map(drop))?)
 }
 
 /// Bounds what the kernel holds for each connection that a listener accepts.
 pub(crate) fn bound_send_buffer(listener: &TcpListener) {
     if let Err(error) = rustix::net::sockopt::set_socket_send_buffer_size(listener, SEND_BUFFER) {
-        tracing::warn!(%error, "the send buffers of connections cannot be bounded");
+        tracing::warn!(%error, "cannot limit the send buffers of connections");
     }
 }
 
@@ -86,32 +86,32 @@ pub fn serve<'s>(
     server: Server,
     listener: TcpListener,
     stop: impl Future<Output = ()> + Send + 's,
-) -> Running<'s, Result<Serving, Unservable>> {
-    serving(server, listener, Box::pin(stop))
+) -> Erased<'s, Result<Serving, ServeError>> {
+    erased(server, listener, Box::pin(stop))
 }
 
-/// A future of a hidden type.
-type Running<'s, T> = Pin<Box<dyn Future<Output = T> + Send + 's>>;
+/// A future of an erased type.
+type Erased<'s, T> = Pin<Box<dyn Future<Output = T> + Send + 's>>;
 
-/// Not generic, and of a hidden type: so it is compiled here, and not again by everybody who serves.
-fn serving(
+/// Not generic and of an erased type, so that serving is compiled in this crate and not again in every crate that serves.
+fn erased(
     server: Server,
     listener: TcpListener,
-    stop: Running<'_, ()>,
-) -> Running<'_, Result<Serving, Unservable>> {
+    stop: Erased<'_, ()>,
+) -> Erased<'_, Result<Serving, ServeError>> {
     Box::pin(serve_until(server, listener, stop))
 }
 
 async fn serve_until(
     server: Server,
     listener: TcpListener,
-    mut stop: Running<'_, ()>,
-) -> Result<Serving, Unservable> {
+    mut stop: Erased<'_, ()>,
+) -> Result<Serving, ServeError> {
     let certificate = match server.settings().tls.clone() {
         Some(files) => Some(blocking(move || Certificate::load(&files)).await?),
         None => None,
     };
-    // Listened for before anybody is told that this serves: a SIGHUP that nobody listens for ends a process.
+    // Registered before the server reports that it is ready: an unhandled SIGHUP ends the process.
     let asked = signal(SignalKind::hangup())?;
     let _following = AbortOnDrop(tokio::spawn(tls::follow(asked, certificate.clone())));
     let most = u32::try_from(server.settings().connections).unwrap_or(u32::MAX).max(1);
@@ -126,17 +126,17 @@ async fn serve_until(
             () = &mut stop => break,
             accepted = accept(&listener, &mut arrived) => accepted,
         };
-        let (entrance, stream, peer) = match accepted {
+        let (listener, stream, peer) = match accepted {
             Ok(connection) => connection,
             Err(error) => {
                 // Out of file descriptors, most likely: idle connections give some back.
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "could not accept a connection");
                 let _ = tokio::time::timeout(PAUSE, connections.make_room()).await;
                 continue;
             }
         };
         let Some(admitted) = connections.admit(peer.ip()) else {
-            tracing::debug!(%peer, "a connection was closed: its address has too many");
+            tracing::debug!(%peer, "closed a connection: its address has too many");
             continue;
         };
         let permit = tokio::select! {
@@ -149,8 +149,8 @@ async fn serve_until(
         tokio::spawn(async move {
             let connection = Arc::clone(admitted.connection());
             tokio::select! {
-                () = talk((&server, entrance), tls, stream, peer, &connection) => {}
-                () = connection.told_to_go() => {}
+                () = talk((&server, listener), tls, stream, peer, &connection) => {}
+                () = connection.close_requested() => {}
             }
             drop((admitted, permit));
         });
@@ -167,14 +167,14 @@ async fn serve_until(
 async fn accept(
     listener: &TcpListener,
     arrived: &mut mpsc::Receiver<Arrived>,
-) -> std::io::Result<(Entrance, TcpStream, SocketAddr)> {
+) -> std::io::Result<(ListenerKind, TcpStream, SocketAddr)> {
     tokio::select! {
-        accepted = listener.accept() => accepted.map(|(stream, peer)| (Entrance::Main, stream, peer)),
-        Some(Arrived { port, stream, peer }) = arrived.recv() => Ok((Entrance::Port(port), stream, peer)),
+        accepted = listener.accept() => accepted.map(|(stream, peer)| (ListenerKind::Main, stream, peer)),
+        Some(Arrived { port, stream, peer }) = arrived.recv() => Ok((ListenerKind::Port(port), stream, peer)),
     }
 }
 
-/// Room for a connection: idle ones go for it, and where none is idle it is waited for.
+/// Makes room for a connection: closes idle ones, or waits until one is idle.
 async fn room(permits: &Arc<Semaphore>, connections: &Connections) -> Option<OwnedSemaphorePermit> {
     if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
         return Some(permit);
@@ -185,7 +185,7 @@ async fn room(permits: &Arc<Semaphore>, connections: &Connections) -> Option<Own
     }
 }
 
-/// A task that ends with whoever started it.
+/// A task that ends with its owner.
 struct AbortOnDrop(tokio::task::JoinHandle<()>);
 
 impl Drop for AbortOnDrop {
@@ -195,16 +195,16 @@ impl Drop for AbortOnDrop {
 }
 
 async fn talk(
-    server: (&Server, Entrance),
+    server: (&Server, ListenerKind),
     tls: Option<TlsAcceptor>,
     stream: TcpStream,
     peer: SocketAddr,
     connection: &Arc<Connection>,
 ) {
-    // Without it every small answer may wait for the client's acknowledgement.
+    // Without it every small response may wait for the client's acknowledgement.
     let _ = stream.set_nodelay(true);
     let peer = Arc::new(Peer::new(peer, stream.local_addr().ok(), Some(Arc::clone(connection))));
-    let stream = Watched::new(stream, Arc::clone(connection), server.0.settings().write_timeout);
+    let stream = WatchedStream::new(stream, Arc::clone(connection), server.0.settings().write_timeout);
     let address = peer.address;
     let ended = match tls {
         None => http_1(server, stream, peer, connection).await,
@@ -221,34 +221,32 @@ async fn talk(
     }
 }
 
-/// Answers a request; compressed for clients that can take it, and for others nothing is put in the way.
+/// Handles a request; the response is compressed for clients that accept it.
 async fn answer(
     server: Server,
-    entrance: Entrance,
+    listener: ListenerKind,
     peer: Arc<Peer>,
     connection: Arc<Connection>,
-    (request, begun): (Request<Incoming>, Begun),
+    (request, begun): (Request<Incoming>, PendingRequest),
     is_multiplexed: bool,
 ) -> Result<Response<Outgoing>, Infallible> {
     let accepted = Accepted::of(request.headers());
     let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
-    let mut response = server.answer(entrance, request, peer).await;
-    if let Some(accepted) = accepted {
-        response = compress(response, accepted, server.compressing()).await;
-    }
-    Ok(send(&connection, begun, response, Asked { is_read, is_multiplexed }))
+    let response = server.answer(listener, request, peer).await;
+    let response = server.finish(response, accepted).await;
+    Ok(send(&connection, begun, response, RequestInfo { is_read, is_multiplexed }))
 }
 
 macro_rules! service {
     ($server:expr, $peer:expr, $connection:expr, $is_multiplexed:expr) => {{
-        let ((server, entrance), peer, connection) = ($server, $peer, Arc::clone($connection));
+        let ((server, listener), peer, connection) = ($server, $peer, Arc::clone($connection));
         let server = server.clone();
         service_fn(move |request: Request<Incoming>| {
-            // At once: whoever looks for idle connections must not find this one before it is answered.
-            let begun = Begun::new(connection.begin());
+            // Immediately: this connection must not count as idle before the response is sent.
+            let begun = PendingRequest::new(connection.begin());
             answer(
                 server.clone(),
-                entrance,
+                listener,
                 Arc::clone(&peer),
                 Arc::clone(&connection),
                 (request, begun),
@@ -259,7 +257,7 @@ macro_rules! service {
 }
 
 async fn http_1<S>(
-    server: (&Server, Entrance),
+    server: (&Server, ListenerKind),
     stream: S,
     peer: Arc<Peer>,
     connection: &Arc<Connection>,
@@ -276,7 +274,7 @@ where
 }
 
 async fn http_2<S>(
-    server: (&Server, Entrance),
+    server: (&Server, ListenerKind),
     stream: S,
     peer: Arc<Peer>,
     connection: &Arc<Connection>,
@@ -288,7 +286,7 @@ where
     let served = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(Duration::from_secs(30))
-        // A ping waits behind what is written, and a slow reader has as long for that as for anything.
+        // A ping waits behind pending writes, and a slow reader gets the usual time for those.
         .keep_alive_timeout(settings.write_timeout.max(Duration::from_secs(60)))
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX))
@@ -298,12 +296,16 @@ where
         .max_pending_accept_reset_streams(RESETS_UNSEEN)
         .max_local_error_reset_streams(RESETS_BY_ERRORS)
         .serve_connection(TokioIo::new(stream), service!(server, peer, connection, true));
-    drive(served, server.0, connection.overstays(settings.write_timeout, settings.header_timeout)).await
+    drive(served, server.0, connection.close_reason(settings.write_timeout, settings.header_timeout)).await
 }
 
 /// Serves a connection until it ends, the server stops or it has overstayed; then requests that run may finish, except
-/// where nobody reads their answers.
-async fn drive<C>(served: C, server: &Server, overstays: impl Future<Output = Overstay>) -> hyper::Result<()>
+/// whose responses are not read.
+async fn drive<C>(
+    served: C,
+    server: &Server,
+    close_reason: impl Future<Output = CloseReason>,
+) -> hyper::Result<()>
 where
     C: GracefulConnection<Error = hyper::Error>,
 {
@@ -311,9 +313,9 @@ where
     let patience = tokio::select! {
         ended = &mut served => return ended,
         _ = stopping.wait_for(|stops| *stops) => Duration::MAX,
-        why = overstays => match why {
-            Overstay::Unread | Overstay::Abandons => return Ok(()),
-            Overstay::Idle => FAREWELL,
+        why = close_reason => match why {
+            CloseReason::RequestBody | CloseReason::Abandoned => return Ok(()),
+            CloseReason::Idle => FAREWELL,
         },
     };
     served.as_mut().graceful_shutdown();

@@ -1,9 +1,9 @@
 //! From a request to its answer, whatever the request is.
 
 mod answering;
-mod numbers;
+mod built_in_pages;
+mod metrics_page;
 mod panics;
-mod people;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-use crate::answers::Answers;
 use crate::assets::Assets;
 use crate::bind::Env;
-use crate::body::{self, Body, Unread};
+use crate::body::{self, Body, RequestBody};
 use crate::connections::Connections;
 use crate::cors;
 use crate::errors::Failure;
-use crate::front_door::{Entrance, FrontDoor, Knock, console, sign_in, sign_out};
+use crate::front_door::{FrontDoor, InboundRequest, ListenerKind, console, sign_in, sign_out};
 use crate::incoming::Incoming;
 use crate::metrics::Meter;
 use crate::pace::Pace;
 use crate::pages::{self, Page};
 use crate::peer::Peer;
 use crate::respond;
+use crate::response_cache::ResponseCache;
 use crate::routes::{self, Route};
 use crate::settings::Settings;
 use crate::uploads;
@@ -45,7 +45,7 @@ use panics::Panics;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const API_VERSION: &str = "x-api-version";
 const CURRENT_API_VERSION: &str = "1.0";
-/// The most that headers may take; what is much larger is cut off before it gets here.
+/// The size limit of headers; much larger ones are rejected before they get here.
 const MAX_HEADERS: usize = 32 * 1024;
 
 /// Where the environments are.
@@ -67,12 +67,12 @@ struct Shared {
     requests: AtomicU64,
     uploads: Meter,
     front_door: FrontDoor,
-    passages: Meter,
+    forwarded: Meter,
     panics: Panics,
     seed: u64,
 }
 
-/// What is behind a path.
+/// What a path leads to.
 enum Target {
     /// Endpoints by method: indices of routes.
     Endpoints(Vec<usize>),
@@ -89,8 +89,11 @@ impl Server {
         // One core is left for requests, where there are several.
         let compressing = std::thread::available_parallelism().map_or(1, |all| (all.get() - 1).max(1));
         let pace = Pace { bytes: settings.upload_floor, within: settings.upload_idle_timeout };
-        let env =
-            Arc::new(Env { settings, answers: Answers::default(), stopping: watch::Sender::new(false) });
+        let env = Arc::new(Env {
+            settings,
+            response_cache: ResponseCache::default(),
+            stopping: watch::Sender::new(false),
+        });
         let document = Document::collect();
         let routes = routes::all(&document, &env);
         let mut targets: Vec<(&'static str, Vec<usize>)> = Vec::new();
@@ -118,7 +121,7 @@ impl Server {
         let mut seed = [0; 8];
         app.world.fill(&mut seed);
         let seed = u64::from_le_bytes(seed);
-        let front_door = FrontDoor::new(app.clone(), plane, env.settings.body_timeout);
+        let front_door = FrontDoor::new(app.clone(), plane, env.settings.public_body_timeout);
         Self(Arc::new(Shared {
             app,
             env,
@@ -131,8 +134,8 @@ impl Server {
             requests: AtomicU64::new(0),
             uploads: Meter::default(),
             front_door,
-            passages: Meter::default(),
-            panics: Panics::default(),
+            forwarded: Meter::default(),
+            panics: Panics::watch(),
             seed,
         }))
     }
@@ -147,7 +150,7 @@ impl Server {
         &self.0.app
     }
 
-    /// Ends answers that have no end of their own.
+    /// Ends open-ended responses.
     pub(crate) fn stop(&self) {
         self.0.env.stopping.send_replace(true);
     }
@@ -161,32 +164,32 @@ impl Server {
         &self.0.connections
     }
 
-    /// Turns at compressing large answers.
+    /// Permits to compress large responses.
     pub(crate) fn compressing(&self) -> &Semaphore {
         &self.0.compressing
     }
 
-    /// Answers a request that came from `peer`.
+    /// Handles a request from `peer`.
     pub async fn call<B>(&self, request: Request<B>, peer: SocketAddr) -> Response<Body>
     where
         B: hyper::body::Body<Data = Bytes> + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        self.answer(Entrance::Main, request, Arc::new(Peer::new(peer, None, None))).await
+        self.answer(ListenerKind::Main, request, Arc::new(Peer::new(peer, None, None))).await
     }
 
-    /// Answers a request that came from `peer` to an environment's own port.
+    /// Handles a request from `peer` to an environment's own port.
     pub async fn call_on_port<B>(&self, port: u16, request: Request<B>, peer: SocketAddr) -> Response<Body>
     where
         B: hyper::body::Body<Data = Bytes> + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        self.answer(Entrance::Port(port), request, Arc::new(Peer::new(peer, None, None))).await
+        self.answer(ListenerKind::Port(port), request, Arc::new(Peer::new(peer, None, None))).await
     }
 
     pub(crate) async fn answer<B>(
         &self,
-        entrance: Entrance,
+        listener: ListenerKind,
         request: Request<B>,
         peer: Arc<Peer>,
     ) -> Response<Body>
@@ -197,11 +200,14 @@ impl Server {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
         let is_read = parts.method == Method::GET || parts.method == Method::HEAD;
-        let body =
-            if is_read { body::nothing() } else { body::unread(body, self.0.pace, peer.connection.clone()) };
+        let body = if is_read {
+            body::empty()
+        } else {
+            body::request_body(body, self.0.pace, peer.connection.clone())
+        };
         let request_id = self.request_id(&parts);
         let address = self.client_address(&parts, peer.address.ip());
-        let own = self.0.front_door.own_origin(entrance, &parts);
+        let own = self.0.front_door.own_origin(listener, &parts);
         let allowed = || cors::allowed(&self.0.env.settings.cors_origins, &parts.headers);
         let origin = if own.is_some() { None } else { allowed() };
         let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
@@ -223,7 +229,7 @@ impl Server {
         let user = caller.as_ref().map_or("", SubjectId::as_str);
         let (status, micros) = (response.status().as_u16(), started.elapsed().as_micros() as u64);
         if pages::PROBES.contains(&path.as_str()) {
-            // Somebody asks every few seconds, and nobody reads it.
+            // Probes call every few seconds, and nobody reads the log of that.
             tracing::debug!(target: "podium::request", %method, path, status, micros, %address, request_id);
         } else {
             tracing::info!(
@@ -233,14 +239,25 @@ impl Server {
         response
     }
 
-    fn knock(&self, parts: Parts, (address, peer): (IpAddr, Arc<Peer>), request_id: &str) -> Knock {
-        Knock { parts, address, peer, request_id: request_id.to_owned(), now: self.0.app.world.now() }
+    fn inbound(
+        &self,
+        parts: Parts,
+        (address, peer): (IpAddr, Arc<Peer>),
+        request_id: &str,
+    ) -> InboundRequest {
+        InboundRequest {
+            parts,
+            address,
+            peer,
+            request_id: request_id.to_owned(),
+            now: self.0.app.world.now(),
+        }
     }
 
     async fn dispatch(
         &self,
         mut parts: Parts,
-        body: Unread,
+        body: RequestBody,
         from: (IpAddr, Arc<Peer>),
         request_id: &str,
         started: Instant,
@@ -253,31 +270,31 @@ impl Server {
             return fail(Failure::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
         }
         if parts.uri.path().starts_with(ENVIRONMENTS) {
-            let passing = shared.front_door.in_place(self.knock(parts, from, request_id), body);
+            let passing = shared.front_door.in_place(self.inbound(parts, from, request_id), body);
             return (
                 front_door::OPERATION_ID,
-                self.counted(&shared.passages, passing, request_id, started).await,
+                self.counted(&shared.forwarded, passing, request_id, started).await,
             );
         }
         match parts.uri.path() {
             sign_in::PATH => {
-                return ("", shared.front_door.sign_in(self.knock(parts, from, request_id), body).await);
+                return ("", shared.front_door.sign_in(self.inbound(parts, from, request_id), body).await);
             }
             sign_out::PATH => {
-                return ("", shared.front_door.sign_out(self.knock(parts, from, request_id)).await);
+                return ("", shared.front_door.sign_out(self.inbound(parts, from, request_id)).await);
             }
             path if path.starts_with(console::DEPLOYMENTS) => {
-                return ("", shared.front_door.deployment_page(self.knock(parts, from, request_id)).await);
+                return ("", shared.front_door.deployment_page(self.inbound(parts, from, request_id)).await);
             }
             _ => {}
         }
         let (address, peer) = from;
-        // Who asks for the head of an answer gets that of the same answer.
+        // HEAD gets the head of the same response as GET.
         if parts.method == Method::HEAD {
             parts.method = Method::GET;
         }
         let Ok(found) = shared.paths.at(parts.uri.path()) else {
-            let message = "There is nothing at this path: see /docs for the API.";
+            let message = "There is no resource at this path: see /docs for the API.";
             return fail(Failure::new(StatusCode::NOT_FOUND, message));
         };
         let indices = match found.value {
@@ -302,10 +319,12 @@ impl Server {
         if let Some(failure) = wrong_version(&parts) {
             return fail(failure);
         }
-        // An id of the wrong shape names nothing: it is looked for, and not found, like any other.
+        // A malformed id matches nothing: it is looked up and not found, like any other.
         let nowhere = Id::from_parts(0, 0, 0);
         let ids = found.params.iter().map(|(_, text)| text.parse().unwrap_or(nowhere)).collect();
-        let incoming = Incoming::new(shared.app.clone(), parts, ids, address, request_id.to_owned(), body);
+        let mut incoming =
+            Incoming::new(shared.app.clone(), parts, ids, address, request_id.to_owned(), body);
+        incoming.connection.clone_from(&peer.connection);
         let answering = async {
             let answer = route.handler.handle(incoming).await;
             answer.unwrap_or_else(|failure| failure.into_response(request_id))
@@ -314,7 +333,13 @@ impl Server {
         (route.endpoint.id, response)
     }
 
-    async fn upload(&self, parts: &Parts, deploy_id: &str, body: Unread, request_id: &str) -> Response<Body> {
+    async fn upload(
+        &self,
+        parts: &Parts,
+        deploy_id: &str,
+        body: RequestBody,
+        request_id: &str,
+    ) -> Response<Body> {
         if parts.method != Method::PUT {
             return method_not_allowed("PUT", request_id);
         }
@@ -325,7 +350,7 @@ impl Server {
         answer.unwrap_or_else(|failure| failure.into_response(request_id))
     }
 
-    /// The client's own id where it is sane, a new one otherwise.
+    /// The client's own id if it is valid, a new one otherwise.
     fn request_id(&self, parts: &Parts) -> String {
         let sane = |id: &&str| {
             (1..=128).contains(&id.len())
@@ -340,7 +365,7 @@ impl Server {
         })
     }
 
-    /// The nearest address that no trusted proxy vouches for.
+    /// The nearest address that is not a trusted proxy.
     fn client_address(&self, parts: &Parts, peer: IpAddr) -> IpAddr {
         let trusted = &self.0.env.settings.trusted_proxies;
         let is_trusted =
@@ -368,7 +393,7 @@ impl Server {
 }
 
 fn method_not_allowed(allowed: &str, request_id: &str) -> Response<Body> {
-    let message = format!("This path takes {allowed} only.");
+    let message = format!("This path supports {allowed} only.");
     let mut response = Failure::new(StatusCode::METHOD_NOT_ALLOWED, message).into_response(request_id);
     if let Ok(allowed) = HeaderValue::from_str(allowed) {
         response.headers_mut().insert(ALLOW, allowed);

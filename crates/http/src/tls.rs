@@ -1,6 +1,6 @@
-//! Certificates: read at the start, and again when their files change or somebody asks for it.
+//! TLS certificates: loaded at the start, and reloaded when their files change or on SIGHUP.
 //!
-//! A new certificate that cannot be used changes nothing: the one before it is served on, and the log says why.
+//! A new certificate that cannot be used has no effect: the previous one stays in use, and the reason is logged.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::settings::Tls;
 
-/// How often the files are looked at.
+/// How often the files are checked.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// Why a certificate cannot be served.
@@ -47,7 +47,7 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends, and this task with it.
+            // The runtime is shutting down, and this task with it.
             Err(_) => std::future::pending().await,
         },
     }
@@ -78,28 +78,28 @@ impl Certificate {
         [stamp(&self.files.certificate), stamp(&self.files.key)]
     }
 
-    /// Reads the files again; where they cannot be used, what was read before stays.
+    /// Reloads the files; if they cannot be used, the previous certificate stays.
     fn reload(&self) {
         match acceptor(&self.files) {
             Ok(new) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = new;
-                tracing::info!(certificate = %self.files.certificate.display(), "the TLS certificate was read again");
+                tracing::info!(certificate = %self.files.certificate.display(), "reloaded the TLS certificate");
             }
             Err(error) => {
                 tracing::error!(
                     %error,
-                    "the new TLS certificate cannot be used; the one before it is served on"
+                    "the new TLS certificate cannot be used; keeping the previous one"
                 );
             }
         }
     }
 }
 
-/// Reads certificates again when their files change, and on SIGHUP. Without TLS a SIGHUP does nothing.
+/// Reloads certificates when their files change, and on SIGHUP. Without TLS, SIGHUP does nothing.
 pub(crate) async fn follow(mut asked: Signal, certificate: Option<Certificate>) {
     let Some(certificate) = certificate else {
         while asked.recv().await.is_some() {
-            tracing::info!("nothing is read again on SIGHUP: there is no TLS certificate");
+            tracing::info!("nothing to reload on SIGHUP: no TLS certificate is configured");
         }
         return;
     };

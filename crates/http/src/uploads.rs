@@ -1,7 +1,7 @@
 //! Uploads: bodies that are passed on while they arrive, and never held as a whole.
 //!
-//! The URL is the permission, so there is no token, no allowed address and no rate of a subject here; the signature, the
-//! limits of the archive and the time between two pieces bound what a sender can ask for.
+//! The URL is the permission, so there is no token, no allowed address and no rate of a subject here; the signature,
+//! the limits of the archive and the time between two pieces bound what a sender can ask for.
 
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
@@ -13,7 +13,7 @@ use podium_api::uploads::VERSION_HEADER;
 use podium_app::App;
 use podium_app::deploys::{Part, Receiving, Ticket};
 
-use crate::body::{Body, Unread, whole};
+use crate::body::{Body, RequestBody, whole};
 use crate::errors::Failure;
 use crate::incoming::{no_room, query_pairs};
 use crate::settings::Settings;
@@ -24,7 +24,7 @@ pub(crate) async fn receive(
     settings: &Settings,
     parts: &Parts,
     deploy_id: &str,
-    body: Unread,
+    body: RequestBody,
 ) -> Result<Response<Body>, Failure> {
     let (ticket, part) = read(parts.uri.query().unwrap_or_default(), deploy_id)?;
     let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
@@ -39,18 +39,22 @@ pub(crate) async fn receive(
     Ok(response)
 }
 
-async fn pass_on(receiving: &mut Receiving, mut body: Unread, settings: &Settings) -> Result<(), Failure> {
+async fn pass_on(
+    receiving: &mut Receiving,
+    mut body: RequestBody,
+    settings: &Settings,
+) -> Result<(), Failure> {
     let (floor, within) = (settings.upload_floor, settings.upload_idle_timeout.as_secs());
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|broken| {
-            if broken.is_late() {
-                let message = format!("The body came too slowly: less than {floor} bytes in {within} s.");
+            if broken.is_timeout() {
+                let message = format!("The body arrived too slowly: less than {floor} bytes in {within} s.");
                 return Failure::new(StatusCode::REQUEST_TIMEOUT, message);
             }
             if broken.is_too_much() {
                 return no_room();
             }
-            Failure::new(StatusCode::BAD_REQUEST, "The body broke off.")
+            Failure::new(StatusCode::BAD_REQUEST, "The body ended early.")
         })?;
         if let Some(bytes) = frame.data_ref() {
             receiving.push(bytes).await?;
@@ -59,7 +63,7 @@ async fn pass_on(receiving: &mut Receiving, mut body: Unread, settings: &Setting
     Ok(())
 }
 
-/// What the URL says. One that lacks something is answered like one that was not made here.
+/// The content of the URL. An incomplete one is treated like a forged one.
 fn read(query: &str, deploy_id: &str) -> Result<(Ticket, Part), Failure> {
     let pairs = query_pairs(query);
     let value = |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
@@ -79,7 +83,7 @@ fn read(query: &str, deploy_id: &str) -> Result<(Ticket, Part), Failure> {
         Some("block") => Part::Block(value("blockid").unwrap_or_default().replace(' ', "+")),
         Some("blocklist") => Part::List,
         Some(_) => {
-            let message = "must be block, blocklist or absent";
+            let message = "must be `block`, `blocklist` or absent";
             return Err(Failure::fields(vec![FieldError::new("comp", "enum", message)]));
         }
     };

@@ -1,4 +1,4 @@
-//! Deployments: applied to the data plane, watched, put to sleep and woken, and cleaned up after.
+//! Reconciles deployments: applied to the data plane, watched, hibernated and woken, and cleaned up.
 
 use std::sync::Arc;
 
@@ -7,15 +7,17 @@ use podium_api::{DeploymentId, Id, Timestamp};
 use podium_app::App;
 use podium_dataplane::{DataPlane, Fault};
 use podium_domain::Reason;
-use podium_domain::deployments::plan::{Cause, Desired, Sight, Step, Verdict, not_applied, silent};
+use podium_domain::deployments::plan::{
+    Cause, Desired, Observation, Step, Verdict, not_applied, when_unreachable,
+};
 use podium_domain::deployments::{hibernation, plan};
-use podium_store::deployments::{self, DeploymentRow, Seen};
+use podium_store::deployments::{self, DeploymentRow, ObservedStatus};
 use podium_store::{System, changes, nodes};
 
 use crate::environment::environment;
-use crate::reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};
+use crate::reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, StepResult};
 
-/// Looks after deployments.
+/// The reconciler of deployments.
 pub(crate) struct Deployments {
     pub(crate) app: App,
     pub(crate) system: System,
@@ -27,14 +29,14 @@ impl Deployments {
         Self { app: app.clone(), system, plane: Arc::clone(plane) }
     }
 
-    async fn look(&self, id: DeploymentId) -> Result<Done, Failure> {
+    async fn reconcile(&self, id: DeploymentId) -> Result<StepResult, Failure> {
         if let Some(done) = self.place(id).await? {
             return Ok(done);
         }
         let (system, mut is_applied) = (self.system, false);
         loop {
             let row = self.app.db.read(None, move |conn| deployments::state(conn, &system, id)).await?;
-            let Some(row) = row else { return self.clear_away(id).await };
+            let Some(row) = row else { return self.clean_up(id).await };
             let now = self.app.world.now();
             let rest = hibernation::state(&row.spec.hibernation, row.spec.is_development_mode, now);
             let desired = Desired {
@@ -43,10 +45,10 @@ impl Deployments {
                 status: row.status,
             };
             let next_event = rest.next.map(|(at, _)| at).filter(|at| *at > now);
-            let sight = self.observe(id).await;
-            let verdict = match plan(Some(&desired), &sight) {
+            let observation = self.observe(id).await;
+            let verdict = match plan(Some(&desired), &observation) {
                 Step::Apply(_) if is_applied => {
-                    return Ok(Done::waiting("The data plane has not taken it up yet.", None));
+                    return Ok(StepResult::waiting("The data plane has not picked it up yet.", None));
                 }
                 Step::Apply(cause) => match self.apply(&row, &desired, cause).await {
                     None => {
@@ -55,39 +57,46 @@ impl Deployments {
                     }
                     Some(verdict) => verdict,
                 },
-                Step::Overtake(generation) => return Ok(overtake(system, id, generation, now)),
+                Step::RaiseGeneration(generation) => {
+                    return Ok(raise_generation(system, id, generation, now));
+                }
                 Step::Record(verdict) => {
                     let next = match next_event {
                         Some(at) => Next::At { at, reason: "The next hibernation event.".into() },
                         None => Next::Settled,
                     };
-                    let verdict = self.in_full(verdict);
-                    return Ok(Done { progressed: true, ..record(system, &row, verdict, next, now) });
+                    let verdict = self.with_machine_context(verdict);
+                    return Ok(StepResult { progressed: true, ..record(system, &row, verdict, next, now) });
                 }
                 Step::Watch(verdict) => verdict,
                 Step::Remove | Step::Forget => {
-                    return Err(Failure("a deployment is wanted and is not".into()));
+                    return Err(Failure("the plan removes a deployment that exists".into()));
                 }
             };
-            let next = watch(&verdict, &sight, next_event, now);
-            let verdict = self.in_full(verdict);
+            let next = watch(&verdict, &observation, next_event, now);
+            let verdict = self.with_machine_context(verdict);
             return Ok(record(system, &row, verdict, next, now));
         }
     }
 
-    /// Removes what is left of a deployment that was deleted.
-    async fn clear_away(&self, id: DeploymentId) -> Result<Done, Failure> {
+    /// Cleans up after a deleted deployment.
+    async fn clean_up(&self, id: DeploymentId) -> Result<StepResult, Failure> {
         let mut is_removed = false;
         loop {
-            let sight = self.observe(id).await;
-            match plan(None, &sight) {
+            let observation = self.observe(id).await;
+            match plan(None, &observation) {
                 Step::Forget => break,
                 _ if is_removed => {
-                    let reason = match &sight {
-                        Sight::Silent(why) => return Err(Failure(format!("the data plane: {why}"))),
+                    let reason = match &observation {
+                        Observation::Unreachable(why) => {
+                            return Err(Failure(format!("the data plane: {why}")));
+                        }
                         _ => "It is being removed.",
                     };
-                    return Ok(Done::waiting(reason, look_again_at(&sight, self.app.world.now())));
+                    return Ok(StepResult::waiting(
+                        reason,
+                        look_again_at(&observation, self.app.world.now()),
+                    ));
                 }
                 _ => self.plane.remove(id).await?,
             }
@@ -97,27 +106,27 @@ impl Deployments {
         self.app.logs.remove(id).await.map_err(|error| Failure(format!("the log store: {error}")))?;
         let system = self.system;
         let unplace: Effect = Box::new(move |tx| nodes::unplace(tx, &system, id));
-        Ok(Done { effect: self.app.node().map(|_| unplace), ..Done::settled() })
+        Ok(StepResult { effect: self.app.node().map(|_| unplace), ..StepResult::settled() })
     }
 
-    /// Adds to a reason what the whole machine has to do with it.
-    fn in_full(&self, verdict: Verdict) -> Verdict {
-        let verdict = self.naming_the_node(verdict);
+    /// Adds the node's name and a full disk to the reason.
+    fn with_machine_context(&self, verdict: Verdict) -> Verdict {
+        let verdict = self.with_node_name(verdict);
         match self.app.disk_is_full() {
-            Some(why) => Verdict { reason: verdict.reason.after(why.told().clone()), ..verdict },
+            Some(why) => Verdict { reason: verdict.reason.after(why.user_text().clone()), ..verdict },
             None => verdict,
         }
     }
 
-    async fn observe(&self, id: DeploymentId) -> Sight {
+    async fn observe(&self, id: DeploymentId) -> Observation {
         match self.plane.observe(id).await {
-            Ok(None) => Sight::Absent,
-            Ok(Some(observed)) => Sight::Present(observed),
-            Err(fault) => Sight::Silent(fault.into_reason()),
+            Ok(None) => Observation::Absent,
+            Ok(Some(observed)) => Observation::Present(observed),
+            Err(fault) => Observation::Unreachable(fault.into_reason()),
         }
     }
 
-    /// Applies a deployment; where that did not work, what to record.
+    /// Applies a deployment; returns what to record if that failed.
     async fn apply(&self, row: &DeploymentRow, desired: &Desired, cause: Cause) -> Option<Verdict> {
         let applied = match environment(&self.app, self.system, row, desired.is_hibernating).await {
             Ok(environment) => self.plane.apply(&environment).await,
@@ -125,7 +134,7 @@ impl Deployments {
         };
         match applied {
             Ok(()) => None,
-            Err(Fault::Unreachable(why)) => Some(silent(desired, &why)),
+            Err(Fault::Unreachable(why)) => Some(when_unreachable(desired, &why)),
             Err(fault) => Some(not_applied(desired, cause, fault.reason())),
         }
     }
@@ -136,62 +145,67 @@ impl Reconciler for Deployments {
         deployments::KIND
     }
 
-    fn step(&self, id: Id) -> Stepping<'_> {
-        Box::pin(self.look(DeploymentId::from_raw(id)))
+    fn step(&self, id: Id) -> StepFuture<'_> {
+        Box::pin(self.reconcile(DeploymentId::from_raw(id)))
     }
 }
 
-/// When to look again at what is not as it should be.
-fn watch(verdict: &Verdict, sight: &Sight, next_event: Option<Timestamp>, now: Timestamp) -> Next {
+/// When to reconcile again while a deployment is not settled.
+fn watch(
+    verdict: &Verdict,
+    observation: &Observation,
+    next_event: Option<Timestamp>,
+    now: Timestamp,
+) -> Next {
     let reason = match verdict.reason.to_string() {
         reason if reason.is_empty() => "The rollout is under way.".to_owned(),
         reason => reason,
     };
-    let is_trouble = matches!(sight, Sight::Silent(_)) || verdict.running.is_none();
-    match look_again_at(sight, now) {
+    let is_trouble = matches!(observation, Observation::Unreachable(_)) || verdict.running.is_none();
+    match look_again_at(observation, now) {
         Some(at) if !is_trouble => Next::At { at: next_event.map_or(at, |event| event.min(at)), reason },
         _ => {
             use DeploymentStatus::{Unhealthy, Unknown};
             let is_broken = is_trouble || matches!(verdict.status, Unhealthy | Unknown);
-            let pace = if is_broken { Pace::Calm } else { Pace::Brisk };
-            Next::Again { reason, pace, no_later_than: next_event }
+            let backoff = if is_broken { Backoff::Long } else { Backoff::Short };
+            Next::Retry { reason, backoff, no_later_than: next_event }
         }
     }
 }
 
-/// When the data plane expects to be done.
-fn look_again_at(sight: &Sight, now: Timestamp) -> Option<Timestamp> {
-    let Sight::Present(observed) = sight else { return None };
+/// When the data plane expects to be done, if that is in the future.
+fn look_again_at(observation: &Observation, now: Timestamp) -> Option<Timestamp> {
+    let Observation::Present(observed) = observation else { return None };
     observed.look_again_at.filter(|at| *at > now)
 }
 
-/// Writes what was seen, where that is news.
+/// Records the observation, if it differs from what is stored.
 pub(crate) fn record(
     system: System,
     row: &DeploymentRow,
     verdict: Verdict,
     next: Next,
     now: Timestamp,
-) -> Done {
+) -> StepResult {
     let Verdict { status, reason, running } = verdict;
     let running = running.unwrap_or_else(|| row.observed.clone());
     let progressed = status != row.status || running != row.observed;
     log_change(row, status, &reason);
-    let reason = reason.told().clone();
+    let reason = reason.user_text().clone();
     let is_news = progressed || reason != row.status_reason || row.observed_generation != row.generation;
     let (id, generation) = (row.id, row.generation);
     let change = deployments::change((id, row.workspace_id, row.organization_id), row.stamp.version);
     let effect: Effect = Box::new(move |tx| {
-        let seen = Seen { generation, status, reason: &reason, running: &running };
+        let seen = ObservedStatus { generation, status, reason: &reason, running: &running };
         if deployments::record(tx, &system, id, &seen)? {
             changes::append_any(tx, &system, now, change.clone())?;
         }
         Ok(())
     });
-    Done { next, progressed, effect: is_news.then_some(effect) }
+    StepResult { next, progressed, effect: is_news.then_some(effect) }
 }
 
-/// Says in the log how a deployment does, when that changes.
+/// Logs a change of a deployment's status.
 fn log_change(row: &DeploymentRow, status: DeploymentStatus, reason: &Reason) {
     use DeploymentStatus::{Unhealthy, Unknown};
     if status == row.status {
@@ -200,16 +214,17 @@ fn log_change(row: &DeploymentRow, status: DeploymentStatus, reason: &Reason) {
     let (id, namespace, was) = (row.id, &row.namespace, row.status.as_str());
     let status = (status.as_str(), matches!(status, Unhealthy | Unknown));
     match status {
-        (status, true) => tracing::warn!(%id, namespace, was, status, %reason, "a deployment is not well"),
+        (status, true) => tracing::warn!(%id, namespace, was, status, %reason, "a deployment is not healthy"),
         (status, false) => {
-            tracing::info!(%id, namespace, was, status, %reason, "a deployment has another status");
+            tracing::info!(%id, namespace, was, status, %reason, "the status of a deployment changed");
         }
     }
 }
 
-fn overtake(system: System, id: DeploymentId, generation: i64, now: Timestamp) -> Done {
-    let reason = "The data plane has seen a later generation than the database knows.".to_owned();
+fn raise_generation(system: System, id: DeploymentId, generation: i64, now: Timestamp) -> StepResult {
+    let reason = "The data plane has a later generation than the database.".to_owned();
     tracing::warn!(%id, generation, "{reason} It is applied anew.");
-    let effect: Effect = Box::new(move |tx| deployments::overtake(tx, &system, id, generation).map(drop));
-    Done { next: Next::At { at: now, reason }, progressed: true, effect: Some(effect) }
+    let effect: Effect =
+        Box::new(move |tx| deployments::raise_generation(tx, &system, id, generation).map(drop));
+    StepResult { next: Next::At { at: now, reason }, progressed: true, effect: Some(effect) }
 }

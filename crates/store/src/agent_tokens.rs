@@ -1,4 +1,4 @@
-//! Agent tokens: what the remote workers of a deployment call with.
+//! Agent tokens: the credentials of a deployment's remote workers.
 
 use podium_api::{AgentTokenId, DeploymentId, Timestamp};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
@@ -59,7 +59,7 @@ pub struct AgentTokenRow {
     pub id: AgentTokenId,
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: String,
     /// The last six characters of its value.
     pub short_token: String,
@@ -141,7 +141,7 @@ pub fn delete(tx: &Tx, scope: &Scope, id: AgentTokenId, version: i64) -> Result<
     if rows == 1 { Ok(()) } else { Err(Error::Lost) }
 }
 
-/// Removes every agent token of a deployment; says which.
+/// Removes every agent token of a deployment; returns which.
 pub fn delete_of_deployment(
     tx: &Tx,
     scope: &Scope,

@@ -99,7 +99,7 @@ pub fn delete(tx: &Tx, scope: &Scope, id: AllowedIpAddressRangeId) -> Result<()>
     Ok(())
 }
 
-/// Removes every range; says how many there were.
+/// Removes every range; returns how many there were.
 pub fn clear(tx: &Tx, scope: &Scope) -> Result<u64> {
     let organization_id = scope.organization_id();
     let removed = tx.execute(&CLEAR, params![organization_id.as_str()])?;

@@ -1,4 +1,4 @@
-//! Audit records: who did what, from where, and what came of it.
+//! Audit records: who did what, from where, and with what result.
 
 use podium_api::{AuditLogId, OrganizationId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
@@ -14,7 +14,7 @@ statements! {
         (SELECT organization_id, at, id FROM audit_records WHERE at < $1 LIMIT $2)";
 }
 
-/// Where an export stands.
+/// The position of an export.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     at: i64,
@@ -38,11 +38,10 @@ pub fn insert(
     record: &str,
 ) -> Result<()> {
     let organization_id = organization_id.as_ref().map_or("", OrganizationId::as_str);
-    tx.execute(&INSERT, params![organization_id, at.millis(), id.as_str(), record])?;
-    Ok(())
+    tx.post(&INSERT, params![organization_id, at.millis(), id.as_str(), record])
 }
 
-/// Appends the next records before `end` to `into`, a line each, and moves the cursor; says how many.
+/// Appends the next records before `end` to `into`, a line each, and moves the cursor; returns how many.
 pub fn export(
     conn: &Conn,
     scope: &Scope,
@@ -65,7 +64,7 @@ pub fn export(
     Ok(count)
 }
 
-/// Drops some records from before a time; says how many.
+/// Drops some records from before a time; returns how many.
 pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }

@@ -17,17 +17,17 @@ statements! {
     PRUNE = "DELETE FROM changes WHERE sequence IN (SELECT sequence FROM changes WHERE at < $1 LIMIT $2)";
 }
 
-/// Where a follower stands in the log.
+/// A follower's position in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     transaction_id: i64,
     sequence: i64,
 }
 
-/// A change as it stands in the log.
+/// A change in the log.
 #[derive(Clone, Debug)]
 pub struct LoggedChange {
-    /// Where it stands.
+    /// Its position.
     pub position: Position,
     /// The kind of resource.
     pub kind: String,
@@ -57,7 +57,7 @@ pub fn append_any(tx: &Tx, _: &System, at: Timestamp, change: Change) -> Result<
 
 pub(crate) fn note(tx: &Tx, at: Timestamp, change: Change) -> Result<()> {
     let Change { kind, id, organization_id, workspace_id, deployment_id, version } = &change;
-    tx.execute(
+    tx.post(
         &APPEND,
         params![at.millis(), *kind, id, organization_id, workspace_id, deployment_id, *version],
     )?;
@@ -65,7 +65,7 @@ pub(crate) fn note(tx: &Tx, at: Timestamp, change: Change) -> Result<()> {
     Ok(())
 }
 
-/// The changes after a position, oldest first; none that could still be overtaken by one before it.
+/// The changes after a position, oldest first; only those that no earlier one can still precede.
 pub fn after(conn: &Conn, _: &System, position: Position, limit: u32) -> Result<Vec<LoggedChange>> {
     conn.query(&AFTER, params![position.transaction_id, position.sequence, limit], |row| {
         Ok(LoggedChange {
@@ -88,7 +88,7 @@ pub fn latest(conn: &Conn, _: &System) -> Result<Position> {
     Ok(latest.unwrap_or_default())
 }
 
-/// Drops some changes from before a time; says how many.
+/// Drops some changes from before a time; returns how many.
 pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }

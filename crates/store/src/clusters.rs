@@ -1,4 +1,4 @@
-//! Clusters: their columns, the document of what their owners have chosen, and what is known of them.
+//! Clusters: their columns, the document of their settings, and their observed state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -88,10 +88,10 @@ statements! {
 }
 
 /// Which clusters to list.
-pub struct Listed<'a> {
+pub struct ListFilter<'a> {
     /// The workspaces that the caller may see: a cluster for others only is not shown.
     pub reach: &'a Reach,
-    /// Only those with one of these folded names, where there are any.
+    /// Only those with one of these folded names, if any are given.
     pub name_keys: &'a [String],
     /// Only those of this provider.
     pub provider: Option<CloudProvider>,
@@ -104,9 +104,9 @@ pub struct ClusterState {
     pub organization_id: OrganizationId,
     /// The cluster.
     pub cluster: Cluster,
-    /// Advanced by every change of what is wanted.
+    /// Advanced by every change of the desired state.
     pub generation: i64,
-    /// The generation that the status speaks of.
+    /// The generation that the status refers to.
     pub observed_generation: i64,
     /// Whether its deployments are to run in the other region.
     pub wants_failed_over: bool,
@@ -115,7 +115,7 @@ pub struct ClusterState {
 }
 
 impl ClusterState {
-    /// What is wanted, as the plan takes it.
+    /// The desired state, as input for the plan.
     pub fn desired(&self) -> Desired {
         Desired {
             status: self.cluster.status,
@@ -130,7 +130,12 @@ impl ClusterState {
 }
 
 /// Reads a page of clusters, and how many there are.
-pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) -> Result<(Vec<Cluster>, u64)> {
+pub fn list(
+    conn: &Conn,
+    scope: &Scope,
+    listed: &ListFilter<'_>,
+    paging: &Paging,
+) -> Result<(Vec<Cluster>, u64)> {
     let organization_id = scope.organization_id();
     let reach = reached(listed.reach);
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
@@ -157,14 +162,14 @@ pub fn get_visible(conn: &Conn, scope: &Scope, reach: &Reach, id: ClusterId) -> 
     filled(conn, found)
 }
 
-/// Reads a cluster for its loop, which looks at all organizations.
+/// Reads a cluster for its loop, in any organization.
 pub fn state(conn: &Conn, _: &System, id: ClusterId) -> Result<Option<ClusterState>> {
     let mut found = conn.query_opt(&STATE, params![id.as_str()], read)?;
     fill_workspaces(conn, found.iter_mut().map(|state| &mut state.cluster))?;
     Ok(found)
 }
 
-/// The only cluster of the organization; none where there are several.
+/// The only cluster of the organization; `None` if there are several.
 pub fn only(conn: &Conn, scope: &Scope) -> Result<Option<ClusterId>> {
     let ids = conn.query(&FIRST_TWO, params![scope.organization()], |row| row.id(0))?;
     Ok(if let [only] = ids.as_slice() { Some(*only) } else { None })
@@ -175,15 +180,15 @@ pub fn names_for(conn: &Conn, scope: &Scope, workspace_id: WorkspaceId) -> Resul
     conn.query(&NAMES_FOR, params![scope.organization(), workspace_id.as_str()], |row| row.get(0))
 }
 
-/// Whether a cluster takes deployments of a workspace; `None` where there is no such cluster.
+/// Whether a cluster accepts deployments of a workspace; `None` if there is no such cluster.
 pub fn admits(conn: &Conn, scope: &Scope, id: ClusterId, workspace_id: WorkspaceId) -> Result<Option<bool>> {
     let params = params![id.as_str(), scope.organization(), workspace_id.as_str()];
     conn.query_opt(&ADMITS, params, |row| row.get(0))
 }
 
-/// Keeps everybody else from changing or removing a cluster until the transaction ends; says whether there is one.
+/// Locks a cluster against changes and removal until the transaction ends; returns whether it exists.
 ///
-/// Goes first where something comes to depend on the cluster, or where what depends on it is counted.
+/// Must come first when something becomes dependent on the cluster, or when its dependents are counted.
 pub fn lock(tx: &Tx, scope: &Scope, id: ClusterId) -> Result<bool> {
     Ok(tx.execute(&LOCK, params![id.as_str(), scope.organization()])? == 1)
 }
@@ -199,7 +204,7 @@ pub fn in_use_by(conn: &Conn, scope: &Scope, id: ClusterId) -> Result<BTreeSet<W
     Ok(ids.into_iter().collect())
 }
 
-/// Adds a cluster, and asks its loop to look at it.
+/// Adds a cluster, and enqueues it.
 pub fn insert(tx: &Tx, scope: &Scope, cluster: &Cluster, name_key: &str) -> Result<()> {
     tx.execute(
         &INSERT,
@@ -220,10 +225,10 @@ pub fn insert(tx: &Tx, scope: &Scope, cluster: &Cluster, name_key: &str) -> Resu
     )?;
     add_workspaces(tx, cluster)?;
     counters::add(tx, scope.organization_id(), KIND, cluster.id.id(), 1, 0)?;
-    work::ask(tx, KIND, cluster.id.id(), cluster.created_at, cluster.created_at)
+    work::add(tx, KIND, cluster.id.id(), cluster.created_at, cluster.created_at)
 }
 
-/// Replaces a cluster of this version, and asks its loop to look at it.
+/// Replaces a cluster of this version, and enqueues it.
 pub fn update(
     tx: &Tx,
     scope: &Scope,
@@ -251,10 +256,10 @@ pub fn update(
     }
     tx.execute(&CLEAR_WORKSPACES, params![cluster.id.as_str()])?;
     add_workspaces(tx, cluster)?;
-    work::ask(tx, KIND, cluster.id.id(), cluster.updated_at, cluster.updated_at)
+    work::add(tx, KIND, cluster.id.id(), cluster.updated_at, cluster.updated_at)
 }
 
-/// Records what its loop saw, unless something else is wanted by now; says whether it did.
+/// Records what its loop observed, unless the desired state has changed; returns whether it did.
 ///
 /// Deployments of a cluster that has just moved to its other region, or back, are rolled out there.
 pub fn settle(
@@ -284,7 +289,8 @@ pub fn settle(
     }
     if settled.is_failed_over != was_failed_over {
         let moved = tx.query(&DEPLOYMENTS, params![id.as_str()], |row| row.id(0))?;
-        let reason = UserText::new("The cluster has changed its region: the deployment is rolled out there.");
+        let reason =
+            UserText::new("The cluster has changed its region: the deployment is being rolled out there.");
         deployments::roll_out(tx, &system.scope(organization_id), &moved, &reason, now)?;
     }
     let change = Change {
@@ -299,7 +305,7 @@ pub fn settle(
     Ok(true)
 }
 
-/// Removes a cluster of this version, and asks its loop to clean up after it.
+/// Removes a cluster of this version, and enqueues the clean-up.
 pub fn delete(tx: &Tx, scope: &Scope, id: ClusterId, version: i64, now: Timestamp) -> Result<()> {
     let organization_id = scope.organization_id();
     if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
@@ -307,7 +313,7 @@ pub fn delete(tx: &Tx, scope: &Scope, id: ClusterId, version: i64, now: Timestam
     }
     tx.execute(&CLEAR_WORKSPACES, params![id.as_str()])?;
     counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
-    work::ask(tx, KIND, id.id(), now, now)
+    work::add(tx, KIND, id.id(), now, now)
 }
 
 /// Takes a workspace off every cluster's list.

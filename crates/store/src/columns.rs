@@ -13,17 +13,17 @@ pub(crate) trait Columns {
     fn id<I: TypedId>(&self, index: usize) -> Result<I> {
         self.word(index)
     }
-    /// An id, or nothing where the column is null or empty.
+    /// An id, or `None` if the column is null or empty.
     fn id_opt<I: TypedId>(&self, index: usize) -> Result<Option<I>>;
     /// A word of a closed set.
     fn word<T: FromStr>(&self, index: usize) -> Result<T>;
-    /// A word of a closed set, or nothing.
+    /// A value of an enumeration, or `None`.
     fn word_opt<T: FromStr>(&self, index: usize) -> Result<Option<T>>;
     /// A JSON document.
     fn document<T: DeserializeOwned>(&self, index: usize) -> Result<T>;
     /// A time.
     fn time(&self, index: usize) -> Result<Timestamp>;
-    /// A time, or nothing.
+    /// A time, or `None`.
     fn time_opt(&self, index: usize) -> Result<Option<Timestamp>>;
 }
 

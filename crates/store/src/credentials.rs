@@ -1,6 +1,9 @@
-//! What opens the door: the hash of every living token's value.
+//! Credentials: the hash of every valid token's value.
 
-use podium_api::{AgentTokenId, CredentialId, OrganizationId, SubjectId, Timestamp, TokenId, UserId};
+use podium_api::{
+    AgentTokenId, CredentialId, DeploymentId, OrganizationId, SubjectId, Timestamp, TokenId, UserId,
+    WorkspaceId,
+};
 use podium_db::{Conn, Guard, Result, Tx, params, statements};
 
 use crate::columns::Columns;
@@ -16,6 +19,8 @@ statements! {
         AND expires_at IS NOT NULL";
     PRUNE = "DELETE FROM credentials WHERE hash IN (SELECT hash FROM credentials WHERE expires_at < $1 LIMIT $2)";
     STILL_VALID = "SELECT o.authorization_epoch FROM organizations o JOIN credentials c ON c.hash = $1 WHERE o.id = $2";
+    STILL_VALID_AT = "SELECT o.authorization_epoch FROM organizations o JOIN credentials c ON c.hash = $1 \
+        JOIN deployments d ON d.id = $3 AND d.organization_id = o.id AND d.workspace_id = $4 WHERE o.id = $2";
     STILL_KNOWN = "SELECT COUNT(*) FROM credentials WHERE hash = $1";
 }
 
@@ -115,12 +120,12 @@ pub fn insert(tx: &Tx, _: &System, hash: &str, signing_key_id: &str, credential:
     Ok(())
 }
 
-/// Removes the value of an API token or an agent token: it is revoked. Says whether it was alive.
+/// Deletes the value of an API token or an agent token, which revokes it. Returns whether it was valid.
 pub fn delete(tx: &Tx, scope: &Scope, token_id: CredentialId) -> Result<bool> {
     Ok(tx.execute(&DELETE_TOKEN, params![token_id.as_str(), scope.organization()])? > 0)
 }
 
-/// Removes the value of any token: whoever holds it has signed out. Says whether it was alive.
+/// Deletes the value of any token: its holder has signed out. Returns whether it was valid.
 pub fn end(tx: &Tx, _: &System, token_id: CredentialId) -> Result<bool> {
     Ok(tx.execute(&END, params![token_id.as_str()])? > 0)
 }
@@ -136,7 +141,7 @@ pub fn delete_other_sessions(
     Ok(())
 }
 
-/// Drops some tokens that expired before a time; says how many.
+/// Drops some tokens that expired before a time; returns how many.
 pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }
@@ -144,6 +149,16 @@ pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> 
 /// Holds while the token is alive and rights in the organization are as they were at `epoch`.
 pub fn guard(hash: &str, organization_id: OrganizationId, epoch: i64) -> Guard {
     Guard { sql: &STILL_VALID, params: vec![hash.into(), organization_id.as_str().into()], expected: epoch }
+}
+
+/// The same, while a deployment is in this workspace, too.
+pub fn guard_at(guard: &Guard, (id, workspace_id): (DeploymentId, WorkspaceId)) -> Option<Guard> {
+    if !std::ptr::eq(guard.sql, &raw const STILL_VALID) {
+        return None;
+    }
+    let place = [id.as_str().into(), workspace_id.as_str().into()];
+    let params = guard.params.iter().cloned().chain(place).collect();
+    Some(Guard { sql: &STILL_VALID_AT, params, expected: guard.expected })
 }
 
 /// Holds while the token is alive.

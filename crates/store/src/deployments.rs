@@ -1,4 +1,4 @@
-//! Deployments: their columns, the document of what is wanted and the document of what runs.
+//! Deployments: their columns, the document of the desired state and the document of what runs.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use podium_domain::{DeploymentReach, UserText};
 
 use crate::columns::{Columns, document, texts};
 use crate::counters::{self, count_new};
-use crate::found::Found;
 use crate::landmarks::{self, Landmarks};
+use crate::lazy_row::LazyRow;
 use crate::listing::{Filter, Paging, Table};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 use crate::{Scope, System};
@@ -74,7 +74,7 @@ statements! {
         generation, status, status_reason, observed, observed_generation, version, created_at, created_by, updated_at, \
         updated_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
     COUNT_NEW = count_new!("deployments");
-    NAMESPACES = "SELECT namespace FROM deployments WHERE namespace IN ($1[])";
+    HAS_NAMESPACE = "SELECT 1 FROM deployments WHERE namespace = $1";
     UPDATE = "UPDATE deployments SET workspace_id = $4, name = $5, name_key = $6, spec = $7, generation = $8, \
         status = $9, status_reason = $10, version = version + 1, updated_at = $11, updated_by = $12 \
         WHERE id = $1 AND organization_id = $2 AND version = $3";
@@ -102,23 +102,23 @@ pub struct DeploymentRow {
     pub workspace_name: Option<String>,
     /// The cluster that it runs on.
     pub cluster_id: Option<ClusterId>,
-    /// What is shown of that cluster.
+    /// The visible part of that cluster.
     pub cluster: Option<OnCluster>,
     /// Its name.
     pub name: String,
     /// Its name in the data plane.
     pub namespace: String,
-    /// What is wanted.
+    /// The desired state.
     pub spec: Spec,
-    /// Advanced by every change of what is wanted.
+    /// Advanced by every change of the desired state.
     pub generation: i64,
-    /// What it is doing.
+    /// Its status.
     pub status: DeploymentStatus,
     /// Why.
     pub status_reason: UserText,
-    /// What is known to run.
+    /// What is known to be running.
     pub observed: Running,
-    /// The generation that `observed` and the status speak of.
+    /// The generation that `observed` and the status refer to.
     pub observed_generation: i64,
     /// Who made it and changed it.
     pub stamp: Stamp,
@@ -131,33 +131,33 @@ pub struct OnCluster {
     pub name: String,
     /// Whether it runs in its other region.
     pub is_failed_over: bool,
-    /// What its owners have chosen.
+    /// Its settings.
     pub details: ClusterDetails,
-    /// What is known of it.
+    /// Its observed state.
     pub metadata: ClusterMetadata,
 }
 
 /// Which deployments to list.
-pub struct Listed<'a> {
+pub struct ListFilter<'a> {
     /// Those that the caller may see.
     pub reach: &'a DeploymentReach,
-    /// Only these, where there are any.
+    /// Only these, if any are given.
     pub ids: &'a [String],
-    /// Only those with one of these folded names, where there are any.
+    /// Only those with one of these folded names, if any are given.
     pub name_keys: &'a [String],
-    /// Only those of these workspaces, where there are any.
+    /// Only those of these workspaces, if any are given.
     pub workspace_ids: &'a [String],
 }
 
-/// Shows a page of deployments, and how many there are; `None` where that takes a long walk and `walk_far` is false.
+/// Renders a page of deployments, and counts them; `None` if that needs a long scan and `walk_far` is false.
 pub fn list<T>(
     conn: &Conn,
     scope: &Scope,
-    listed: &Listed<'_>,
+    listed: &ListFilter<'_>,
     paging: &Paging,
     landmarks: &Landmarks,
     walk_far: bool,
-    mut show: impl FnMut(&Found<'_, DeploymentRow>) -> Result<T>,
+    mut show: impl FnMut(&LazyRow<'_, DeploymentRow>) -> Result<T>,
 ) -> Result<Option<(Vec<T>, u64)>> {
     let read = |row: &Row<'_>| show(&found(row));
     let mut filter = Filter::new(ORGANIZATION, scope.organization());
@@ -189,8 +189,12 @@ pub fn list<T>(
 
 /// The first of these names in the data plane that no deployment has.
 pub fn free_namespace(conn: &Conn, _: &Scope, candidates: &[String]) -> Result<Option<String>> {
-    let taken: Vec<String> = conn.query(&NAMESPACES, params![candidates], |row| row.get(0))?;
-    Ok(candidates.iter().find(|name| !taken.contains(name)).cloned())
+    for name in candidates {
+        if conn.query_opt(&HAS_NAMESPACE, params![name], |_| Ok(()))?.is_none() {
+            return Ok(Some(name.clone()));
+        }
+    }
+    Ok(None)
 }
 
 /// Shows a deployment, with its version.
@@ -198,7 +202,7 @@ pub fn shown<T>(
     conn: &Conn,
     scope: &Scope,
     id: DeploymentId,
-    mut show: impl FnMut(&Found<'_, DeploymentRow>) -> Result<T>,
+    mut show: impl FnMut(&LazyRow<'_, DeploymentRow>) -> Result<T>,
 ) -> Result<Option<One<T>>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
         let found = found(row);
@@ -249,10 +253,10 @@ pub fn of_workspace(conn: &Conn, scope: &Scope, workspace_id: WorkspaceId) -> Re
     conn.query(&IN_WORKSPACE, params![workspace_id.as_str(), scope.organization()], |row| row.id(0))
 }
 
-/// Adds a deployment, and asks the loops to look at it.
+/// Adds a deployment, and enqueues it.
 pub fn insert(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Result<()> {
     let stamp = &row.stamp;
-    tx.execute(
+    tx.post(
         &INSERT,
         params![
             row.id.as_str(),
@@ -277,10 +281,10 @@ pub fn insert(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Re
     )?;
     counters::added(tx, &COUNT_NEW, scope.organization_id(), row.id.id(), stamp.created_at)?;
     counters::add(tx, row.workspace_id, KIND, row.id.id(), 1, 0)?;
-    work::ask(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
+    work::add(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
 }
 
-/// Replaces a deployment whose version is still the one before its stamp's, and asks the loops to look at it.
+/// Replaces a deployment whose version is still the one before its stamp's, and enqueues it.
 pub fn update(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Result<()> {
     let stamp = &row.stamp;
     let rows = tx.execute(
@@ -303,7 +307,7 @@ pub fn update(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Re
     if rows != 1 {
         return Err(Error::Lost);
     }
-    work::ask(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
+    work::add(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
 }
 
 /// Rolls out to deployments what changed around them, such as an environment object.
@@ -319,11 +323,11 @@ pub fn roll_out(
     let rolled = tx.query(&ROLL_OUT, params![&ids, scope.organization(), reason.as_str()], changed)?;
     rolled.into_iter().try_for_each(|(id, workspace_id, version)| {
         changes::note(tx, now, change((id, workspace_id, scope.organization_id()), version))?;
-        work::ask(tx, KIND, id.id(), now, now)
+        work::add(tx, KIND, id.id(), now, now)
     })
 }
 
-/// What the change log says of a change of a deployment, its workspace and its organization.
+/// The change log's entry for a changed deployment.
 pub fn change(
     (id, workspace_id, organization_id): (DeploymentId, WorkspaceId, OrganizationId),
     version: i64,
@@ -338,15 +342,15 @@ pub fn change(
     }
 }
 
-/// Counts a deployment that was moved to another workspace.
-pub fn moved(tx: &Tx, _: &Scope, id: DeploymentId, from: WorkspaceId, to: WorkspaceId) -> Result<()> {
+/// Updates the counters for a deployment that was moved to another workspace.
+pub fn count_move(tx: &Tx, _: &Scope, id: DeploymentId, from: WorkspaceId, to: WorkspaceId) -> Result<()> {
     counters::add(tx, from, KIND, id.id(), -1, 0)?;
     counters::add(tx, to, KIND, id.id(), 1, 0)
 }
 
-/// What a loop saw of a deployment.
-pub struct Seen<'a> {
-    /// The generation that it looked at.
+/// What a loop observed of a deployment.
+pub struct ObservedStatus<'a> {
+    /// The generation that it observed.
     pub generation: i64,
     /// What the deployment is doing.
     pub status: DeploymentStatus,
@@ -356,19 +360,19 @@ pub struct Seen<'a> {
     pub running: &'a Running,
 }
 
-/// Records what a loop saw, unless something else is wanted by now; says whether it did.
-pub fn record(tx: &Tx, _: &System, id: DeploymentId, seen: &Seen<'_>) -> Result<bool> {
+/// Records what a loop observed, unless the desired state has changed; returns whether it did.
+pub fn record(tx: &Tx, _: &System, id: DeploymentId, seen: &ObservedStatus<'_>) -> Result<bool> {
     let running = document(seen.running)?;
     let params = params![id.as_str(), seen.generation, seen.status.as_str(), seen.reason.as_str(), &running];
     Ok(tx.execute(&RECORD, params)? == 1)
 }
 
-/// Advances what is wanted beyond a generation that the data plane has seen.
-pub fn overtake(tx: &Tx, _: &System, id: DeploymentId, generation: i64) -> Result<u64> {
+/// Raises the desired generation above one that the data plane has seen.
+pub fn raise_generation(tx: &Tx, _: &System, id: DeploymentId, generation: i64) -> Result<u64> {
     tx.execute(&OVERTAKE, params![id.as_str(), generation])
 }
 
-/// Removes a deployment of this version, and asks the loops to clean up after it.
+/// Removes a deployment of this version, and enqueues the clean-up.
 pub fn delete(
     tx: &Tx,
     scope: &Scope,
@@ -381,11 +385,11 @@ pub fn delete(
     }
     counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)?;
     counters::add(tx, workspace_id, KIND, id.id(), -1, 0)?;
-    work::ask(tx, KIND, id.id(), now, now)
+    work::add(tx, KIND, id.id(), now, now)
 }
 
-fn found<'r>(row: &'r Row<'r>) -> Found<'r, DeploymentRow> {
-    Found::new(row, STAMP, read)
+fn found<'r>(row: &'r Row<'r>) -> LazyRow<'r, DeploymentRow> {
+    LazyRow::new(row, STAMP, read)
 }
 
 fn read(row: &Row<'_>) -> Result<DeploymentRow> {

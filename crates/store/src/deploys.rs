@@ -1,4 +1,4 @@
-//! Deploys, and what was uploaded for them.
+//! Deploys, and their uploads.
 
 use podium_api::enums::{DeployStatus, DeployType, UploadKind};
 use podium_api::{DeployId, DeploymentId, OrganizationId, Timestamp, UploadId};
@@ -11,7 +11,7 @@ use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 use crate::{Scope, System};
 use crate::{staged_blocks, work};
 
-/// The kind of their changes and their work: to fail where nobody finalizes them.
+/// The kind of their changes and their work items, which fail deploys that are not finalized.
 pub const KIND: &str = "deploys";
 
 macro_rules! columns {
@@ -80,7 +80,7 @@ pub struct DeployRow {
     pub stamp: Stamp,
 }
 
-/// Something that was uploaded for a deploy.
+/// An upload of a deploy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadRow {
     /// Its version.
@@ -91,11 +91,11 @@ pub struct UploadRow {
     pub bytes: i64,
     /// The SHA-256 of it.
     pub sha256: String,
-    /// Where it is kept.
+    /// Where it is stored.
     pub object_key: String,
 }
 
-/// Something that has just been uploaded.
+/// A new upload.
 #[derive(Clone, Debug)]
 pub struct NewUpload {
     /// Its version.
@@ -106,7 +106,7 @@ pub struct NewUpload {
     pub sizes: [u64; 3],
     /// The SHA-256 of it.
     pub sha256: String,
-    /// Where it is kept.
+    /// Where it is stored.
     pub object_key: String,
     /// When it was uploaded.
     pub created_at: Timestamp,
@@ -140,18 +140,18 @@ pub fn state(conn: &Conn, _: &System, id: DeployId) -> Result<Option<DeployRow>>
 }
 
 /// Holds a deployment until the end of the transaction, so that it is not deleted meanwhile.
-pub fn hold_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
+pub fn lock_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&LOCK_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])?;
     Ok(())
 }
 
 /// Reads a deploy and holds it until the end of the transaction.
-pub fn hold(tx: &Tx, system: &System, id: DeployId) -> Result<Option<DeployRow>> {
+pub fn lock(tx: &Tx, system: &System, id: DeployId) -> Result<Option<DeployRow>> {
     tx.execute(&LOCK, params![id.as_str()])?;
     state(tx, system, id)
 }
 
-/// Adds a deploy; one that waits is looked at again when its time is over.
+/// Adds a deploy; one that waits to be finalized is enqueued for its expiry.
 pub fn insert(tx: &Tx, scope: &Scope, row: &DeployRow) -> Result<()> {
     let stamp = &row.stamp;
     tx.execute(
@@ -173,13 +173,13 @@ pub fn insert(tx: &Tx, scope: &Scope, row: &DeployRow) -> Result<()> {
     )?;
     match row.status {
         DeployStatus::Initialized => {
-            work::ask(tx, KIND, row.id.id(), expires_at(stamp.created_at), stamp.created_at)
+            work::add(tx, KIND, row.id.id(), expires_at(stamp.created_at), stamp.created_at)
         }
         DeployStatus::Deployed | DeployStatus::Failed => Ok(()),
     }
 }
 
-/// Replaces a deploy whose version is still the one before its stamp's; one that no longer waits is left alone.
+/// Replaces a deploy whose version is still the one before its stamp's; one that no longer waits is not changed.
 pub fn update(tx: &Tx, scope: &Scope, row: &DeployRow) -> Result<()> {
     let stamp = &row.stamp;
     let rows = tx.execute(
@@ -204,7 +204,7 @@ pub fn update(tx: &Tx, scope: &Scope, row: &DeployRow) -> Result<()> {
     Ok(())
 }
 
-/// Makes a deploy that still waits fail, and forgets what was uploaded for it; says whether it did.
+/// Fails a deploy that still waits, and deletes its uploads; returns whether it did.
 pub fn fail(tx: &Tx, _: &System, id: DeployId) -> Result<bool> {
     if tx.execute(&FAIL, params![id.as_str()])? != 1 {
         return Ok(false);
@@ -216,7 +216,7 @@ pub fn fail(tx: &Tx, _: &System, id: DeployId) -> Result<bool> {
 
 /// Removes the deploys of a deployment, with all that was uploaded; the objects are removed afterwards.
 pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
-    // In this order: whoever adds an upload holds its deploy, and whoever works on a deploy ends its work last.
+    // In this order: adding an upload locks its deploy, and a worker on a deploy settles its work last.
     let deleted =
         tx.query(&DELETE_OF_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()], |row| {
             Ok((row.id(0)?, row.word::<DeployStatus>(1)?))
@@ -227,12 +227,12 @@ pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId)
     waiting.into_iter().try_for_each(|(id, _)| work::cancel(tx, KIND, *id).map(drop))
 }
 
-/// What was uploaded for a deploy.
+/// The uploads of a deploy.
 pub fn uploads(conn: &Conn, scope: &Scope, deploy_id: DeployId) -> Result<Vec<UploadRow>> {
     conn.query(&UPLOADS, params![deploy_id.as_str(), scope.organization()], read_upload)
 }
 
-/// What was uploaded for a deployment as this version.
+/// The upload of a deployment with this version.
 pub fn upload(
     conn: &Conn,
     _: &System,
@@ -242,7 +242,7 @@ pub fn upload(
     conn.query_opt(&UPLOAD, params![version, deployment_id.as_str()], read_upload)
 }
 
-/// Adds what was uploaded for a deploy.
+/// Adds an upload of a deploy.
 pub fn insert_upload(tx: &Tx, _: &System, deploy: &DeployRow, upload: &NewUpload) -> Result<()> {
     let [bytes, unpacked, entries] = upload.sizes.map(u64::cast_signed);
     tx.execute(

@@ -1,7 +1,7 @@
-//! Environment objects. Secrets come and go sealed; what they are is known to nobody here.
+//! Environment objects. Secrets are stored encrypted; this crate cannot read them.
 //!
-//! Rows are read with their secrets hidden and the sealed bytes beside them. Links and exclusions have tables of their
-//! own ([`links`]), so that a deployment finds what reaches it by an index.
+//! Rows are read with their secrets hidden and the encrypted bytes next to them. Links and exclusions have tables of
+//! their own ([`links`]), so that the objects of a deployment are found by an index.
 
 mod links;
 
@@ -23,7 +23,7 @@ use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 
 pub(crate) use links::STATEMENTS as LINK_STATEMENTS;
 pub use links::{
-    delete_of_deployment, delete_of_workspace, hold_deployments, hold_workspace, leave_workspace,
+    delete_of_deployment, delete_of_workspace, leave_workspace, lock_deployments, lock_workspace,
 };
 
 /// The kind of their counter and their changes.
@@ -95,7 +95,7 @@ pub struct ObjectRow {
     pub workspace_id: WorkspaceId,
     /// Its key.
     pub key: String,
-    /// What it is, with its secrets hidden.
+    /// The object, with its secrets hidden.
     pub object: Object<Hidden>,
     /// Its secrets.
     pub sealed: Sealed,
@@ -115,12 +115,12 @@ impl ObjectRow {
     }
 }
 
-/// Sealed secrets, where there are any.
+/// Encrypted secrets, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sealed {
     /// Of the object.
     pub values: Option<Vec<u8>>,
-    /// Of what is different for a deployment.
+    /// Of the overrides for a deployment.
     pub links: BTreeMap<DeploymentId, Vec<u8>>,
 }
 
@@ -148,7 +148,7 @@ impl Document {
 }
 
 /// Which objects to list.
-pub struct Listed<'a> {
+pub struct ListFilter<'a> {
     /// Workspaces whose objects the caller may read.
     pub workspaces: &'a Reach,
     /// Deployments whose objects the caller may read.
@@ -167,7 +167,7 @@ pub struct Listed<'a> {
 pub fn list(
     conn: &Conn,
     scope: &Scope,
-    listed: &Listed<'_>,
+    listed: &ListFilter<'_>,
     paging: &Paging,
 ) -> Result<(Vec<ObjectRow>, u64)> {
     let mut filter = Filter::new(ORGANIZATION, scope.organization());

@@ -1,6 +1,7 @@
-//! The front door: one-time codes, what browsers hold on the origins of environments, and the ports of those origins.
+//! The front door: one-time codes, the passes that browsers hold on the origins of environments, and the ports of
+//! those origins.
 //!
-//! Functions here look at all organizations: who may enter is not known yet when a code or a port is looked up.
+//! These functions cover all organizations: the caller is not known yet when a code or a port is looked up.
 
 use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, OrganizationId, Timestamp, WorkspaceId};
@@ -19,10 +20,10 @@ macro_rules! deployment {
 
 statements! {
     BY_NAMESPACE = "SELECT id, organization_id, namespace FROM deployments WHERE namespace = $1";
-    TO_SHOW = "SELECT id, organization_id, namespace, name, status, status_reason FROM deployments WHERE id = $1";
+    SUMMARY = "SELECT id, organization_id, namespace, name, status, status_reason FROM deployments WHERE id = $1";
     BY_PORT = "SELECT d.id, d.organization_id, d.namespace FROM door_ports p JOIN deployments d ON d.id = p.deployment_id \
         WHERE p.port = $1";
-    BEHIND = "SELECT workspace_id, status FROM deployments WHERE id = $1";
+    WORKSPACE_AND_STATUS = "SELECT workspace_id, status FROM deployments WHERE id = $1";
     ADD_CODE = "INSERT INTO door_codes (hash, deployment_id, credential_hash, expires_at, session_hash) \
         VALUES ($1, $2, $3, $4, $5)";
     CODE = "SELECT deployment_id, credential_hash, expires_at, session_hash FROM door_codes WHERE hash = $1";
@@ -44,9 +45,9 @@ statements! {
     DROP_PORT_OF = concat!("DELETE FROM door_ports WHERE ", deployment!());
 }
 
-/// A deployment as its address tells it.
+/// A deployment as identified by its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Addressed {
+pub struct DeploymentRef {
     /// The deployment.
     pub id: DeploymentId,
     /// Its organization.
@@ -55,47 +56,47 @@ pub struct Addressed {
     pub namespace: String,
 }
 
-/// What a code or a pass opens, for whom, and until when.
+/// The access that a code or a pass gives: to what, for whom, and until when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opening {
+pub struct EnvironmentAccess {
     /// The deployment.
     pub deployment_id: DeploymentId,
-    /// The hash of the token that it stands for.
+    /// The hash of the token that it refers to.
     pub credential_hash: String,
     /// Until when.
     pub expires_at: Timestamp,
-    /// The hash of the browser's session that it came from; none where a program made the link.
+    /// The hash of the browser session that it came from; `None` if a program created the link.
     pub session_hash: Option<String>,
 }
 
 /// The deployment of a namespace.
-pub fn by_namespace(conn: &Conn, _: &System, namespace: &str) -> Result<Option<Addressed>> {
-    conn.query_opt(&BY_NAMESPACE, params![namespace], addressed)
+pub fn by_namespace(conn: &Conn, _: &System, namespace: &str) -> Result<Option<DeploymentRef>> {
+    conn.query_opt(&BY_NAMESPACE, params![namespace], deployment_ref)
 }
 
 /// The deployment that a port belongs to.
-pub fn by_port(conn: &Conn, _: &System, port: u16) -> Result<Option<Addressed>> {
-    conn.query_opt(&BY_PORT, params![i64::from(port)], addressed)
+pub fn by_port(conn: &Conn, _: &System, port: u16) -> Result<Option<DeploymentRef>> {
+    conn.query_opt(&BY_PORT, params![i64::from(port)], deployment_ref)
 }
 
 /// A deployment as its page shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToShow {
+pub struct DeploymentSummary {
     /// The deployment.
-    pub deployment: Addressed,
+    pub deployment: DeploymentRef,
     /// Its name.
     pub name: String,
-    /// What it is doing.
+    /// Its status.
     pub status: DeploymentStatus,
-    /// Why, for people.
+    /// The reason for the status.
     pub status_reason: UserText,
 }
 
 /// A deployment with what its page shows.
-pub fn to_show(conn: &Conn, _: &System, id: DeploymentId) -> Result<Option<ToShow>> {
-    conn.query_opt(&TO_SHOW, params![id.as_str()], |row| {
-        Ok(ToShow {
-            deployment: addressed(row)?,
+pub fn summary(conn: &Conn, _: &System, id: DeploymentId) -> Result<Option<DeploymentSummary>> {
+    conn.query_opt(&SUMMARY, params![id.as_str()], |row| {
+        Ok(DeploymentSummary {
+            deployment: deployment_ref(row)?,
             name: row.get(3)?,
             status: row.word(4)?,
             status_reason: UserText::from_stored(row.get(5)?),
@@ -103,50 +104,54 @@ pub fn to_show(conn: &Conn, _: &System, id: DeploymentId) -> Result<Option<ToSho
     })
 }
 
-/// The workspace of a deployment, and what it is doing.
-pub fn behind(conn: &Conn, _: &System, id: DeploymentId) -> Result<Option<(WorkspaceId, DeploymentStatus)>> {
-    conn.query_opt(&BEHIND, params![id.as_str()], |row| Ok((row.id(0)?, row.word(1)?)))
+/// The workspace and the status of a deployment.
+pub fn workspace_and_status(
+    conn: &Conn,
+    _: &System,
+    id: DeploymentId,
+) -> Result<Option<(WorkspaceId, DeploymentStatus)>> {
+    conn.query_opt(&WORKSPACE_AND_STATUS, params![id.as_str()], |row| Ok((row.id(0)?, row.word(1)?)))
 }
 
 /// Adds a one-time code.
-pub fn add_code(tx: &Tx, _: &System, hash: &str, opening: &Opening) -> Result<()> {
-    tx.execute(&ADD_CODE, &values(hash, opening))?;
+pub fn add_code(tx: &Tx, _: &System, hash: &str, access: &EnvironmentAccess) -> Result<()> {
+    tx.execute(&ADD_CODE, &values(hash, access))?;
     Ok(())
 }
 
-/// Finds a one-time code, and leaves it.
-pub fn code(conn: &Conn, _: &System, hash: &str) -> Result<Option<Opening>> {
-    conn.query_opt(&CODE, params![hash], opening)
+/// Finds a one-time code without using it.
+pub fn code(conn: &Conn, _: &System, hash: &str) -> Result<Option<EnvironmentAccess>> {
+    conn.query_opt(&CODE, params![hash], access)
 }
 
-/// Uses up a one-time code; of two who try, one finds it.
-pub fn take_code(tx: &Tx, _: &System, hash: &str) -> Result<Option<Opening>> {
-    Ok(tx.query(&TAKE_CODE, params![hash], opening)?.pop())
+/// Uses up a one-time code; of two concurrent attempts, one gets it.
+pub fn take_code(tx: &Tx, _: &System, hash: &str) -> Result<Option<EnvironmentAccess>> {
+    Ok(tx.query(&TAKE_CODE, params![hash], access)?.pop())
 }
 
-/// Adds what a browser holds on the origin of a deployment.
-pub fn add_pass(tx: &Tx, _: &System, hash: &str, opening: &Opening) -> Result<()> {
-    tx.execute(&ADD_PASS, &values(hash, opening))?;
+/// Adds a pass.
+pub fn add_pass(tx: &Tx, _: &System, hash: &str, access: &EnvironmentAccess) -> Result<()> {
+    tx.execute(&ADD_PASS, &values(hash, access))?;
     Ok(())
 }
 
-/// Finds what a browser holds; a pass that came from a session is nothing without it.
-pub fn pass(conn: &Conn, _: &System, hash: &str) -> Result<Option<Opening>> {
-    conn.query_opt(&PASS, params![hash], opening)
+/// Finds a pass; one that came from a session is invalid without the session.
+pub fn pass(conn: &Conn, _: &System, hash: &str) -> Result<Option<EnvironmentAccess>> {
+    conn.query_opt(&PASS, params![hash], access)
 }
 
-/// Takes away what a browser holds.
+/// Deletes a pass.
 pub fn drop_pass(tx: &Tx, _: &System, hash: &str) -> Result<()> {
     tx.execute(&DROP_PASS, params![hash])?;
     Ok(())
 }
 
-/// Drops some codes that ended before a time; says how many.
+/// Drops some codes that expired before a time; returns how many.
 pub fn prune_codes(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE_CODES, params![before.millis(), limit])
 }
 
-/// Drops some passes that ended before a time; says how many.
+/// Drops some passes that expired before a time; returns how many.
 pub fn prune_passes(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE_PASSES, params![before.millis(), limit])
 }
@@ -161,19 +166,19 @@ pub fn ports(conn: &Conn, _: &System) -> Result<Vec<u16>> {
     Ok(conn.query(&PORTS, params![], port)?.into_iter().flatten().collect())
 }
 
-/// Gives a port to a deployment; fails as a unique index does where either has another.
+/// Assigns a port to a deployment; violates a unique index if either is already assigned.
 pub fn take_port(tx: &Tx, _: &System, port: u16, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&TAKE_PORT, params![i64::from(port), deployment_id.as_str()])?;
     Ok(())
 }
 
-/// Gives back the port of a deployment.
+/// Releases the port of a deployment.
 pub fn free_port(tx: &Tx, _: &System, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&FREE_PORT, params![deployment_id.as_str()])?;
     Ok(())
 }
 
-/// Removes what leads to a deployment.
+/// Removes the codes, passes and port of a deployment.
 pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
     for statement in [&DROP_CODES_OF, &DROP_PASSES_OF, &DROP_PORT_OF] {
         tx.execute(statement, params![deployment_id.as_str(), scope.organization()])?;
@@ -181,22 +186,22 @@ pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId)
     Ok(())
 }
 
-fn values<'a>(hash: &'a str, opening: &'a Opening) -> [Value<'a>; 5] {
+fn values<'a>(hash: &'a str, access: &'a EnvironmentAccess) -> [Value<'a>; 5] {
     [
         hash.into(),
-        opening.deployment_id.as_str().into(),
-        opening.credential_hash.as_str().into(),
-        opening.expires_at.millis().into(),
-        opening.session_hash.as_deref().into(),
+        access.deployment_id.as_str().into(),
+        access.credential_hash.as_str().into(),
+        access.expires_at.millis().into(),
+        access.session_hash.as_deref().into(),
     ]
 }
 
-fn addressed(row: &Row<'_>) -> Result<Addressed> {
-    Ok(Addressed { id: row.id(0)?, organization_id: row.id(1)?, namespace: row.get(2)? })
+fn deployment_ref(row: &Row<'_>) -> Result<DeploymentRef> {
+    Ok(DeploymentRef { id: row.id(0)?, organization_id: row.id(1)?, namespace: row.get(2)? })
 }
 
-fn opening(row: &Row<'_>) -> Result<Opening> {
-    Ok(Opening {
+fn access(row: &Row<'_>) -> Result<EnvironmentAccess> {
+    Ok(EnvironmentAccess {
         deployment_id: row.id(0)?,
         credential_hash: row.get(1)?,
         expires_at: row.time(2)?,

@@ -1,4 +1,4 @@
-//! Grants: every role that anybody holds, in one table.
+//! Grants: all role assignments, in one table.
 
 use podium_api::{DeploymentId, OrganizationId, RoleId, SubjectId, UserId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
@@ -26,8 +26,8 @@ macro_rules! within {
 statements! {
     OF_SUBJECTS = concat!("SELECT ", columns!(), " WHERE g.organization_id = $1 AND g.subject_id IN ($2[]) \
         ORDER BY g.subject_id, g.scope_type, g.deployment_id, g.entity_id, g.role");
-    EFFECTIVE = concat!("SELECT ", columns!(), " WHERE g.organization_id = $1 AND (g.subject_id = $2 OR g.subject_id IN \
-        (SELECT m.team_id FROM team_members m WHERE m.user_id = $2 AND m.organization_id = $1)) \
+    EFFECTIVE = concat!("SELECT ", columns!(), " WHERE g.organization_id = $1 AND g.subject_id IN \
+        (SELECT $2 UNION ALL SELECT m.team_id FROM team_members m WHERE m.user_id = $2 AND m.organization_id = $1) \
         ORDER BY g.subject_id, g.scope_type, g.deployment_id, g.entity_id, g.role");
     INSERT = "INSERT INTO grants (organization_id, subject_id, subject_type, scope_type, entity_id, deployment_id, workspace_id, \
         role, custom_role_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
@@ -86,7 +86,7 @@ pub fn of_each(conn: &Conn, scope: &Scope, subject_ids: &[SubjectId]) -> Result<
     conn.query(&OF_SUBJECTS, params![scope.organization(), &ids], |row| Ok((row.id(0)?, read(row)?)))
 }
 
-/// What a user or token holds in an organization, by itself and through teams.
+/// The grants of a user or token in an organization, directly and through teams.
 pub fn effective(
     conn: &Conn,
     _: &System,
@@ -112,7 +112,7 @@ pub fn membership(
     Ok(Some(Membership::new(organization_id, grants)))
 }
 
-/// Replaces everything that a subject itself holds in an organization.
+/// Replaces a subject's own grants in an organization.
 pub fn replace(tx: &Tx, scope: &Scope, kind: Subject, subject_id: SubjectId, grants: &[Grant]) -> Result<()> {
     delete_subject(tx, scope, subject_id)?;
     grants.iter().try_for_each(|grant| insert(tx, scope, kind, subject_id, grant))
@@ -156,13 +156,13 @@ pub fn insert(tx: &Tx, scope: &Scope, kind: Subject, subject_id: SubjectId, gran
     Ok(())
 }
 
-/// Removes everything that a subject itself holds in an organization.
+/// Removes a subject's own grants in an organization.
 pub fn delete_subject(tx: &Tx, scope: &Scope, subject_id: SubjectId) -> Result<()> {
     tx.execute(&DELETE_SUBJECT, params![scope.organization(), subject_id.as_str()])?;
     Ok(())
 }
 
-/// Removes every role on a deployment and its DAGs; says how many.
+/// Removes every role on a deployment and its DAGs; returns how many.
 pub fn delete_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<u64> {
     tx.execute(&DELETE_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])
 }

@@ -1,4 +1,4 @@
-//! Invites that wait to be accepted.
+//! Pending invites.
 
 use podium_api::enums::OrganizationRole;
 use podium_api::{InviteId, OrganizationId, SubjectId, Timestamp, UserId};
@@ -25,13 +25,13 @@ statements! {
         VALUES ($1, $2, $3, $4, $5, NULL, $6, $7, $8)";
     RENEW = "UPDATE invites SET role = $3, inviter_id = $4, expires_at = $5, secret_hash = NULL, version = version + 1 \
         WHERE id = $1 AND organization_id = $2";
-    PROMISE = "UPDATE invites SET role = $3 WHERE organization_id = $1 AND user_id = $2";
+    SET_ROLE = "UPDATE invites SET role = $3 WHERE organization_id = $1 AND user_id = $2";
     SET_SECRET = "UPDATE invites SET secret_hash = $3, expires_at = $4, version = version + 1 WHERE id = $1 AND organization_id = $2";
     DELETE = "DELETE FROM invites WHERE id = $1 AND organization_id = $2";
     DELETE_OF_USER = "DELETE FROM invites WHERE user_id = $1 AND organization_id = $2";
 }
 
-/// An invite as it is kept.
+/// A stored invite.
 #[derive(Clone, Debug)]
 pub struct InviteRow {
     /// Its id.
@@ -44,7 +44,7 @@ pub struct InviteRow {
     pub role: OrganizationRole,
     /// Who invited.
     pub inviter_id: SubjectId,
-    /// When it lapses.
+    /// When it expires.
     pub expires_at: Timestamp,
     /// Advanced by every change.
     pub version: i64,
@@ -103,9 +103,9 @@ pub fn renew(tx: &Tx, scope: &Scope, invite: &InviteRow) -> Result<()> {
     Ok(())
 }
 
-/// Promises another role to an invited user. It is no part of the invite as it is shown, so the version stays.
-pub fn promise(tx: &Tx, scope: &Scope, user_id: UserId, role: OrganizationRole) -> Result<()> {
-    tx.execute(&PROMISE, params![scope.organization(), user_id.as_str(), role.as_str()])?;
+/// Changes the role of an invited user. Responses do not show it with the invite, so the version stays.
+pub fn set_role(tx: &Tx, scope: &Scope, user_id: UserId, role: OrganizationRole) -> Result<()> {
+    tx.execute(&SET_ROLE, params![scope.organization(), user_id.as_str(), role.as_str()])?;
     Ok(())
 }
 

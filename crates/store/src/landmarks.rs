@@ -1,10 +1,10 @@
-//! Landmarks: remembered keys of every 256th row, so that a deep page of a list in default order costs what the
-//! first page costs.
+//! Landmarks: cached keys of every 256th row, so that a deep page of a list in default order costs as much as the
+//! first page.
 //!
-//! Ranks are counted from the oldest row: new rows come at the other end and leave them as they are. What does move
-//! them, a removal or a row that is not the newest, advances the counter's `disorder`, which is read in the same
-//! snapshot as the page; landmarks of another `disorder` are forgotten. The newest rows get none, because a
-//! transaction under way may still put a row among them.
+//! Ranks are counted from the oldest row: new rows are added at the other end and do not change them. Anything else
+//! that changes ranks, a removal or a row that is not the newest, advances the counter's `disorder`, which is read in
+//! the same snapshot as the page; landmarks of another `disorder` are dropped. The newest rows get none, because a
+//! running transaction may still insert a row among them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -58,7 +58,7 @@ impl Landmarks {
     }
 }
 
-/// Reads a page of a list and the total; `None` where that takes a long walk and `walk_far` is false.
+/// Reads a page of a list and the total; `None` if that needs a long scan and `walk_far` is false.
 #[expect(clippy::too_many_arguments, reason = "each is a different part of one question")]
 pub(crate) fn list<T>(
     conn: &Conn,
@@ -82,7 +82,7 @@ pub(crate) fn list<T>(
     table.page(conn, filter, paging, Total::Counter(organization_id.as_str(), kind), read).map(Some)
 }
 
-/// What is known of the way to a page.
+/// The known landmarks of a list.
 enum Way<T> {
     /// It is near enough to be walked to.
     Near,
@@ -92,7 +92,7 @@ enum Way<T> {
     Known(Vec<T>, u64),
 }
 
-/// Reads a page in default order by its landmark; looks for an unknown one only where `walk_far` allows it.
+/// Reads a page in default order by its landmark; searches for a missing one only if `walk_far` allows it.
 #[expect(clippy::too_many_arguments, reason = "each is a different part of one question")]
 fn page<T>(
     conn: &Conn,
@@ -128,7 +128,7 @@ fn page<T>(
         return Ok(Way::Near);
     };
     let skip = (nearest * STEP.unsigned_abs()).cast_signed() - rank;
-    let sql = table.page_sql(vec![(UP_TO, 3)], &[]);
+    let sql = table.page_sql(vec![(UP_TO, 3)], &[], paging.limit);
     let params = params![organization_id.as_str(), *created_at, id.as_str(), paging.limit, skip];
     Ok(Way::Known(conn.query(&sql, params, read)?, counter.total.unsigned_abs()))
 }

@@ -1,13 +1,13 @@
 //! Every SQL statement of the product; one file for each resource.
 //!
-//! Functions take a [`Conn`](podium_db::Conn) to read or a [`Tx`](podium_db::Tx) to write, and
-//! what proves the right to: a [`Scope`] that only the policy can mint, so that a statement cannot leave its
-//! organization, or the [`System`] that whoever opened the database has.
-//! Resources come back as rows: as their wire types with the version beside them where those are exactly the row, and
-//! as row types otherwise, which `app` shows. Nothing here decides what is allowed.
+//! Functions take a [`Conn`](podium_db::Conn) to read or a [`Tx`](podium_db::Tx) to write, and a proof of the right to
+//! do so: a [`Scope`] that only the policy can mint, so that a statement cannot leave its organization, or the
+//! [`System`] capability that the opener of the database has. Resources are returned as rows: as their wire types with
+//! the version next to them if those match the row exactly, and otherwise as row types, which `app` converts. Nothing
+//! here decides what is allowed.
 
 mod columns;
-mod found;
+mod lazy_row;
 mod listing;
 mod proof;
 mod stamp;
@@ -24,8 +24,8 @@ pub mod deploys;
 pub mod environment_objects;
 pub mod front_door;
 pub mod grants;
+pub mod idempotency;
 pub mod invites;
-pub mod kept_answers;
 pub mod landmarks;
 pub mod nodes;
 pub mod organizations;
@@ -43,7 +43,7 @@ pub mod users;
 pub mod work;
 pub mod workspaces;
 
-pub use found::Found;
+pub use lazy_row::LazyRow;
 pub use listing::Paging;
 pub use proof::{Membership, Scope, System, open, view};
 pub use stamp::Stamp;
@@ -91,7 +91,7 @@ pub fn statements() -> Vec<&'static Sql> {
         deploys::STATEMENTS,
         grants::STATEMENTS,
         invites::STATEMENTS,
-        kept_answers::STATEMENTS,
+        idempotency::STATEMENTS,
         landmarks::STATEMENTS,
         nodes::STATEMENTS,
         organizations::STATEMENTS,

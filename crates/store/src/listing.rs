@@ -1,24 +1,27 @@
-//! One way to read a page of a list.
+//! The one way to read a page of a list.
 //!
-//! The keys of the page are found first, by a walk of the index that fits the order, and joined with the rest only
-//! then: skipped rows are never read. At most three sort keys, id last, all in a bounded set of texts.
+//! The keys of the page are found first, by an index scan in the requested order, and only then joined with the rest:
+//! skipped rows are never read. At most three sort keys, id last, from a bounded set of statement texts.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
-use podium_api::page::{Page, Sort, SortKeys};
+use podium_api::page::{MAX_LIMIT, Page, Sort, SortKeys};
 use podium_db::{Conn, Result, Row, Sql, Value};
 use podium_domain::Reach;
 use quick_cache::sync::Cache;
 
 use crate::counters;
 
+/// How many rows are skipped without asking first whether there are as many.
+const NEAR: u64 = 1000;
+
 /// Which page of a list.
 #[derive(Clone, Debug)]
 pub struct Paging {
     /// How many rows to skip.
     pub offset: u64,
-    /// How many rows to read at the most.
+    /// Maximum number of rows to read.
     pub limit: u32,
     /// The order; none means newest first.
     pub sorts: Vec<Sort>,
@@ -33,13 +36,13 @@ impl<K: SortKeys> From<&Page<K>> for Paging {
 /// A list: what is read, from where, and how it can be sorted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table {
-    /// The table, alias `t`; statements are kept by it, so no two lists have the same.
+    /// The table, alias `t`; statements are cached by it, so no two lists may share one.
     pub name: &'static str,
     /// The column that tells the rows of the list apart.
     pub key: &'static str,
     /// How a row is found again by `page.key`.
     pub on: &'static str,
-    /// What is read of each row.
+    /// The columns to read.
     pub columns: &'static str,
     /// The joins that the columns need.
     pub joins: &'static str,
@@ -62,7 +65,7 @@ impl<'a> Filter<'a> {
         Self { conditions: vec![(condition, 1)], params: vec![param.into()], narrowed: false }
     }
 
-    /// Also a condition of the table's list, where there is a value for it.
+    /// Adds a condition of the table's list, if there is a value for it.
     pub(crate) fn and(&mut self, condition: &'static str, param: Option<impl Into<Value<'a>>>) {
         if let Some(param) = param {
             self.narrowed = true;
@@ -89,21 +92,21 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// A statement that was put together before, by what it was put together from.
+/// The key of a composed statement in the cache.
 type Known = Cache<(&'static str, Shape), Arc<Sql>>;
 
-/// How many are kept; there are a few for each list that is in use.
+/// How many are cached; there are a few for each list in use.
 const KNOWN: usize = 1024;
 
-/// What a statement about a list asks for.
+/// What a statement about a list selects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Shape {
     Count(Vec<Condition>),
-    Page(Vec<Condition>, Vec<Sort>),
+    Page(Vec<Condition>, Vec<Sort>, u32),
 }
 
-/// A condition with a place `{}` for each of its parameters, and how many it has. Where there are more places, the last
-/// parameter stands in all of those that are left.
+/// A condition with a placeholder `{}` for each of its parameters, and how many it has. If there are more placeholders,
+/// the last parameter is used for the remaining ones.
 pub(crate) type Condition = (&'static str, usize);
 
 /// The conditions as SQL with numbered parameters, and how many there are.
@@ -144,23 +147,41 @@ impl Table {
         total: Total<'_>,
         read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<(Vec<T>, u64)> {
-        let total = match total {
+        let counted;
+        let (count, of): (&Sql, Vec<Value<'_>>) = match total {
             Total::Counter(organization_id, kind) if !filter.narrowed => {
-                counters::read(conn, organization_id, kind)?.total
+                (&counters::READ, vec![organization_id.into(), kind.into()])
             }
             _ => {
-                let sql = self.sql(Shape::Count(filter.conditions.clone()));
-                conn.query_one(&sql, &filter.params, |row| row.get::<i64>(0))?
+                counted = self.sql(Shape::Count(filter.conditions.clone()));
+                (&counted, filter.params.clone())
             }
         };
-        self.rows(conn, filter, paging, total, read)
+        let mut total = 0;
+        // A counter has several rows, to be added up.
+        let mut add = |row: &Row<'_>| {
+            total += row.get::<i64>(0)?;
+            Ok(())
+        };
+        if paging.limit == 0 || paging.offset > NEAR {
+            conn.query(count, &of, add)?;
+            return self.rows(conn, filter, paging, total, read);
+        }
+        let mut read = read;
+        let mut rows = Vec::new();
+        let (sql, params) = self.of_page(filter, paging);
+        conn.query_both((count, &of), (&sql, &params), &mut add, |row| {
+            rows.push(read(row)?);
+            Ok(())
+        })?;
+        Ok((rows, total.unsigned_abs()))
     }
 
     /// Reads a page of a list whose total is known.
     pub(crate) fn rows<T>(
         &self,
         conn: &Conn,
-        mut filter: Filter<'_>,
+        filter: Filter<'_>,
         paging: &Paging,
         total: i64,
         read: impl FnMut(&Row<'_>) -> Result<T>,
@@ -168,14 +189,21 @@ impl Table {
         if paging.limit == 0 || paging.offset.cast_signed() >= total {
             return Ok((Vec::new(), total.unsigned_abs()));
         }
-        let sql = self.page_sql(filter.conditions, &paging.sorts);
-        filter.params.extend([Value::from(paging.limit), Value::from(paging.offset.cast_signed())]);
-        Ok((conn.query(&sql, &filter.params, read)?, total.unsigned_abs()))
+        let (sql, params) = self.of_page(filter, paging);
+        Ok((conn.query(&sql, &params, read)?, total.unsigned_abs()))
     }
 
-    /// The statement that reads a page; limit and offset are the last two parameters.
-    pub(crate) fn page_sql(&self, conditions: Vec<Condition>, sorts: &[Sort]) -> Arc<Sql> {
-        self.sql(Shape::Page(conditions, sorts.to_vec()))
+    /// The statement that reads a page, and its parameters.
+    fn of_page<'a>(&self, mut filter: Filter<'a>, paging: &Paging) -> (Arc<Sql>, Vec<Value<'a>>) {
+        let sql = self.page_sql(filter.conditions, &paging.sorts, paging.limit);
+        filter.params.extend([Value::from(paging.limit), Value::from(paging.offset.cast_signed())]);
+        (sql, filter.params)
+    }
+
+    /// The statement that reads a page of so many rows; limit and offset are the last two parameters.
+    pub(crate) fn page_sql(&self, conditions: Vec<Condition>, sorts: &[Sort], limit: u32) -> Arc<Sql> {
+        let most = [20, 100, MAX_LIMIT].into_iter().find(|most| limit <= *most).unwrap_or(u32::MAX);
+        self.sql(Shape::Page(conditions, sorts.to_vec(), most))
     }
 
     fn sql(&self, shape: Shape) -> Arc<Sql> {
@@ -186,7 +214,7 @@ impl Table {
         }
         let text = match &key.1 {
             Shape::Count(conditions) => self.count_text(conditions),
-            Shape::Page(conditions, sorts) => self.page_text(conditions, sorts),
+            Shape::Page(conditions, sorts, most) => self.page_text(conditions, sorts, *most),
         };
         let sql = Arc::new(Sql::owned(text));
         STATEMENTS.insert(key, Arc::clone(&sql));
@@ -197,14 +225,16 @@ impl Table {
         format!("SELECT COUNT(*) FROM {} t WHERE {}", self.name, numbered(conditions).0)
     }
 
-    fn page_text(&self, conditions: &[Condition], sorts: &[Sort]) -> String {
+    /// A plan that serves every limit and offset reckons with a tenth of the table, for which it would read all of it;
+    /// `most` says how many rows there are at the most.
+    fn page_text(&self, conditions: &[Condition], sorts: &[Sort], most: u32) -> String {
         let Self { name, key, on, columns, joins, .. } = self;
         let (conditions, params) = numbered(conditions);
         let order = self.order(sorts);
         let (limit, offset) = (params + 1, params + 2);
         format!(
-            "SELECT {columns} FROM (SELECT t.{key} AS key FROM {name} t WHERE {conditions} ORDER BY {order} \
-             LIMIT ${limit} OFFSET ${offset}) page JOIN {name} t ON {on}{joins} ORDER BY {order}"
+            "SELECT {columns} FROM (SELECT key FROM (SELECT t.{key} AS key FROM {name} t WHERE {conditions} \
+             ORDER BY {order} LIMIT ${limit} OFFSET ${offset}) keys STOPAT({most})) page JOIN {name} t ON {on}{joins} ORDER BY {order}"
         )
     }
 
@@ -232,7 +262,7 @@ impl Table {
             .sorts
             .iter()
             .flat_map(|(key, _)| [true, false].map(|descending| Sort { key, descending }))
-            .map(|sort| Sql::owned(self.page_text(&base, &[sort])))
+            .map(|sort| Sql::owned(self.page_text(&base, &[sort], MAX_LIMIT)))
             .collect();
         for condition in &self.filters[1..] {
             if condition.matches("{}").count() == 2 {
@@ -242,12 +272,12 @@ impl Table {
             }
         }
         shapes.push(Sql::owned(self.count_text(&filter.conditions)));
-        shapes.push(Sql::owned(self.page_text(&filter.conditions, &[])));
+        shapes.push(Sql::owned(self.page_text(&filter.conditions, &[], MAX_LIMIT)));
         shapes
     }
 }
 
-/// Ids as a list parameter, or nothing where all are in reach.
+/// Ids as a list parameter, or `None` if all are in reach.
 pub(crate) fn reached(reach: &Reach) -> Option<Vec<&str>> {
     match reach {
         Reach::All => None,

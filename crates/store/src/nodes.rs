@@ -1,6 +1,6 @@
-//! Nodes: the machines that run environments, and which deployment runs on which of them.
+//! Nodes: the machines that run environments, and which deployment is placed on which of them.
 //!
-//! Functions here look at all organizations: a machine runs environments of any.
+//! These functions cover all organizations: a machine runs environments of any.
 
 use podium_api::{DeploymentId, NodeId, Timestamp};
 use podium_db::{Conn, Result, Row, Tx, params, statements};
@@ -19,35 +19,35 @@ macro_rules! node_columns {
 statements! {
     JOIN = "INSERT INTO nodes (id, name, first_seen_at, last_seen_at) VALUES ($1, $2, $3, $3) \
         ON CONFLICT (id) DO UPDATE SET name = excluded.name, last_seen_at = excluded.last_seen_at";
-    SEEN = "UPDATE nodes SET last_seen_at = $2 WHERE id = $1";
+    HEARTBEAT = "UPDATE nodes SET last_seen_at = $2 WHERE id = $1";
     LIST = concat!(node_columns!(), " ORDER BY n.name");
     BY_NAME = concat!(node_columns!(), " WHERE n.name = $1");
-    CHOICE = concat!(node_columns!(), " WHERE n.last_seen_at >= $1 OR n.id = $2 ORDER BY placed, n.name LIMIT 1");
+    LEAST_LOADED = concat!(node_columns!(), " WHERE n.last_seen_at >= $1 OR n.id = $2 ORDER BY placed, n.name LIMIT 1");
     PLACEMENT = "SELECT p.node_id, n.name FROM placements p LEFT JOIN nodes n ON n.id = p.node_id \
         WHERE p.deployment_id = $1";
     PLACE = "INSERT INTO placements (deployment_id, node_id) VALUES ($1, $2) \
         ON CONFLICT (deployment_id) DO UPDATE SET node_id = excluded.node_id WHERE placements.node_id = ''";
     UNPLACE = "DELETE FROM placements WHERE deployment_id = $1";
     KNOWN = "SELECT 1 FROM deployments WHERE id = $1 UNION SELECT 1 FROM work WHERE kind = $2 AND id = $1";
-    ELSEWHERE = "SELECT deployment_id FROM placements WHERE deployment_id IN ($1[]) AND node_id <> $2 AND node_id <> ''";
+    ON_OTHER_NODES = "SELECT deployment_id FROM placements WHERE deployment_id IN ($1[]) AND node_id <> $2 AND node_id <> ''";
     PLACED_ON = "SELECT deployment_id FROM placements WHERE node_id = $1";
     KEEP_ONLY = "DELETE FROM nodes WHERE id <> $1";
     FORGET = "DELETE FROM nodes WHERE id = $1";
-    LET_GO = "UPDATE placements SET node_id = '' WHERE node_id = $1";
-    UNKNOWN = "SELECT d.id FROM deployments d LEFT JOIN placements p ON p.deployment_id = d.id \
+    UNASSIGN = "UPDATE placements SET node_id = '' WHERE node_id = $1";
+    WITHOUT_PLACEMENT = "SELECT d.id FROM deployments d LEFT JOIN placements p ON p.deployment_id = d.id \
         WHERE p.deployment_id IS NULL ORDER BY d.id";
 }
 
 /// A machine that runs environments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRow {
-    /// Its id, which is kept in its data directory.
+    /// Its id, which is stored in its data directory.
     pub id: NodeId,
     /// Its name, for people.
     pub name: String,
     /// When it was first started.
     pub first_seen_at: Timestamp,
-    /// When it last said that it is there.
+    /// When it last sent a heartbeat.
     pub last_seen_at: Timestamp,
     /// How many deployments it runs.
     pub deployments: i64,
@@ -56,34 +56,34 @@ pub struct NodeRow {
 /// Where a deployment runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Nobody has said yet.
+    /// Not placed yet.
     Unknown,
-    /// On a node that was forgotten: another one is to be chosen.
+    /// On a node that was forgotten: another one must be chosen.
     Forgotten,
     /// On this node.
     On {
         /// Its id.
         node_id: NodeId,
-        /// Its name; empty where the node is not known.
+        /// Its name; empty if the node is unknown.
         name: String,
     },
 }
 
-/// Makes a node known, or notes that it is there again; a name that another node has is a violated unique index.
+/// Registers a node, or records that it is back; a name that another node has violates a unique index.
 pub fn join(tx: &Tx, _: &System, id: NodeId, name: &str, now: Timestamp) -> Result<()> {
     tx.execute(&JOIN, params![id.as_str(), name, now.millis()])?;
     Ok(())
 }
 
-/// Makes the only node known: one that was here before it is no more.
+/// Registers the only node, and removes a previous one.
 pub fn join_alone(tx: &Tx, system: &System, id: NodeId, name: &str, now: Timestamp) -> Result<()> {
     tx.execute(&KEEP_ONLY, params![id.as_str()])?;
     join(tx, system, id, name, now)
 }
 
-/// Notes that a node is there; says whether it is still known.
-pub fn seen(tx: &Tx, _: &System, id: NodeId, now: Timestamp) -> Result<bool> {
-    Ok(tx.execute(&SEEN, params![id.as_str(), now.millis()])? == 1)
+/// Records a heartbeat; returns whether the node is still registered.
+pub fn heartbeat(tx: &Tx, _: &System, id: NodeId, now: Timestamp) -> Result<bool> {
+    Ok(tx.execute(&HEARTBEAT, params![id.as_str(), now.millis()])? == 1)
 }
 
 /// All nodes, by name.
@@ -96,9 +96,9 @@ pub fn by_name(conn: &Conn, _: &System, name: &str) -> Result<Option<NodeRow>> {
     conn.query_opt(&BY_NAME, params![name], read)
 }
 
-/// The node that a new deployment goes to: of those seen since a time, and the one that asks, the one with the fewest.
-pub fn choice(conn: &Conn, _: &System, seen_since: Timestamp, own: NodeId) -> Result<Option<NodeRow>> {
-    conn.query_opt(&CHOICE, params![seen_since.millis(), own.as_str()], read)
+/// The node for a new deployment: of those with a heartbeat since a time, and the asking one, the one with the fewest.
+pub fn least_loaded(conn: &Conn, _: &System, seen_since: Timestamp, own: NodeId) -> Result<Option<NodeRow>> {
+    conn.query_opt(&LEAST_LOADED, params![seen_since.millis(), own.as_str()], read)
 }
 
 /// Where a deployment runs.
@@ -113,67 +113,67 @@ pub fn placement(conn: &Conn, _: &System, deployment_id: DeploymentId) -> Result
     Ok(found.unwrap_or(Placement::Unknown))
 }
 
-/// Places a deployment on a node unless it is placed already, and leaves its work to where it is; says where that is.
+/// Places a deployment on a node unless it is already placed, and assigns its work to its node; returns the placement.
 pub fn place(tx: &Tx, system: &System, deployment_id: DeploymentId, node_id: NodeId) -> Result<Placement> {
     tx.execute(&PLACE, params![deployment_id.as_str(), node_id.as_str()])?;
     let placement = placement(tx, system, deployment_id)?;
     if let Placement::On { node_id, .. } = &placement {
-        work::give(tx, deployments::KIND, deployment_id.id(), node_id.as_str())?;
+        work::assign(tx, deployments::KIND, deployment_id.id(), node_id.as_str())?;
     }
     Ok(placement)
 }
 
-/// Places on a node those of these deployments that nobody runs; says which are known to nobody.
+/// Places those of these deployments on a node that have none; returns the ids that the database does not know.
 pub fn adopt(tx: &Tx, system: &System, kept: &[DeploymentId], node_id: NodeId) -> Result<Vec<DeploymentId>> {
-    let mut strangers = Vec::new();
+    let mut unknown = Vec::new();
     for id in kept {
         let known = tx.query_opt(&KNOWN, params![id.as_str(), deployments::KIND], |_| Ok(()))?;
         if known.is_none() {
-            strangers.push(*id);
+            unknown.push(*id);
             continue;
         }
         place(tx, system, *id, node_id)?;
     }
-    Ok(strangers)
+    Ok(unknown)
 }
 
 /// Those of these deployments that run on another node.
-pub fn elsewhere(
+pub fn on_other_nodes(
     conn: &Conn,
     _: &System,
     ids: &[DeploymentId],
     node_id: NodeId,
 ) -> Result<Vec<DeploymentId>> {
     let ids: Vec<&str> = ids.iter().map(DeploymentId::as_str).collect();
-    conn.query(&ELSEWHERE, params![&ids, node_id.as_str()], |row| row.id(0))
+    conn.query(&ON_OTHER_NODES, params![&ids, node_id.as_str()], |row| row.id(0))
 }
 
-/// Forgets where a deployment ran that is gone.
+/// Deletes the placement of a deleted deployment.
 pub fn unplace(tx: &Tx, _: &System, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&UNPLACE, params![deployment_id.as_str()])?;
     Ok(())
 }
 
-/// Forgets a node, and asks the loops to choose another for each of its deployments; says how many that are.
+/// Deletes a node, and enqueues each of its deployments so that the loops choose another; returns how many.
 pub fn forget(tx: &Tx, _: &System, node_id: NodeId, now: Timestamp) -> Result<usize> {
     let placed: Vec<DeploymentId> = tx.query(&PLACED_ON, params![node_id.as_str()], |row| row.id(0))?;
-    tx.execute(&LET_GO, params![node_id.as_str()])?;
+    tx.execute(&UNASSIGN, params![node_id.as_str()])?;
     tx.execute(&FORGET, params![node_id.as_str()])?;
-    work::give_back(tx, deployments::KIND, node_id.as_str(), now)?;
-    placed.iter().try_for_each(|id| work::ask(tx, deployments::KIND, id.id(), now, now))?;
+    work::unassign(tx, deployments::KIND, node_id.as_str(), now)?;
+    placed.iter().try_for_each(|id| work::add(tx, deployments::KIND, id.id(), now, now))?;
     Ok(placed.len())
 }
 
-/// The deployments of which nobody has said where they run.
-pub fn unknown(conn: &Conn, _: &System) -> Result<Vec<DeploymentId>> {
-    conn.query(&UNKNOWN, params![], |row| row.id(0))
+/// The deployments without a placement.
+pub fn without_placement(conn: &Conn, _: &System) -> Result<Vec<DeploymentId>> {
+    conn.query(&WITHOUT_PLACEMENT, params![], |row| row.id(0))
 }
 
-/// Asks the loops to choose a node for these deployments, of which nobody has said where they run.
-pub fn let_go(tx: &Tx, _: &System, ids: &[DeploymentId], now: Timestamp) -> Result<()> {
+/// Enqueues these deployments, which have no placement, so that the loops choose a node.
+pub fn request_placement(tx: &Tx, _: &System, ids: &[DeploymentId], now: Timestamp) -> Result<()> {
     ids.iter().try_for_each(|id| {
         tx.execute(&PLACE, params![id.as_str(), ""])?;
-        work::ask(tx, deployments::KIND, id.id(), now, now)
+        work::add(tx, deployments::KIND, id.id(), now, now)
     })
 }
 

@@ -57,7 +57,7 @@ use podium_domain::{Grants, Permission, Refusal, Target, require};
 use crate::MIGRATIONS;
 
 /// Proof that the server acts for itself: at its start, in loops and maintenance, to find out who calls, and for the
-/// operator. Whoever opens the database has it.
+/// operator. The opener of the database has it.
 #[derive(Clone, Copy, Debug)]
 pub struct System(());
 
@@ -68,13 +68,13 @@ pub async fn open(options: Options) -> Result<(Db, System)> {
     Ok((db, System(())))
 }
 
-/// Opens the database of an installation to look at it, also while its server runs.
+/// Opens the database of an installation read-only, also while its server runs.
 pub async fn view(database: Database) -> Result<(Db, System)> {
     Ok((Db::view(database).await?, System(())))
 }
 
 impl System {
-    /// A scope that no caller stands behind.
+    /// A scope of the system itself, without a caller.
     pub const fn scope(&self, organization_id: OrganizationId) -> Scope {
         Scope::new(organization_id, None, Target::Organization)
     }
@@ -107,14 +107,14 @@ impl Membership {
         Scope::new(self.organization_id, None, Target::Organization)
     }
 
-    /// The scope of a member who holds the permission on the target, if the policy says so.
+    /// The scope of a member who holds the permission on the target, if the policy allows it.
     pub fn authorize(&self, permission: Permission, target: Target) -> Result<Scope, Refusal> {
         require(&self.grants, permission, target)?;
         Ok(Scope::new(self.organization_id, Some(permission), target))
     }
 }
 
-/// Proof that a permission was checked in an organization, which everything done with it stays in.
+/// Proof that a permission was checked in an organization; every statement with it is confined to that organization.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
     organization_id: OrganizationId,
@@ -127,7 +127,7 @@ impl Scope {
         Self { organization_id, permission, target }
     }
 
-    /// The organization that everything done with this proof stays in.
+    /// The organization that this proof is confined to.
     pub const fn organization_id(&self) -> OrganizationId {
         self.organization_id
     }
@@ -142,7 +142,7 @@ impl Scope {
         self.target
     }
 
-    /// The permission that was proven; none where the server acts for itself or membership was enough.
+    /// The permission that was proven; `None` if the server acts for itself or membership was enough.
     pub const fn permission(&self) -> Option<Permission> {
         self.permission
     }

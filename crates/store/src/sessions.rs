@@ -1,6 +1,6 @@
-//! Sessions of browsers at the console: the hash of each cookie, and the token that it stands for.
+//! Browser sessions at the console: the hash of each cookie, and the token that it refers to.
 //!
-//! Functions here look at all organizations: whose session it is, is what they find out.
+//! These functions cover all organizations: they find out whose session it is.
 
 use podium_api::{CredentialId, SubjectId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
@@ -23,7 +23,7 @@ statements! {
 /// A browser's session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrowserSession {
-    /// The hash of the token that it stands for.
+    /// The hash of the token that it refers to.
     pub credential_hash: String,
     /// The id of that token.
     pub token_id: CredentialId,
@@ -65,20 +65,20 @@ pub fn insert(tx: &Tx, _: &System, hash: &str, session: &BrowserSession, now: Ti
     Ok(())
 }
 
-/// Ends a session, with every code and pass that came from it; says whether it was there.
+/// Ends a session, with every code and pass that came from it; returns whether it was there.
 pub fn delete(tx: &Tx, _: &System, hash: &str) -> Result<bool> {
     tx.execute(&DROP_CODES, params![hash])?;
     tx.execute(&DROP_PASSES, params![hash])?;
     Ok(tx.execute(&DELETE, params![hash])? > 0)
 }
 
-/// Ends every session of a subject. What came from them is worth nothing without them.
+/// Ends every session of a subject. Codes and passes from them are invalid without them.
 pub fn delete_of_subject(tx: &Tx, _: &System, subject_id: SubjectId) -> Result<()> {
     tx.execute(&DELETE_OF, params![subject_id.as_str()])?;
     Ok(())
 }
 
-/// Drops some sessions that ended before a time; says how many.
+/// Drops some sessions that expired before a time; returns how many.
 pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }

@@ -1,4 +1,4 @@
-//! Facts about the installation itself.
+//! Settings of the installation itself.
 
 use podium_db::{Conn, Result, Tx, params, statements};
 
@@ -14,7 +14,7 @@ pub fn get(conn: &Conn, _: &System, key: &str) -> Result<Option<String>> {
     conn.query_opt(&GET, params![key], |row| row.get(0))
 }
 
-/// Writes a setting unless it is there already; says whether it was written.
+/// Writes a setting unless it already exists; returns whether it was written.
 pub fn add(tx: &Tx, _: &System, key: &str, value: &str) -> Result<bool> {
     Ok(tx.execute(&ADD, params![key, value])? == 1)
 }

@@ -14,7 +14,7 @@ statements! {
         AND NOT EXISTS (SELECT 1 FROM credentials c WHERE c.signing_key_id = signing_keys.id)";
 }
 
-/// A signing key as it is kept.
+/// A stored signing key.
 #[derive(Clone)]
 pub struct SigningKeyRow {
     /// Its id, the `kid` of tokens.

@@ -1,4 +1,4 @@
-//! Blocks that were sent for archives which nobody has put together yet, and what waits with them.
+//! Staged blocks of archives that are not assembled yet, and the totals of pending uploads.
 
 use podium_api::enums::UploadKind;
 use podium_api::{DeployId, DeploymentId};
@@ -40,22 +40,22 @@ pub fn put(tx: &Tx, _: &System, deploy: &DeployRow, kind: UploadKind, block: &st
     Ok(())
 }
 
-/// Forgets the blocks of an archive.
+/// Deletes the blocks of an archive.
 pub fn forget_archive(tx: &Tx, _: &System, deploy_id: DeployId, kind: UploadKind) -> Result<()> {
     tx.execute(&FORGET_ARCHIVE, params![deploy_id.as_str(), kind.as_str()]).map(drop)
 }
 
-/// Forgets the blocks of a deploy.
+/// Deletes the blocks of a deploy.
 pub(crate) fn forget_deploy(tx: &Tx, deploy_id: DeployId) -> Result<()> {
     tx.execute(&FORGET_DEPLOY, params![deploy_id.as_str()]).map(drop)
 }
 
-/// Forgets the blocks of a deployment.
+/// Deletes the blocks of a deployment.
 pub(crate) fn forget_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&FORGET_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()]).map(drop)
 }
 
-/// What was sent and waits to be finalized: of a deploy, its deployment and its organization.
+/// Uploads that wait to be finalized: of a deploy, its deployment and its organization.
 pub fn pending(conn: &Conn, _: &System, deploy: &DeployRow) -> Result<Pending> {
     let mut sums = [0_u64; 4];
     for statement in [&STAGED, &UPLOADED] {

@@ -1,4 +1,4 @@
-//! What deployments are doing, for the operator's numbers: of all organizations, or of one.
+//! Statuses of deployments, for metrics: of all organizations, or of one.
 
 use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, OrganizationId, WorkspaceId};
@@ -22,7 +22,7 @@ pub struct Status {
     pub workspace_id: WorkspaceId,
     /// Its name in the data plane.
     pub namespace: String,
-    /// What it is doing.
+    /// Its status.
     pub status: DeploymentStatus,
 }
 

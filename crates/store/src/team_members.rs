@@ -1,4 +1,4 @@
-//! Who is in which team.
+//! Members of teams.
 
 use podium_api::teams::TeamMember;
 use podium_api::{TeamId, Timestamp, UserId};
@@ -52,13 +52,13 @@ pub fn list(conn: &Conn, scope: &Scope, team_id: TeamId, paging: &Paging) -> Res
     })
 }
 
-/// Adds a member, unless it is one already; says whether it was added.
+/// Adds a member, unless it already is one; returns whether it was added.
 pub fn add(tx: &Tx, scope: &Scope, team_id: TeamId, user_id: UserId, at: Timestamp) -> Result<bool> {
     let params = params![team_id.as_str(), user_id.as_str(), scope.organization(), at.millis()];
     Ok(tx.execute(&ADD, params)? == 1)
 }
 
-/// Removes a member; says whether it was one.
+/// Removes a member; returns whether it was one.
 pub fn remove(tx: &Tx, scope: &Scope, team_id: TeamId, user_id: UserId) -> Result<bool> {
     Ok(tx.execute(&REMOVE, params![team_id.as_str(), user_id.as_str(), scope.organization()])? == 1)
 }

@@ -57,11 +57,11 @@ pub struct TeamRow {
     pub id: TeamId,
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: String,
     /// Its organization.
     pub organization_id: OrganizationId,
-    /// Whether an identity provider keeps it.
+    /// Whether an identity provider manages it.
     pub is_idp_managed: bool,
     /// Who made it and changed it.
     pub stamp: Stamp,
@@ -69,8 +69,8 @@ pub struct TeamRow {
 
 /// Which teams to list.
 #[derive(Default)]
-pub struct Listed<'a> {
-    /// Only those with one of these folded names, where there are any.
+pub struct ListFilter<'a> {
+    /// Only those with one of these folded names, if any are given.
     pub name_keys: &'a [String],
     /// Only those with a role in this workspace.
     pub workspace_id: Option<&'a str>,
@@ -81,7 +81,12 @@ pub struct Listed<'a> {
 }
 
 /// Reads a page of teams, and how many there are.
-pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) -> Result<(Vec<TeamRow>, u64)> {
+pub fn list(
+    conn: &Conn,
+    scope: &Scope,
+    listed: &ListFilter<'_>,
+    paging: &Paging,
+) -> Result<(Vec<TeamRow>, u64)> {
     let organization_id = scope.organization_id();
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
     filter.and(NAMES, Some(listed.name_keys).filter(|keys| !keys.is_empty()));

@@ -75,7 +75,7 @@ statements! {
 
 /// Where a token belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Home {
+pub struct TokenOwner {
     /// The organization, workspace or deployment.
     pub entity_id: EntityId,
     /// The workspace, of a workspace's or deployment's token.
@@ -91,12 +91,12 @@ pub struct TokenRow {
     pub id: TokenId,
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: String,
     /// What it belongs to.
     pub scope: TokenScope,
     /// Where it belongs.
-    pub home: Home,
+    pub home: TokenOwner,
     /// How it is meant to be used.
     pub kind: TokenKind,
     /// The last six characters of its value.
@@ -116,7 +116,7 @@ pub struct TokenRow {
 }
 
 /// Which tokens to list.
-pub struct Listed<'a> {
+pub struct ListFilter<'a> {
     /// Workspaces whose tokens the caller could manage.
     pub workspaces: &'a Reach,
     /// Deployments whose tokens the caller could manage.
@@ -133,7 +133,7 @@ pub struct Listed<'a> {
     pub deployment_id: Option<&'a str>,
     /// Only those with a role on this DAG.
     pub dag_id: Option<&'a str>,
-    /// Only those with a role on one of these tags, where there are any.
+    /// Only those with a role on one of these tags, if any are given.
     pub dag_tags: &'a [String],
 }
 
@@ -141,7 +141,7 @@ pub struct Listed<'a> {
 pub fn list(
     conn: &Conn,
     scope: &Scope,
-    listed: &Listed<'_>,
+    listed: &ListFilter<'_>,
     paging: &Paging,
 ) -> Result<(Vec<TokenRow>, u64)> {
     let organization_id = scope.organization_id();
@@ -158,7 +158,7 @@ pub fn list(
     TABLE.page(conn, filter, paging, total, read)
 }
 
-fn reached(listed: &Listed<'_>) -> Vec<String> {
+fn reached(listed: &ListFilter<'_>) -> Vec<String> {
     let mut keys = Vec::new();
     if let Reach::Only(ids) = listed.workspaces {
         keys.extend(ids.iter().map(|id| format!("WORKSPACE:{id}")));
@@ -250,12 +250,12 @@ pub fn delete(tx: &Tx, scope: &Scope, id: TokenId, version: i64) -> Result<()> {
     counters::add(tx, organization_id, KIND, id.id(), -1, 1)
 }
 
-/// Removes every token of a workspace and its deployments; says which.
+/// Removes every token of a workspace and its deployments; returns which.
 pub fn delete_of_workspace(tx: &Tx, scope: &Scope, workspace_id: WorkspaceId) -> Result<Vec<TokenId>> {
     delete_of(tx, scope, &OF_WORKSPACE, workspace_id.into())
 }
 
-/// Removes every token of a deployment; says which.
+/// Removes every token of a deployment; returns which.
 pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<Vec<TokenId>> {
     delete_of(tx, scope, &OF_DEPLOYMENT, deployment_id.into())
 }
@@ -301,7 +301,7 @@ fn read(row: &Row<'_>) -> Result<TokenRow> {
         name: row.get(1)?,
         description: row.get(2)?,
         scope,
-        home: Home { entity_id, workspace_id: row.id_opt(12)?, deployment_id },
+        home: TokenOwner { entity_id, workspace_id: row.id_opt(12)?, deployment_id },
         kind: row.word(4)?,
         short_token: row.get(5)?,
         start_at: row.time(6)?,

@@ -27,7 +27,7 @@ macro_rules! joins {
 
 const ORGANIZATION: &str = "t.organization_id = {}";
 
-/// Rows of users who hold a role on something, by themselves or through a team.
+/// Rows of users who hold a role on a resource, directly or through a team.
 macro_rules! holders {
     ($condition:literal) => {
         concat!(
@@ -88,7 +88,7 @@ statements! {
 
 /// Which users to list.
 #[derive(Default)]
-pub struct Listed<'a> {
+pub struct ListFilter<'a> {
     /// Only those with a role in this workspace.
     pub workspace_id: Option<&'a str>,
     /// Only those with a role on this deployment.
@@ -133,7 +133,7 @@ pub struct Account {
     pub full_name: String,
     /// The user's picture.
     pub avatar_url: String,
-    /// The hash of the password, where there is one.
+    /// The hash of the password, if there is one.
     pub password_hash: Option<String>,
     /// Advanced by every change of the account.
     pub version: i64,
@@ -144,7 +144,12 @@ pub struct Account {
 }
 
 /// Reads a page of users, and how many there are.
-pub fn list(conn: &Conn, scope: &Scope, listed: &Listed<'_>, paging: &Paging) -> Result<(Vec<UserRow>, u64)> {
+pub fn list(
+    conn: &Conn,
+    scope: &Scope,
+    listed: &ListFilter<'_>,
+    paging: &Paging,
+) -> Result<(Vec<UserRow>, u64)> {
     let organization_id = scope.organization_id();
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
     filter.and(IN_WORKSPACE, listed.workspace_id);
@@ -175,12 +180,12 @@ pub fn account_by_username(conn: &Conn, _: &System, username_key: &str) -> Resul
     conn.query_opt(&BY_USERNAME, params![username_key], read_account)
 }
 
-/// The account of somebody who is about to be invited, by its folded e-mail address.
+/// The account of a user to invite, by the folded e-mail address.
 pub fn account_to_invite(conn: &Conn, _: &Scope, username_key: &str) -> Result<Option<Account>> {
     conn.query_opt(&BY_USERNAME, params![username_key], read_account)
 }
 
-/// Adds an account unless the username is taken; says whether it was added.
+/// Adds an account unless the username is taken; returns whether it was added.
 pub fn insert(tx: &Tx, _: &Scope, account: &Account, username_key: &str) -> Result<bool> {
     let params = params![
         account.id.as_str(),
@@ -193,7 +198,7 @@ pub fn insert(tx: &Tx, _: &Scope, account: &Account, username_key: &str) -> Resu
     Ok(tx.execute(&INSERT, params)? == 1)
 }
 
-/// Sets the password of an account whose hash is still `before`; says whether it was.
+/// Sets the password of an account whose hash is still `before`; returns whether it was.
 pub fn set_password(
     tx: &Tx,
     _: &System,

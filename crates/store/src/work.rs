@@ -1,11 +1,13 @@
-//! Work for the loops: which things to look at, and when. Written in the transaction that causes it.
+//! The work queue of the loops: which resources to reconcile, and when. Items are written in the transaction that
+//! causes them.
 //!
-//! A row names a thing, never what to do with it. Whoever works on it holds it until its lease ends, which is when the
-//! row is due again. Asking while it is held advances its signal; whoever holds it then finds another signal than it
-//! claimed and leaves the row behind, due at once. So nothing that was asked for is forgotten, and nobody waits for a
-//! row that somebody else works on.
+//! A row names a resource, never what to do with it. A worker holds a row until its lease ends, which is when the row
+//! is due again. Enqueueing a held row advances its signal; the holder then finds a different signal than it claimed
+//! and leaves the row in the queue, due at once. So no request is lost, and nobody waits for a row that another worker
+//! holds.
 //!
-//! Work on a deployment that runs on a node is that node's: nobody else claims it. All other work names no node.
+//! Work on a deployment that is placed on a node belongs to that node: no other node claims it. All other work has no
+//! node.
 
 use podium_api::{Id, Timestamp};
 use podium_db::{Change, Conn, Result, Row, Tx, params, statements};
@@ -13,12 +15,12 @@ use podium_db::{Change, Conn, Result, Row, Tx, params, statements};
 use crate::System;
 use crate::columns::Columns;
 
-/// The kind of the announcement that there is work.
+/// The kind of the change that announces work.
 pub const KIND: &str = "work";
-/// The node of work that anybody may do.
-pub const ANYBODY: &str = "";
+/// The node of work that any node may do.
+pub const ANY_NODE: &str = "";
 
-/// What asking again does to a row: it is due no later than before, and counts as new unless somebody works on it.
+/// The effect of enqueueing a row again: it is due no later than before, and counts as new unless it is held.
 macro_rules! asked_again {
     () => {
         " ON CONFLICT (kind, id) DO UPDATE SET signal = work.signal + 1, \
@@ -59,17 +61,17 @@ statements! {
         WHERE work.kind = picked.kind AND work.id = picked.id \
         RETURNING work.kind, work.id, work.signal, work.attempts, work.since";
     SETTLE = "DELETE FROM work WHERE kind = $1 AND id = $2 AND holder = $3 AND signal = $4";
-    LEAVE = "UPDATE work SET holder = '', due_at = $4, since = $4, attempts = 0, reason = '' \
+    REOPEN = "UPDATE work SET holder = '', due_at = $4, since = $4, attempts = 0, reason = '' \
         WHERE kind = $1 AND id = $2 AND holder = $3";
-    RETURN = "UPDATE work SET holder = '', due_at = $5, since = $6, attempts = $7, reason = $8 \
+    RESCHEDULE = "UPDATE work SET holder = '', due_at = $5, since = $6, attempts = $7, reason = $8 \
         WHERE kind = $1 AND id = $2 AND holder = $3 AND signal = $4";
     RELEASE = "UPDATE work SET holder = '', due_at = $2, attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END \
         WHERE holder = $1";
     RELEASE_ALL = "UPDATE work SET holder = '', due_at = $1 WHERE holder <> ''";
     FORGET = "DELETE FROM work WHERE kind = $1 AND id = $2";
     NEXT_DUE = "SELECT due_at FROM work WHERE kind = $1 AND node_id = $2 ORDER BY due_at LIMIT 1";
-    GIVE = "UPDATE work SET node_id = $3 WHERE kind = $1 AND id = $2";
-    GIVE_BACK = "UPDATE work SET node_id = '', holder = '', due_at = $3 WHERE kind = $1 AND node_id = $2";
+    ASSIGN = "UPDATE work SET node_id = $3 WHERE kind = $1 AND id = $2";
+    UNASSIGN = "UPDATE work SET node_id = '', holder = '', due_at = $3 WHERE kind = $1 AND node_id = $2";
     PENDING = concat!(pending_columns!(), " ORDER BY due_at, kind, id LIMIT $1");
     PENDING_OF = concat!(pending_columns!(), " WHERE kind = $2 ORDER BY due_at, id LIMIT $1");
     COUNT = "SELECT kind, COUNT(*), SUM(CASE WHEN due_at <= $1 THEN 1 ELSE 0 END), \
@@ -77,27 +79,27 @@ statements! {
         MIN(CASE WHEN due_at <= $1 THEN due_at END) FROM work GROUP BY kind ORDER BY kind";
 }
 
-/// Work that somebody holds.
+/// A claimed work item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// What kind of thing to look at.
+    /// The kind of resource to reconcile.
     pub kind: String,
-    /// The thing.
+    /// The resource.
     pub id: Id,
-    /// How often it was asked for when it was claimed.
+    /// Its signal when it was claimed.
     pub signal: i64,
-    /// How often it has been tried since it last got anywhere, this time included.
+    /// How often it has been tried since it last made progress, this time included.
     pub attempts: i64,
-    /// Since when it has been asked for.
+    /// Since when it has been pending.
     pub since: Timestamp,
 }
 
-/// How held work is put back.
+/// How a held item is rescheduled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Again {
+pub struct Reschedule {
     /// When it is due.
     pub due_at: Timestamp,
-    /// Since when it has been asked for.
+    /// Since when it has been pending.
     pub since: Timestamp,
     /// How often it was tried.
     pub attempts: i64,
@@ -108,19 +110,19 @@ pub struct Again {
 /// Work as an operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// What kind of thing is to be looked at.
+    /// The kind of resource to reconcile.
     pub kind: String,
-    /// The thing.
+    /// The resource.
     pub id: Id,
     /// When it is due, or when its lease ends.
     pub due_at: Timestamp,
-    /// Since when it has been asked for.
+    /// Since when it has been pending.
     pub since: Timestamp,
     /// How often it has been tried.
     pub attempts: i64,
     /// Why it is not settled yet.
     pub reason: String,
-    /// Who works on it; empty where nobody does.
+    /// Who holds it; empty if nobody does.
     pub holder: String,
 }
 
@@ -131,20 +133,20 @@ pub struct Backlog {
     pub kind: String,
     /// All of it.
     pub pending: i64,
-    /// What is due and nobody works on.
+    /// Items that are due and not held.
     pub due: i64,
-    /// What somebody works on.
+    /// Items that are held.
     pub held: i64,
-    /// What has been tried more than once.
+    /// Items that have been tried more than once.
     pub retried: i64,
-    /// Since when the oldest of what is due has been.
+    /// Since when the oldest due item has been due.
     pub oldest_due_at: Option<Timestamp>,
 }
 
-/// Asks the loops to look at a thing when it is time.
-pub(crate) fn ask(tx: &Tx, kind: &'static str, id: Id, due_at: Timestamp, now: Timestamp) -> Result<()> {
+/// Enqueues a resource for reconciliation at a given time.
+pub(crate) fn add(tx: &Tx, kind: &'static str, id: Id, due_at: Timestamp, now: Timestamp) -> Result<()> {
     let since = due_at.max(now);
-    tx.execute(&ENQUEUE, params![kind, id.as_str(), due_at.millis(), since.millis()])?;
+    tx.post(&ENQUEUE, params![kind, id.as_str(), due_at.millis(), since.millis()])?;
     announce(tx, id.to_string());
     Ok(())
 }
@@ -158,10 +160,10 @@ pub fn enqueue(
     due_at: Timestamp,
     now: Timestamp,
 ) -> Result<()> {
-    ask(tx, kind, id, due_at, now)
+    add(tx, kind, id, due_at, now)
 }
 
-/// Asks the loops to look at every deployment and every cluster; says how many that are.
+/// Enqueues every deployment and every cluster; returns how many.
 pub fn enqueue_everything(tx: &Tx, _: &System, now: Timestamp) -> Result<u64> {
     let clusters = tx.execute(&ENQUEUE_CLUSTERS, params![crate::clusters::KIND, now.millis()])?;
     let deployments = tx.execute(&ENQUEUE_DEPLOYMENTS, params![crate::deployments::KIND, now.millis()])?;
@@ -169,13 +171,13 @@ pub fn enqueue_everything(tx: &Tx, _: &System, now: Timestamp) -> Result<u64> {
     Ok(clusters + deployments)
 }
 
-/// Tells this process, and the other replicas, that there is work.
+/// Notifies this process and the other replicas that there is work.
 fn announce(tx: &Tx, id: String) {
     let (organization_id, workspace_id, deployment_id) = (None, None, None);
     tx.announce(Change { kind: KIND, id, organization_id, workspace_id, deployment_id, version: 0 });
 }
 
-/// Takes some of what is due of a kind and that anybody may do, the longest due first, until the lease ends.
+/// Claims some due items of a kind without a node, the longest due first, until the lease ends.
 pub fn claim(
     tx: &Tx,
     system: &System,
@@ -185,10 +187,10 @@ pub fn claim(
     now: Timestamp,
     limit: u32,
 ) -> Result<Vec<Claim>> {
-    claim_of(tx, system, (kind, ANYBODY), holder, lease_ends, now, limit)
+    claim_of(tx, system, (kind, ANY_NODE), holder, lease_ends, now, limit)
 }
 
-/// Takes some of what is due of a kind on a node, the longest due first, until the lease ends.
+/// Claims some due items of a kind on a node, the longest due first, until the lease ends.
 pub fn claim_of(
     tx: &Tx,
     _: &System,
@@ -209,90 +211,90 @@ pub fn claim_of(
     })
 }
 
-/// Forgets work that is done, or leaves it due now where it was asked for again; says whether it was still held.
+/// Deletes a finished item, or leaves it due now if it was enqueued again; returns whether it was still held.
 pub fn settle(tx: &Tx, _: &System, holder: &str, claim: &Claim, now: Timestamp) -> Result<bool> {
     if tx.execute(&SETTLE, params![&claim.kind, claim.id.as_str(), holder, claim.signal])? == 1 {
         return Ok(true);
     }
-    leave(tx, holder, claim, now)
+    reopen(tx, holder, claim, now)
 }
 
-/// Puts work back, or leaves it due now where it was asked for again; says whether it was still held.
-pub fn again(
+/// Reschedules an item, or leaves it due now if it was enqueued again; returns whether it was still held.
+pub fn reschedule(
     tx: &Tx,
     _: &System,
     holder: &str,
     claim: &Claim,
-    again: &Again,
+    again: &Reschedule,
     now: Timestamp,
 ) -> Result<bool> {
     let (due_at, since) = (again.due_at.millis(), again.since.millis());
     let id = claim.id.as_str();
     let rows = tx.execute(
-        &RETURN,
+        &RESCHEDULE,
         params![&claim.kind, id, holder, claim.signal, due_at, since, again.attempts, &again.reason],
     )?;
     if rows == 0 {
-        return leave(tx, holder, claim, now);
+        return reopen(tx, holder, claim, now);
     }
     announce(tx, claim.id.to_string());
     Ok(true)
 }
 
-/// Leaves work that was asked for again while it was held: it is new, and due now.
-fn leave(tx: &Tx, holder: &str, claim: &Claim, now: Timestamp) -> Result<bool> {
-    let rows = tx.execute(&LEAVE, params![&claim.kind, claim.id.as_str(), holder, now.millis()])?;
+/// Reopens an item that was enqueued again while it was held: it is new, and due now.
+fn reopen(tx: &Tx, holder: &str, claim: &Claim, now: Timestamp) -> Result<bool> {
+    let rows = tx.execute(&REOPEN, params![&claim.kind, claim.id.as_str(), holder, now.millis()])?;
     announce(tx, claim.id.to_string());
     Ok(rows == 1)
 }
 
-/// Lets go of everything that a holder holds, as if it had never been tried.
+/// Releases all items of a holder, as if they had never been tried.
 pub fn release(tx: &Tx, _: &System, holder: &str, now: Timestamp) -> Result<u64> {
     let rows = tx.execute(&RELEASE, params![holder, now.millis()])?;
     announce(tx, String::new());
     Ok(rows)
 }
 
-/// Lets go of everything that anybody holds: for the start of the only process.
+/// Releases all held items: for the start of the only process.
 pub fn release_all(tx: &Tx, _: &System, now: Timestamp) -> Result<u64> {
     tx.execute(&RELEASE_ALL, params![now.millis()])
 }
 
-/// Forgets work, whoever holds it.
+/// Deletes an item, whoever holds it.
 pub(crate) fn cancel(tx: &Tx, kind: &str, id: Id) -> Result<u64> {
     tx.execute(&FORGET, params![kind, id.as_str()])
 }
 
-/// The same, for whoever looks after the loops.
+/// The same, for the loops.
 pub fn forget(tx: &Tx, _: &System, kind: &str, id: Id) -> Result<u64> {
     cancel(tx, kind, id)
 }
 
-/// When the next work of a kind that anybody may do is due, or its next lease ends.
+/// When the next item of a kind without a node is due, or its next lease ends.
 pub fn next_due(conn: &Conn, system: &System, kind: &str) -> Result<Option<Timestamp>> {
-    next_due_of(conn, system, (kind, ANYBODY))
+    next_due_of(conn, system, (kind, ANY_NODE))
 }
 
-/// When the next work of a kind on a node is due, or its next lease ends.
+/// When the next item of a kind on a node is due, or its next lease ends.
 pub fn next_due_of(conn: &Conn, _: &System, (kind, node): (&str, &str)) -> Result<Option<Timestamp>> {
     conn.query_opt(&NEXT_DUE, params![kind, node], |row| row.time(0))
 }
 
-/// Leaves work on a thing to a node from now on.
-pub(crate) fn give(tx: &Tx, kind: &str, id: Id, node_id: &str) -> Result<()> {
-    tx.execute(&GIVE, params![kind, id.as_str(), node_id])?;
+/// Assigns the work on a resource to a node.
+pub(crate) fn assign(tx: &Tx, kind: &str, id: Id, node_id: &str) -> Result<()> {
+    tx.execute(&ASSIGN, params![kind, id.as_str(), node_id])?;
     announce(tx, id.to_string());
     Ok(())
 }
 
-/// Leaves everything that was a node's to anybody, due now.
-pub(crate) fn give_back(tx: &Tx, kind: &str, node_id: &str, now: Timestamp) -> Result<u64> {
-    let rows = tx.execute(&GIVE_BACK, params![kind, node_id, now.millis()])?;
+/// Unassigns all work of a node, due now.
+pub(crate) fn unassign(tx: &Tx, kind: &str, node_id: &str, now: Timestamp) -> Result<u64> {
+    let rows = tx.execute(&UNASSIGN, params![kind, node_id, now.millis()])?;
     announce(tx, String::new());
     Ok(rows)
 }
 
-/// What is pending and why, the most urgent first; of all kinds, or of one.
+/// Pending items, the most urgent first; of all kinds, or of one.
 pub fn pending(conn: &Conn, _: &System, kind: Option<&str>, limit: u32) -> Result<Vec<Pending>> {
     match kind {
         Some(kind) => conn.query(&PENDING_OF, params![limit, kind], read),

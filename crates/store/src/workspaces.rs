@@ -9,8 +9,8 @@ use podium_domain::Reach;
 use crate::Scope;
 use crate::columns::Columns;
 use crate::counters::{self, count_new};
-use crate::found::Found;
 use crate::landmarks::{self, Landmarks};
+use crate::lazy_row::LazyRow;
 use crate::listing::{Filter, Paging, Table, reached};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 
@@ -60,30 +60,30 @@ statements! {
         default_cluster_id = $8, default_cloud_provider = $9, default_region = $10, version = version + 1, \
         updated_at = $11, updated_by = $12 WHERE id = $1 AND organization_id = $2 AND version = $3";
     DELETE = "DELETE FROM workspaces WHERE id = $1 AND organization_id = $2 AND version = $3";
-    LOSE_CLUSTER = "UPDATE workspaces SET default_cluster_id = NULL \
+    UNSET_DEFAULT_CLUSTER = "UPDATE workspaces SET default_cluster_id = NULL \
         WHERE default_cluster_id = $1 AND organization_id = $2 AND id NOT IN ($3[]) RETURNING id, version";
     EXIST = "SELECT id FROM workspaces WHERE id IN ($1[]) AND organization_id = $2";
 }
 
 /// Which workspaces to list.
-pub struct Listed<'a> {
+pub struct ListFilter<'a> {
     /// Those that the caller may see.
     pub reach: &'a Reach,
-    /// Only these, where there are any.
+    /// Only these, if any are given.
     pub ids: &'a [String],
-    /// Only those with one of these folded names, where there are any.
+    /// Only those with one of these folded names, if any are given.
     pub name_keys: &'a [String],
 }
 
-/// Shows a page of workspaces, and how many there are; `None` where that takes a long walk and `walk_far` is false.
+/// Renders a page of workspaces, and counts them; `None` if that needs a long scan and `walk_far` is false.
 pub fn list<T>(
     conn: &Conn,
     scope: &Scope,
-    listed: &Listed<'_>,
+    listed: &ListFilter<'_>,
     paging: &Paging,
     landmarks: &Landmarks,
     walk_far: bool,
-    mut show: impl FnMut(&Found<'_, Workspace>) -> Result<T>,
+    mut show: impl FnMut(&LazyRow<'_, Workspace>) -> Result<T>,
 ) -> Result<Option<(Vec<T>, u64)>> {
     let read = |row: &Row<'_>| show(&found(row));
     let organization_id = scope.organization_id();
@@ -100,7 +100,7 @@ pub fn shown<T>(
     conn: &Conn,
     scope: &Scope,
     id: WorkspaceId,
-    mut show: impl FnMut(&Found<'_, Workspace>) -> Result<T>,
+    mut show: impl FnMut(&LazyRow<'_, Workspace>) -> Result<T>,
 ) -> Result<Option<One<T>>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
         let found = found(row);
@@ -123,7 +123,7 @@ pub fn exist(conn: &Conn, scope: &Scope, ids: &[WorkspaceId]) -> Result<Vec<Work
 
 /// Adds a workspace.
 pub fn insert(tx: &Tx, scope: &Scope, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> Result<()> {
-    tx.execute(
+    tx.post(
         &INSERT,
         params![
             workspace.id.as_str(),
@@ -176,8 +176,8 @@ pub fn delete(tx: &Tx, scope: &Scope, id: WorkspaceId, version: i64) -> Result<(
     counters::add(tx, organization_id, KIND, id.id(), -1, 1)
 }
 
-/// Takes a cluster from all workspaces that new deployments of go there, but for these; says which, with versions.
-pub fn lose_cluster(
+/// Unsets a cluster as the default of all workspaces except these; returns the changed ones, with versions.
+pub fn unset_default_cluster(
     tx: &Tx,
     scope: &Scope,
     cluster_id: ClusterId,
@@ -185,11 +185,11 @@ pub fn lose_cluster(
 ) -> Result<Vec<(WorkspaceId, i64)>> {
     let keep: Vec<&str> = keep.iter().map(WorkspaceId::as_str).collect();
     let params = params![cluster_id.as_str(), scope.organization(), &keep];
-    tx.query(&LOSE_CLUSTER, params, |row| Ok((row.id(0)?, row.get(1)?)))
+    tx.query(&UNSET_DEFAULT_CLUSTER, params, |row| Ok((row.id(0)?, row.get(1)?)))
 }
 
-fn found<'r>(row: &'r Row<'r>) -> Found<'r, Workspace> {
-    Found::new(row, STAMP, read)
+fn found<'r>(row: &'r Row<'r>) -> LazyRow<'r, Workspace> {
+    LazyRow::new(row, STAMP, read)
 }
 
 fn read(row: &Row<'_>) -> Result<Workspace> {

@@ -22,7 +22,7 @@ pub struct CreateClusterRequest {
     /// Its region at the provider.
     #[schemars(length(max = 100))]
     pub region: String,
-    /// Who it is run by and for.
+    /// Who runs it, and for whom.
     pub r#type: ClusterType,
     /// The range of its network.
     #[schemars(length(max = 100))]
@@ -30,29 +30,29 @@ pub struct CreateClusterRequest {
     /// The machine of its databases; HYBRID needs one.
     #[schemars(length(max = 100))]
     pub db_instance_type: Option<String>,
-    /// The region that stands by; DEDICATED only.
+    /// The standby region; DEDICATED only.
     #[schemars(length(max = 100))]
     pub dr_region: Option<String>,
-    /// The range of the network in the region that stands by; as `vpcSubnetRange` unless given.
+    /// The range of the network in the standby region; same as `vpcSubnetRange` unless given.
     #[schemars(length(max = 100))]
     pub dr_vpc_subnet_range: Option<String>,
-    /// Another range of the network in the region that stands by.
+    /// Another range of the network in the standby region.
     #[schemars(length(max = 100))]
     pub dr_secondary_vpc_cidr: Option<String>,
-    /// The range of pods in the region that stands by; as `podSubnetRange` unless given.
+    /// The range of pods in the standby region; same as `podSubnetRange` unless given.
     #[schemars(length(max = 100))]
     pub dr_pod_subnet_range: Option<String>,
-    /// The range of services in the region that stands by; as `serviceSubnetRange` unless given.
+    /// The range of services in the standby region; same as `serviceSubnetRange` unless given.
     #[schemars(length(max = 100))]
     pub dr_service_subnet_range: Option<String>,
-    /// The range of the service peering in the region that stands by; as `servicePeeringRange` unless given.
+    /// The range of the service peering in the standby region; same as `servicePeeringRange` unless given.
     #[schemars(length(max = 100))]
     pub dr_service_peering_range: Option<String>,
-    /// Whether copies reach the region that stands by within a guaranteed time.
+    /// Whether copies reach the standby region within a guaranteed time.
     pub enable_replication_time_control: Option<bool>,
     /// Whether traffic leaves by a private network.
     pub is_private_network_egress_enabled: Option<bool>,
-    /// Tags of everything that it consists of.
+    /// Tags applied to all of the cluster's cloud resources.
     #[schemars(length(max = 1000))]
     pub k8s_tags: Option<Vec<ClusterK8sTag>>,
     /// Pools of nodes; HYBRID needs some.
@@ -76,7 +76,7 @@ pub struct CreateClusterRequest {
     /// Another range of its network.
     #[schemars(length(max = 100))]
     pub secondary_vpc_cidr: Option<String>,
-    /// The only workspaces that it takes deployments of; none means all.
+    /// The workspaces whose deployments it accepts; an empty list means all.
     #[schemars(length(max = 1000))]
     pub workspace_ids: Option<Vec<WorkspaceId>>,
 }
@@ -90,9 +90,9 @@ pub struct CreateNodePoolRequest {
     pub name: String,
     /// The machine of its nodes.
     pub node_instance_type: String,
-    /// How many nodes it has at the most.
+    /// Maximum number of nodes.
     pub max_node_count: i64,
-    /// Whether it runs what names no pool; exactly one does.
+    /// Whether it runs workloads that name no pool; exactly one pool does.
     pub is_default: Option<bool>,
 }
 
@@ -106,15 +106,15 @@ pub struct UpdateClusterRequest {
     /// Its name, unique in the organization.
     #[schemars(length(min = 1, max = 128))]
     pub name: Option<String>,
-    /// Tags of everything that it consists of.
+    /// Tags applied to all of the cluster's cloud resources.
     #[schemars(length(max = 1000))]
     pub k8s_tags: Option<Vec<ClusterK8sTag>>,
     /// The machine of its databases.
     #[schemars(length(max = 100))]
     pub db_instance_type: Option<String>,
-    /// Whether another region stands by; `true` needs a `drRegion`.
+    /// Whether the cluster has a standby region; `true` needs a `drRegion`.
     pub enable_dr: Option<bool>,
-    /// The region that stands by, set when it begins to.
+    /// The standby region, set when disaster recovery is switched on.
     #[schemars(length(max = 100))]
     pub dr_region: Option<String>,
     /// The range of the network there.
@@ -129,16 +129,16 @@ pub struct UpdateClusterRequest {
     /// The range of the service peering there.
     #[schemars(length(max = 100))]
     pub dr_service_peering_range: Option<String>,
-    /// Whether copies reach the region that stands by within a guaranteed time.
+    /// Whether copies reach the standby region within a guaranteed time.
     pub enable_replication_time_control: Option<bool>,
-    /// `true` moves all deployments to the region that stands by, `false` moves them back; changes nothing else.
+    /// `true` moves all deployments to the standby region, `false` moves them back; nothing else changes.
     pub is_failed_over: Option<bool>,
     /// Whether traffic leaves by a private network; AWS only.
     pub is_private_network_egress_enabled: Option<bool>,
     /// All pools of nodes: those with a known id or name are changed, others added, missing ones removed.
     #[schemars(length(max = 1000))]
     pub node_pools: Option<Vec<UpdateNodePoolRequest>>,
-    /// The only workspaces that it takes deployments of; none means all.
+    /// The workspaces whose deployments it accepts; an empty list means all.
     #[schemars(length(max = 1000))]
     pub workspace_ids: Option<Vec<WorkspaceId>>,
 }
@@ -154,9 +154,9 @@ pub struct UpdateNodePoolRequest {
     pub name: String,
     /// The machine of its nodes.
     pub node_instance_type: String,
-    /// How many nodes it has at the most.
+    /// Maximum number of nodes.
     pub max_node_count: i64,
-    /// Whether it runs what names no pool; exactly one does.
+    /// Whether it runs workloads that name no pool; exactly one pool does.
     pub is_default: Option<bool>,
 }
 

@@ -1,5 +1,5 @@
-//! Schemas made ready for checking. What a schema says and this does not understand is an error, not something to pass
-//! over: a bound that is shown and not checked would let everything in.
+//! Compiles schemas for checking. A keyword that is not supported is an error rather than ignored: a bound that is
+//! documented but not checked would accept anything.
 
 use std::fmt;
 
@@ -7,28 +7,28 @@ use serde_json::{Map, Value};
 
 use super::{Check, Field, Format, LONG_TEXTS, MAY_BE_EMPTY, MAY_LACK_TAG, SIBLINGS};
 
-/// Keywords that say nothing of what is valid.
+/// Annotations, which do not affect validity.
 const ANNOTATIONS: &[&str] = &["title", "description", "default", "examples", "deprecated"];
 
-/// A schema says something that cannot be checked.
+/// A schema uses something that cannot be checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotUnderstood {
+pub struct UnsupportedSchema {
     at: String,
     what: String,
 }
 
-impl fmt::Display for NotUnderstood {
+impl fmt::Display for UnsupportedSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the schema of `{}` cannot be checked: {}", self.at, self.what)
     }
 }
 
-impl std::error::Error for NotUnderstood {}
+impl std::error::Error for UnsupportedSchema {}
 
-type Result<T> = std::result::Result<T, NotUnderstood>;
+type Result<T> = std::result::Result<T, UnsupportedSchema>;
 
 impl Check {
-    /// Makes a schema ready; `schemas` holds what it refers to.
+    /// Compiles a schema; `schemas` holds the schemas that it refers to.
     pub fn compile(schema: &Value, schemas: &Map<String, Value>) -> Result<Self> {
         Ok(Part { schema, schemas, at: "" }.field()?.0)
     }
@@ -38,7 +38,7 @@ impl Check {
         let part = Part { schema, schemas, at: "" };
         match part.field()?.0 {
             query @ Self::Object(_) => Ok(query),
-            other => part.wrong(format!("a query is an object, and this is {}", other.describe())),
+            other => part.wrong(format!("a query must be an object, but this is {}", other.describe())),
         }
     }
 }
@@ -52,7 +52,7 @@ struct Part<'a> {
 
 impl<'a> Part<'a> {
     fn wrong<T>(&self, what: impl Into<String>) -> Result<T> {
-        Err(NotUnderstood { at: self.at.to_owned(), what: what.into() })
+        Err(UnsupportedSchema { at: self.at.to_owned(), what: what.into() })
     }
 
     fn check(&self, schema: &'a Value, below: &str) -> Result<Check> {
@@ -60,10 +60,10 @@ impl<'a> Part<'a> {
         Ok(Part { schema, schemas: self.schemas, at: &at }.field()?.0)
     }
 
-    /// The check, and whether `null` means something.
+    /// The check, and whether `null` has a meaning of its own.
     fn field(&self) -> Result<(Check, bool)> {
         let Some(object) = self.schema.as_object() else {
-            return self.wrong(format!("it is no object: {}", self.schema));
+            return self.wrong(format!("it is not an object: {}", self.schema));
         };
         if object.contains_key("$ref") {
             self.has_only(object, &["$ref"])?;
@@ -74,7 +74,7 @@ impl<'a> Part<'a> {
             let options = options.as_array().map_or(&[][..], Vec::as_slice);
             return match options {
                 [real, null] if null["type"] == "null" => Ok((self.check(real, "")?, true)),
-                _ => self.wrong("`anyOf` is understood of one schema and null only"),
+                _ => self.wrong("`anyOf` is supported only for one schema and null"),
             };
         }
         if object.contains_key("discriminator") {
@@ -106,7 +106,7 @@ impl<'a> Part<'a> {
                 Check::Map(Box::new(self.check(&self.schema["additionalProperties"], ".*")?))
             }
             Some("object") => Check::Object(self.fields()?),
-            _ => return self.wrong(format!("its type is not known: {}", self.schema["type"])),
+            _ => return self.wrong(format!("its type is not supported: {}", self.schema["type"])),
         };
         Ok((check, false))
     }
@@ -125,7 +125,7 @@ impl<'a> Part<'a> {
         };
         // The word of a union's tag: whoever has another one is of another variant.
         if object.contains_key("const") && words.is_none() {
-            return self.wrong("`const` is understood together with `enum` only");
+            return self.wrong("`const` is supported only together with `enum`");
         }
         self.one_of(object, "format", &["cuid", "date-time", "password"])?;
         let format = match object.get("format").and_then(Value::as_str) {
@@ -144,7 +144,7 @@ impl<'a> Part<'a> {
         let discriminator = &object["discriminator"];
         let (tag, mapping) = (discriminator["propertyName"].as_str(), discriminator["mapping"].as_object());
         let (Some(tag), Some(mapping)) = (tag, mapping) else {
-            return self.wrong("a discriminator has a name and a mapping");
+            return self.wrong("a discriminator needs a name and a mapping");
         };
         let options = object.get("oneOf").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let is_mapped = |option: &Value| mapping.values().any(|name| *name == option["$ref"]);
@@ -166,19 +166,19 @@ impl<'a> Part<'a> {
 
     /// The fields of an object, and those of its siblings.
     fn fields(&self) -> Result<Vec<Field>> {
-        let Some(object) = self.schema.as_object() else { return self.wrong("it is no object") };
+        let Some(object) = self.schema.as_object() else { return self.wrong("it is not an object") };
         self.has_only(object, &["type", "properties", "required", "additionalProperties", SIBLINGS])?;
         if object.get("additionalProperties").is_some_and(|more| *more != true) {
-            return self.wrong("`additionalProperties` is understood as a schema or as `true` only");
+            return self.wrong("`additionalProperties` is supported only as a schema or as `true`");
         }
         let names = |key: &str| -> Result<Vec<&'a str>> {
             let list = object.get(key).map(|list| list.as_array().map(|list| list.iter().map(Value::as_str)));
             match list {
                 None => Ok(Vec::new()),
-                Some(Some(list)) => list
-                    .collect::<Option<_>>()
-                    .map_or_else(|| self.wrong(format!("`{key}` holds no text")), Ok),
-                Some(None) => self.wrong(format!("`{key}` is no list")),
+                Some(Some(list)) => {
+                    list.collect::<Option<_>>().map_or_else(|| self.wrong(format!("`{key}` is not text")), Ok)
+                }
+                Some(None) => self.wrong(format!("`{key}` is not a list")),
             }
         };
         let (required, siblings) = (names("required")?, names(SIBLINGS)?);
@@ -195,7 +195,7 @@ impl<'a> Part<'a> {
             fields.push(Field { name: name.clone(), required, clearable, check });
         }
         if let Some(name) = required.iter().find(|name| !fields.iter().any(|field| field.name == **name)) {
-            return self.wrong(format!("`{name}` is required, and not among the properties"));
+            return self.wrong(format!("`{name}` is required but not among the properties"));
         }
         let sibling = |name: &str| {
             let (name, check) = (name.to_owned(), Check::Sibling);
@@ -221,7 +221,7 @@ impl<'a> Part<'a> {
             !known.contains(&key) && !ANNOTATIONS.contains(&key)
         });
         match unknown {
-            Some(keyword) => self.wrong(format!("the keyword `{keyword}` is not known here")),
+            Some(keyword) => self.wrong(format!("the keyword `{keyword}` is not supported")),
             None => Ok(()),
         }
     }
@@ -230,7 +230,7 @@ impl<'a> Part<'a> {
     fn one_of(&self, object: &Map<String, Value>, key: &str, known: &[&str]) -> Result<()> {
         match object.get(key) {
             Some(value) if !value.as_str().is_some_and(|value| known.contains(&value)) => {
-                self.wrong(format!("`{key}` is not known to be {value}"))
+                self.wrong(format!("`{key}` is not supported as {value}"))
             }
             _ => Ok(()),
         }
@@ -246,7 +246,7 @@ impl<'a> Part<'a> {
         match object.get(key).map(|value| (value, read(value))) {
             None => Ok(None),
             Some((_, Some(number))) => Ok(Some(number)),
-            Some((value, None)) => self.wrong(format!("`{key}` is not known to be {value}")),
+            Some((value, None)) => self.wrong(format!("`{key}` is not supported as {value}")),
         }
     }
 }
@@ -280,37 +280,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_an_error() {
+    fn unsupported_schemas_are_errors() {
         for (schema, why) in [
-            (json!({ "type": "string", "pattern": "^a" }), "the keyword `pattern` is not known here"),
-            (json!({ "type": "string", "format": "email" }), "`format` is not known to be \"email\""),
-            (json!({ "type": "string", "maxLength": -1 }), "`maxLength` is not known to be -1"),
+            (json!({ "type": "string", "pattern": "^a" }), "the keyword `pattern` is not supported"),
+            (json!({ "type": "string", "format": "email" }), "`format` is not supported as \"email\""),
+            (json!({ "type": "string", "maxLength": -1 }), "`maxLength` is not supported as -1"),
             (json!({ "type": "string", "enum": ["a", 1] }), "`enum` is a list of texts"),
-            (json!({ "type": "string", "const": "a" }), "`const` is understood together with `enum` only"),
-            (json!({ "type": "integer", "multipleOf": 2 }), "the keyword `multipleOf` is not known here"),
-            (json!({ "type": "integer", "minimum": 0.5 }), "`minimum` is not known to be 0.5"),
-            (json!({ "type": "integer", "format": "int32" }), "`format` is not known to be \"int32\""),
-            (json!({ "type": "boolean", "enum": [true] }), "the keyword `enum` is not known here"),
-            (json!({ "type": "array", "items": {}, "uniqueItems": true }), "`uniqueItems` is not known here"),
-            (json!({ "type": "array" }), "it is no object: null"),
-            (
-                json!({ "type": "object", "minProperties": 1 }),
-                "the keyword `minProperties` is not known here",
-            ),
-            (json!({ "type": "object", "additionalProperties": false }), "as a schema or as `true` only"),
-            (json!({ "type": "object", "required": ["b"] }), "`b` is required, and not among the properties"),
-            (json!({ "type": "number" }), "its type is not known: \"number\""),
-            (json!({ "type": ["string", "integer"] }), "its type is not known"),
-            (json!({}), "its type is not known: null"),
-            (json!(true), "it is no object: true"),
+            (json!({ "type": "string", "const": "a" }), "`const` is supported only together with `enum`"),
+            (json!({ "type": "integer", "multipleOf": 2 }), "the keyword `multipleOf` is not supported"),
+            (json!({ "type": "integer", "minimum": 0.5 }), "`minimum` is not supported as 0.5"),
+            (json!({ "type": "integer", "format": "int32" }), "`format` is not supported as \"int32\""),
+            (json!({ "type": "boolean", "enum": [true] }), "the keyword `enum` is not supported"),
+            (json!({ "type": "array", "items": {}, "uniqueItems": true }), "`uniqueItems` is not supported"),
+            (json!({ "type": "array" }), "it is not an object: null"),
+            (json!({ "type": "object", "minProperties": 1 }), "the keyword `minProperties` is not supported"),
+            (json!({ "type": "object", "additionalProperties": false }), "only as a schema or as `true`"),
+            (json!({ "type": "object", "required": ["b"] }), "`b` is required but not among the properties"),
+            (json!({ "type": "number" }), "its type is not supported: \"number\""),
+            (json!({ "type": ["string", "integer"] }), "its type is not supported"),
+            (json!({}), "its type is not supported: null"),
+            (json!(true), "it is not an object: true"),
             (json!({ "$ref": "#/components/schemas/Nobody" }), "there is nothing at"),
-            (json!({ "$ref": "#/components/schemas/Name", "minLength": 1 }), "`minLength` is not known here"),
-            (
-                json!({ "anyOf": [{ "type": "string" }, { "type": "integer" }] }),
-                "of one schema and null only",
-            ),
-            (json!({ "allOf": [{ "type": "string" }] }), "its type is not known: null"),
-            (json!({ "oneOf": [], "discriminator": {} }), "a discriminator has a name and a mapping"),
+            (json!({ "$ref": "#/components/schemas/Name", "minLength": 1 }), "`minLength` is not supported"),
+            (json!({ "anyOf": [{ "type": "string" }, { "type": "integer" }] }), "for one schema and null"),
+            (json!({ "allOf": [{ "type": "string" }] }), "its type is not supported: null"),
+            (json!({ "oneOf": [], "discriminator": {} }), "a discriminator needs a name and a mapping"),
         ] {
             let said = in_field(&schema).expect_err(&schema.to_string());
             assert!(said.contains(why), "{schema}: {said}");

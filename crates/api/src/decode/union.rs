@@ -1,4 +1,4 @@
-//! Objects that come in variants: the tag says which, and a field of another variant is known and refused.
+//! Tagged unions: the tag names the variant, and fields of other variants are recognized and refused.
 
 use serde_json::{Map, Value, json};
 
@@ -67,7 +67,7 @@ fn check(
         let is_siblings = !has(own, name) && variants.iter().any(|(_, fields)| has(fields, name));
         if is_siblings && !is_blank(value) {
             let field = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-            let message = format!("must be left out: {word} does not have it");
+            let message = format!("must be omitted: {word} does not support it");
             errors.push(FieldError::new(field, "excluded", message));
         }
         !is_siblings
@@ -77,7 +77,7 @@ fn check(
     }
 }
 
-/// What clients send for a field that they do not mean.
+/// Values that clients send for fields they do not intend to set.
 pub(super) fn is_blank(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -88,7 +88,7 @@ pub(super) fn is_blank(value: &Value) -> bool {
     }
 }
 
-/// `{"enabled": false}`, which some clients send with the fields beside it, all empty.
+/// `{"enabled": false}`, which some clients send along with empty fields.
 fn is_off(fields: &Map<String, Value>) -> bool {
     let is_empty = |value: &Value| matches!(value, Value::Object(fields) if fields.is_empty());
     fields.iter().all(|(name, value)| match name.as_str() {

@@ -16,7 +16,7 @@ pub struct WorkerQueue {
     pub id: WorkerQueueId,
     /// Its name.
     pub name: String,
-    /// Whether tasks that name no queue go there.
+    /// Whether tasks without a queue run there.
     pub is_default: bool,
     /// The size of its workers.
     pub platform_machine: Option<String>,
@@ -51,12 +51,12 @@ pub struct DeploymentEnvironmentVariable {
     pub updated_at: Timestamp,
 }
 
-/// Where tasks run, when that is elsewhere.
+/// Remote execution of tasks.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeploymentRemoteExecution {
-    /// Whether they run elsewhere.
+    /// Whether tasks run remotely.
     pub enabled: bool,
     /// Where agents report.
     pub remote_api_url: String,
@@ -82,14 +82,14 @@ pub struct DeploymentScalingSpec {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeploymentHibernationSpec {
-    /// What outranks the schedules.
+    /// An override of the schedules.
     #[serde(rename = "override")]
     pub override_: Option<DeploymentHibernationOverride>,
     /// The schedules.
     pub schedules: Option<Vec<DeploymentHibernationSchedule>>,
 }
 
-/// What outranks the hibernation schedules.
+/// An override of the hibernation schedules.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -98,7 +98,7 @@ pub struct DeploymentHibernationOverride {
     pub is_active: Option<bool>,
     /// Whether the deployment is to hibernate.
     pub is_hibernating: Option<bool>,
-    /// When it lapses; absent means never.
+    /// When it expires; absent means never.
     pub override_until: Option<Timestamp>,
 }
 
@@ -107,7 +107,7 @@ pub struct DeploymentHibernationOverride {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeploymentHibernationSchedule {
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 200))]
     pub description: Option<String>,
     /// When to hibernate, such as `0 20 * * *`.

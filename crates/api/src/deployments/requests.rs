@@ -15,7 +15,7 @@ use crate::{ClusterId, NodePoolId, Patch, Timestamp, WorkerQueueId, WorkspaceId}
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateDeploymentRequest {
-    /// Where it runs; follows from the infrastructure where it is left out.
+    /// Where it runs; derived from the infrastructure if omitted.
     #[serde(rename = "type")]
     pub kind: Option<DeploymentType>,
     /// Its name, unique in the workspace.
@@ -23,7 +23,7 @@ pub struct CreateDeploymentRequest {
     pub name: String,
     /// Its workspace.
     pub workspace_id: WorkspaceId,
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 1000))]
     pub description: Option<String>,
     /// The cluster to run on; excludes provider and region.
@@ -32,9 +32,9 @@ pub struct CreateDeploymentRequest {
     pub cloud_provider: Option<CloudProvider>,
     /// The region to run in; goes with `cloudProvider`.
     pub region: Option<String>,
-    /// The runtime; the newest stable one where it is left out.
+    /// The runtime; the newest stable one if omitted.
     pub platform_runtime_version: Option<String>,
-    /// What runs its tasks.
+    /// The executor.
     pub executor: Option<Executor>,
     /// The size of its scheduler.
     pub scheduler_size: Option<SchedulerSize>,
@@ -42,13 +42,13 @@ pub struct CreateDeploymentRequest {
     #[serde(default)]
     #[schemars(schema_with = "new_instance_spec")]
     pub scheduler: Option<InstanceSpecRequest>,
-    /// Whether its components run more than once.
+    /// Whether its components run in several replicas.
     pub is_high_availability: Option<bool>,
     /// Whether it may hibernate.
     pub is_development_mode: Option<bool>,
-    /// Whether only API tokens make deploys; the workspace says where it is left out.
+    /// Whether only API tokens may create deploys; the workspace decides if it is omitted.
     pub is_cicd_enforced: Option<bool>,
-    /// Whether DAGs are deployed apart from images.
+    /// Whether DAGs are deployed separately from images.
     pub is_dag_deploy_enabled: Option<bool>,
     /// Its worker queues.
     #[serde(default)]
@@ -67,20 +67,20 @@ pub struct CreateDeploymentRequest {
     /// Its environment variables.
     #[schemars(length(max = 1000))]
     pub environment_variables: Option<Vec<DeploymentEnvironmentVariableRequest>>,
-    /// Who is told of trouble.
+    /// E-mail addresses that are notified of problems.
     #[schemars(length(max = 100))]
     pub contact_emails: Option<Vec<String>>,
     /// How it scales.
     pub scaling_spec: Option<DeploymentScalingSpecRequest>,
-    /// Where its tasks run, when that is elsewhere.
+    /// Remote execution of its tasks.
     pub remote_execution: Option<DeploymentRemoteExecutionRequest>,
     /// The cloud identity of its workloads.
     #[schemars(length(max = 500))]
     pub workload_identity: Option<String>,
-    /// The same after a failover.
+    /// The range after a failover.
     #[schemars(length(max = 500))]
     pub dr_workload_identity: Option<String>,
-    /// Seconds for which a change waits for running tasks before it restarts what runs them; ten minutes where it is not
+    /// Seconds that a change waits for running tasks before it restarts the workers; ten minutes if it is not
     /// set.
     #[schemars(range(min = 0, max = 86400))]
     pub drain_grace_seconds: Option<u32>,
@@ -99,10 +99,10 @@ pub struct UpdateDeploymentRequest {
     pub name: String,
     /// Its workspace; another one moves it there.
     pub workspace_id: WorkspaceId,
-    /// What it is for.
+    /// Its description.
     #[schemars(length(max = 1000))]
     pub description: Option<String>,
-    /// What runs its tasks.
+    /// The executor.
     pub executor: Executor,
     /// The size of its scheduler.
     pub scheduler_size: Option<SchedulerSize>,
@@ -110,15 +110,16 @@ pub struct UpdateDeploymentRequest {
     #[serde(default)]
     #[schemars(schema_with = "instance_spec")]
     pub scheduler: Option<InstanceSpecRequest>,
-    /// Whether its components run more than once.
+    /// Whether its components run in several replicas.
     pub is_high_availability: Option<bool>,
     /// Whether it may hibernate: can be switched off, never on.
     pub is_development_mode: Option<bool>,
-    /// Whether only API tokens make deploys.
+    /// Whether only API tokens may create deploys.
     pub is_cicd_enforced: bool,
-    /// Whether DAGs are deployed apart from images.
+    /// Whether DAGs are deployed separately from images.
     pub is_dag_deploy_enabled: bool,
-    /// Its worker queues: a known id, else a known name, changes that queue; the missing are deleted.
+    /// Its worker queues: an entry with a known id, or else a known name, changes that queue; queues not listed are
+    /// deleted.
     #[serde(default)]
     #[schemars(schema_with = "queues")]
     pub worker_queues: Option<Vec<WorkerQueueRequest>>,
@@ -135,20 +136,20 @@ pub struct UpdateDeploymentRequest {
     /// Its environment variables, all of them.
     #[schemars(length(max = 1000))]
     pub environment_variables: Vec<DeploymentEnvironmentVariableRequest>,
-    /// Who is told of trouble.
+    /// E-mail addresses that are notified of problems.
     #[schemars(length(max = 100))]
     pub contact_emails: Option<Vec<String>>,
     /// How it scales.
     pub scaling_spec: Option<DeploymentScalingSpecRequest>,
-    /// Where its tasks run, when that is elsewhere.
+    /// Remote execution of its tasks.
     pub remote_execution: Option<DeploymentRemoteExecutionRequest>,
     /// The cloud identity of its workloads.
     #[schemars(length(max = 500))]
     pub workload_identity: Option<String>,
-    /// The same after a failover.
+    /// The range after a failover.
     #[schemars(length(max = 500))]
     pub dr_workload_identity: Option<String>,
-    /// Seconds for which a change waits for running tasks before it restarts what runs them; ten minutes where it is not
+    /// Seconds that a change waits for running tasks before it restarts the workers; ten minutes if it is not
     /// set.
     #[schemars(range(min = 0, max = 86400))]
     pub drain_grace_seconds: Option<u32>,
@@ -249,7 +250,7 @@ pub struct WorkerQueueRequest {
     /// Its name: lower-case letters, digits and `-`, beginning with a letter.
     #[schemars(length(max = 63))]
     pub name: String,
-    /// Whether tasks that name no queue go there: the one named `default`.
+    /// Whether tasks without a queue run there: true for the queue named `default`.
     pub is_default: bool,
     /// The size of its workers.
     pub platform_machine: Option<WorkerMachineName>,
@@ -276,19 +277,19 @@ pub struct DeploymentEnvironmentVariableRequest {
     /// Its name.
     #[schemars(length(min = 1, max = 256))]
     pub key: String,
-    /// Its value; a secret without one keeps what is stored.
+    /// Its value; a secret without one keeps the stored value.
     #[schemars(length(max = 32768), extend("format" = "password"))]
     pub value: Option<String>,
     /// Whether it is a secret.
     pub is_secret: bool,
 }
 
-/// Where tasks run, when that is elsewhere.
+/// Remote execution of tasks.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeploymentRemoteExecutionRequest {
-    /// Whether they run elsewhere.
+    /// Whether tasks run remotely.
     pub enabled: bool,
     /// Addresses that agents may call from; none means any.
     #[schemars(length(max = 1000))]
@@ -315,7 +316,7 @@ pub struct DeploymentScalingSpecRequest {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeploymentHibernationSpecRequest {
-    /// What outranks the schedules.
+    /// An override of the schedules.
     #[serde(rename = "override")]
     pub override_: Option<DeploymentHibernationOverrideRequest>,
     /// The schedules.
@@ -323,30 +324,30 @@ pub struct DeploymentHibernationSpecRequest {
     pub schedules: Option<Vec<DeploymentHibernationSchedule>>,
 }
 
-/// What is to outrank the hibernation schedules.
+/// An override of the hibernation schedules.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeploymentHibernationOverrideRequest {
     /// Whether the deployment is to hibernate.
     pub is_hibernating: Option<bool>,
-    /// When it lapses; absent means never.
+    /// When it expires; absent means never.
     pub override_until: Option<Timestamp>,
 }
 
-/// What is to outrank the hibernation schedules, from now on.
+/// An override of the hibernation schedules, from now on.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OverrideDeploymentHibernationBody {
     /// Whether the deployment is to hibernate; `null` deletes the override.
     pub is_hibernating: Patch<bool>,
-    /// When it lapses; absent or `null` means never.
+    /// When it expires; absent or `null` means never.
     pub override_until: Option<Timestamp>,
 }
 
 fn hybrid_executor() -> Schema {
-    json_schema!({ "type": "string", "enum": ["CELERY", "KUBERNETES"], "description": "What runs its tasks." })
+    json_schema!({ "type": "string", "enum": ["CELERY", "KUBERNETES"], "description": "The executor." })
 }
 
 fn new_instance_spec(generator: &mut SchemaGenerator) -> Schema {

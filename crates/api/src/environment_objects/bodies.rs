@@ -18,7 +18,7 @@ pub struct ConnectionRequest {
     /// Airflow's type of the connection, such as `postgres`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// How it authenticates: the id of an auth type, which says which members of `extra` are no secrets.
+    /// How it authenticates: the id of an auth type, which lists the members of `extra` that are not secrets.
     pub auth_type_id: Option<String>,
     /// The host.
     pub host: Option<String>,
@@ -32,7 +32,7 @@ pub struct ConnectionRequest {
     /// The password, a secret.
     #[schemars(extend("format" = "password"))]
     pub password: Option<String>,
-    /// Anything else; members are secrets unless the auth type names them as plain.
+    /// Additional settings; members are secrets unless the auth type lists them as plain.
     pub extra: Option<Map<String, Value>>,
 }
 
@@ -56,7 +56,7 @@ pub struct ConnectionOverrides {
     /// The password, a secret.
     #[schemars(extend("format" = "password"))]
     pub password: Option<String>,
-    /// Anything else; members are secrets unless the auth type names them as plain.
+    /// Additional settings; members are secrets unless the auth type lists them as plain.
     pub extra: Option<Map<String, Value>>,
 }
 
@@ -81,7 +81,7 @@ pub struct EnvironmentObjectConnection {
     pub login: Option<String>,
     /// The password; empty.
     pub password: Option<String>,
-    /// Anything else; secrets are empty.
+    /// Additional settings; secrets are empty.
     pub extra: Option<Map<String, Value>>,
 }
 
@@ -110,7 +110,7 @@ pub struct ConnectionAuthType {
     pub parameters: Vec<ConnectionAuthTypeParameter>,
 }
 
-/// Something that an auth type takes.
+/// A parameter of an auth type.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -210,7 +210,7 @@ pub struct MetricsExportSettings {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricsAccess {
-    /// How the sender proves itself.
+    /// How the sender authenticates.
     pub auth_type: Option<MetricsAuthType>,
     /// The user, for BASIC.
     pub username: Option<String>,
@@ -245,7 +245,7 @@ pub struct MetricsExport {
     pub access: MetricsAccess,
 }
 
-/// A text that is never shown again.
+/// A text that is never returned.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline, extend("format" = "password"))]

@@ -15,11 +15,11 @@ use crate::enums::LinkScope;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateEnvironmentObjectLinkRequest {
-    /// What is linked.
+    /// The kind of resource that is linked.
     pub scope: LinkScope,
     /// The deployment that is linked.
     pub scope_entity_id: DeploymentId,
-    /// What is different there.
+    /// Values that differ for it.
     pub overrides: Option<OverridesRequest>,
 }
 
@@ -28,15 +28,15 @@ pub struct CreateEnvironmentObjectLinkRequest {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateEnvironmentObjectLinkRequest {
-    /// What is linked.
+    /// The kind of resource that is linked.
     pub scope: LinkScope,
     /// The deployment that is linked.
     pub scope_entity_id: DeploymentId,
-    /// What is different there; what is absent is kept.
+    /// Values that differ for it; absent ones stay unchanged.
     pub overrides: Option<UpdateEnvironmentObjectOverridesRequest>,
 }
 
-/// What is different for one deployment, in the one body that fits the object's type.
+/// Values that differ for one deployment, in the body that matches the object's type.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -52,12 +52,12 @@ pub struct OverridesRequest {
     pub metrics_export: Option<MetricsExportSettings>,
 }
 
-/// Changes to what is different for one deployment.
+/// Changes to the values that differ for one deployment.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateEnvironmentObjectOverridesRequest {
-    /// What is different.
+    /// The values that differ.
     #[serde(flatten)]
     pub set: OverridesRequest,
     /// Names of fields that are different no more, as in `setFields`.
@@ -71,28 +71,28 @@ pub struct UpdateEnvironmentObjectOverridesRequest {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvironmentObjectLink {
-    /// What is linked.
+    /// The kind of resource that is linked.
     pub scope: LinkScope,
     /// The deployment that is linked.
     pub scope_entity_id: DeploymentId,
     /// Names of the fields that are different there; members of maps as `map.member`.
     pub set_fields: Vec<String>,
-    /// What is different of a connection; secrets are empty.
+    /// Overrides of a connection; secrets are empty.
     pub connection_overrides: Option<ConnectionOverrides>,
-    /// What is different of an environment variable.
+    /// Overrides of an environment variable.
     pub environment_variable_overrides: Option<EnvironmentObjectVariableOverrides>,
-    /// What is different of an Airflow variable.
+    /// Overrides of an Airflow variable.
     pub airflow_variable_overrides: Option<EnvironmentObjectVariableOverrides>,
-    /// What is different of a metrics export; secrets are empty.
+    /// Overrides of a metrics export; secrets are empty.
     pub metrics_export_overrides: Option<MetricsExportSettings>,
 }
 
-/// A deployment that an object is kept from.
+/// A deployment that an object excludes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExcludeLinkEnvironmentObjectRequest {
-    /// What it is kept from.
+    /// The kind of resource that is excluded.
     pub scope: LinkScope,
-    /// The deployment that it is kept from.
+    /// The excluded deployment.
     pub scope_entity_id: DeploymentId,
 }

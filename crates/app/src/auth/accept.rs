@@ -1,4 +1,4 @@
-//! Accepting an invite: by its link alone for a person who is new here, signed in for everybody else.
+//! Accepting an invite: with the link alone for a new user, signed in for everybody else.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use podium_store::users::{self, Account};
 use podium_store::{Scope, System, changes, grants, subjects};
 
 use super::{new_session, system};
-use crate::authority::{Authority, rights_change, rights_of};
+use crate::authority::{Authority, rights_change, rights_lock};
 use crate::cx::{Call, Request};
 use crate::error::{Error, Result, Unauthenticated};
-use crate::passwords::Payer;
+use crate::passwords::Requester;
+use crate::public_cx::PublicCx;
 use crate::secrets::sha256_hex;
 use crate::start::Issued;
-use crate::visit::Visit;
 use crate::{App, allowed_ip_address_ranges, audit};
 
 const MAX_FULL_NAME: usize = 128;
 
 /// Accepts an invite by the secret of its link.
-pub async fn accept_invite(visit: Visit, call: Call<api::AcceptInvite>) -> Result<Many<AcceptedInvite>> {
-    let Visit { app, request, bearer } = visit;
+pub async fn accept_invite(cx: PublicCx, call: Call<api::AcceptInvite>) -> Result<Many<AcceptedInvite>> {
+    let PublicCx { app, request, bearer } = cx;
     let (request, body) = (Arc::new(request), call.body);
     let secret_hash = sha256_hex(body.token.as_bytes());
     app.sign_in_throttle.check(None, request.address.into(), request.now)?;
@@ -51,7 +51,7 @@ pub async fn accept_invite(visit: Visit, call: Call<api::AcceptInvite>) -> Resul
             return Err(Error::STALE);
         }
         rights_change(tx, &system.scope(organization_id), request.now)?;
-        // Everything is judged again: another link, or the same one, may have been used meanwhile.
+        // Everything is checked again: another link, or the same one, may have been used in the meantime.
         let invited = Invited::find(tx, system, &request, &secret_hash)?;
         let profile = guest.enter(tx, system, &request, &invited)?;
         invited.join(tx, system, &request)?;
@@ -59,10 +59,10 @@ pub async fn accept_invite(visit: Visit, call: Call<api::AcceptInvite>) -> Resul
         audit::write(tx, &system, &request, Some(organization_id), &profile, audit_id, status)
     };
     let guard = caller.as_ref().map(|caller| caller.guard());
-    let mut holds = vec![rights_of(organization_id.id(), true)];
-    holds.extend(caller.iter().flat_map(|caller| caller.holds(false)));
-    app.db.write_holding(guard, holds, accept).await.map_err(|error| {
-        // The guard of a caller without an organization says only that its token is alive.
+    let mut locks = vec![rights_lock(organization_id.id(), true)];
+    locks.extend(caller.iter().flat_map(|caller| caller.locks(false)));
+    app.db.write_locked(guard, locks, accept).await.map_err(|error| {
+        // The guard of a caller without an organization only checks that its token is valid.
         if error.is_stale() { Error::Unauthenticated(Unauthenticated::Revoked) } else { error }
     })?;
     Ok(Many(AcceptedInvite { organization_id, user_id, session }))
@@ -83,7 +83,7 @@ struct Invited {
     invite: InviteRow,
     account: Account,
     member_version: i64,
-    /// Whether the account is of use to somebody already: then a link must not take it over.
+    /// Whether the account is already in use: then a link must not take it over.
     is_claimed: bool,
 }
 
@@ -109,13 +109,17 @@ impl Invited {
     /// The invited user itself, signed in.
     fn known(&self, caller: &Authority, body: &AcceptInviteRequest) -> Result<SubjectProfile> {
         if caller.credential.subject_id != self.account.id.into() {
-            let message = "This invite is for another user: sign in as the user who is invited.";
+            let message = "This invite is for another user: sign in as the invited user.";
             return Err(Refusal::Forbidden(message.into()).into());
         }
         let mut fields = Fields::new();
         for (field, value) in [("fullName", &body.full_name), ("password", &body.password)] {
             if value.as_ref().is_some_and(|text| !text.is_empty()) {
-                fields.push(field, "excluded", "must be left out: you are signed in, and keep what you have");
+                fields.push(
+                    field,
+                    "excluded",
+                    "must be omitted: you are signed in, so your account stays as it is",
+                );
             }
         }
         fields.into_result()?;
@@ -131,7 +135,7 @@ impl Invited {
         let name = fields.take(name);
         fields.take(passwords::password("password", &password, &self.account.username));
         let name = fields.finish(name)?;
-        let password_hash = app.passwords.hash(password, &[Payer::at(request.address)]).await?;
+        let password_hash = app.passwords.hash(password, &[Requester::at(request.address)]).await?;
         let (issued, session) = new_session(app, self.account.id, request.now);
         Ok(Newcomer { name, password_hash, issued, session })
     }
@@ -189,7 +193,7 @@ impl Guest {
         if let Self::New(newcomer) = self { Some(newcomer.session.clone()) } else { None }
     }
 
-    /// Sets up the account of a newcomer; says who entered.
+    /// Sets up the account of a new user; returns the user.
     fn enter(&self, tx: &Tx, system: System, request: &Request, invited: &Invited) -> Result<SubjectProfile> {
         let newcomer = match self {
             Self::Known(profile) => return Ok(profile.clone()),
@@ -209,8 +213,7 @@ impl Guest {
 }
 
 fn sign_in_first() -> Error {
-    let message =
-        "The user who is invited has an account already: sign in as that user, then accept the invite.";
+    let message = "The invited user already has an account: sign in as that user, then accept the invite.";
     Refusal::Forbidden(message.into()).into()
 }
 

@@ -1,4 +1,4 @@
-//! An attempt to prove oneself: slowed down after failures, by account and by address.
+//! An attempt to authenticate: throttled after failures, by account and by address.
 
 use std::net::IpAddr;
 
@@ -6,10 +6,10 @@ use podium_api::Timestamp;
 
 use crate::App;
 use crate::error::Result;
-use crate::passwords::Payer;
+use crate::passwords::Requester;
 use crate::throttle::{Account, Place};
 
-/// Somebody who says that it knows a password.
+/// An attempt to sign in with a password.
 pub(super) struct Attempt<'a> {
     app: &'a App,
     account: Account,
@@ -28,8 +28,8 @@ impl<'a> Attempt<'a> {
     /// Whether the password fits.
     pub(super) async fn fits(&self, password: String, hash: Option<String>) -> Result<bool> {
         let throttle = &self.app.sign_in_throttle;
-        let payers = [Payer::Address(self.place), Payer::User(self.account)];
-        let fits = self.app.passwords.fits(password, hash, &payers).await?;
+        let requesters = [Requester::Address(self.place), Requester::User(self.account)];
+        let fits = self.app.passwords.fits(password, hash, &requesters).await?;
         // Guesses that were made at the same time count: many at once learn no more than one after the other.
         throttle.check_both(self.account, self.place, self.now)?;
         if fits {

@@ -1,4 +1,4 @@
-//! A password that the operator sets, on the machine itself: the first one, or another where it is forgotten.
+//! Password resets by the operator on the machine itself: the first password, or a new one after it was forgotten.
 
 use podium_db::Tx;
 use podium_domain::{names, passwords};
@@ -7,9 +7,9 @@ use podium_store::{credentials, grants, organizations, sessions};
 
 use super::system;
 use crate::App;
-use crate::authority::{rights_of, sessions_change};
+use crate::authority::{rights_lock, sessions_change};
 use crate::error::{Error, Result};
-use crate::passwords::Payer;
+use crate::passwords::Requester;
 
 impl App {
     /// The account of an e-mail address; of the oldest owner of the first organization where none is given.
@@ -30,18 +30,18 @@ impl App {
             .map_err(Error::from)
     }
 
-    /// What is wrong with a password for an account, if anything is.
-    pub fn objection_to(&self, account: &Account, password: &str) -> Option<String> {
+    /// What is wrong with a password for an account, if anything.
+    pub fn password_problem(&self, account: &Account, password: &str) -> Option<String> {
         passwords::password("password", password, &account.username).err().map(|wrong| wrong.message)
     }
 
     /// Sets an account's password and ends every session of it; tokens without an end stay.
     pub async fn reset_password(&self, account: Account, password: String) -> Result<()> {
         passwords::password("password", &password, &account.username)?;
-        let hash = self.passwords.hash(password, &[Payer::Operator]).await?;
+        let hash = self.passwords.hash(password, &[Requester::Operator]).await?;
         let (now, none_kept) = (self.world.now(), self.world.id());
         let system = system(self);
-        let sessions = rights_of(account.id.id(), true);
+        let sessions = rights_lock(account.id.id(), true);
         let set = move |tx: &Tx| {
             users::lock(tx, &system, account.id)?;
             let before = users::account(tx, &system, account.id)?.and_then(|account| account.password_hash);
@@ -52,10 +52,10 @@ impl App {
             sessions::delete_of_subject(tx, &system, account.id.into())?;
             sessions_change(tx, &system, account.id.into(), now)
         };
-        self.db.write_holding(None, vec![sessions], set).await
+        self.db.write_locked(None, vec![sessions], set).await
     }
 
-    /// A password that nobody guesses.
+    /// A random password.
     pub fn new_password(&self) -> String {
         self.world.secret()
     }

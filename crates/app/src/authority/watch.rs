@@ -1,5 +1,5 @@
-//! Callers that are served for longer than a moment: streams of logs, bodies on their way to and from an environment.
-//! Whoever serves one watches, and ends with the caller's rights.
+//! Watches callers of long-running requests: log streams, and bodies on their way to and from an environment. The
+//! request ends when the caller's rights change.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,17 +11,17 @@ use super::Authority;
 use crate::App;
 use crate::error::Result;
 
-/// Says when a caller that is being served is no longer what it was: other rights, a token that has ended.
+/// Detects when the rights of a caller being served change, or its token ends.
 #[derive(Clone)]
 pub struct Watch {
     app: App,
     authority: Arc<Authority>,
-    bell: Receiver<()>,
+    changes: Receiver<()>,
     seen: u64,
 }
 
 impl Watch {
-    /// Whether the caller is what it was. Costs nothing while nobody's rights change.
+    /// Whether the caller's rights are unchanged. Costs nothing while nobody's rights change.
     pub async fn holds(&mut self) -> Result<bool> {
         if self.authority.has_not_ended(self.app.world.now()).is_err() {
             return Ok(false);
@@ -39,34 +39,34 @@ impl Watch {
         Ok(true)
     }
 
-    /// Resolves once the caller is no longer what it was.
+    /// Resolves once the caller's rights have changed.
     pub async fn ended(&mut self) {
         loop {
-            self.bell.borrow_and_update();
-            // While the database is away nobody can say: the caller is served until it can.
+            self.changes.borrow_and_update();
+            // While the database is unavailable this is unknown: the caller is served until it is back.
             if matches!(self.holds().await, Ok(false)) {
                 return;
             }
             let end =
                 self.authority.credential.expires_at.map(|end| end.millis() - self.app.world.now().millis());
-            let rung = self.bell.changed();
+            let changed = self.changes.changed();
             match end {
                 Some(millis) => {
                     let left = Duration::from_millis(millis.max(1).unsigned_abs());
-                    let _ = tokio::time::timeout(left, rung).await;
+                    let _ = tokio::time::timeout(left, changed).await;
                 }
-                None => drop(rung.await),
+                None => drop(changed.await),
             }
         }
     }
 }
 
 impl App {
-    /// Watches over a caller that is served for longer than a moment.
+    /// Watches the caller of a long-running request.
     pub fn watch(&self, authority: &Arc<Authority>) -> Watch {
-        let bell = self.authorities.bell.subscribe();
-        // Whatever has changed since the caller was read counts as news.
+        let changes = self.authorities.notifier.subscribe();
+        // Changes since the caller was read count as new.
         let seen = authority.generation;
-        Watch { app: self.clone(), authority: Arc::clone(authority), bell, seen }
+        Watch { app: self.clone(), authority: Arc::clone(authority), changes, seen }
     }
 }

@@ -1,4 +1,4 @@
-//! The override that outranks a deployment's hibernation schedules.
+//! The override of a deployment's hibernation schedules.
 
 use podium_api::deployments::{self as api, DeploymentHibernationOverride};
 use podium_api::{Nothing, One, Patch, Timestamp};
@@ -29,7 +29,8 @@ pub async fn override_hibernation(
         let stored = find(tx, cx.scope(), id)?;
         cx.expect_version(stored.stamp.version)?;
         if !stored.spec.is_development_mode {
-            let message = "Only deployments in development mode hibernate, and this one is not.";
+            let message =
+                "Only deployments in development mode hibernate, and this one is not in development mode.";
             return Err(Refusal::invalid(message).into());
         }
         let row = set(cx, tx, stored, wanted)?;

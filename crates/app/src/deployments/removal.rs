@@ -1,4 +1,4 @@
-//! What goes with a deployment: its tokens, roles, environment objects, deploys and the ways in.
+//! What is deleted with a deployment: its tokens, roles, environment objects, deploys, codes, passes and port.
 
 use podium_api::DeploymentId;
 use podium_db::Tx;
@@ -9,7 +9,7 @@ use podium_store::{
 use crate::cx::Cx;
 use crate::error::Result;
 
-/// Removes everything that belongs to a deployment; says whether anybody lost a right by it.
+/// Removes everything that belongs to a deployment; returns whether anybody lost a right.
 pub(super) fn remove(cx: &Cx<Scope>, tx: &Tx, id: DeploymentId) -> Result<bool> {
     let token_ids = tokens::delete_of_deployment(tx, cx.scope(), id)?;
     for token_id in &token_ids {
@@ -22,7 +22,7 @@ pub(super) fn remove(cx: &Cx<Scope>, tx: &Tx, id: DeploymentId) -> Result<bool> 
     let roles = grants::delete_deployment(tx, cx.scope(), id)?;
     environment_objects::delete_of_deployment(tx, cx.scope(), id)?;
     front_door::delete_of_deployment(tx, cx.scope(), id)?;
-    deploys::hold_deployment(tx, cx.scope(), id)?;
+    deploys::lock_deployment(tx, cx.scope(), id)?;
     deploys::delete_of_deployment(tx, cx.scope(), id)?;
     Ok(roles > 0 || !token_ids.is_empty())
 }

@@ -134,7 +134,7 @@ fn worker_queues(row: &DeploymentRow) -> Option<Vec<WorkerQueue>> {
     Some(queues).filter(|queues| !queues.is_empty())
 }
 
-/// How it scales, where anything is said of that.
+/// How it scales, if that is set.
 fn scaling_spec(hibernation: &Hibernation, now: Timestamp) -> Option<DeploymentScalingSpec> {
     let Hibernation { schedules, override_ } = hibernation;
     let is_said = override_.is_some() || !schedules.is_empty();
@@ -187,7 +187,7 @@ fn variable(variable: &EnvironmentVariable) -> DeploymentEnvironmentVariable {
     }
 }
 
-/// Where its tasks run, when that is elsewhere.
+/// Remote execution of its tasks.
 fn remote_execution(spec: &Spec, url: &str) -> Option<DeploymentRemoteExecution> {
     let remote = spec.remote_execution.clone()?;
     Some(DeploymentRemoteExecution {

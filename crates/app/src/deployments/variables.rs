@@ -1,4 +1,4 @@
-//! Secret environment variables: sealed for their deployment and key, opened only to run it.
+//! Secret environment variables: encrypted, bound to their deployment and key, and decrypted only to run it.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
@@ -30,7 +30,7 @@ impl Seals for Variables<'_> {
     }
 }
 
-/// The variables of a deployment with their values, secrets opened: for the data plane and for nobody else.
+/// The variables of a deployment with their values, secrets decrypted: for the data plane only.
 pub fn open_variables(app: &App, id: DeploymentId, spec: &Spec) -> Result<Vec<(String, Zeroizing<String>)>> {
     spec.environment_variables.iter().map(|variable| open(app, id, variable)).collect()
 }
@@ -40,7 +40,7 @@ fn open(app: &App, id: DeploymentId, variable: &EnvironmentVariable) -> Result<(
     let Some(sealed) = &variable.secret else {
         return Ok((key, Zeroizing::new(variable.value.clone().unwrap_or_default())));
     };
-    let closed = || Error::Internal(format!("the variable {key} of deployment {id} cannot be opened"));
+    let closed = || Error::Internal(format!("cannot decrypt the variable {key} of deployment {id}"));
     let opened = open_secret(app, id, &key, sealed).ok_or_else(closed)?;
     let value = String::from_utf8(opened.to_vec()).map_err(|_| closed())?;
     Ok((key, Zeroizing::new(value)))

@@ -1,4 +1,4 @@
-//! Deploys that nobody finalizes fail after a day: looked at by the loops when that day is over.
+//! Deploys that are not finalized fail after a day: the loops process them when the day is over.
 
 use podium_api::enums::DeployStatus;
 use podium_api::{DeployId, DeploymentId, Timestamp};
@@ -12,14 +12,14 @@ use crate::error::{Error, Result};
 
 crate::system::acts_for_the_system!();
 
-/// What became of a deploy that was looked at.
+/// The result of checking a deploy for expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It is gone or finalized: there is nothing more to do.
+pub enum ExpiryOutcome {
+    /// It is deleted or finalized: there is nothing more to do.
     Settled,
     /// It still waits to be finalized; look again then.
     Waits(Timestamp),
-    /// It has failed, now or before; what was uploaded for it can be removed.
+    /// It has failed, now or before; its uploads can be removed.
     Failed {
         /// The deployment that it was for.
         deployment_id: DeploymentId,
@@ -27,12 +27,12 @@ pub enum Fate {
 }
 
 /// Makes a deploy fail whose time is over.
-pub fn expire(tx: &Tx, system: &System, id: DeployId, now: Timestamp) -> Result<Fate> {
-    let Some(row) = deploys::hold(tx, system, id)? else { return Ok(Fate::Settled) };
+pub fn expire(tx: &Tx, system: &System, id: DeployId, now: Timestamp) -> Result<ExpiryOutcome> {
+    let Some(row) = deploys::lock(tx, system, id)? else { return Ok(ExpiryOutcome::Settled) };
     let created_at = row.stamp.created_at;
     match rules::status(row.status, created_at, now) {
-        DeployStatus::Initialized => return Ok(Fate::Waits(rules::expires_at(created_at))),
-        DeployStatus::Deployed => return Ok(Fate::Settled),
+        DeployStatus::Initialized => return Ok(ExpiryOutcome::Waits(rules::expires_at(created_at))),
+        DeployStatus::Deployed => return Ok(ExpiryOutcome::Settled),
         DeployStatus::Failed => {}
     }
     if deploys::fail(tx, system, id)? {
@@ -46,25 +46,25 @@ pub fn expire(tx: &Tx, system: &System, id: DeployId, now: Timestamp) -> Result<
         };
         changes::append(tx, &system.scope(row.organization_id), now, change)?;
     }
-    Ok(Fate::Failed { deployment_id: row.deployment_id })
+    Ok(ExpiryOutcome::Failed { deployment_id: row.deployment_id })
 }
 
 impl App {
-    /// Looks at a deploy that may have waited long enough; says when to look again, if ever.
+    /// Fails a deploy that has expired; returns when to check again, if at all.
     pub async fn expire_deploy(&self, id: DeployId, now: Timestamp) -> Result<Option<Timestamp>> {
         let system = system(self);
         let fate = self.db.write(None, move |tx| expire(tx, &system, id, now)).await?;
         match fate {
-            Fate::Settled => Ok(None),
-            Fate::Waits(until) => Ok(Some(until)),
-            Fate::Failed { deployment_id } => {
+            ExpiryOutcome::Settled => Ok(None),
+            ExpiryOutcome::Waits(until) => Ok(Some(until)),
+            ExpiryOutcome::Failed { deployment_id } => {
                 self.remove_files(Key::of_deploy(deployment_id, id)).await?;
                 Ok(None)
             }
         }
     }
 
-    /// Opens what was uploaded for a deployment as this version; nothing where there is no such version.
+    /// Opens an upload of a deployment by version; `None` if there is no such version.
     pub async fn open_upload(&self, deployment_id: DeploymentId, version: &str) -> Result<Option<Reader>> {
         let (system, wanted) = (system(self), version.to_owned());
         let row =

@@ -34,7 +34,7 @@ impl<'a> Place<'a> {
             Some(outcome) => outcome.runtime_version.clone(),
             None => details.asked_runtime.unwrap_or(details.runtime_version),
         };
-        // The tag of a rollback is nobody's image.
+        // The tag of a rollback is not an image.
         let restored = outcome.as_ref().filter(|_| details.rollback_from_id.is_some());
         Deploy {
             id: row.id,

@@ -1,7 +1,8 @@
-//! Uploads: a URL that is its own permission, and what is received under it.
+//! Uploads: a URL that carries its own permission, and the data received under it.
 //!
-//! Nobody signs in here. The signature covers the deploy, the kind, the end and the size, so nothing about a URL can be
-//! changed; and the deploy must still wait to be finalized, before the bytes come and again when they are all there.
+//! Callers do not authenticate here. The signature covers the deploy, the kind, the expiry and the size, so no part of
+//! a URL can be changed; and the deploy must still be waiting to be finalized, both before the upload and when it is
+//! complete.
 
 use std::sync::atomic::Ordering;
 
@@ -11,24 +12,24 @@ use podium_api::uploads::PATH;
 use podium_api::{DeployId, Id, Timestamp, UploadId};
 use podium_db::Tx;
 use podium_domain::{Refusal, deploys as rules};
-use podium_objects::{BlockId, BlockList, Kept, Key, Refused, Staging, Upload};
+use podium_objects::{BlockId, BlockList, Key, Refused, Staging, StoredObject, Upload};
 use podium_store::deploys::{self, DeployRow, NewUpload};
 use podium_store::{System, staged_blocks};
 
 use crate::App;
 use crate::error::{Error, Result};
 use crate::meters::Page;
-use crate::shares::Share;
+use crate::shared_capacity::CapacityPermit;
 
 crate::system::acts_for_the_system!();
 
 const PURPOSE: &str = "upload";
 /// The largest list of blocks that is read: more than the most blocks with the longest ids.
 const LONGEST_LIST: usize = 512 * 1024;
-/// After so many bytes it is looked again whether there is room for more.
+/// After this many bytes the free disk space is checked again.
 const LOOK_EVERY: u64 = 1 << 20;
 
-/// What an upload URL says.
+/// The signed content of an upload URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
     /// The deploy.
@@ -52,7 +53,7 @@ impl Ticket {
     /// What a URL that was not made here is answered with.
     pub fn forged() -> Error {
         let message =
-            "This is no upload URL of this server: use the one that creating the deploy was answered with.";
+            "This is not an upload URL of this server: use the one returned when the deploy was created.";
         Refusal::Forbidden(message.into()).into()
     }
 
@@ -61,7 +62,9 @@ impl Ticket {
             return Err(Self::forged());
         }
         if self.expires.saturating_mul(1000) <= now.millis() {
-            return Err(Refusal::Forbidden("This upload URL has ended: create another deploy.".into()).into());
+            return Err(
+                Refusal::Forbidden("This upload URL has expired: create another deploy.".into()).into()
+            );
         }
         Ok(())
     }
@@ -86,7 +89,7 @@ fn url(app: &App, row: &DeployRow, kind: UploadKind) -> String {
     format!("{base}{PREFIX}{path}?kind={kind}&expires={expires}&limit={limit}&signature={signature}")
 }
 
-/// What is sent at once.
+/// What a request sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The archive.
@@ -97,16 +100,16 @@ pub enum Part {
     List,
 }
 
-/// An upload that is being received. Dropped, it leaves nothing.
+/// An upload in progress. If it is dropped, nothing is left.
 pub struct Receiving {
     app: App,
     deploy: DeployRow,
     kind: UploadKind,
     limit: u64,
     sink: Sink,
-    /// Bytes that came since somebody looked whether there is room for them.
+    /// Bytes received since the last check of the disk.
     unseen: u64,
-    _share: Share<Id>,
+    _permit: CapacityPermit<Id>,
 }
 
 enum Sink {
@@ -116,12 +119,12 @@ enum Sink {
 }
 
 impl App {
-    /// Begins to receive what a ticket admits; `announced` is how many bytes its sender says that there are.
+    /// Starts receiving an upload; `announced` is the length that the sender declared.
     pub async fn receive(&self, ticket: &Ticket, part: Part, announced: Option<u64>) -> Result<Receiving> {
         ticket.check(self, self.world.now())?;
-        self.must_have_room_for(announced.unwrap_or(0).min(ticket.limit)).await?;
+        self.require_disk_space_for(announced.unwrap_or(0).min(ticket.limit)).await?;
         let deploy = waiting(self, ticket.deploy_id).await?;
-        // Whoever has the URL acts for the one that made the deploy.
+        // The holder of the URL acts for the creator of the deploy.
         let keys = [deploy.organization_id.id(), deploy.stamp.created_by.id.id(), deploy.id.id()];
         let share = self.uploading.take(&keys).ok_or_else(|| {
             self.uploads_refused.fetch_add(1, Ordering::Relaxed);
@@ -144,7 +147,7 @@ impl App {
             }
             Part::List => Sink::List(Vec::new()),
         };
-        Ok(Receiving { app: self.clone(), deploy, kind, limit, sink, unseen: 0, _share: share })
+        Ok(Receiving { app: self.clone(), deploy, kind, limit, sink, unseen: 0, _permit: share })
     }
 }
 
@@ -154,7 +157,7 @@ impl Receiving {
         self.unseen += bytes.len() as u64;
         if self.unseen >= LOOK_EVERY {
             self.unseen = 0;
-            self.app.must_have_room().await?;
+            self.app.require_disk_space().await?;
         }
         match &mut self.sink {
             Sink::Archive { upload, .. } | Sink::Block { upload, .. } => {
@@ -170,7 +173,7 @@ impl Receiving {
         }
     }
 
-    /// Keeps what was sent; the version of an archive, nothing for a block.
+    /// Stores the upload; returns the version of an archive, `None` for a block.
     pub async fn finish(self) -> Result<Option<UploadId>> {
         let Self { app, deploy, kind, limit, sink, .. } = self;
         let (kept, version) = match sink {
@@ -205,26 +208,23 @@ impl Receiving {
 /// Writes how many uploads there was no room for.
 pub(crate) fn measure_uploads(app: &App, page: &mut Page) {
     let name = "podium_uploads_refused_total";
-    page.counter(
-        name,
-        "Uploads that were refused because their sender had as many running as was left for others.",
-    );
+    page.counter(name, "Uploads refused because their sender already had its share of concurrent uploads.");
     page.line(name, &[], app.uploads_refused.load(Ordering::Relaxed));
 }
 
-/// Records a block that was kept, unless its deploy takes none any more or too much waits; then it is removed again.
+/// Records a stored block, unless its deploy accepts no more or too much is pending; then it is removed again.
 async fn stage(
     app: &App,
     deploy_id: DeployId,
     kind: UploadKind,
     block: &BlockId,
     limit: u64,
-    kept: Kept,
+    kept: StoredObject,
 ) -> Result<()> {
-    let (now, block, bytes) = (app.world.now(), block.word(), kept.contents.bytes);
+    let (now, block, bytes) = (app.world.now(), block.to_hex(), kept.contents.bytes);
     let system = system(app);
     let staged = app.db.write(None, move |tx| {
-        let row = still_waits(deploys::hold(tx, &system, deploy_id)?, 0, now)?;
+        let row = still_waits(deploys::lock(tx, &system, deploy_id)?, 0, now)?;
         staged_blocks::put(tx, &system, &row, kind, &block, bytes)?;
         may_wait(tx, &system, &row, limit)
     });
@@ -236,23 +236,23 @@ fn may_wait(tx: &Tx, system: &System, row: &DeployRow, limit: u64) -> Result<()>
     staged_blocks::pending(tx, system, row)?.too_much(limit).map_or(Ok(()), |why| Err(Error::TooMuch(why)))
 }
 
-/// Keeps an object that is known by now, and removes one that is not.
-async fn settle(known: Result<()>, kept: Kept) -> Result<()> {
+/// Keeps an object that was recorded, and removes one that was not.
+async fn settle(known: Result<()>, kept: StoredObject) -> Result<()> {
     match &known {
-        Ok(()) => kept.settle(),
+        Ok(()) => kept.confirm(),
         Err(_) => kept.discard().await.map_err(refused)?,
     }
     known
 }
 
-/// Records what was kept, unless its deploy takes no uploads any more; then it is removed again.
+/// Records a stored archive, unless its deploy accepts no more uploads; then it is removed again.
 async fn record(
     app: &App,
     deploy_id: DeployId,
     kind: UploadKind,
     version: UploadId,
     limit: u64,
-    kept: Kept,
+    kept: StoredObject,
 ) -> Result<()> {
     let now = app.world.now();
     let contents = kept.contents;
@@ -266,7 +266,7 @@ async fn record(
     };
     let system = system(app);
     let recorded = app.db.write(None, move |tx| {
-        let row = deploys::hold(tx, &system, deploy_id)?;
+        let row = deploys::lock(tx, &system, deploy_id)?;
         let uploads = match &row {
             Some(row) => deploys::uploads(tx, &system.scope(row.organization_id), deploy_id)?.len(),
             None => 0,
@@ -296,7 +296,7 @@ fn staging(deploy: &DeployRow, kind: UploadKind) -> Staging {
     Staging::new(deploy.deployment_id, deploy.id, kind.as_str())
 }
 
-/// What is wrong with an upload, in words for who sent it.
+/// The error of an upload, for its sender.
 fn refused(error: podium_objects::Error) -> Error {
     match error {
         podium_objects::Error::Refused(refused) => {

@@ -1,4 +1,4 @@
-//! Lists of objects, and what a deployment is given by them.
+//! Lists of environment objects, and the objects that apply to a deployment.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use podium_domain::environment_objects::resolve::{Candidate, Resolved, resolve};
 use podium_domain::environment_objects::{Secrecy, Verb, may, show};
 use podium_domain::{Permission, Refusal, Target};
 use podium_store::deployments::{self, DeploymentRow};
-use podium_store::environment_objects::{self as objects, Listed, ObjectRow};
+use podium_store::environment_objects::{self as objects, ListFilter, ObjectRow};
 use podium_store::{Paging, Scope, System};
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Environme
     let paging = Paging::from(&query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     if shows_secrets(&query) && !cx.app().config.show_secrets {
-        return Err(not_shown("the server is not set to").into());
+        return Err(not_shown("this server is not configured to").into());
     }
     let page = move |cx: &Cx<Scope>, conn: &Conn| match named(&query.deployment_id) {
         Some(id) if query.resolve_linked == Some(true) => resolved(cx, conn, &query, id, &paging),
@@ -60,7 +60,7 @@ fn stored(
     query: &ListEnvironmentObjects,
     paging: &Paging,
 ) -> Result<(Vec<EnvironmentObject>, u64)> {
-    let listed = Listed {
+    let listed = ListFilter {
         workspaces: &cx.grants().workspaces_with(IN_WORKSPACE),
         deployments: &cx.grants().deployments_with(ON_DEPLOYMENT),
         workspace_id: named(&query.workspace_id),
@@ -116,7 +116,7 @@ fn resolved(
     Ok((objects.into_iter().skip(skip).take(paging.limit as usize).collect(), total))
 }
 
-/// Everything that a deployment is given, with secrets opened: for the loop that builds its environment.
+/// All objects of a deployment, with secrets decrypted: for the loop that builds its environment.
 pub fn resolved_for(
     app: &App,
     system: &System,
@@ -138,7 +138,7 @@ fn opened(app: &App, rows: Vec<ObjectRow>) -> Result<Vec<Candidate<Value, Object
     rows.into_iter().map(open).collect()
 }
 
-/// What is given is settled before it is narrowed: what is not asked for may still beat what is.
+/// Objects are resolved before they are filtered: one that is not requested may still take precedence over one that is.
 fn asked_for<S>(
     query: &ListEnvironmentObjects,
     mut given: Vec<Resolved<S, ObjectRow>>,
@@ -168,13 +168,13 @@ fn shown_to<S: Secrecy>(
     given.into_iter().map(show).collect()
 }
 
-/// Whoever may change an object may read its secrets, where the server allows that at all.
+/// Callers who may change an object may read its secrets, if the server allows that at all.
 fn may_read_secrets(cx: &Cx<Scope>, row: &ObjectRow) -> Result<()> {
     may(cx.grants(), Verb::Update, row.belongs_to())
-        .map_err(|_| not_shown("only those who may change everything that is listed may").into())
+        .map_err(|_| not_shown("only callers who may change every listed object may").into())
 }
 
-/// The order that is asked for, as the database would have it; newest first where none is.
+/// The requested order, as the database would sort; newest first by default.
 fn compare(paging: &Paging, left: &ObjectRow, right: &ObjectRow) -> Ordering {
     let newest_first = [podium_api::page::Sort { key: "createdAt", descending: true }];
     let sorts = if paging.sorts.is_empty() { &newest_first[..] } else { &paging.sorts };

@@ -1,4 +1,4 @@
-//! Secrets of objects on their way to the store and back: sealed for the row that they belong to.
+//! Encrypts the secrets of environment objects for the store and decrypts them again; they are bound to their row.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub(super) fn seal(app: &App, id: EnvironmentObjectId, object: &Object) -> Resul
     Ok(Sealed { values: sealed(id.as_str(), &object.values)?, links })
 }
 
-/// Opens the secrets of an object and of its links.
+/// Decrypts the secrets of an object and of its links.
 pub(super) fn open(app: &App, row: &ObjectRow) -> Result<Object> {
     let object = &row.object;
     let mut links = BTreeMap::new();
@@ -51,8 +51,7 @@ pub(super) fn open(app: &App, row: &ObjectRow) -> Result<Object> {
 }
 
 fn opened(app: &App, owner: &str, values: &Values<Hidden>, sealed: Option<&Vec<u8>>) -> Result<Values> {
-    let cannot =
-        || Error::Internal(format!("the secrets of the environment object {owner} cannot be opened"));
+    let cannot = || Error::Internal(format!("cannot decrypt the secrets of the environment object {owner}"));
     let secret: BTreeMap<String, Value> = match sealed {
         Some(sealed) => {
             let text = app.secrets.open(owner, sealed).map_err(|_| cannot())?;

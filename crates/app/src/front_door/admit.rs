@@ -1,4 +1,4 @@
-//! Who stands before the door: a token or a pass, looked at again with every request.
+//! Authenticates callers of the front door, by a token or a pass, again on every request.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, Id, Method, Timestamp, WorkspaceId};
 use podium_domain::Refusal;
 use podium_domain::airflow::Rights;
-use podium_store::front_door::{self, Addressed};
+use podium_store::front_door::{self, DeploymentRef};
 
 use super::system;
 use crate::authority::{Authority, Member};
@@ -15,15 +15,15 @@ use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::{sha256, sha256_hex, unhex};
 use crate::{App, audit};
 
-/// How often somebody is looked at again because its rights changed meanwhile.
+/// How often a caller is read again because its rights changed in the meantime.
 const ATTEMPTS: usize = 4;
 
-/// How much of a token's name Airflow is told; its columns are short.
+/// How much of a token's name is sent to Airflow; its columns are short.
 const LONGEST_NAME: usize = 100;
 
-/// What somebody shows at the door.
+/// The credential presented at the front door.
 #[derive(Clone, Copy, Debug)]
-pub enum Shown<'a> {
+pub enum PresentedCredential<'a> {
     /// A token of the control plane: an API token, or a session.
     Token(&'a str),
     /// A pass of this environment.
@@ -32,19 +32,19 @@ pub enum Shown<'a> {
     Session(&'a str),
 }
 
-/// Somebody who is known, and belongs to the organization of the deployment.
-pub struct Visitor {
+/// An authenticated caller who is a member of the deployment's organization.
+pub struct AdmittedCaller {
     /// Who it is.
     pub authority: Arc<Authority>,
     /// The deployment.
-    pub deployment: Addressed,
+    pub deployment: DeploymentRef,
     /// Its workspace.
     pub workspace_id: WorkspaceId,
     /// What the deployment is doing.
     pub status: DeploymentStatus,
 }
 
-impl Visitor {
+impl AdmittedCaller {
     /// What it may do on the deployment and its DAGs.
     pub fn rights(&self) -> Rights<'_> {
         let member: &Member = self.authority.member.as_ref().expect("a visitor is a member");
@@ -65,23 +65,23 @@ impl Visitor {
 }
 
 impl App {
-    /// Finds out who stands before a deployment's door. Whoever may not see the deployment is answered as if there was
-    /// none; `counts_as` is what the rate limits count, if anything.
+    /// Authenticates a caller of a deployment's environment. A caller who may not see the deployment gets the same
+    /// response as if there were none; `counts_as` is the method that the rate limits count, if any.
     pub async fn admit(
         &self,
-        shown: Shown<'_>,
-        deployment: Option<Addressed>,
+        shown: PresentedCredential<'_>,
+        deployment: Option<DeploymentRef>,
         address: IpAddr,
         counts_as: Option<Method>,
         now: Timestamp,
-    ) -> Result<Visitor> {
+    ) -> Result<AdmittedCaller> {
         let hash = self.credential_behind(shown, deployment.as_ref(), now).await?;
         let organization_id = deployment.as_ref().map(|deployment| deployment.organization_id);
         let unseen = || Error::from(Refusal::not_found("deployment"));
         for attempt in 0..ATTEMPTS {
             let authority = match shown {
-                Shown::Token(token) => self.authority(token, organization_id, now).await?,
-                Shown::Pass(_) | Shown::Session(_) => {
+                PresentedCredential::Token(token) => self.authority(token, organization_id, now).await?,
+                PresentedCredential::Pass(_) | PresentedCredential::Session(_) => {
                     self.authority_by_hash(hash, organization_id, now).await?
                 }
             };
@@ -94,57 +94,57 @@ impl App {
             let caller = Arc::clone(&authority);
             let system = system(self);
             let guard = is_first.then(|| authority.guard());
-            let behind = self.db.read(guard, move |conn| {
+            let workspace_and_status = self.db.read(guard, move |conn| {
                 if !is_first {
                     caller.confirm(conn)?;
                 }
-                Ok::<_, Error>(front_door::behind(conn, &system, id)?)
+                Ok::<_, Error>(front_door::workspace_and_status(conn, &system, id)?)
             });
-            let behind = match behind.await {
+            let workspace_and_status = match workspace_and_status.await {
                 Err(error) if error.is_stale() => {
                     self.forget_caller_by_hash(hash, organization_id);
                     continue;
                 }
-                behind => behind?,
+                workspace_and_status => workspace_and_status?,
             };
             let Some(deployment) = deployment else { return Err(unseen()) };
             authority.member.as_ref().ok_or_else(unseen)?.admit_address(address)?;
-            let (workspace_id, status) = behind.ok_or_else(unseen)?;
-            let visitor = Visitor { authority, deployment, workspace_id, status };
-            let rights = visitor.rights();
+            let (workspace_id, status) = workspace_and_status.ok_or_else(unseen)?;
+            let caller = AdmittedCaller { authority, deployment, workspace_id, status };
+            let rights = caller.rights();
             if !rights.grants.sees_deployment(rights.deployment_id, workspace_id) {
                 return Err(unseen());
             }
-            return Ok(visitor);
+            return Ok(caller);
         }
         Err(Error::STALE)
     }
 
-    /// The hash of the token that is shown, or that a pass or a session stands for.
+    /// The hash of the presented token, or of the token that a pass or a session refers to.
     async fn credential_behind(
         &self,
-        shown: Shown<'_>,
-        deployment: Option<&Addressed>,
+        shown: PresentedCredential<'_>,
+        deployment: Option<&DeploymentRef>,
         now: Timestamp,
     ) -> Result<[u8; 32]> {
         let pass = match shown {
-            Shown::Token(token) => return Ok(sha256(token.as_bytes())),
-            Shown::Session(cookie) => return self.credential_of_session(cookie, now).await,
-            Shown::Pass(pass) => sha256_hex(pass.as_bytes()),
+            PresentedCredential::Token(token) => return Ok(sha256(token.as_bytes())),
+            PresentedCredential::Session(cookie) => return self.credential_of_session(cookie, now).await,
+            PresentedCredential::Pass(pass) => sha256_hex(pass.as_bytes()),
         };
         let system = system(self);
         let unauthenticated = |why| Err(Error::Unauthenticated(why));
-        let Some(opening) = self.db.read(None, move |conn| front_door::pass(conn, &system, &pass)).await?
+        let Some(access) = self.db.read(None, move |conn| front_door::pass(conn, &system, &pass)).await?
         else {
             return unauthenticated(Unauthenticated::Revoked);
         };
-        if deployment.is_none_or(|deployment| deployment.id != opening.deployment_id) {
+        if deployment.is_none_or(|deployment| deployment.id != access.deployment_id) {
             return unauthenticated(Unauthenticated::Revoked);
         }
-        if opening.expires_at <= now {
+        if access.expires_at <= now {
             return unauthenticated(Unauthenticated::Expired);
         }
-        let hash = unhex(&opening.credential_hash).and_then(|bytes| bytes.try_into().ok());
-        hash.ok_or_else(|| Error::Internal("a pass stands for no hash".into()))
+        let hash = unhex(&access.credential_hash).and_then(|bytes| bytes.try_into().ok());
+        hash.ok_or_else(|| Error::Internal("a stored pass has no valid credential hash".into()))
     }
 }

@@ -1,4 +1,4 @@
-//! What makes a caller known to Apache Airflow: short tokens, signed with the key that the environment believes.
+//! Identifies a caller to Apache Airflow: short-lived tokens, signed with the key that the environment trusts.
 
 use aws_lc_rs::hmac;
 use base64::Engine as _;

@@ -7,7 +7,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use podium_api::front_door::{self as api, OpenedDeployment};
 use podium_api::{Many, Timestamp};
 use podium_domain::Refusal;
-use podium_store::front_door::{self, Addressed, Opening};
+use podium_store::front_door::{self, DeploymentRef, EnvironmentAccess};
 
 use super::system;
 use crate::App;
@@ -19,13 +19,13 @@ use crate::secrets::{hex, sha256_hex};
 
 /// How long a code works.
 const CODE: Duration = Duration::from_secs(60);
-/// What is escaped in the path that a browser is sent on to.
+/// The characters escaped in the path that a browser is redirected to.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// A browser that has entered.
+/// A browser that exchanged its code.
 #[derive(Debug)]
 pub struct Entered {
-    /// What it holds from now on.
+    /// The value of its pass.
     pub pass: String,
     /// How long that can work.
     pub lasts: Duration,
@@ -34,7 +34,7 @@ pub struct Entered {
 /// A code that works once it is stored.
 struct Code {
     hash: String,
-    opening: Opening,
+    access: EnvironmentAccess,
     url: String,
 }
 
@@ -42,13 +42,14 @@ struct Code {
 pub async fn open(cx: Cx<Scope>, call: Call<api::Open>) -> Result<Many<OpenedDeployment>> {
     let id = call.path.deployment_id;
     let row = cx.read(move |cx, conn| deployments::find(conn, cx.scope(), id)).await?;
-    let deployment = Addressed { id, organization_id: row.organization_id, namespace: row.namespace.clone() };
+    let deployment =
+        DeploymentRef { id, organization_id: row.organization_id, namespace: row.namespace.clone() };
     let to = format!("/airflow/{}/", row.namespace);
     let code = cx.app().new_code(cx.authority(), &deployment, &to, None, cx.now()).await?;
     cx.mutate(move |cx, tx| {
         cx.expect_version(deployments::find(tx, cx.scope(), id)?.stamp.version)?;
-        front_door::add_code(tx, &system(cx.app()), &code.hash, &code.opening)?;
-        Ok(Many(OpenedDeployment { url: code.url.clone(), expires_at: code.opening.expires_at }))
+        front_door::add_code(tx, &system(cx.app()), &code.hash, &code.access)?;
+        Ok(Many(OpenedDeployment { url: code.url.clone(), expires_at: code.access.expires_at }))
     })
     .await
 }
@@ -59,47 +60,47 @@ impl App {
         &self,
         authority: &Authority,
         session: &str,
-        deployment: &Addressed,
+        deployment: &DeploymentRef,
         to: &str,
         now: Timestamp,
     ) -> Result<String> {
         let session = Some(sha256_hex(session.as_bytes()));
         let code = self.new_code(authority, deployment, to, session, now).await?;
         let (system, url) = (system(self), code.url.clone());
-        self.db.write(None, move |tx| front_door::add_code(tx, &system, &code.hash, &code.opening)).await?;
+        self.db.write(None, move |tx| front_door::add_code(tx, &system, &code.hash, &code.access)).await?;
         Ok(url)
     }
 
     async fn new_code(
         &self,
         authority: &Authority,
-        deployment: &Addressed,
+        deployment: &DeploymentRef,
         to: &str,
         session_hash: Option<String>,
         now: Timestamp,
     ) -> Result<Code> {
         let origin = self.environment_origin(deployment).await?;
         let code = self.world.secret();
-        let opening = Opening {
+        let access = EnvironmentAccess {
             deployment_id: deployment.id,
             credential_hash: hex(&authority.token_hash()),
             expires_at: now + CODE,
             session_hash,
         };
         let url = format!("{origin}/.podium/enter?code={code}&to={}", utf8_percent_encode(to, ESCAPED));
-        Ok(Code { hash: sha256_hex(code.as_bytes()), opening, url })
+        Ok(Code { hash: sha256_hex(code.as_bytes()), access, url })
     }
 
-    /// Exchanges a code for a pass. A code is used up whatever comes of it.
-    pub async fn enter(&self, code: &str, deployment: &Addressed, now: Timestamp) -> Result<Entered> {
+    /// Exchanges a code for a pass. The code is used up in any case.
+    pub async fn enter(&self, code: &str, deployment: &DeploymentRef, now: Timestamp) -> Result<Entered> {
         let used_up = || {
             Error::from(Refusal::Forbidden(
-                "This link has been used or has ended: open the environment again.".into(),
+                "This link has been used or has expired: open the environment again.".into(),
             ))
         };
         let (system, pass) = (system(self), self.world.secret());
         let (code_hash, pass_hash) = (sha256_hex(code.as_bytes()), sha256_hex(pass.as_bytes()));
-        // Nobody who guesses makes the database write.
+        // Guesses must not cause database writes.
         let looked_up = code_hash.clone();
         self.db
             .read(None, move |conn| front_door::code(conn, &system, &looked_up))
@@ -108,7 +109,8 @@ impl App {
         let (deployment_id, session) = (deployment.id, self.config.session);
         let exchange = move |tx: &podium_db::Tx| {
             let found = front_door::take_code(tx, &system, &code_hash)?;
-            let fits = |found: &Opening| found.deployment_id == deployment_id && found.expires_at > now;
+            let fits =
+                |found: &EnvironmentAccess| found.deployment_id == deployment_id && found.expires_at > now;
             let Some(found) = found.filter(fits) else { return Ok(None) };
             let Some(credential) = podium_store::credentials::by_hash(tx, &system, &found.credential_hash)?
             else {
@@ -124,7 +126,7 @@ impl App {
             if let Some(end) = credential.expires_at {
                 expires_at = expires_at.min(end);
             }
-            front_door::add_pass(tx, &system, &pass_hash, &Opening { expires_at, ..found })?;
+            front_door::add_pass(tx, &system, &pass_hash, &EnvironmentAccess { expires_at, ..found })?;
             Ok::<_, Error>(Some(expires_at))
         };
         let expires_at = self.db.write(None, exchange).await?.ok_or_else(used_up)?;

@@ -1,11 +1,12 @@
-//! Origins: every environment has one of its own, so that a page inside it is a stranger to the console and to others.
+//! Origins: every environment has its own, so that a page inside it is cross-origin to the console and to other
+//! environments.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
 use podium_api::DeploymentId;
-use podium_store::front_door::{Addressed, ToShow};
+use podium_store::front_door::{DeploymentRef, DeploymentSummary};
 use url::{Position, Url};
 
 use super::system;
@@ -26,8 +27,8 @@ pub enum Environments {
     Ports(RangeInclusive<u16>),
 }
 
-/// The URL that callers and browsers reach the console at, in the form that browsers give it: names are small letters,
-/// and a port that goes without saying is not said.
+/// The URL of the console, in the form that browsers use: host names in lower case,
+/// and without the scheme's default port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicUrl(Url);
 
@@ -36,7 +37,7 @@ impl PublicUrl {
     pub fn parse(url: &str) -> Result<Self> {
         let parsed = Url::parse(url).ok().filter(|parsed| matches!(parsed.scheme(), "http" | "https"));
         let wrong =
-            || format!("the public URL must be one such as https://podium.example.com, and is `{url}`");
+            || format!("the public URL must be a URL such as https://podium.example.com; it is `{url}`");
         parsed.map(Self).ok_or_else(|| Error::Internal(wrong()))
     }
 
@@ -87,7 +88,7 @@ impl PublicUrl {
         }
     }
 
-    /// Whether nobody between a browser and this server can read along.
+    /// Whether traffic between a browser and this server is private.
     pub fn is_private(&self) -> bool {
         self.is_encrypted() || self.loopback().is_some()
     }
@@ -105,7 +106,7 @@ impl App {
     }
 
     /// The origin of an environment; it gets a port where it needs one and has none.
-    pub async fn environment_origin(&self, deployment: &Addressed) -> Result<String> {
+    pub async fn environment_origin(&self, deployment: &DeploymentRef) -> Result<String> {
         let (scheme, port) = (self.public_url().scheme(), self.public_url().port());
         Ok(match &self.config.environments {
             Environments::Domain(domain) => format!("{scheme}://{}.{domain}{port}", deployment.namespace),
@@ -144,7 +145,7 @@ impl App {
     }
 
     /// The deployment at a host name or a port of its own, or named by its namespace.
-    pub async fn deployment_in(&self, namespace: &str) -> Result<Option<Addressed>> {
+    pub async fn deployment_in(&self, namespace: &str) -> Result<Option<DeploymentRef>> {
         let (system, namespace) = (system(self), namespace.to_owned());
         self.db
             .read(None, move |conn| Ok(podium_store::front_door::by_namespace(conn, &system, &namespace)?))
@@ -152,13 +153,13 @@ impl App {
     }
 
     /// A deployment with what its page shows; whoever looks is admitted first.
-    pub async fn deployment_to_show(&self, id: DeploymentId) -> Result<Option<ToShow>> {
+    pub async fn deployment_summary(&self, id: DeploymentId) -> Result<Option<DeploymentSummary>> {
         let system = system(self);
-        self.db.read(None, move |conn| Ok(podium_store::front_door::to_show(conn, &system, id)?)).await
+        self.db.read(None, move |conn| Ok(podium_store::front_door::summary(conn, &system, id)?)).await
     }
 
     /// The deployment that a port belongs to.
-    pub async fn deployment_on_port(&self, port: u16) -> Result<Option<Addressed>> {
+    pub async fn deployment_on_port(&self, port: u16) -> Result<Option<DeploymentRef>> {
         let system = system(self);
         self.db.read(None, move |conn| Ok(podium_store::front_door::by_port(conn, &system, port)?)).await
     }

@@ -1,5 +1,4 @@
-//! Ports of environments that have no host name: taken when first needed, remembered, and given back with the
-//! deployment.
+//! Ports of environments without a host name: allocated on first use, stored, and released with the deployment.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -14,27 +13,27 @@ use crate::App;
 use crate::error::{Error, Result};
 use crate::front_door::Environments;
 
-/// How many ports are tried that somebody else on this machine listens on.
+/// How many ports in use by other programs are tried.
 const ATTEMPTS: usize = 32;
 
-/// A port to listen on, and where to say whether that worked.
-pub type ToListenOn = (u16, oneshot::Sender<std::io::Result<()>>);
+/// A port to listen on, and where to report the result.
+pub type ListenRequest = (u16, oneshot::Sender<std::io::Result<()>>);
 
-/// Who listens on the ports of environments; nobody until somebody serves.
+/// Listeners on the environments' ports; none until a server attaches.
 #[derive(Default)]
 pub struct Listeners {
-    ear: Mutex<Option<mpsc::Sender<ToListenOn>>>,
-    /// Ports that somebody else on this machine listens on.
+    ear: Mutex<Option<mpsc::Sender<ListenRequest>>>,
+    /// Ports that other programs on this machine use.
     unusable: Mutex<BTreeSet<u16>>,
 }
 
 impl Listeners {
-    /// Whom to ask from now on to listen on a port.
-    pub fn attach(&self, ear: mpsc::Sender<ToListenOn>) {
+    /// Sets the server that listens on ports from now on.
+    pub fn attach(&self, ear: mpsc::Sender<ListenRequest>) {
         *self.ear.lock().unwrap_or_else(PoisonError::into_inner) = Some(ear);
     }
 
-    /// Sees to it that somebody listens on a port.
+    /// Makes sure that a port is listened on.
     async fn listen(&self, port: u16) -> std::io::Result<()> {
         let ear = self.ear.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(ear) = ear else { return Ok(()) };
@@ -56,7 +55,7 @@ impl App {
         self.db.scan(None, move |conn| Ok(front_door::ports(conn, &system)?)).await
     }
 
-    /// The port of a deployment, taken now if it has none, and listened on.
+    /// The port of a deployment, allocated now if it has none, and listened on.
     pub(super) async fn environment_port(&self, deployment_id: DeploymentId) -> Result<u16> {
         let system = system(self);
         for _ in 0..ATTEMPTS {
@@ -69,7 +68,7 @@ impl App {
                 None => self.take_port(deployment_id).await?,
             };
             let Err(why) = self.listeners.listen(port).await else { return Ok(port) };
-            tracing::warn!(port, %why, "a port of an environment cannot be used; another is taken");
+            tracing::warn!(port, %why, "an environment's port cannot be used; trying another one");
             self.listeners.unusable.lock().unwrap_or_else(PoisonError::into_inner).insert(port);
             self.db.write(None, move |tx| front_door::free_port(tx, &system, deployment_id)).await?;
         }
@@ -87,7 +86,7 @@ impl App {
             let taken: BTreeSet<u16> = front_door::ports(tx, &system)?.into_iter().collect();
             let is_free = |port: &u16| !taken.contains(port) && !unusable.contains(port);
             let port = range.clone().find(is_free).ok_or_else(none_free)?;
-            // Somebody who takes the same port at the same time was faster: look again.
+            // The port was taken concurrently: try again.
             front_door::take_port(tx, &system, port, deployment_id).map_err(|error| match error {
                 podium_db::Error::Unique(_) => podium_db::Error::Lost,
                 other => other,

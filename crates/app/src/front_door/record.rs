@@ -1,4 +1,4 @@
-//! What is written down of requests that change something behind the door: who, what and with which answer, no body.
+//! Audit records of forwarded requests that change something: who, what and the status, without the body.
 
 use std::net::IpAddr;
 
@@ -8,19 +8,19 @@ use super::system;
 use crate::App;
 use crate::audit::Entry;
 use crate::error::Result;
-use crate::front_door::Visitor;
+use crate::front_door::AdmittedCaller;
 
 /// The name of such requests in the audit log.
 pub const OPERATION_ID: &str = "AirflowRequest";
 
-/// A request that was passed on, or refused.
+/// A request that was forwarded, or refused.
 #[derive(Clone, Debug)]
-pub struct Passed {
-    /// When it came.
+pub struct ForwardedRequest {
+    /// When it arrived.
     pub now: Timestamp,
     /// From where.
     pub address: IpAddr,
-    /// The client's program.
+    /// The client's user agent.
     pub user_agent: String,
     /// The method.
     pub method: String,
@@ -28,21 +28,21 @@ pub struct Passed {
     pub path: String,
     /// Its request id.
     pub request_id: String,
-    /// What it was answered with.
+    /// The response status.
     pub status: u16,
-    /// Whether it was refused here, and never passed on.
+    /// Whether it was refused here, and never forwarded.
     pub is_refusal: bool,
 }
 
 impl App {
-    /// Records a request; of refusals no more than so many a second.
-    pub async fn record_passage(&self, visitor: &Visitor, passed: Passed) -> Result<()> {
-        if passed.is_refusal && !self.refusals.allow(visitor.authority.credential.subject_id) {
+    /// Records a request; refusals at most so many a second.
+    pub async fn record_forwarded(&self, caller: &AdmittedCaller, passed: ForwardedRequest) -> Result<()> {
+        if passed.is_refusal && !self.refusals.allow(caller.authority.credential.subject_id) {
             return Ok(());
         }
-        let (id, organization_id) = (self.world.id(), visitor.deployment.organization_id);
+        let (id, organization_id) = (self.world.id(), caller.deployment.organization_id);
         let system = system(self);
-        let profile = visitor.authority.profile.clone();
+        let profile = caller.authority.profile.clone();
         let write = move |tx: &podium_db::Tx| {
             let entry = Entry {
                 now: passed.now,

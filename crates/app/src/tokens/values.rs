@@ -7,7 +7,7 @@ use podium_api::tokens::CreateApiTokenRequest;
 use podium_api::{DeploymentId, OrganizationId, TokenId, WorkspaceId};
 use podium_domain::Target;
 use podium_store::credentials::{Credential, CredentialKind};
-use podium_store::tokens::Home;
+use podium_store::tokens::TokenOwner;
 use podium_store::{Scope, deployments};
 
 use crate::cx::Cx;
@@ -29,7 +29,7 @@ pub(super) fn issue(cx: &Cx<Scope>, id: TokenId, belongs_to: Target, period_in_d
 }
 
 fn places(organization_id: OrganizationId, belongs_to: Target) -> Vec<String> {
-    let Home { workspace_id, deployment_id, .. } = home(organization_id, belongs_to);
+    let TokenOwner { workspace_id, deployment_id, .. } = home(organization_id, belongs_to);
     let named = [
         ("organizationId", Some(organization_id.id())),
         ("workspaceId", workspace_id.map(WorkspaceId::id)),
@@ -55,14 +55,16 @@ pub(super) async fn asked_for(cx: &Cx<Scope>, body: &CreateApiTokenRequest) -> R
 }
 
 /// What a token belongs to, as it is stored.
-pub(super) fn home(organization_id: OrganizationId, belongs_to: Target) -> Home {
+pub(super) fn home(organization_id: OrganizationId, belongs_to: Target) -> TokenOwner {
     match belongs_to {
         Target::Organization => {
-            Home { entity_id: organization_id.into(), workspace_id: None, deployment_id: None }
+            TokenOwner { entity_id: organization_id.into(), workspace_id: None, deployment_id: None }
         }
-        Target::Workspace(id) => Home { entity_id: id.into(), workspace_id: Some(id), deployment_id: None },
+        Target::Workspace(id) => {
+            TokenOwner { entity_id: id.into(), workspace_id: Some(id), deployment_id: None }
+        }
         Target::Deployment { id, workspace_id } => {
-            Home { entity_id: id.into(), workspace_id: Some(workspace_id), deployment_id: Some(id) }
+            TokenOwner { entity_id: id.into(), workspace_id: Some(workspace_id), deployment_id: Some(id) }
         }
     }
 }
@@ -74,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_says_where_it_works() {
+    fn a_token_names_its_scope() {
         let [organization, workspace, deployment] = [1, 2, 3].map(|n| Id::from_parts(0, n, 0));
         let organization = OrganizationId::from_raw(organization);
         let (workspace, deployment) = (WorkspaceId::from_raw(workspace), DeploymentId::from_raw(deployment));

@@ -1,4 +1,4 @@
-//! Connections that are encrypted by the program itself.
+//! TLS connections that the program terminates itself.
 //!
 //! The certificate is for 127.0.0.1, signed by itself, and of no use elsewhere.
 
@@ -30,7 +30,7 @@ pub(crate) fn client_config(certificate: &str) -> ClientConfig {
 }
 
 #[test]
-fn connections_are_encrypted_where_there_is_a_certificate() {
+fn connections_are_encrypted_if_there_is_a_certificate() {
     let installation = Installation::new();
     let (certificate, key) = (file("certificate.pem"), file("key.pem"));
     let program = installation.serve(&["--tls-cert", &certificate, "--tls-key", &key]);
@@ -74,23 +74,35 @@ fn a_certificate_that_changes_is_served_without_a_restart_and_a_broken_one_is_no
     let (old, new) = (file("certificate.pem"), file("other-certificate.pem"));
     assert!(shows(&program, &old) && !shows(&program, &new));
     put("other-certificate.pem", "cert");
-    wait_until("it says that they do not fit", || program.said(), |said| said.contains("served on"));
+    wait_until(
+        "it says that they do not fit",
+        || program.said(),
+        |said| said.contains("keeping the previous one"),
+    );
     assert!(shows(&program, &old), "a half of a pair changes nothing");
     put("other-key.pem", "key");
     wait_until("the new one is served", || shows(&program, &new), |is_so| *is_so);
     assert!(!shows(&program, &old));
     std::fs::write(at("cert"), "nonsense").unwrap();
     program.tell_to_stop("HUP");
-    wait_until("it says so again", || program.said(), |said| said.matches("served on").count() >= 2);
+    wait_until(
+        "it says so again",
+        || program.said(),
+        |said| said.matches("keeping the previous one").count() >= 2,
+    );
     assert!(shows(&program, &new));
-    let before = program.said().matches("was read again").count();
+    let before = program.said().matches("reloaded the TLS certificate").count();
     put("other-certificate.pem", "cert");
     program.tell_to_stop("HUP");
-    wait_until("on demand", || program.said(), |said| said.matches("was read again").count() > before);
+    wait_until(
+        "on demand",
+        || program.said(),
+        |said| said.matches("reloaded the TLS certificate").count() > before,
+    );
     program.stop();
     let plain = installation.serve(&[]);
     plain.tell_to_stop("HUP");
-    wait_until("it lives on", || plain.said(), |said| said.contains("nothing is read again on SIGHUP"));
+    wait_until("it lives on", || plain.said(), |said| said.contains("nothing to reload on SIGHUP"));
     plain.stop();
 }
 

@@ -35,7 +35,7 @@ fn endpoints_are_called_by_their_types() {
 }
 
 #[test]
-fn a_refusal_comes_with_the_servers_words() {
+fn a_refusal_carries_the_servers_message() {
     podium_testkit::run(Engine::Sqlite, |app| async move {
         let client = client(&app, "not a token").await;
         let query = users::GetSelfUser { create_if_not_exist: None };

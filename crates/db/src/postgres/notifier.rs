@@ -1,8 +1,8 @@
 //! Wake-ups between replicas: an empty NOTIFY after a commit, on a connection of its own.
 //!
-//! It says that something changed, never what: whoever is woken reads the change log. Inside the transactions
+//! It says that something changed, never what: the receiver reads the change log. Inside the transactions
 //! themselves a NOTIFY would serialize their commits. A wake-up may be spurious; around a lost connection there is
-//! always one, because nobody knows what was missed.
+//! always one, because it is unknown what was missed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -18,7 +18,7 @@ use super::connect::{Connector, Driver};
 use super::translate;
 use crate::{Error, Result};
 
-/// What the threads of the pool, the waiter and the notifier's own thread say to each other.
+/// State shared by the pool's threads, the waiter and the notifier's thread.
 #[derive(Default)]
 pub(super) struct Notifier {
     outgoing: Notify,
@@ -28,17 +28,17 @@ pub(super) struct Notifier {
 }
 
 impl Notifier {
-    /// Tells the other replicas, soon; what is told meanwhile is told once.
+    /// Notifies the other replicas soon; calls in the meantime are coalesced.
     pub(super) fn tell(&self) {
         self.outgoing.notify_one();
     }
 
-    /// Resolves when another replica told something.
+    /// Resolves when another replica sent a notification.
     pub(super) async fn woken(&self) {
         self.incoming.notified().await;
     }
 
-    /// Ends the thread, after it has told what it owes.
+    /// Stops the thread after it has sent pending notifications.
     pub(super) fn stop(&self) {
         self.stopped.send_replace(true);
     }
@@ -60,7 +60,7 @@ async fn work(notifier: &Arc<Notifier>, connector: &Connector) {
     loop {
         match converse(notifier, connector, &mut stopped, &mut owes, &mut pause).await {
             Ok(()) => return,
-            Err(error) => tracing::debug!(%error, "the connection for wake-ups is gone"),
+            Err(error) => tracing::debug!(%error, "lost the connection for notifications"),
         }
         tokio::select! {
             _ = stopped.wait_for(|stopped| *stopped) => return,
@@ -69,7 +69,7 @@ async fn work(notifier: &Arc<Notifier>, connector: &Connector) {
     }
 }
 
-/// Speaks and listens over one connection, until it is told to stop or the connection breaks.
+/// Sends and receives notifications over one connection until it is stopped or the connection breaks.
 async fn converse(
     notifier: &Arc<Notifier>,
     connector: &Connector,
@@ -104,7 +104,7 @@ async fn tell(client: &Client) -> Result<()> {
     client.batch_execute("NOTIFY podium").await.map_err(|error| translate(&error))
 }
 
-/// Drives the connection and wakes the waiter at every message of another replica.
+/// Drives the connection and wakes the waiter on every message from another replica.
 async fn listen(notifier: Arc<Notifier>, mut connection: Driver) {
     let mut messages = poll_fn(move |context| connection.poll_message(context));
     while let Some(Ok(message)) = messages.next().await {

@@ -1,4 +1,4 @@
-//! Encryption, by the rules that `sslmode` has everywhere.
+//! TLS, with the usual meaning of `sslmode`.
 //!
 //! | `sslmode`                  | encrypted            | certificate checked                                  |
 //! |----------------------------|----------------------|------------------------------------------------------|
@@ -27,7 +27,7 @@ const SYSTEM: [&str; 4] = [
     "/etc/ssl/ca-bundle.pem",
 ];
 
-/// Whom to trust.
+/// Which certificates to trust.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Policy {
     Anyone,
@@ -35,7 +35,7 @@ pub(super) enum Policy {
 }
 
 impl Policy {
-    /// Takes out of a URL what the driver does not understand.
+    /// Removes the parameters that the driver does not support from a URL.
     pub(super) fn split(url: &str) -> Result<(String, Self)> {
         let Some((base, query)) = url.split_once('?') else { return Ok((url.to_owned(), Self::Anyone)) };
         let mut kept = Vec::new();
@@ -58,7 +58,9 @@ impl Policy {
         if verify && issuers.is_none() {
             let system = SYSTEM.iter().map(PathBuf::from).find(|path| path.exists());
             issuers = Some(system.ok_or_else(|| {
-                Error::other("this system has no list of trusted certificates: add sslrootcert=<file> to the database URL")
+                Error::other(
+                    "this system has no trusted certificates: add sslrootcert=<file> to the database URL",
+                )
             })?);
         }
         let url = if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) };
@@ -91,12 +93,12 @@ fn read(path: &Path) -> Result<RootCertStore> {
         roots.add_parsable_certificates([certificate.map_err(unreadable)?]);
     }
     if roots.is_empty() {
-        return Err(Error::Other(format!("{} holds no certificate", path.display())));
+        return Err(Error::Other(format!("{} contains no certificate", path.display())));
     }
     Ok(roots)
 }
 
-/// Encrypts without asking who is at the other end, as `prefer` and `require` do.
+/// Encrypts without verifying the server, as `prefer` and `require` do.
 #[derive(Debug)]
 struct Unverified(Arc<CryptoProvider>);
 
@@ -140,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_driver_does_not_know_is_taken_out() {
+    fn parameters_unknown_to_the_driver_are_removed() {
         let split = |url| Policy::split(url).unwrap();
         assert_eq!(split("postgres://h/d"), ("postgres://h/d".to_owned(), Policy::Anyone));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! A copy of a database file as it is at one moment, whoever writes it meanwhile.
+//! A consistent copy of a database file, even while it is being written.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use rusqlite::{Connection, OpenFlags};
 use super::{files, translate};
 use crate::{Error, Result};
 
-/// How long a writer that holds the file for itself is waited for.
+/// How long to wait for a writer that has the file locked.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Copies a database to a file that does not exist yet. The file is not followed where it is a link: it may belong to
-/// somebody who is not trusted.
+/// Copies a database to a file that does not exist yet. Symbolic links are not followed: the directory may belong to
+/// somebody untrusted.
 pub fn copy_database(from: &Path, to: &Path) -> Result<()> {
     if to.exists() {
         return Err(Error::Other(format!("{} exists", to.display())));
@@ -38,11 +38,14 @@ pub fn copy_database(from: &Path, to: &Path) -> Result<()> {
     let backup = Backup::new(&source, &mut target).map_err(|error| translate(&error))?;
     let started = Instant::now();
     loop {
-        // All pages in one step: they are read in one transaction, so they belong together.
+        // All pages in one step: they are read in one transaction, so they are consistent.
         match backup.step(-1).map_err(|error| translate(&error))? {
             StepResult::Done => break,
             _ if started.elapsed() > PATIENCE => {
-                return Err(Error::Unavailable(format!("{} is being written all the time", from.display())));
+                return Err(Error::Unavailable(format!(
+                    "{} is locked by a writer the whole time",
+                    from.display()
+                )));
             }
             _ => std::thread::sleep(PAUSE),
         }

@@ -1,4 +1,4 @@
-//! The file, its lock, and how connections to it are set up.
+//! The database file, its lock, and how connections to it are configured.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use rusqlite::{Connection, OpenFlags};
 use super::translate;
 use crate::{Error, Result};
 
-/// Statements kept prepared by each connection.
+/// Prepared statements that each connection caches.
 const STATEMENTS: usize = 512;
 
-/// The path that every connection uses, whatever happens to the working directory.
+/// The absolute path, independent of the working directory.
 pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     let path = std::path::absolute(path).map_err(|error| cannot_open(path, &error))?;
     if let Some(directory) = path.parent() {
@@ -21,11 +21,16 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// A file that belongs to the database.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
 /// Makes this process the only one that writes the file, until the lock is dropped.
 pub(super) fn lock(path: &Path) -> Result<File> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let lock = PathBuf::from(name);
+    let lock = beside(path, ".lock");
     let file = File::options()
         .create(true)
         .truncate(false)
@@ -43,8 +48,9 @@ pub(super) fn lock(path: &Path) -> Result<File> {
 
 /// The connection that writes.
 ///
-/// Checkpoints are the writer thread's business: the automatic ones would run inside COMMIT, before anybody is told
-/// that it succeeded.
+/// The writer thread runs checkpoints: automatic ones would run inside COMMIT, before it is
+/// acknowledged. It also changes `synchronous`, from one transaction to the next. The empty transaction makes the
+/// write-ahead log if it is missing.
 pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -58,13 +64,31 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
          PRAGMA wal_autocheckpoint = 0;
          PRAGMA journal_size_limit = 67108864;
          PRAGMA cache_size = -32768;
-         PRAGMA temp_store = MEMORY;",
+         PRAGMA temp_store = MEMORY;
+         BEGIN IMMEDIATE;
+         COMMIT;",
     )
+}
+
+/// A connection that only copies the log into the file. Both are synced, before and after.
+pub(super) fn open_checkpointer(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = open(path, flags, "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;")?;
+    keep_log(&connection)?;
+    Ok(connection)
+}
+
+/// Leaves the log alone when this connection is closed, even if it is the last one.
+pub(super) fn keep_log(connection: &Connection) -> Result<()> {
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map(drop)
+        .map_err(|error| translate(&error))
 }
 
 /// A connection that cannot write.
 ///
-/// After every commit a reader forgets its pages. Mapped into memory they are found again without a system call each; an
+/// After every commit a reader drops its page cache. With memory mapping it reloads them without a system call each; an
 /// I/O error of the disk then ends the process by a signal, as it would fail every request anyway.
 pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -1,11 +1,16 @@
 //! SQLite: one file, one process, one writer.
 //!
-//! Reads by key take microseconds, less than handing them to another thread would, so they run where they are
-//! asked for. Scans take as long as they take and run in the blocking pool. Writes queue up for the one writer.
+//! Reads by key take microseconds, less than handing them to another thread, so they run on the calling
+//! thread. Scans may take long and run in the blocking pool. Writes are queued for the single writer.
 
+mod checkpointer;
 mod copy;
+mod durable;
 mod files;
 mod session;
+mod syncer;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -17,8 +22,11 @@ use std::thread::JoinHandle;
 use crossbeam_queue::ArrayQueue;
 use tokio::sync::Semaphore;
 
+use self::checkpointer::Checkpointer;
 pub use self::copy::copy_database;
+use self::durable::Durable;
 pub(crate) use self::session::{Session, column};
+use self::syncer::Log;
 use crate::conn::{self, Conn};
 use crate::options::cores;
 use crate::queue::Queue;
@@ -32,18 +40,40 @@ pub(crate) struct Pool {
     scans: Arc<Semaphore>,
     jobs: Queue<Box<dyn Unit>>,
     commits: Arc<AtomicU64>,
+    durable: Arc<Durable>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Pool {
-    /// Opens the file, makes it if it is missing, and starts its writer.
+    /// Opens the file, creates it if it is missing, and starts its writer.
     pub(crate) fn open(path: &Path, connections: usize, queue: usize, on_commit: OnCommit) -> Result<Self> {
+        Self::open_with(path, connections, queue, on_commit, None)
+    }
+
+    /// The same with another way to sync the log.
+    fn open_with(
+        path: &Path,
+        connections: usize,
+        queue: usize,
+        on_commit: OnCommit,
+        log: Option<Log>,
+    ) -> Result<Self> {
         let path = files::absolute(path)?;
         let lock = files::lock(&path)?;
         let connection = files::open_writer(&path)?;
         let (jobs, waiting) = Queue::new(queue);
-        let commits = Arc::new(AtomicU64::new(0));
-        let writer = writer::start(connection, lock, waiting, on_commit, Arc::clone(&commits))?;
+        let (commits, durable) = (Arc::<AtomicU64>::default(), Arc::<Durable>::default());
+        let log = log.map_or_else(|| Log::of(&path), Ok)?;
+        let writer = writer::start(writer::Start {
+            connection,
+            lock,
+            jobs: waiting,
+            on_commit,
+            commits: Arc::clone(&commits),
+            durable: Arc::clone(&durable),
+            log,
+            checkpointer: Checkpointer::start(&path, Arc::clone(&durable))?,
+        })?;
         let connections = connections.max(1);
         Ok(Self {
             // Reads run on the threads of their callers, so that no more run at a time than there are cores.
@@ -52,11 +82,12 @@ impl Pool {
             scans: Arc::new(Semaphore::new(connections)),
             jobs,
             commits,
+            durable,
             writer: Mutex::new(Some(writer)),
         })
     }
 
-    /// Opens an existing file to read it, whoever writes it; what is to be written is refused.
+    /// Opens an existing file read-only, even while another process writes it.
     pub(crate) fn view(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(Error::unavailable)?;
         let (jobs, _) = Queue::new(1);
@@ -67,21 +98,23 @@ impl Pool {
             scans: Arc::new(Semaphore::new(1)),
             jobs,
             commits: Arc::default(),
+            durable: Arc::default(),
             writer: Mutex::new(None),
         })
     }
 
     /// Runs a read on the calling thread.
-    pub(crate) fn read<T, E: Fault>(&self, mut work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
-        let conn = self.readers.take()?;
-        let result = guarded(&conn, || work(&conn));
-        self.readers.give_back(conn);
+    pub(crate) async fn read<T, E: Fault>(&self, work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
+        let result = self.readers.once(work);
+        self.durable.catch_up().await?;
         result
     }
 
     /// Runs a short read on the calling thread, in one snapshot.
-    pub(crate) fn page<T, E: Fault>(&self, work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
-        self.readers.in_snapshot(work)
+    pub(crate) async fn page<T, E: Fault>(&self, work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
+        let result = self.readers.in_snapshot(work);
+        self.durable.catch_up().await?;
+        result
     }
 
     /// Runs a scan in the blocking pool, in one snapshot.
@@ -96,14 +129,16 @@ impl Pool {
         let permit = Arc::clone(&self.scans).acquire_owned().await.map_err(|_| unit::closed())?;
         let scanners = Arc::clone(&self.scanners);
         let (mut keep, done, answer) = unit::answering();
-        // A box, so that the machinery of a task is compiled once and not for each scan.
+        // Boxed, so that the task code is compiled once and not for each scan.
         let scan: Box<dyn FnOnce() + Send> = Box::new(move || {
             keep(scanners.in_snapshot(work));
             drop(permit);
             unit::tell(done, Ok(()));
         });
         drop(tokio::task::spawn_blocking(scan));
-        unit::answer(answer).await
+        let result = unit::answer(answer).await;
+        self.durable.catch_up().await?;
+        result
     }
 
     /// How many transactions were committed.
@@ -116,7 +151,7 @@ impl Pool {
         self.jobs.len()
     }
 
-    /// Queues a unit for the writer and waits until it is on disk.
+    /// Queues a unit for the writer and waits until it is durable.
     pub(crate) async fn write<T, E>(
         &self,
         work: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
@@ -130,7 +165,7 @@ impl Pool {
         unit::answer(answer).await
     }
 
-    /// Refuses further reads, waits for the waiting writes and folds the log into the file.
+    /// Refuses further reads, waits for queued writes and checkpoints the WAL into the file.
     pub(crate) async fn close(&self) {
         self.scans.close();
         self.readers.close();
@@ -140,12 +175,12 @@ impl Pool {
         let Some(writer) = writer else { return };
         let ended = tokio::task::spawn_blocking(move || writer.join().is_ok());
         if !ended.await.unwrap_or(false) {
-            tracing::error!("the writer thread did not end well");
+            tracing::error!("the writer thread ended with a panic");
         }
     }
 }
 
-/// Read-only connections that wait to be used.
+/// A pool of read-only connections.
 struct Readers {
     path: PathBuf,
     idle: ArrayQueue<Conn>,
@@ -153,7 +188,7 @@ struct Readers {
 }
 
 impl Readers {
-    /// Opens one connection, to see that it can be done; the others are opened when they are needed, and `count` kept.
+    /// Opens one connection to check that it works; others are opened on demand, and `count` are kept.
     fn open(path: PathBuf, count: usize) -> Result<Self> {
         let readers = Self { path, idle: ArrayQueue::new(count), closed: AtomicBool::new(false) };
         readers.give_back(readers.another()?);
@@ -166,6 +201,14 @@ impl Readers {
             return Err(unit::closed());
         }
         self.idle.pop().map_or_else(|| self.another(), Ok)
+    }
+
+    /// Runs statements, each of which sees the state of its moment.
+    fn once<T, E: Fault>(&self, mut work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
+        let conn = self.take()?;
+        let result = guarded(&conn, || work(&conn));
+        self.give_back(conn);
+        result
     }
 
     /// Runs statements that all see the same state.
@@ -183,14 +226,14 @@ impl Readers {
         Ok(conn)
     }
 
-    /// A connection that cannot leave its snapshot is dropped rather than kept: it would hold back the log.
+    /// A connection that cannot end its snapshot is dropped: it would prevent checkpoints.
     fn end(&self, conn: Conn) {
         if session(&conn).control("COMMIT").is_ok() {
             self.give_back(conn);
         }
     }
 
-    /// Keeps the connection for the next one, unless there are enough.
+    /// Returns the connection to the pool, unless the pool is full.
     fn give_back(&self, conn: Conn) {
         if !self.closed.load(Ordering::Acquire) {
             drop(self.idle.push(conn));
@@ -207,7 +250,7 @@ impl Readers {
     }
 }
 
-/// The session of a connection that was made here.
+/// The session of a connection of this pool.
 fn session(conn: &Conn) -> &Session {
     match conn.session() {
         conn::Session::Sqlite(session) => session,
@@ -215,7 +258,7 @@ fn session(conn: &Conn) -> &Session {
     }
 }
 
-/// What a driver's error means to a caller.
+/// Translates an error of the driver.
 fn translate(error: &rusqlite::Error) -> Error {
     use rusqlite::ErrorCode;
     let rusqlite::Error::SqliteFailure(failure, message) = error else { return Error::other(error) };
@@ -225,7 +268,7 @@ fn translate(error: &rusqlite::Error) -> Error {
             Error::Unique(message.strip_prefix("UNIQUE constraint failed: ").unwrap_or(message).to_owned())
         }
         (787, _) => Error::ForeignKey,
-        // ON DELETE RESTRICT is carried out by a trigger, and says so.
+        // ON DELETE RESTRICT is reported as a trigger constraint.
         (1811, _) if message.contains("FOREIGN KEY") => Error::ForeignKey,
         (
             _,
@@ -238,22 +281,5 @@ fn translate(error: &rusqlite::Error) -> Error {
             | ErrorCode::ReadOnly,
         ) => Error::unavailable(error),
         _ => Error::other(error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_are_opened_when_they_are_needed_and_as_many_kept_as_there_are_cores() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("one.db");
-        let pool = Pool::open(&path, 1, 1, Arc::new(|_| {})).unwrap();
-        assert_eq!(pool.readers.idle.len(), 1);
-        let taken: Vec<Conn> = (0..=cores()).map(|_| pool.readers.take().unwrap()).collect();
-        taken.into_iter().for_each(|conn| pool.readers.give_back(conn));
-        assert_eq!(pool.readers.idle.len(), cores());
-        assert_eq!(pool.scanners.idle.len(), 1, "scans have connections of their own");
     }
 }

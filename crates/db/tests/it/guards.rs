@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use podium_db::{Conn, Error, Guard, Hold, Owned, Result, Sql, Tx, params};
+use podium_db::{AdvisoryLock, Conn, Error, Guard, Owned, Result, Sql, Tx, params};
 
 use crate::support::{Bed, NUMBER, count, insert, number};
 
@@ -72,8 +72,8 @@ async fn hold_alone(bed: &Bed) -> (std::sync::mpsc::Sender<()>, tokio::task::Joi
     let (go_on, goes_on) = std::sync::mpsc::channel();
     let db = bed.db.clone();
     let changing = tokio::spawn(async move {
-        let hold = Hold { key: 1, alone: true };
-        db.write_holding(None, vec![hold], move |tx| {
+        let lock = AdvisoryLock { key: 1, exclusive: true };
+        db.write_locked(None, vec![lock], move |tx| {
             tx.execute(&SET, params!["epoch", 8])?;
             let _ = begun.send(());
             let _ = goes_on.recv();
@@ -86,19 +86,19 @@ async fn hold_alone(bed: &Bed) -> (std::sync::mpsc::Sender<()>, tokio::task::Joi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_for_what_is_held_sees_what_was_changed_meanwhile() {
+async fn a_transaction_that_waited_for_a_lock_sees_the_changes_made_meanwhile() {
     let bed = Bed::postgres().await;
     bed.db.write(None, |tx| insert(tx, "epoch", 7)).await.unwrap();
-    for alone in [false, true] {
+    for exclusive in [false, true] {
         bed.db.write(None, |tx| tx.execute(&SET, params!["epoch", 7])).await.unwrap();
         let (go_on, changing) = hold_alone(&bed).await;
         let db = bed.db.clone();
         let waiting = tokio::spawn(async move {
-            db.write_holding(guard("epoch", 7), vec![Hold { key: 1, alone }], write).await
+            db.write_locked(guard("epoch", 7), vec![AdvisoryLock { key: 1, exclusive }], write).await
         });
         // Another thing is held by nobody.
-        let other = vec![Hold { key: 2, alone: true }];
-        assert_eq!(bed.db.write_holding(None, other, |_| Ok::<_, Error>(())).await, Ok(()));
+        let other = vec![AdvisoryLock { key: 2, exclusive: true }];
+        assert_eq!(bed.db.write_locked(None, other, |_| Ok::<_, Error>(())).await, Ok(()));
         while bed.db.read(None, |conn| conn.query_one(&WAITING, params![], |row| row.get::<i64>(0))).await
             == Ok(0)
         {
@@ -112,14 +112,15 @@ async fn who_waits_for_what_is_held_sees_what_was_changed_meanwhile() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_share_what_nobody_holds_alone() {
+async fn shared_locks_do_not_exclude_each_other() {
     let bed = Bed::postgres().await;
     let meeting = Arc::new(std::sync::Barrier::new(2));
     let share = || {
         let (db, meeting) = (bed.db.clone(), Arc::clone(&meeting));
         tokio::spawn(async move {
-            let holds = vec![Hold { key: 1, alone: false }, Hold { key: 2, alone: false }];
-            db.write_holding(None, holds, move |tx| {
+            let locks =
+                vec![AdvisoryLock { key: 1, exclusive: false }, AdvisoryLock { key: 2, exclusive: false }];
+            db.write_locked(None, locks, move |tx| {
                 tx.query(&EPOCH, params!["epoch"], |_| Ok(()))?;
                 meeting.wait();
                 Ok::<_, Error>(())
@@ -132,7 +133,7 @@ async fn many_share_what_nobody_holds_alone() {
 }
 
 #[tokio::test]
-async fn sqlite_asks_inside_the_transaction() {
+async fn sqlite_checks_guards_inside_the_transaction() {
     let bed = Bed::sqlite().await;
     bed.db.write(None, |tx| insert(tx, "epoch", 7)).await.unwrap();
     for (id, expected, holds) in [("epoch", 7, true), ("epoch", 8, false), ("nobody", 7, false)] {

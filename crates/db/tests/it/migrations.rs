@@ -48,7 +48,7 @@ async fn an_edited_one_is_refused(bed: Bed) {
 async fn a_newer_database_is_refused(bed: Bed) {
     bed.db.migrate(&[TABLES[0], SECOND]).await.unwrap();
     let error = bed.db.migrate(TABLES).await.unwrap_err().to_string();
-    assert!(error.contains("made by a newer version"), "{error}");
+    assert!(error.contains("created by a newer version"), "{error}");
 }
 
 async fn a_failing_one_leaves_nothing(bed: Bed) {

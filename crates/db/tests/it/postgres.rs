@@ -164,7 +164,7 @@ async fn a_commit_wakes_the_other_replicas() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn statements_made_while_running_are_forgotten_in_turn() {
+async fn statements_composed_at_run_time_are_evicted_oldest_first() {
     let bed = Bed::postgres().await;
     for n in 0..1_200_i64 {
         let sql = Sql::owned(format!("SELECT count(*) + {n} FROM items WHERE id = $1"));
@@ -175,7 +175,7 @@ async fn statements_made_while_running_are_forgotten_in_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_away_is_unavailable() {
+async fn an_unreachable_server_is_unavailable() {
     let nobody = Target::Postgres("postgres://nobody@127.0.0.1:1/nowhere".to_owned());
     let Err(Error::Unavailable(message)) = Db::open(Options::new(nobody)).await else {
         panic!("who answered?")

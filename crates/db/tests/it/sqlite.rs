@@ -24,7 +24,7 @@ async fn a_second_opener_is_refused() {
 }
 
 #[tokio::test]
-async fn what_another_process_writes_can_be_looked_at() {
+async fn a_database_can_be_read_while_another_process_writes_it() {
     let bed = Bed::sqlite().await;
     let view = Db::view(bed.target.clone()).await.unwrap();
     assert_eq!(count(&view).await, 0);

@@ -12,7 +12,7 @@ on_both_engines!(
     a_failing_unit_does_not_hurt_its_neighbours,
     a_panic_is_an_error_of_its_unit,
     a_failed_statement_cannot_be_swallowed,
-    changes_are_heard_before_the_answer,
+    the_commit_listener_runs_before_the_result_is_returned,
     a_listener_that_panics_is_survived,
     errors_of_the_caller_pass_through,
     reads_cannot_write,
@@ -64,10 +64,15 @@ async fn a_panic_is_an_error_of_its_unit(bed: Bed) {
     });
     let fine = bed.db.write(None, |tx| insert(tx, "b", 2));
     let (panicking, fine) = tokio::join!(panicking, fine);
-    assert_eq!(panicking, Err(Error::Other("a unit panicked: on purpose".to_owned())));
+    assert_eq!(panicking, Err(Error::Panicked("on purpose".to_owned())));
     assert_eq!(fine, Ok(()));
-    assert!(bed.db.read(None, |_| -> Result<()> { panic!("on purpose") }).await.is_err());
-    assert!(bed.db.scan(None, |_| -> Result<()> { panic!("on purpose") }).await.is_err());
+    for panicking in [
+        bed.db.read(None, |_| -> Result<()> { panic!("on purpose") }).await,
+        bed.db.page(None, |_| -> Result<()> { panic!("on purpose") }).await,
+        bed.db.scan(None, |_| -> Result<()> { panic!("on purpose") }).await,
+    ] {
+        assert_eq!(panicking, Err(Error::Panicked("on purpose".to_owned())));
+    }
     assert_eq!(count(&bed.db).await, 1);
     assert_eq!(bed.heard(), ["b"]);
 }
@@ -83,7 +88,7 @@ async fn a_failed_statement_cannot_be_swallowed(bed: Bed) {
     assert_eq!(number(&bed.db, "b").await, None);
 }
 
-async fn changes_are_heard_before_the_answer(bed: Bed) {
+async fn the_commit_listener_runs_before_the_result_is_returned(bed: Bed) {
     for n in 0..50 {
         let id = format!("item-{n}");
         let unit = {

@@ -1,4 +1,5 @@
-//! May this caller send this request on? By a right on the deployment, or by a role on the DAG that it is about.
+//! May this caller's request be forwarded? By a permission on the deployment, or by a role on the DAG that it
+//! concerns.
 
 use podium_api::{DeploymentId, WorkspaceId};
 
@@ -15,7 +16,7 @@ const WEBSITE: Permission = Permission::known("deployment.airflow.website.get");
 const TAGS: &str = "tags";
 const TAGS_MODE: &str = "tags_match_mode";
 
-/// What somebody may do on a deployment and on its DAGs.
+/// The caller's rights on a deployment and its DAGs.
 #[derive(Clone, Copy, Debug)]
 pub struct Rights<'a> {
     /// What it holds in the organization.
@@ -26,12 +27,12 @@ pub struct Rights<'a> {
     pub workspace_id: WorkspaceId,
 }
 
-/// How a request passes.
+/// How a request is forwarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Passage {
-    /// As it is.
-    Free,
-    /// If the DAG turns out to have the right tags.
+pub enum Decision {
+    /// Unchanged.
+    Unchanged,
+    /// If the DAG has the right tags.
     IfTagged(Tagged),
     /// With this query instead of its own.
     Narrowed(Vec<(String, String)>),
@@ -84,17 +85,19 @@ pub fn judge(
     dag_in_path: Option<&str>,
     query: &[(String, String)],
     rights: &Rights<'_>,
-) -> Result<Passage> {
+) -> Result<Decision> {
     if !rights.grants.sees_deployment(rights.deployment_id, rights.workspace_id) {
         return Err(rights.target().unseen());
     }
     let held = rights.on_deployment();
     let Some(missing) = rule.needs.iter().find(|need| !held.contains(**need)) else {
-        return Ok(Passage::Free);
+        return Ok(Decision::Unchanged);
     };
-    let Err(refusal) = require(rights.grants, *missing, rights.target()) else { return Ok(Passage::Free) };
+    let Err(refusal) = require(rights.grants, *missing, rights.target()) else {
+        return Ok(Decision::Unchanged);
+    };
     if rule.by == By::Shell {
-        return Ok(Passage::Free);
+        return Ok(Decision::Unchanged);
     }
     let Some(needs) = on_one_dag(rule.needs, held) else { return Err(refusal) };
     match rule.by {
@@ -104,14 +107,16 @@ pub fn judge(
         },
         By::Query(name) => match values(query, name).as_slice() {
             [dag_id] => on_dag(dag_id, needs, rights, refusal),
-            _ => Err(also(refusal, &format!("A role on single DAGs does if `{name}` names one of them."))),
+            _ => {
+                Err(also(refusal, &format!("A role on single DAGs is enough if `{name}` names one of them.")))
+            }
         },
         By::Filter { ids, tags } => narrow(ids, tags, query, needs, rights, refusal),
     }
 }
 
 /// The same rights on one DAG; what is held on the deployment and has no such twin is not asked for again. Nor is the
-/// right to see pages: a page about one DAG is for whoever may see that DAG.
+/// right to see pages: a page about one DAG is for anyone who may see that DAG.
 fn on_one_dag(needs: &[Permission], held: PermissionSet) -> Option<PermissionSet> {
     let twin = |need: &Permission| {
         Permission::named(&format!("dag.{}", need.name().strip_prefix("deployment.").unwrap_or_default()))
@@ -119,21 +124,21 @@ fn on_one_dag(needs: &[Permission], held: PermissionSet) -> Option<PermissionSet
     needs.iter().filter(|need| !held.contains(**need) && **need != WEBSITE).map(twin).collect()
 }
 
-fn on_dag(dag_id: &str, needs: PermissionSet, rights: &Rights<'_>, refusal: Refusal) -> Result<Passage> {
+fn on_dag(dag_id: &str, needs: PermissionSet, rights: &Rights<'_>, refusal: Refusal) -> Result<Decision> {
     if dag_id == ALL_DAGS {
         return Err(refusal);
     }
     let refusal = also(refusal, "So can a role on the DAG.");
     let held = rights.on_dag(dag_id);
     if held.contains_all(needs) {
-        return Ok(Passage::Free);
+        return Ok(Decision::Unchanged);
     }
     let by_tag: Vec<_> = tagged(rights).collect();
     let best = by_tag.iter().fold(held, |held, (_, more)| held.union(*more));
     if !best.contains_all(needs) {
         return Err(refusal);
     }
-    Ok(Passage::IfTagged(Tagged { dag_id: dag_id.to_owned(), needs, held, by_tag, refusal }))
+    Ok(Decision::IfTagged(Tagged { dag_id: dag_id.to_owned(), needs, held, by_tag, refusal }))
 }
 
 /// Narrows a list to the DAGs of the caller, with the filters that the list has.
@@ -144,7 +149,7 @@ fn narrow(
     needs: PermissionSet,
     rights: &Rights<'_>,
     refusal: Refusal,
-) -> Result<Passage> {
+) -> Result<Decision> {
     let own_ids: Vec<String> =
         named(rights).filter(|(_, held)| held.contains_all(needs)).map(|(id, _)| id).collect();
     let own_tags: Vec<String> =
@@ -156,10 +161,10 @@ fn narrow(
             Some((name, kept(&values(query, name), own_ids)))
         }
         _ if takes_tags && !own_tags.is_empty() && (own_ids.is_empty() || !asked_tags.is_empty()) => {
-            // Of several modes the last would count: only one that stands alone is believed.
+            // Of several modes the last would apply: only a single one is accepted.
             let asks_for_all = values(query, TAGS_MODE) == ["all"];
             if asks_for_all && asked_tags.iter().any(|tag| own_tags.iter().any(|own| own == tag)) {
-                return Ok(Passage::Free);
+                return Ok(Decision::Unchanged);
             }
             Some((TAGS, kept(&asked_tags, own_tags)))
         }
@@ -169,7 +174,7 @@ fn narrow(
         Some((name, kept)) if !kept.is_empty() => {
             let others = query.iter().filter(|(key, _)| key != name && (name != TAGS || key != TAGS_MODE));
             let kept = kept.into_iter().map(|value| (name.to_owned(), value));
-            Ok(Passage::Narrowed(others.cloned().chain(kept).collect()))
+            Ok(Decision::Narrowed(others.cloned().chain(kept).collect()))
         }
         _ => {
             let mut filters: Vec<&str> = ids.into_iter().collect();
@@ -183,9 +188,9 @@ fn narrow(
     }
 }
 
-/// What was asked for and is the caller's; everything that is the caller's where nothing was asked for.
-fn kept(asked: &[&str], own: Vec<String>) -> Vec<String> {
-    own.into_iter().filter(|own| asked.is_empty() || asked.contains(&own.as_str())).collect()
+/// The requested entries that the caller may see; all of the caller's if none were requested.
+fn kept(requested: &[&str], own: Vec<String>) -> Vec<String> {
+    own.into_iter().filter(|own| requested.is_empty() || requested.contains(&own.as_str())).collect()
 }
 
 fn named<'a>(rights: &Rights<'a>) -> impl Iterator<Item = (String, PermissionSet)> + use<'a> {

@@ -1,4 +1,5 @@
-//! The one form of a path: what cannot be written in it is refused, so that nothing is read in two ways.
+//! The canonical form of a path: a path that cannot be written in it is refused, so that no path can be read in two
+//! ways.
 
 use std::fmt::Write as _;
 
@@ -25,11 +26,11 @@ impl AirflowPath {
         if raw.len() > MAX_LENGTH {
             return Err(refused("it is too long"));
         }
-        let Some(rest) = raw.strip_prefix('/') else { return Err(refused("it begins with no slash")) };
+        let Some(rest) = raw.strip_prefix('/') else { return Err(refused("it does not begin with a slash")) };
         let (rest, is_folder) = rest.strip_suffix('/').map_or((rest, false), |rest| (rest, true));
         let segments = rest.split('/').map(segment).collect::<Result<Vec<_>>>()?;
         if segments.len() > MAX_SEGMENTS {
-            return Err(refused("it has too many parts"));
+            return Err(refused("it has too many segments"));
         }
         Ok(Self { segments, is_folder })
     }
@@ -50,7 +51,7 @@ impl AirflowPath {
         self.is_folder
     }
 
-    /// The path as it is sent on: everything that could mean something is escaped.
+    /// The path to forward: every special character is escaped.
     pub fn encoded(&self) -> String {
         let mut text = String::with_capacity(64);
         for segment in &self.segments {
@@ -81,18 +82,18 @@ fn segment(raw: &str) -> Result<String> {
         bytes.push(byte);
         rest = left;
     }
-    checked(String::from_utf8(bytes).map_err(|_| refused("it holds bytes that are no text"))?)
+    checked(String::from_utf8(bytes).map_err(|_| refused("it contains bytes that are not UTF-8"))?)
 }
 
 fn checked(text: String) -> Result<String> {
     match text.as_str() {
-        "" => Err(refused("it has an empty part")),
+        "" => Err(refused("it has an empty segment")),
         "." | ".." => Err(refused("it goes up")),
-        // Each of these is a separator or an escape to somebody behind the door, written out or escaped.
+        // Each of these is a separator or an escape to some server behind the front door, literally or escaped.
         text if text.contains(['/', '\\', ';', '%', '?', '#']) => {
-            Err(refused("a part of it holds one of / \\ ; % ? #"))
+            Err(refused("a segment contains one of / \\ ; % ? #"))
         }
-        text if text.chars().any(char::is_control) => Err(refused("it holds control characters")),
+        text if text.chars().any(char::is_control) => Err(refused("it contains control characters")),
         _ => Ok(text),
     }
 }
@@ -103,13 +104,13 @@ fn escape(digits: &[u8]) -> Result<u8> {
     match (digit(0), digit(1)) {
         // Two digits make a byte.
         (Some(high), Some(low)) => Ok((high * 16 + low) as u8),
-        _ => Err(refused("it holds a % without two hexadecimal digits")),
+        _ => Err(refused("it contains a % without two hexadecimal digits")),
     }
 }
 
 fn refused(why: &str) -> Refusal {
     Refusal::invalid(format!(
-        "This path cannot be passed to the environment: {why}. Write it in its plain form."
+        "This path cannot be forwarded to the environment: {why}. Send it in its canonical form."
     ))
 }
 
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_in_two_ways_is_refused() {
+    fn ambiguous_paths_are_refused() {
         for path in [
             "api",
             "//",

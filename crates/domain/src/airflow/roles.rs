@@ -1,7 +1,7 @@
-//! The role that a caller has inside Apache Airflow: the least that lets through what its rights allow.
+//! The role that a caller gets inside Apache Airflow: the lowest that allows what its permissions allow.
 //!
-//! It is the second fence. Airflow's roles are coarser than permissions (whoever may read connections there may change
-//! them), so the tables decide first, request by request.
+//! It is a second line of defence. Airflow's roles are coarser than permissions (a role that may read connections
+//! there may also change them), so the tables decide first, request by request.
 
 use std::sync::LazyLock;
 
@@ -41,7 +41,7 @@ impl AirflowRole {
         }
     }
 
-    /// The least role that contains what somebody holds on a deployment or on DAGs of it.
+    /// The lowest role that covers the permissions on a deployment or its DAGs.
     pub fn least_for(held: PermissionSet) -> Self {
         if held.contains_all(*ALL) {
             return Self::Admin;

@@ -1,4 +1,4 @@
-//! How the tables are written and read: a method and a path, and the rights that they need.
+//! The tables of rules: a method and a path, and the permissions that they require.
 
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ pub struct Rule {
     pub method: &'static str,
     /// The path: `{name}` is any one part, `{dag}` the id of a DAG, `{*}` the rest.
     pub path: &'static str,
-    /// The permissions on the deployment that it takes, all of them; none where seeing the deployment is enough.
+    /// The permissions on the deployment that it requires, all of them; none if seeing the deployment is enough.
     pub needs: &'static [Permission],
     /// How a role on single DAGs can do instead.
     pub by: By,
@@ -34,7 +34,7 @@ impl Rule {
         self.needs.iter().any(|need| !need.name().ends_with(".get"))
     }
 
-    /// Whether the query is part of what is judged.
+    /// Whether the query is checked too.
     pub fn is_judged_by_query(&self) -> bool {
         !matches!(self.by, By::Path | By::Shell)
     }
@@ -54,7 +54,7 @@ pub enum By {
         /// Whether `tags` is one.
         tags: bool,
     },
-    /// As it is, for whoever may see anything inside: it shows nothing of a DAG by itself.
+    /// As it is, for anyone who may see anything inside: it shows nothing of a DAG by itself.
     Shell,
 }
 
@@ -77,16 +77,16 @@ macro_rules! rules {
 }
 pub(super) use rules;
 
-/// What is refused whoever asks: ways to sign in that are not this door, and what only Airflow's own parts call.
+/// Paths refused to everybody: other ways to sign in, and paths that only Airflow's own components call.
 const CLOSED: &[(&str, &str)] = &[
-    ("/execution", "Only the environment's own tasks call it."),
-    ("/internal_api", "Only the environment's own components call it."),
-    ("/auth", "Sign in to Podium instead: its tokens and sessions open the environment."),
-    ("/ui/auth/token", "Make an API token in Podium instead: it opens the environment's API too."),
-    ("/login", "Sign in to Podium instead: its tokens and sessions open the environment."),
-    ("/api/v1/users", "Users and roles are those of Podium."),
-    ("/api/v1/roles", "Users and roles are those of Podium."),
-    ("/api/v1/permissions", "Users and roles are those of Podium."),
+    ("/execution", "It is for the environment's own tasks only."),
+    ("/internal_api", "It is for the environment's own components only."),
+    ("/auth", "Sign in to Podium instead: its tokens and sessions give access to the environment."),
+    ("/ui/auth/token", "Create an API token in Podium instead: it also works for the environment's API."),
+    ("/login", "Sign in to Podium instead: its tokens and sessions give access to the environment."),
+    ("/api/v1/users", "Users and roles are managed in Podium."),
+    ("/api/v1/roles", "Users and roles are managed in Podium."),
+    ("/api/v1/permissions", "Users and roles are managed in Podium."),
 ];
 
 /// Why a path is closed to everybody, if it is.

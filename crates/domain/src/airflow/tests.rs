@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::cast::{d1, holder, nothing, w1};
+use crate::fixtures::{d1, holder, nothing, w1};
 use crate::grants::{Grant, Grants, Held, On};
 use crate::patterns::matching;
 
 /// Every path of the API and of what the pages ask, as Airflow's own documents list them.
-const LISTS: [(Line, &str); 2] = [
+pub(super) const LISTS: [(Line, &str); 2] = [
     (Line::Three, include_str!("../../data/airflow-3.3.2.txt")),
     (Line::Two, include_str!("../../data/airflow-2.11.2.txt")),
 ];
@@ -36,7 +36,7 @@ fn custom(patterns: &[&'static str]) -> Held {
 }
 
 /// Judges a request to Airflow 3.
-fn ask(grants: &Grants, request: &str) -> crate::Result<Passage> {
+fn ask(grants: &Grants, request: &str) -> crate::Result<Decision> {
     let (method, target) = request.split_once(' ').unwrap();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let path = AirflowPath::parse(path).unwrap();
@@ -47,12 +47,12 @@ fn ask(grants: &Grants, request: &str) -> crate::Result<Passage> {
     judge(rule, dag, &pairs, &rights(grants))
 }
 
-fn status(answer: &crate::Result<Passage>) -> u16 {
+fn status(answer: &crate::Result<Decision>) -> u16 {
     answer.as_ref().map_or_else(crate::Refusal::status, |_| 200)
 }
 
-fn narrowed(answer: crate::Result<Passage>) -> String {
-    let Passage::Narrowed(query) = answer.unwrap() else { panic!("it is not narrowed") };
+fn narrowed(answer: crate::Result<Decision>) -> String {
+    let Decision::Narrowed(query) = answer.unwrap() else { panic!("it is not narrowed") };
     query.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&")
 }
 
@@ -103,7 +103,7 @@ fn a_path_that_names_a_dag_is_judged_by_that_dag() {
 }
 
 #[test]
-fn what_nobody_may_reach_is_closed_however_it_is_written() {
+fn closed_paths_are_closed_in_every_spelling() {
     for path in [
         "/execution/health",
         "/execution",
@@ -174,7 +174,7 @@ fn a_role_on_one_dag_reaches_that_dag_only() {
         "GET /dags/mine/runs/x?a=b",
         "GET /ui/auth/menus",
     ] {
-        assert_eq!(ask(&viewer, request), Ok(Passage::Free), "{request}");
+        assert_eq!(ask(&viewer, request), Ok(Decision::Unchanged), "{request}");
     }
     for request in [
         "GET /api/v2/dags/other",
@@ -194,7 +194,7 @@ fn a_role_on_one_dag_reaches_that_dag_only() {
         assert_eq!(status(&ask(&viewer, request)), 403, "{request}");
     }
     let author = Grants::new([on_dag("mine", &["dag.*"])]);
-    assert_eq!(ask(&author, "POST /api/v2/dags/mine/dagRuns"), Ok(Passage::Free));
+    assert_eq!(ask(&author, "POST /api/v2/dags/mine/dagRuns"), Ok(Decision::Unchanged));
     assert_eq!(status(&ask(&author, "POST /api/v2/backfills")), 403);
 }
 
@@ -206,7 +206,7 @@ fn a_role_on_a_tag_waits_for_the_tags_of_the_dag() {
     ]);
     let tags = |tags: &[&str]| tags.iter().map(|tag| (*tag).to_owned()).collect::<Vec<_>>();
     let settle = |request: &str, names: &[&str]| {
-        let Ok(Passage::IfTagged(tagged)) = ask(&grants, request) else {
+        let Ok(Decision::IfTagged(tagged)) = ask(&grants, request) else {
             panic!("{request} does not depend on tags")
         };
         assert_eq!(tagged.dag_id, "some");
@@ -226,7 +226,7 @@ fn lists_are_narrowed_to_what_is_the_callers_or_refused() {
     let tags = Grants::new([on_tag("a", &["dag.airflow.dag.get"]), on_tag("b", &["dag.airflow.dag.get"])]);
     assert_eq!(narrowed(ask(&tags, "GET /api/v2/dags?limit=5")), "limit=5&tags=a&tags=b");
     assert_eq!(narrowed(ask(&tags, "GET /api/v2/dags?tags=b&tags=c&tags_match_mode=any")), "tags=b");
-    assert_eq!(ask(&tags, "GET /api/v2/dags?tags=b&tags=c&tags_match_mode=all"), Ok(Passage::Free));
+    assert_eq!(ask(&tags, "GET /api/v2/dags?tags=b&tags=c&tags_match_mode=all"), Ok(Decision::Unchanged));
     let twice = "GET /api/v2/dags?tags=b&tags=c&tags_match_mode=all&tags_match_mode=any";
     assert_eq!(narrowed(ask(&tags, twice)), "tags=b");
     assert_eq!(narrowed(ask(&tags, "GET /ui/dags")), "tags=a&tags=b");
@@ -261,9 +261,9 @@ fn the_role_inside_airflow_is_the_least_that_does() {
 }
 
 proptest! {
-    /// However a path is written, what is judged is what is sent on.
+    /// However a path is written, the checked path is the forwarded path.
     #[test]
-    fn what_is_judged_is_what_is_sent(raw in "(/(api|v2|dags|%64ags|execution|ui|auth|token|~|%7e|mine|[a-z%;.]{1,4})){1,6}/?") {
+    fn the_checked_path_is_the_forwarded_path(raw in "(/(api|v2|dags|%64ags|execution|ui|auth|token|~|%7e|mine|[a-z%;.]{1,4})){1,6}/?") {
         if let Ok(path) = AirflowPath::parse(&raw) {
             let sent = AirflowPath::parse(&path.encoded()).unwrap();
             prop_assert_eq!(closed(&path), closed(&sent));

@@ -1,8 +1,8 @@
-//! Apache Airflow 3: its public API (v2), what its pages ask, and the pages themselves.
+//! Apache Airflow 3: its public API (v2), the requests of its pages, and the pages themselves.
 //!
-//! Where Airflow can do something that no permission names, the nearest one that contains it is asked for: events of
-//! assets start runs, a changed XCom or state changes a task instance. Bulk calls carry ids in their bodies, which
-//! nobody reads here: they take every right that they could use, on the whole deployment.
+//! Where Airflow can do something that no permission names, the nearest one that includes it is required: asset events
+//! start runs, a changed XCom or state changes a task instance. Bulk calls carry ids in their bodies, which are not
+//! read here: they require every permission that they could use, on the whole deployment.
 
 use super::rules::{Rule, rules};
 

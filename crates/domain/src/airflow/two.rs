@@ -1,7 +1,7 @@
-//! Apache Airflow 2: its API (v1), and its pages with what they ask.
+//! Apache Airflow 2: its API (v1), and its pages with their requests.
 //!
-//! Its pages send forms whose ids are in the body, and lists that know no filter: those take the right on the whole
-//! deployment. Pages about users and roles are not here: those are Podium's.
+//! Its pages send forms with ids in the body, and lists without filters: those require the permission on the whole
+//! deployment. Pages about users and roles are not listed: Podium manages those.
 
 use super::rules::{Rule, rules};
 

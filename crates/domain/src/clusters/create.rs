@@ -1,4 +1,4 @@
-//! What a valid new cluster is.
+//! Validation of new clusters.
 
 use podium_api::clusters::{ClusterDetails, CreateClusterRequest};
 use podium_api::enums::{CloudProvider, ClusterType};
@@ -24,8 +24,8 @@ pub fn create(body: &CreateClusterRequest, facts: &Facts<'_>) -> Result<Definiti
     }
     let mut details = networks(&mut fields, body);
     details.tags = settings::tags(&mut fields, body.k8s_tags.as_deref().unwrap_or_default());
-    let asked: Vec<_> = body.node_pools.iter().flatten().map(Into::into).collect();
-    details.node_pools = node_pools::node_pools(&mut fields, provider, &asked, &[], facts);
+    let requested: Vec<_> = body.node_pools.iter().flatten().map(Into::into).collect();
+    details.node_pools = node_pools::node_pools(&mut fields, provider, &requested, &[], facts);
     details.is_private_network_egress_enabled = (body.cloud_provider == CloudProvider::Aws)
         .then(|| body.is_private_network_egress_enabled.unwrap_or_default());
     details.provider_account = given(body.provider_account.as_ref()).map(str::to_owned);
@@ -36,8 +36,8 @@ pub fn create(body: &CreateClusterRequest, facts: &Facts<'_>) -> Result<Definiti
         ClusterType::Hybrid => hybrid(&mut fields, body),
         ClusterType::Dedicated => dedicated(&mut fields, provider, region, body, &mut details),
     }
-    let asked = body.workspace_ids.as_deref().unwrap_or_default();
-    let workspace_ids = settings::workspaces(&mut fields, asked, facts);
+    let requested = body.workspace_ids.as_deref().unwrap_or_default();
+    let workspace_ids = settings::workspaces(&mut fields, requested, facts);
     let regions = [region, &details.dr_region].map(str::to_owned);
     let made = name.map(|name| Definition { name, details, workspace_ids });
     let made = fields.finish(made)?;
@@ -78,7 +78,7 @@ fn networks(fields: &mut Fields, body: &CreateClusterRequest) -> ClusterDetails 
     }
 }
 
-/// A cluster in the customer's own account: much must be said of it, and no region stands by.
+/// A cluster in the customer's own account: more fields are required, and there is no standby region.
 fn hybrid(fields: &mut Fields, body: &CreateClusterRequest) {
     let needs_tenant = body.cloud_provider == CloudProvider::Azure;
     let no_pools = body.node_pools.as_ref().is_none_or(Vec::is_empty);
@@ -89,11 +89,11 @@ fn hybrid(fields: &mut Fields, body: &CreateClusterRequest) {
         (no_pools, "nodePools"),
     ] {
         if is_missing {
-            fields.push(field, "required", "is required of a HYBRID cluster");
+            fields.push(field, "required", "is required for a HYBRID cluster");
         }
     }
-    let excluded = "must be left out: HYBRID clusters have no disaster recovery";
-    for (field, _) in asked(body).fields().into_iter().filter(|(_, text)| text.is_some()) {
+    let excluded = "must be omitted: HYBRID clusters have no disaster recovery";
+    for (field, _) in requested(body).fields().into_iter().filter(|(_, text)| text.is_some()) {
         fields.push(field, "excluded", excluded);
     }
     if body.enable_replication_time_control == Some(true) {
@@ -108,17 +108,17 @@ fn dedicated(
     body: &CreateClusterRequest,
     details: &mut ClusterDetails,
 ) {
-    let asked = asked(body);
-    let is_asked = asked.fields().iter().any(|(_, text)| text.is_some());
+    let requested = requested(body);
+    let is_asked = requested.fields().iter().any(|(_, text)| text.is_some());
     let replicates = body.enable_replication_time_control.unwrap_or_default();
     if is_asked || replicates {
-        recovery::switch_on(fields, provider, region, &asked, details);
+        recovery::switch_on(fields, provider, region, &requested, details);
         details.enable_replication_time_control = replicates;
     }
 }
 
-fn asked(body: &CreateClusterRequest) -> recovery::Asked<'_> {
-    recovery::Asked {
+fn requested(body: &CreateClusterRequest) -> recovery::Requested<'_> {
+    recovery::Requested {
         region: given(body.dr_region.as_ref()),
         vpc: given(body.dr_vpc_subnet_range.as_ref()),
         pod: given(body.dr_pod_subnet_range.as_ref()),

@@ -1,4 +1,4 @@
-//! Ranges of a cluster's networks: canonical, private, and apart from each other within a region.
+//! Ranges of a cluster's networks: canonical, private, and not overlapping within a region.
 
 use ipnet::{IpNet, Ipv4Net};
 use podium_api::FieldError;
@@ -21,13 +21,13 @@ struct Taken {
 }
 
 impl Region {
-    /// Checks a range; gives it back as it is kept.
+    /// Checks a range; returns it in its stored form.
     pub(super) fn range(&mut self, fields: &mut Fields, field: &'static str, text: &str) -> String {
         let Some(net) = fields.take(private(field, text)) else { return String::new() };
         self.take(fields, field, net, false)
     }
 
-    /// Checks a secondary range; gives it back as it is kept.
+    /// Checks a secondary range; returns it in its stored form.
     pub(super) fn secondary(&mut self, fields: &mut Fields, field: &'static str, text: &str) -> String {
         let Some(net) = fields.take(private(field, text)) else { return String::new() };
         if !SECONDARY.contains(&net.prefix_len()) {

@@ -13,8 +13,8 @@ use crate::refusal::Fields;
 
 const MAX_NAME: usize = 63;
 
-/// A pool as it is asked for.
-pub(super) struct Asked<'a> {
+/// A requested pool.
+pub(super) struct Requested<'a> {
     id: Option<NodePoolId>,
     name: &'a str,
     node_instance_type: &'a str,
@@ -22,7 +22,7 @@ pub(super) struct Asked<'a> {
     is_default: Option<bool>,
 }
 
-impl<'a> From<&'a CreateNodePoolRequest> for Asked<'a> {
+impl<'a> From<&'a CreateNodePoolRequest> for Requested<'a> {
     fn from(request: &'a CreateNodePoolRequest) -> Self {
         let CreateNodePoolRequest { name, node_instance_type, max_node_count, is_default } = request;
         let (max_node_count, is_default) = (*max_node_count, *is_default);
@@ -30,7 +30,7 @@ impl<'a> From<&'a CreateNodePoolRequest> for Asked<'a> {
     }
 }
 
-impl<'a> From<&'a UpdateNodePoolRequest> for Asked<'a> {
+impl<'a> From<&'a UpdateNodePoolRequest> for Requested<'a> {
     fn from(request: &'a UpdateNodePoolRequest) -> Self {
         let UpdateNodePoolRequest { id, name, node_instance_type, max_node_count, is_default } = request;
         let (id, max_node_count, is_default) = (*id, *max_node_count, *is_default);
@@ -38,31 +38,31 @@ impl<'a> From<&'a UpdateNodePoolRequest> for Asked<'a> {
     }
 }
 
-/// Checks pools. A known id, else a known name, changes that pool; others are new; those not asked for go.
+/// Checks pools. A known id, else a known name, changes that pool; others are new; pools not listed are removed.
 pub(super) fn node_pools(
     fields: &mut Fields,
     provider: &Provider,
-    asked: &[Asked<'_>],
+    requested: &[Requested<'_>],
     stored: &[NodePool],
     facts: &Facts<'_>,
 ) -> Vec<NodePool> {
-    let defaults = asked.iter().filter(|pool| pool.is_default == Some(true)).count();
-    let only_one = matches!(asked, [Asked { is_default: None, .. }]);
-    if !asked.is_empty() && defaults != 1 && !only_one {
+    let defaults = requested.iter().filter(|pool| pool.is_default == Some(true)).count();
+    let only_one = matches!(requested, [Requested { is_default: None, .. }]);
+    if !requested.is_empty() && defaults != 1 && !only_one {
         let message = format!("must have exactly one pool with `isDefault`, has {defaults}");
         fields.push("nodePools", "default", message);
     }
     let (mut names, mut ids) = (BTreeSet::new(), BTreeSet::new());
-    let known = known(asked, stored);
+    let known = known(requested, stored);
     let mut pools: Vec<NodePool> = Vec::new();
-    for (index, ((pool, known), new_id)) in asked.iter().zip(known).zip(facts.pool_ids).enumerate() {
+    for (index, ((pool, known), new_id)) in requested.iter().zip(known).zip(facts.pool_ids).enumerate() {
         let at = |field: &str| format!("nodePools[{index}].{field}");
         if pool.id.is_some_and(|id| !ids.insert(id)) {
-            fields.push(at("id"), "repeated", "must name another pool than those before it");
+            fields.push(at("id"), "repeated", "must not repeat an earlier pool");
         }
         let name = fields.take(names::name(&at("name"), pool.name, MAX_NAME));
         if name.as_ref().is_some_and(|name| !names.insert(name.key.clone())) {
-            fields.push(at("name"), "repeated", "must be another name than those before it");
+            fields.push(at("name"), "repeated", "must not repeat an earlier name");
         }
         let instance = provider.node_instance(pool.node_instance_type);
         if instance.is_none() {
@@ -102,15 +102,15 @@ pub(super) fn node_pools(
     pools
 }
 
-/// The stored pool that each pool asked for is: ids speak first, then names of pools that no id spoke for.
-fn known<'s>(asked: &[Asked<'_>], stored: &'s [NodePool]) -> Vec<Option<&'s NodePool>> {
-    let by_id = |pool: &Asked<'_>| stored.iter().find(|known| Some(known.id) == pool.id);
-    let taken: BTreeSet<NodePoolId> = asked.iter().filter_map(by_id).map(|known| known.id).collect();
-    let by_name = |pool: &Asked<'_>| {
+/// The stored pool that each requested pool refers to: matched by id first, then by name.
+fn known<'s>(requested: &[Requested<'_>], stored: &'s [NodePool]) -> Vec<Option<&'s NodePool>> {
+    let by_id = |pool: &Requested<'_>| stored.iter().find(|known| Some(known.id) == pool.id);
+    let taken: BTreeSet<NodePoolId> = requested.iter().filter_map(by_id).map(|known| known.id).collect();
+    let by_name = |pool: &Requested<'_>| {
         let key = names::fold(pool.name);
         stored.iter().find(|known| !taken.contains(&known.id) && names::fold(&known.name) == key)
     };
-    asked.iter().map(|pool| by_id(pool).or_else(|| by_name(pool))).collect()
+    requested.iter().map(|pool| by_id(pool).or_else(|| by_name(pool))).collect()
 }
 
 /// The machines of workers that fit on a node.

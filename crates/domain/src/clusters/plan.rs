@@ -1,6 +1,6 @@
-//! What the loop of a cluster does next, given what is wanted and what the data plane says.
+//! What the loop of a cluster does next, given the desired state and what the data plane reports.
 //!
-//! A decision and nothing else: whoever asks does the step, and asks again.
+//! It only decides: the loop performs the step and then calls it again.
 
 use podium_api::clusters::{ClusterHealthStatus, ClusterHealthStatusDetail, ClusterMetadata};
 use podium_api::enums::{ClusterStatus, HealthValue};
@@ -8,12 +8,12 @@ use podium_api::enums::{ClusterStatus, HealthValue};
 use super::states::{self, Outcome};
 use crate::{Reason, UserText};
 
-/// What is wanted of a cluster, and what was last known of it.
+/// The desired state of a cluster, and its last recorded state.
 #[derive(Clone, Debug)]
 pub struct Desired {
     /// Its state.
     pub status: ClusterStatus,
-    /// Advanced by every change of what is wanted.
+    /// Advanced by every change of the desired state.
     pub generation: i64,
     /// Whether its deployments are to run in the other region.
     pub wants_failed_over: bool,
@@ -21,26 +21,26 @@ pub struct Desired {
     pub is_failed_over: bool,
     /// Why it is in that state.
     pub reason: UserText,
-    /// Whether it worked when it was last looked at.
+    /// Its health when it was last checked.
     pub health: ClusterHealthStatus,
-    /// What was known of it then.
+    /// Its metadata at that time.
     pub metadata: ClusterMetadata,
 }
 
-/// What the data plane says of a cluster.
+/// What the data plane reports of a cluster.
 #[derive(Clone, Debug)]
 pub enum Observed {
     /// There is no such cluster.
     Absent,
-    /// The data plane does not answer, and why.
-    Silent(Reason),
+    /// The data plane does not respond, with the reason.
+    Unreachable(Reason),
     /// It is there.
     Present {
         /// The generation that was last applied.
         generation: i64,
-        /// How far that got.
+        /// How far that rollout is.
         progress: Progress,
-        /// What is known of it.
+        /// Its metadata.
         metadata: ClusterMetadata,
     },
 }
@@ -50,7 +50,7 @@ pub enum Observed {
 pub enum Progress {
     /// Not done yet.
     Working,
-    /// It is as it was asked to be, and works or does not.
+    /// It is as requested, and healthy or not.
     Ready(ClusterHealthStatus),
     /// It cannot be made so, and why.
     Failed(Reason),
@@ -67,40 +67,40 @@ pub enum Step {
     Settle(Settled),
     /// Look again soon.
     Wait,
-    /// Everything is as it should be: look again some time.
+    /// Everything is as desired: check again some time.
     Watch,
     /// Nothing is left to do.
     Done,
 }
 
-/// What is recorded of a cluster.
+/// The status to record for a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled {
     /// Its state.
     pub status: ClusterStatus,
-    /// Why, where that needs saying.
+    /// The reason, if there is one.
     pub reason: UserText,
     /// Whether its deployments run in the other region.
     pub is_failed_over: bool,
     /// Whether it works.
     pub health: ClusterHealthStatus,
-    /// What is known of it.
+    /// Its metadata.
     pub metadata: ClusterMetadata,
 }
 
-/// Decides the next step; nothing is wanted of a cluster that was deleted.
+/// Decides the next step; `None` is a deleted cluster.
 pub fn plan(desired: Option<&Desired>, observed: &Observed) -> Step {
     let Some(desired) = desired else {
         return match observed {
             Observed::Absent => Step::Done,
-            Observed::Silent(_) => Step::Wait,
+            Observed::Unreachable(_) => Step::Wait,
             Observed::Present { .. } => Step::Remove,
         };
     };
     if states::is_under_way(desired.status) { finish(desired, observed) } else { watch(desired, observed) }
 }
 
-/// Brings what is under way to its end.
+/// Completes the work in progress.
 fn finish(desired: &Desired, observed: &Observed) -> Step {
     let Observed::Present { generation, progress, metadata } = observed else {
         return if matches!(observed, Observed::Absent) { Step::Apply } else { Step::Wait };
@@ -111,7 +111,7 @@ fn finish(desired: &Desired, observed: &Observed) -> Step {
     let (outcome, reason, health) = match progress {
         Progress::Working => return Step::Wait,
         Progress::Ready(health) => (Outcome::Done, UserText::EMPTY, health.clone()),
-        Progress::Failed(reason) => (Outcome::Failed, reason.told().clone(), broken(reason)),
+        Progress::Failed(reason) => (Outcome::Failed, reason.user_text().clone(), broken(reason)),
     };
     Step::Settle(Settled {
         status: states::settled(desired.status, outcome).unwrap_or(desired.status),
@@ -125,13 +125,13 @@ fn finish(desired: &Desired, observed: &Observed) -> Step {
     })
 }
 
-/// Keeps a settled cluster as it is, and says how it does.
+/// Keeps a settled cluster as it is, and records its health.
 fn watch(desired: &Desired, observed: &Observed) -> Step {
     let (health, metadata) = match observed {
         // A cluster that was made and is gone is made again; one that never was is left alone.
         Observed::Absent if desired.status == ClusterStatus::CreateFailed => return Step::Watch,
         Observed::Absent => return Step::Apply,
-        Observed::Silent(reason) => (unknown(reason), &desired.metadata),
+        Observed::Unreachable(reason) => (unknown(reason), &desired.metadata),
         Observed::Present { progress: Progress::Ready(health), metadata, .. } => (health.clone(), metadata),
         Observed::Present { progress: Progress::Failed(reason), metadata, .. } => (broken(reason), metadata),
         Observed::Present { progress: Progress::Working, .. } => return Step::Wait,
@@ -159,7 +159,7 @@ fn unknown(reason: &Reason) -> ClusterHealthStatus {
 fn detailed(value: HealthValue, code: &str, reason: &Reason) -> ClusterHealthStatus {
     let detail = ClusterHealthStatusDetail {
         code: code.into(),
-        description: reason.told().to_string(),
+        description: reason.user_text().to_string(),
         severity: "critical".into(),
         component: None,
     };
@@ -204,10 +204,10 @@ mod tests {
     }
 
     #[test]
-    fn every_state_and_every_thing_that_can_be_seen() {
+    fn every_state_against_every_observation() {
         let seen = [
             Observed::Absent,
-            Observed::Silent("no answer".into()),
+            Observed::Unreachable("no answer".into()),
             present(1, Progress::Ready(healthy())),
             present(2, Progress::Working),
             present(2, Progress::Ready(healthy())),
@@ -283,12 +283,12 @@ mod tests {
             ..desired(Creating)
         };
         assert_eq!(plan(Some(&after), &failed), Step::Watch, "once is enough");
-        let Step::Settle(later) = plan(Some(&after), &Observed::Silent("away".into())) else { panic!() };
+        let Step::Settle(later) = plan(Some(&after), &Observed::Unreachable("away".into())) else { panic!() };
         assert_eq!(later.reason, settled.reason);
     }
 
     #[test]
-    fn a_failover_that_was_turned_back_ends_at_home() {
+    fn a_reverted_failover_ends_in_the_first_region() {
         let mut back = desired(FailingOver);
         back.wants_failed_over = false;
         back.is_failed_over = true;

@@ -1,4 +1,4 @@
-//! Disaster recovery: another region of the provider that stands by, with networks of its own.
+//! Disaster recovery: a standby region of the same provider, with networks of its own.
 
 use podium_api::clusters::ClusterDetails;
 use podium_api::enums::CloudProvider;
@@ -9,9 +9,9 @@ use crate::refusal::Fields;
 
 const SECONDARY: &str = "drSecondaryVpcCidr";
 
-/// What a request says of the region that stands by.
+/// The standby region in a request.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Asked<'a> {
+pub(super) struct Requested<'a> {
     pub(super) region: Option<&'a str>,
     pub(super) vpc: Option<&'a str>,
     pub(super) pod: Option<&'a str>,
@@ -20,7 +20,7 @@ pub(super) struct Asked<'a> {
     pub(super) secondary: Option<&'a str>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Requested<'a> {
     /// The fields by their names on the wire.
     pub(super) fn fields(&self) -> [(&'static str, Option<&'a str>); 6] {
         [
@@ -34,7 +34,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What is stored of the region that stands by, in the order of [`Asked::fields`].
+/// The stored values of the standby region, in the order of [`Requested::fields`].
 pub(super) fn stored(details: &ClusterDetails) -> [Option<&str>; 6] {
     [
         Some(details.dr_region.as_str()).filter(|region| !region.is_empty()),
@@ -51,14 +51,14 @@ pub(super) fn switch_on(
     fields: &mut Fields,
     provider: &Provider,
     home: &str,
-    asked: &Asked<'_>,
+    requested: &Requested<'_>,
     details: &mut ClusterDetails,
 ) {
     let word = provider.provider;
-    match asked.region {
-        None => fields.push("drRegion", "required", "is required: say which region is to stand by"),
+    match requested.region {
+        None => fields.push("drRegion", "required", "is required: name the standby region"),
         Some(region) if region == home => {
-            fields.push("drRegion", "same", "must be another region than the cluster's own");
+            fields.push("drRegion", "same", "must differ from the cluster's own region");
         }
         Some(region) if provider.region(region).is_none() => {
             fields.push("drRegion", "unknown", unknown_region(word));
@@ -67,22 +67,24 @@ pub(super) fn switch_on(
     }
     let (is_aws, is_gcp) = (word == CloudProvider::Aws, word == CloudProvider::Gcp);
     let mut region = Region::default();
-    let mut range = |has: bool, field: &'static str, asked: Option<&str>, first: Option<&str>| match asked {
-        Some(_) if !has => {
-            fields.push(field, "excluded", format!("must be left out: clusters of {word} do not have it"));
-            None
-        }
-        Some(text) if field == SECONDARY => Some(region.secondary(fields, field, text)),
-        Some(text) => Some(region.range(fields, field, text)),
-        None => region.inherit(fields, field, first.filter(|_| has)?),
-    };
+    let mut range =
+        |has: bool, field: &'static str, requested: Option<&str>, first: Option<&str>| match requested {
+            Some(_) if !has => {
+                fields.push(field, "excluded", format!("must be omitted: {word} clusters do not support it"));
+                None
+            }
+            Some(text) if field == SECONDARY => Some(region.secondary(fields, field, text)),
+            Some(text) => Some(region.range(fields, field, text)),
+            None => region.inherit(fields, field, first.filter(|_| has)?),
+        };
     let first = &*details;
-    let vpc = range(true, "drVpcSubnetRange", asked.vpc, Some(&first.vpc_subnet_range));
-    let pod = range(is_gcp, "drPodSubnetRange", asked.pod, first.pod_subnet_range.as_deref());
-    let service = range(is_gcp, "drServiceSubnetRange", asked.service, first.service_subnet_range.as_deref());
+    let vpc = range(true, "drVpcSubnetRange", requested.vpc, Some(&first.vpc_subnet_range));
+    let pod = range(is_gcp, "drPodSubnetRange", requested.pod, first.pod_subnet_range.as_deref());
+    let service =
+        range(is_gcp, "drServiceSubnetRange", requested.service, first.service_subnet_range.as_deref());
     let peering =
-        range(is_gcp, "drServicePeeringRange", asked.peering, first.service_peering_range.as_deref());
-    let secondary = range(is_aws, SECONDARY, asked.secondary, first.secondary_vpc_cidr.as_deref());
+        range(is_gcp, "drServicePeeringRange", requested.peering, first.service_peering_range.as_deref());
+    let secondary = range(is_aws, SECONDARY, requested.secondary, first.secondary_vpc_cidr.as_deref());
     details.is_dr_enabled = true;
     details.dr_vpc_subnet_range = vpc;
     details.dr_pod_subnet_range = pod;
@@ -103,7 +105,7 @@ pub(super) fn switch_off(details: &mut ClusterDetails) {
     details.enable_replication_time_control = false;
 }
 
-/// What is wrong with the name of a region.
+/// The error message for an unknown region.
 pub(super) fn unknown_region(provider: CloudProvider) -> String {
     format!("must be one of the `regions` in the cluster options of {provider}")
 }

@@ -1,4 +1,4 @@
-//! Settings that new and changed clusters share: the database, tags, and the workspaces that a cluster takes.
+//! Settings that new and changed clusters share: the database, tags, and the workspaces that a cluster accepts.
 
 use std::collections::BTreeSet;
 
@@ -20,16 +20,16 @@ pub(super) fn database(fields: &mut Fields, provider: &Provider, name: &str) -> 
 }
 
 /// Checks tags: each has a key, and no key occurs twice.
-pub(super) fn tags(fields: &mut Fields, asked: &[ClusterK8sTag]) -> Vec<ClusterK8sTag> {
+pub(super) fn tags(fields: &mut Fields, requested: &[ClusterK8sTag]) -> Vec<ClusterK8sTag> {
     let mut keys = BTreeSet::new();
     let mut kept = Vec::new();
-    for (index, tag) in asked.iter().enumerate() {
+    for (index, tag) in requested.iter().enumerate() {
         let field = format!("k8sTags[{index}].key");
         let key = tag.key.as_deref().unwrap_or_default().trim();
         if key.is_empty() {
             fields.push(field, "required", "must not be blank");
         } else if !keys.insert(key) {
-            fields.push(field, "repeated", "must be another key than those before it");
+            fields.push(field, "repeated", "must not repeat an earlier key");
         }
         kept.push(ClusterK8sTag {
             key: Some(key.to_owned()),
@@ -39,16 +39,20 @@ pub(super) fn tags(fields: &mut Fields, asked: &[ClusterK8sTag]) -> Vec<ClusterK
     kept
 }
 
-/// Checks the workspaces that a cluster takes; repeated ones collapse.
-pub(super) fn workspaces(fields: &mut Fields, asked: &[WorkspaceId], facts: &Facts<'_>) -> Vec<WorkspaceId> {
-    for (index, id) in asked.iter().enumerate().filter(|(_, id)| !facts.workspaces.contains(id)) {
+/// Checks the workspaces that a cluster accepts; duplicates are merged.
+pub(super) fn workspaces(
+    fields: &mut Fields,
+    requested: &[WorkspaceId],
+    facts: &Facts<'_>,
+) -> Vec<WorkspaceId> {
+    for (index, id) in requested.iter().enumerate().filter(|(_, id)| !facts.workspaces.contains(id)) {
         fields.push(
             format!("workspaceIds[{index}]"),
             "notFound",
-            format!("names no workspace of the organization: {id}"),
+            format!("is not a workspace of the organization: {id}"),
         );
     }
-    let kept: BTreeSet<WorkspaceId> = asked.iter().copied().collect();
+    let kept: BTreeSet<WorkspaceId> = requested.iter().copied().collect();
     let missing: Vec<&str> = facts.in_use_by.difference(&kept).map(WorkspaceId::as_str).collect();
     if !kept.is_empty() && !missing.is_empty() {
         let message = format!(
@@ -65,7 +69,7 @@ pub(super) fn takes_clusters(provider: &Provider, regions: &[&str]) -> Result<()
     let limited = |name: &&&str| provider.region(name).is_some_and(|region| region.limited);
     match regions.iter().find(limited) {
         Some(name) => Err(Refusal::Precondition(format!(
-            "The region {name} of {} is limited and takes no new clusters: choose another one.",
+            "The region {name} of {} is limited and accepts no new clusters: choose another one.",
             provider.provider
         ))),
         None => Ok(()),

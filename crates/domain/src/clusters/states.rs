@@ -14,7 +14,7 @@ use crate::refusal::{Refusal, Result};
 /// The state of a new cluster.
 pub const FIRST: ClusterStatus = ClusterStatus::Creating;
 
-/// What a caller asks for.
+/// What a caller requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Other settings.
@@ -44,7 +44,7 @@ pub const fn is_under_way(status: ClusterStatus) -> bool {
 pub fn after(status: ClusterStatus, event: Event) -> Result<Option<ClusterStatus>> {
     use ClusterStatus::{Created, FailingOver, FailoverFailed, UpdateFailed, Updating};
     if is_under_way(status) {
-        let message = format!("The cluster is {status}: wait until that is done, then try again.");
+        let message = format!("The cluster is {status}: wait until that has finished, then try again.");
         return Err(Refusal::Conflict(message));
     }
     match (event, status) {
@@ -55,7 +55,7 @@ pub fn after(status: ClusterStatus, event: Event) -> Result<Option<ClusterStatus
     }
 }
 
-/// The state that the end of the work leads to; none where no work was under way.
+/// The state after the work has ended; `None` if no work was in progress.
 pub const fn settled(status: ClusterStatus, outcome: Outcome) -> Option<ClusterStatus> {
     use ClusterStatus::{
         CreateFailed, Created, Creating, FailingOver, FailoverFailed, UpdateFailed, Updating,
@@ -77,7 +77,7 @@ fn instead(status: ClusterStatus) -> String {
         ClusterStatus::UpdateFailed => "first repeat the update",
         _ => "wait until it is CREATED",
     };
-    format!("The cluster is {status} and cannot be changed so: {instead}.")
+    format!("The cluster is {status} and cannot be changed this way: {instead}.")
 }
 
 #[cfg(test)]
@@ -134,11 +134,11 @@ mod tests {
         let message = |status| after(status, Event::Update).unwrap_err().message();
         assert_eq!(
             message(ClusterStatus::Updating),
-            "The cluster is UPDATING: wait until that is done, then try again."
+            "The cluster is UPDATING: wait until that has finished, then try again."
         );
         assert_eq!(
             message(ClusterStatus::CreateFailed),
-            "The cluster is CREATE_FAILED and cannot be changed so: delete it and create another."
+            "The cluster is CREATE_FAILED and cannot be changed this way: delete it and create another."
         );
     }
 }

@@ -3,10 +3,10 @@
 use podium_api::enums::ClusterStatus;
 use serde_json::{Value, json};
 
-use super::cast::{at, cluster, cluster_id, created, hybrid, new, updated, with, wrong};
 use super::event;
+use super::fixtures::{at, cluster, cluster_id, created, hybrid, new, updated, with, wrong};
 use super::states::Event;
-use crate::cast::{w1, w2};
+use crate::fixtures::{w1, w2};
 
 const NONE: [&str; 0] = [];
 
@@ -27,7 +27,7 @@ fn a_minimal_cluster_of_each_provider_takes_the_defaults() {
 }
 
 #[test]
-fn all_wrong_fields_of_a_new_cluster_are_told_at_once() {
+fn all_wrong_fields_of_a_new_cluster_are_reported_at_once() {
     let body = json!({
         "cloudProvider": "AWS", "name": " ", "type": "HYBRID", "region": "mars-1", "vpcSubnetRange": "8.8.8.0/24",
         "dbInstanceType": "huge", "drRegion": "us-west-2", "secondaryVpcCidr": "10.0.0.0/24",
@@ -61,7 +61,7 @@ fn all_wrong_fields_of_a_new_cluster_are_told_at_once() {
 }
 
 #[test]
-fn a_hybrid_cluster_needs_more_to_be_said() {
+fn a_hybrid_cluster_requires_more_fields() {
     let table = [
         ("AWS", json!({ "providerAccount": "" }), vec!["providerAccount: required"]),
         ("AWS", json!({ "dbInstanceType": null }), vec!["dbInstanceType: required"]),
@@ -201,12 +201,12 @@ fn pools_are_known_by_id_then_by_name() {
         [(a, "a".into(), true, true), (b, "b".into(), true, true), (c, "c".into(), true, true)]
     );
     assert_eq!(stored.details.node_pools[0].supported_platform_machines, ["A5", "A10", "A20"]);
-    let asked = [
+    let requested = [
         pool("b", 3, json!({ "id": a, "isDefault": true })),
         pool("a", 2, json!({})),
         pool("C", 2, json!({ "isDefault": false })),
     ];
-    let made = updated(&stored, json!({ "nodePools": asked })).unwrap().details.node_pools;
+    let made = updated(&stored, json!({ "nodePools": requested })).unwrap().details.node_pools;
     let new = made.iter().find(|pool| pool.name == "a").unwrap().id;
     assert_ne!(new, b, "the pool whose old name is asked for again is another one");
     assert_eq!(
@@ -365,16 +365,16 @@ fn a_failover_changes_nothing_else() {
 #[test]
 fn the_same_place_is_no_failover_unless_the_last_one_failed() {
     let mut stored = cluster(with(new("AWS"), json!({ "drRegion": "us-west-2" })));
-    let asked = |stored: &_, to: Value| {
+    let requested = |stored: &_, to: Value| {
         event(stored, &serde_json::from_value(json!({ "isFailedOver": to })).unwrap())
     };
-    assert_eq!(asked(&stored, json!(true)), Event::FailOver(true));
-    assert_eq!(asked(&stored, json!(false)), Event::Update);
-    assert_eq!(asked(&stored, Value::Null), Event::Update);
+    assert_eq!(requested(&stored, json!(true)), Event::FailOver(true));
+    assert_eq!(requested(&stored, json!(false)), Event::Update);
+    assert_eq!(requested(&stored, Value::Null), Event::Update);
     stored.is_failed_over = true;
-    assert_eq!(asked(&stored, json!(false)), Event::FailOver(false));
+    assert_eq!(requested(&stored, json!(false)), Event::FailOver(false));
     stored.status = ClusterStatus::FailoverFailed;
-    assert_eq!(asked(&stored, json!(false)), Event::FailOver(false));
-    assert_eq!(asked(&stored, json!(true)), Event::FailOver(true));
-    assert_eq!(asked(&stored, Value::Null), Event::Update);
+    assert_eq!(requested(&stored, json!(false)), Event::FailOver(false));
+    assert_eq!(requested(&stored, json!(true)), Event::FailOver(true));
+    assert_eq!(requested(&stored, Value::Null), Event::Update);
 }

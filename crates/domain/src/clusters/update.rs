@@ -1,4 +1,4 @@
-//! What a valid change of a cluster is.
+//! Validation of changes to clusters.
 //!
 //! Provider, region, type and the ranges of the first region never change. A failover changes nothing else.
 
@@ -13,10 +13,10 @@ use crate::names::{self, Name};
 use crate::options::{Provider, provider};
 use crate::refusal::{Fields, Result};
 
-/// What an update asks for: a failover, where it carries another place than the deployments are at.
+/// What an update requests: a failover, if it names another region than the deployments are in.
 pub fn event(stored: &Cluster, body: &UpdateClusterRequest) -> Event {
     match body.is_failed_over {
-        // Where the deployments are is not known for sure, so either answer is an order.
+        // It is uncertain where the deployments are, so either value is a request to move.
         Some(to) if stored.status == ClusterStatus::FailoverFailed => Event::FailOver(to),
         Some(to) if stored.is_failed_over != to => Event::FailOver(to),
         _ => Event::Update,
@@ -42,12 +42,12 @@ pub fn update(stored: &Cluster, body: &UpdateClusterRequest, facts: &Facts<'_>) 
         ClusterType::Hybrid => only_workspaces(&mut fields, body),
         ClusterType::Dedicated => dedicated(&mut fields, stored, body, facts, &mut made),
     }
-    if let Some(asked) = &body.workspace_ids {
-        made.workspace_ids = settings::workspaces(&mut fields, asked, facts);
+    if let Some(requested) = &body.workspace_ids {
+        made.workspace_ids = settings::workspaces(&mut fields, requested, facts);
     }
     if let Event::FailOver(_) = event(stored, body) {
         if !stored.details.is_dr_enabled && stored.r#type == ClusterType::Dedicated {
-            fields.push("isFailedOver", "excluded", "must be left out: no region stands by for this cluster");
+            fields.push("isFailedOver", "excluded", "must be omitted: this cluster has no standby region");
         }
         changes_nothing_else(&mut fields, stored, &made);
     }
@@ -71,9 +71,9 @@ fn only_workspaces(fields: &mut Fields, body: &UpdateClusterRequest) {
         ("isPrivateNetworkEgressEnabled", asks(body.is_private_network_egress_enabled)),
         ("nodePools", body.node_pools.as_ref().is_some_and(|pools| !pools.is_empty())),
     ];
-    given_fields.extend(asked(body).fields().map(|(field, text)| (field, text.is_some())));
+    given_fields.extend(requested(body).fields().map(|(field, text)| (field, text.is_some())));
     for (field, _) in given_fields.into_iter().filter(|(_, is_given)| *is_given) {
-        fields.push(field, "excluded", "must be left out: HYBRID does not have it");
+        fields.push(field, "excluded", "must be omitted: HYBRID does not support it");
     }
 }
 
@@ -100,16 +100,16 @@ fn dedicated(
     if let Some(database) = given(body.db_instance_type.as_ref()) {
         made.details.db_instance_type = settings::database(fields, provider, database);
     }
-    if let Some(asked) = &body.node_pools {
-        let asked: Vec<_> = asked.iter().map(Into::into).collect();
+    if let Some(requested) = &body.node_pools {
+        let requested: Vec<_> = requested.iter().map(Into::into).collect();
         made.details.node_pools =
-            node_pools::node_pools(fields, provider, &asked, &stored.details.node_pools, facts);
+            node_pools::node_pools(fields, provider, &requested, &stored.details.node_pools, facts);
     }
     if let Some(egress) = body.is_private_network_egress_enabled {
         if stored.cloud_provider == CloudProvider::Aws {
             made.details.is_private_network_egress_enabled = Some(egress);
         } else if egress {
-            let message = format!("must be left out: clusters of {} do not have it", provider.provider);
+            let message = format!("must be omitted: {} clusters do not support it", provider.provider);
             fields.push("isPrivateNetworkEgressEnabled", "excluded", message);
         }
     }
@@ -124,17 +124,17 @@ fn standing_by(
     body: &UpdateClusterRequest,
     details: &mut ClusterDetails,
 ) {
-    let asked = asked(body);
+    let requested = requested(body);
     let was_on = stored.details.is_dr_enabled;
     let is_on = body.enable_dr.unwrap_or(was_on);
     if is_on && !was_on {
-        recovery::switch_on(fields, provider, &stored.region, &asked, details);
+        recovery::switch_on(fields, provider, &stored.region, &requested, details);
     } else {
-        let differs = asked.fields().into_iter().zip(recovery::stored(&stored.details));
+        let differs = requested.fields().into_iter().zip(recovery::stored(&stored.details));
         let message = if was_on {
-            "must stay as it is: switch disaster recovery off first"
+            "must stay unchanged: switch disaster recovery off first"
         } else {
-            "must be left out unless `enableDr` is true"
+            "must be omitted unless `enableDr` is true"
         };
         for ((field, text), stored) in differs {
             if text.is_some() && text != stored {
@@ -152,16 +152,16 @@ fn standing_by(
         }
         recovery::switch_off(details);
     }
-    if let Some(asked) = body.enable_replication_time_control {
-        if asked && !is_on {
-            let message = "must be false unless another region stands by";
+    if let Some(requested) = body.enable_replication_time_control {
+        if requested && !is_on {
+            let message = "must be false unless the cluster has a standby region";
             fields.push("enableReplicationTimeControl", "excluded", message);
         }
-        details.enable_replication_time_control = asked && is_on;
+        details.enable_replication_time_control = requested && is_on;
     }
 }
 
-/// Names every field that would change beside the place of the deployments.
+/// Lists every field that would change in addition to the region of the deployments.
 fn changes_nothing_else(fields: &mut Fields, stored: &Cluster, made: &Definition) {
     let (old, new) = (&stored.details, &made.details);
     for (field, changes) in [
@@ -181,13 +181,13 @@ fn changes_nothing_else(fields: &mut Fields, stored: &Cluster, made: &Definition
         ("workspaceIds", made.workspace_ids != stored.workspace_ids),
     ] {
         if changes {
-            fields.push(field, "failover", "must stay as it is: a failover changes nothing else");
+            fields.push(field, "failover", "must stay unchanged: a failover changes nothing else");
         }
     }
 }
 
-fn asked(body: &UpdateClusterRequest) -> recovery::Asked<'_> {
-    recovery::Asked {
+fn requested(body: &UpdateClusterRequest) -> recovery::Requested<'_> {
+    recovery::Requested {
         region: given(body.dr_region.as_ref()),
         vpc: given(body.dr_vpc_subnet_range.as_ref()),
         pod: given(body.dr_pod_subnet_range.as_ref()),

@@ -1,7 +1,8 @@
-//! When a deployment hibernates: schedules of cron expressions in UTC, and an override that outranks them.
+//! When a deployment hibernates: schedules of cron expressions in UTC, and an override that takes precedence over
+//! them.
 //!
-//! The latest event of any enabled schedule decides. At the same minute waking wins, so that nobody finds a deployment
-//! asleep that a schedule has just woken.
+//! The latest event of any enabled schedule decides. At the same minute waking wins, so that a deployment that a
+//! schedule has just woken is never found asleep.
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
@@ -131,19 +132,21 @@ fn cron(text: &str) -> Option<Cron> {
 
 /// Checks what is asked for, which is all that there is to be.
 pub(super) fn check(
-    asked: &DeploymentHibernationSpecRequest,
+    requested: &DeploymentHibernationSpecRequest,
     now: Timestamp,
     fields: &mut Fields,
 ) -> Hibernation {
     const PATH: &str = "scalingSpec.hibernationSpec";
     let mut hibernation = Hibernation::default();
-    if let Some(schedules) = &asked.schedules {
+    if let Some(schedules) = &requested.schedules {
         for (index, schedule) in schedules.iter().enumerate() {
             check_schedule(&format!("{PATH}.schedules[{index}]"), schedule, now, fields);
         }
         hibernation.schedules.clone_from(schedules);
     }
-    if let Some(DeploymentHibernationOverrideRequest { is_hibernating, override_until }) = &asked.override_ {
+    if let Some(DeploymentHibernationOverrideRequest { is_hibernating, override_until }) =
+        &requested.override_
+    {
         let path = format!("{PATH}.override.overrideUntil");
         hibernation.override_ = match is_hibernating {
             Some(is_hibernating) => {
@@ -162,7 +165,7 @@ pub fn check_until(field: &str, until: Option<Timestamp>, now: Timestamp) -> Res
         return Err(FieldError::new(
             field,
             "past",
-            "must be in the future, or left out for an override without end",
+            "must be in the future, or omitted for an override without end",
         ));
     }
     Ok(())
@@ -179,7 +182,7 @@ fn check_schedule(path: &str, schedule: &DeploymentHibernationSchedule, now: Tim
             valid += 1;
         } else {
             let message =
-                "must be a five-field cron expression in UTC that comes true, such as `0 20 * * 1-5`";
+                "must be a five-field cron expression in UTC that matches some date, such as `0 20 * * 1-5`";
             fields.push(format!("{path}.{name}"), "format", message);
         }
     }

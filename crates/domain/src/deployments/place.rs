@@ -1,5 +1,5 @@
-//! Where a new deployment runs: what is asked for, else the workspace's defaults, else the only cluster, else the
-//! server's own shared infrastructure.
+//! Where a new deployment runs: as requested, else the workspace's defaults, else the only cluster, else the server's
+//! own shared infrastructure.
 
 use podium_api::ClusterId;
 use podium_api::clusters::Cluster;
@@ -10,7 +10,7 @@ use podium_api::workspaces::Workspace;
 use crate::options;
 use crate::refusal::{Fields, Refusal, Result};
 
-/// Where a deployment is to run.
+/// Where a deployment will run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// On a cluster.
@@ -21,22 +21,22 @@ pub enum Place {
     Server,
 }
 
-/// What decides where a deployment runs when the request does not say.
-pub struct Surroundings<'a> {
+/// What decides where a deployment runs if the request does not.
+pub struct PlacementContext<'a> {
     /// Its workspace.
     pub workspace: &'a Workspace,
-    /// The organization's only cluster, where it takes the workspace.
+    /// The organization's only cluster, if it accepts the workspace.
     pub only_cluster: Option<ClusterId>,
     /// Whether the operator offers the server's own infrastructure.
     pub has_shared_infrastructure: bool,
     /// Whether the organization wants dedicated clusters only.
     pub only_dedicated: bool,
-    /// Names of the clusters that could be asked for.
+    /// Names of the clusters that could be requested.
     pub cluster_names: &'a [String],
 }
 
 /// Decides where a deployment runs.
-pub fn choose(body: &CreateDeploymentRequest, around: &Surroundings<'_>) -> Result<Place> {
+pub fn choose(body: &CreateDeploymentRequest, context: &PlacementContext<'_>) -> Result<Place> {
     let region = body.region.as_deref().filter(|region| !region.is_empty());
     let mut fields = Fields::new();
     let place = match (body.cluster_id, body.cloud_provider, region) {
@@ -44,20 +44,20 @@ pub fn choose(body: &CreateDeploymentRequest, around: &Surroundings<'_>) -> Resu
         (Some(id), provider, region) => {
             let given = [("cloudProvider", provider.is_some()), ("region", region.is_some())];
             for (field, _) in given.iter().filter(|(_, given)| *given) {
-                fields.push(*field, "excluded", "must be left out where `clusterId` is given");
+                fields.push(*field, "excluded", "must be omitted when `clusterId` is given");
             }
             Place::Cluster(id)
         }
         (None, Some(provider), Some(region)) => Place::Region(provider, region.to_owned()),
         (None, Some(_), None) => {
-            fields.push("region", "required", "is required where `cloudProvider` is given");
+            fields.push("region", "required", "is required when `cloudProvider` is given");
             Place::Server
         }
         (None, None, Some(_)) => {
-            fields.push("cloudProvider", "required", "is required where `region` is given");
+            fields.push("cloudProvider", "required", "is required when `region` is given");
             Place::Server
         }
-        (None, None, None) => by_default(around)?,
+        (None, None, None) => by_default(context)?,
     };
     if let Place::Region(provider, region) = &place
         && options::region(*provider, region).is_none()
@@ -67,64 +67,65 @@ pub fn choose(body: &CreateDeploymentRequest, around: &Surroundings<'_>) -> Resu
         let message = format!("must be a region of {provider}: {}", names.join(", "));
         fields.push("region", "unknown", message);
     }
-    if let (Some(asked), false) = (body.kind, matches!(place, Place::Cluster(_)))
-        && asked != DeploymentType::Standard
+    if let (Some(requested), false) = (body.kind, matches!(place, Place::Cluster(_)))
+        && requested != DeploymentType::Standard
     {
-        let message =
-            format!("must be left out or STANDARD without a cluster: {asked} deployments need a `clusterId`");
+        let message = format!(
+            "must be omitted or STANDARD without a cluster: {requested} deployments need a `clusterId`"
+        );
         fields.push("type", "contradiction", message);
     }
     fields.into_result()?;
-    if around.only_dedicated && !matches!(place, Place::Cluster(_)) {
+    if context.only_dedicated && !matches!(place, Place::Cluster(_)) {
         let message = "This organization runs deployments on dedicated clusters only: give a `clusterId`.";
-        return Err(Refusal::invalid(format!("{message}{}", choices(around.cluster_names))));
+        return Err(Refusal::invalid(format!("{message}{}", choices(context.cluster_names))));
     }
     Ok(place)
 }
 
-fn by_default(around: &Surroundings<'_>) -> Result<Place> {
-    let workspace = around.workspace;
+fn by_default(context: &PlacementContext<'_>) -> Result<Place> {
+    let workspace = context.workspace;
     if let Some(id) = workspace.default_cluster_id {
         return Ok(Place::Cluster(id));
     }
     if let (Some(provider), Some(region)) = (workspace.default_cloud_provider, &workspace.default_region) {
         return Ok(Place::Region(provider, region.clone()));
     }
-    if let Some(id) = around.only_cluster {
+    if let Some(id) = context.only_cluster {
         return Ok(Place::Cluster(id));
     }
-    if around.has_shared_infrastructure {
+    if context.has_shared_infrastructure {
         return Ok(Place::Server);
     }
     let message =
-        "Say where the deployment is to run: give a `clusterId`, or a `cloudProvider` and a `region`.";
-    Err(Refusal::invalid(format!("{message}{}", choices(around.cluster_names))))
+        "Specify where the deployment should run: give a `clusterId`, or a `cloudProvider` and a `region`.";
+    Err(Refusal::invalid(format!("{message}{}", choices(context.cluster_names))))
 }
 
 fn choices(clusters: &[String]) -> String {
     if clusters.is_empty() { String::new() } else { format!(" Clusters: {}.", clusters.join(", ")) }
 }
 
-/// Checks that a cluster takes the deployment, and says of which type that makes it.
+/// Checks that a cluster accepts the deployment, and returns the deployment's type.
 pub fn on_cluster(
-    asked: Option<DeploymentType>,
+    requested: Option<DeploymentType>,
     cluster: Option<(&Cluster, bool)>,
 ) -> Result<DeploymentType> {
-    // One answer for both, so that nobody learns of a cluster that it may not see.
+    // The same message for both, so that it does not reveal clusters that the caller may not see.
     let Some((cluster, true)) = cluster else {
-        let message = "names no cluster, or one that does not take this workspace";
+        let message = "must be the id of a cluster that accepts this workspace";
         return Err(Refusal::field("clusterId", "notFound", message));
     };
     if cluster.status != ClusterStatus::Created {
-        let message = format!("names a cluster that is {}: wait until it is CREATED", cluster.status);
+        let message = format!("is a cluster that is {}: wait until it is CREATED", cluster.status);
         return Err(Refusal::field("clusterId", "notReady", message));
     }
     let kind = match cluster.r#type {
         ClusterType::Dedicated => DeploymentType::Dedicated,
         ClusterType::Hybrid => DeploymentType::Hybrid,
     };
-    if asked.is_some_and(|asked| asked != kind) {
-        let message = format!("must be {kind}, the type of the cluster, or left out");
+    if requested.is_some_and(|requested| requested != kind) {
+        let message = format!("must be {kind}, the type of the cluster, or omitted");
         return Err(Refusal::field("type", "contradiction", message));
     }
     Ok(kind)

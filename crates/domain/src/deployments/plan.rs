@@ -1,7 +1,7 @@
-//! What the loop of a deployment does next, given what is wanted and what the data plane shows.
+//! What the loop of a deployment does next, given the desired state and what the data plane reports.
 //!
-//! A decision and nothing else: whoever asks does the step, looks again and asks again. The status that callers read is
-//! only ever what came out of here, or DEPLOYING from the call that asked for a change.
+//! It only decides: the loop performs the step, observes again and calls it again. The status that callers read always
+//! comes from here, or is DEPLOYING, set by the call that requested a change.
 
 use podium_api::Timestamp;
 use podium_api::enums::DeploymentStatus;
@@ -9,10 +9,10 @@ use podium_api::enums::DeploymentStatus;
 use super::spec::Running;
 use crate::{Reason, UserText};
 
-/// What is wanted of a deployment, and what was last recorded of it.
+/// The desired state of a deployment, and its last recorded status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Desired {
-    /// Advanced by every change of what is wanted.
+    /// Advanced by every change of the desired state.
     pub generation: i64,
     /// Whether it is to be scaled to zero now.
     pub is_hibernating: bool,
@@ -20,42 +20,42 @@ pub struct Desired {
     pub status: DeploymentStatus,
 }
 
-/// What the data plane says of an environment.
+/// What the data plane reports of an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum Observation {
     /// There is no such environment.
     Absent,
-    /// The data plane does not answer, and why.
-    Silent(Reason),
+    /// The data plane does not respond, with the reason.
+    Unreachable(Reason),
     /// It is there.
     Present(Observed),
 }
 
-/// What a data plane shows of an environment that is there.
+/// What a data plane reports of an existing environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {
     /// The generation that was last applied.
     pub generation: i64,
-    /// Whether it was last asked to scale to zero.
+    /// Whether it was last applied as scaled to zero.
     pub is_hibernating: bool,
-    /// How far that got.
+    /// How far that rollout is.
     pub rollout: Rollout,
     /// Its components; none while it is scaled to zero.
     pub components: Vec<Component>,
     /// What runs.
     pub running: Running,
-    /// What a person should know of it although it works.
+    /// A note for users although it works.
     pub note: Option<UserText>,
-    /// When looking again is worth it, where the data plane knows.
+    /// When to observe again, if the data plane knows.
     pub look_again_at: Option<Timestamp>,
 }
 
-/// How far a rollout got.
+/// The progress of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rollout {
     /// Not done yet.
     Underway,
-    /// What was applied has come up, or the data plane has given up waiting for it.
+    /// The applied state is up, or the data plane has stopped waiting for it.
     Done,
 }
 
@@ -64,11 +64,11 @@ pub enum Rollout {
 pub struct Component {
     /// Its name, such as `scheduler`.
     pub name: String,
-    /// How it does.
+    /// Its health.
     pub health: Health,
 }
 
-/// How a component does.
+/// The health of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
     /// It works.
@@ -80,58 +80,58 @@ pub enum Health {
 /// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Make the environment as it is wanted.
+    /// Apply the desired state to the environment.
     Apply(Cause),
-    /// Advance what is wanted beyond this generation: the data plane has seen more than the database remembers, which
-    /// is what a database restored from a backup looks like.
-    Overtake(i64),
+    /// Raise the desired generation above this one: the data plane has seen a later generation than the database has,
+    /// which is what a database restored from a backup looks like.
+    RaiseGeneration(i64),
     /// Remove the environment.
     Remove,
-    /// Nothing is wanted and nothing is left.
+    /// The deployment is deleted and nothing is left.
     Forget,
-    /// Record this; nothing happens until something changes.
+    /// Record this, and wait for the next change.
     Record(Verdict),
-    /// Record this, and look again.
+    /// Record this, and observe again.
     Watch(Verdict),
 }
 
 /// Why an environment is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It is not there.
+    /// It does not exist.
     Create,
-    /// Something else is wanted by now.
+    /// The desired state has changed.
     Update,
-    /// It is to scale to zero.
+    /// It must scale to zero.
     Hibernate,
-    /// It is to come back.
+    /// It must scale up again.
     Wake,
 }
 
-/// What is recorded of a deployment.
+/// The status to record for a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Its status.
     pub status: DeploymentStatus,
-    /// Why, in words that a person can act on; empty where there is nothing to say. Users read one half of it.
+    /// The reason; empty if there is none. Users read only its text for users.
     pub reason: Reason,
-    /// What runs; `None` where that is not known better than before.
+    /// What runs; `None` if there is nothing new to record.
     pub running: Option<Running>,
 }
 
-/// Decides the next step; nothing is wanted of a deployment that was deleted.
-pub fn plan(desired: Option<&Desired>, sight: &Sight) -> Step {
+/// Decides the next step; `None` is a deleted deployment.
+pub fn plan(desired: Option<&Desired>, observation: &Observation) -> Step {
     let Some(desired) = desired else {
-        return if *sight == Sight::Absent { Step::Forget } else { Step::Remove };
+        return if *observation == Observation::Absent { Step::Forget } else { Step::Remove };
     };
-    match sight {
-        Sight::Absent => Step::Apply(Cause::Create),
-        Sight::Silent(why) => Step::Watch(silent(desired, why)),
-        Sight::Present(observed) => compare(desired, observed),
+    match observation {
+        Observation::Absent => Step::Apply(Cause::Create),
+        Observation::Unreachable(why) => Step::Watch(when_unreachable(desired, why)),
+        Observation::Present(observed) => compare(desired, observed),
     }
 }
 
-/// What is recorded when applying failed although the data plane answers.
+/// The status to record when applying failed although the data plane responds.
 pub fn not_applied(desired: &Desired, cause: Cause, why: &Reason) -> Verdict {
     use DeploymentStatus::{Creating, Deploying, Unhealthy};
     let status = match (desired.status, cause) {
@@ -141,27 +141,27 @@ pub fn not_applied(desired: &Desired, cause: Cause, why: &Reason) -> Verdict {
         (_, Cause::Create) => Unhealthy,
     };
     let what = match cause {
-        Cause::Create => "Making the environment failed and is tried again",
-        Cause::Update => "Rolling out the change failed and is tried again",
-        Cause::Hibernate => "Going to hibernation failed and is tried again",
-        Cause::Wake => "Waking up failed and is tried again",
+        Cause::Create => "Creating the environment failed and will be retried",
+        Cause::Update => "Rolling out the change failed and will be retried",
+        Cause::Hibernate => "Hibernating failed and will be retried",
+        Cause::Wake => "Waking up failed and will be retried",
     };
     Verdict { status, reason: why.clone().within(what).sentence(), running: None }
 }
 
-/// What is recorded while the data plane does not answer. What never came up is still being made.
-pub fn silent(desired: &Desired, why: &Reason) -> Verdict {
+/// The status to record while the data plane does not respond. A deployment that was never up is still being created.
+pub fn when_unreachable(desired: &Desired, why: &Reason) -> Verdict {
     let status = match desired.status {
         DeploymentStatus::Creating => DeploymentStatus::Creating,
         _ => DeploymentStatus::Unknown,
     };
-    let reason = why.clone().within("The data plane does not answer").sentence();
+    let reason = why.clone().within("The data plane does not respond").sentence();
     Verdict { status, reason, running: None }
 }
 
 fn compare(desired: &Desired, observed: &Observed) -> Step {
     if observed.generation > desired.generation {
-        return Step::Overtake(observed.generation);
+        return Step::RaiseGeneration(observed.generation);
     }
     if observed.generation < desired.generation {
         return Step::Apply(Cause::Update);
@@ -181,18 +181,18 @@ fn compare(desired: &Desired, observed: &Observed) -> Step {
     }
 }
 
-/// The status of an environment that was applied as it is wanted.
+/// The status of an environment whose desired state has been applied.
 fn judge(desired: &Desired, observed: &Observed) -> (DeploymentStatus, Reason) {
     use DeploymentStatus::{Creating, Deploying, Healthy, Hibernating, Unhealthy};
     match (observed.rollout, desired.is_hibernating) {
         (Rollout::Underway, is_hibernating) => {
             let status = match desired.status {
                 Creating => Creating,
-                // It works, or does not, until it is asleep.
+                // It keeps its health until it is asleep.
                 status @ (Healthy | Unhealthy) if is_hibernating => status,
                 _ => Deploying,
             };
-            (status, what_is_down(observed).map(|down| down.within("Still to come")).unwrap_or_default())
+            (status, what_is_down(observed).map(|down| down.within("Waiting for")).unwrap_or_default())
         }
         (Rollout::Done, true) => (Hibernating, Reason::default()),
         (Rollout::Done, false) if observed.components.is_empty() => {
@@ -205,7 +205,7 @@ fn judge(desired: &Desired, observed: &Observed) -> (DeploymentStatus, Reason) {
     }
 }
 
-/// The components that do not work, each with its reason; a sentence, or nothing.
+/// The components that are down, each with its reason; a sentence, or `None`.
 fn what_is_down(observed: &Observed) -> Option<Reason> {
     let down = observed.components.iter().filter_map(|component| match &component.health {
         Health::Up => None,

@@ -17,7 +17,7 @@ const MAX_STORAGE: Memory = Memory::from_thousandths(100_000);
 
 /// The queues after a request; the missing are deleted. `new_id` gives an id to each queue that is created.
 pub(super) fn check(
-    asked: Option<&[WorkerQueueRequest]>,
+    requested: Option<&[WorkerQueueRequest]>,
     spec: &Spec,
     facts: &Facts,
     new_id: &mut dyn FnMut() -> WorkerQueueId,
@@ -26,28 +26,32 @@ pub(super) fn check(
     let stored = spec.worker_queues.as_slice();
     let is_remote = spec.remote_execution.is_some();
     if spec.executor == Executor::Kubernetes {
-        if asked.is_some_and(|asked| !asked.is_empty()) {
-            let message = "must be left out: the KUBERNETES executor has no worker queues";
+        if requested.is_some_and(|requested| !requested.is_empty()) {
+            let message = "must be omitted: the KUBERNETES executor has no worker queues";
             fields.push("workerQueues", "excluded", message);
         }
         return Vec::new();
     }
-    let Some(asked) = asked else {
+    let Some(requested) = requested else {
         let is_needed = stored.is_empty() && !is_remote;
         return if is_needed { vec![default_queue(facts, new_id())] } else { stored.to_vec() };
     };
-    if asked.is_empty() && is_remote {
+    if requested.is_empty() && is_remote {
         return Vec::new();
     }
-    if asked.is_empty() {
-        fields.push("workerQueues", "minItems", "must have at least 1 item: the queue `default` always is");
+    if requested.is_empty() {
+        fields.push(
+            "workerQueues",
+            "minItems",
+            "must have at least 1 item: the queue `default` always exists",
+        );
         return stored.to_vec();
     }
-    check_names(asked, fields);
-    let mut queues: Vec<Queue> = Vec::with_capacity(asked.len());
-    for (index, queue) in asked.iter().enumerate() {
+    check_names(requested, fields);
+    let mut queues: Vec<Queue> = Vec::with_capacity(requested.len());
+    for (index, queue) in requested.iter().enumerate() {
         let path = format!("workerQueues[{index}]");
-        let known = find(queue, asked, stored);
+        let known = find(queue, requested, stored);
         match known {
             Some(known) if known.name == DEFAULT && queue.name != DEFAULT => {
                 fields.push(
@@ -70,7 +74,7 @@ pub(super) fn check(
             fields.push(
                 format!("{path}.id"),
                 "duplicate",
-                "names a queue that another entry changes already",
+                "names a queue that another entry already changes",
             );
         }
         let id = known.filter(|_| !taken).map_or_else(&mut *new_id, |known| known.id);
@@ -83,11 +87,11 @@ pub(super) fn check(
 /// A known id, else a known name that no id lays claim to, means that queue.
 fn find<'a>(
     queue: &WorkerQueueRequest,
-    asked: &[WorkerQueueRequest],
+    requested: &[WorkerQueueRequest],
     stored: &'a [Queue],
 ) -> Option<&'a Queue> {
     let by_id = queue.id.and_then(|id| stored.iter().find(|known| known.id == id));
-    let is_claimed = |known: &&Queue| asked.iter().any(|other| other.id == Some(known.id));
+    let is_claimed = |known: &&Queue| requested.iter().any(|other| other.id == Some(known.id));
     by_id.or_else(|| stored.iter().find(|known| known.name == queue.name).filter(|known| !is_claimed(known)))
 }
 
@@ -106,18 +110,18 @@ fn default_queue(facts: &Facts, id: WorkerQueueId) -> Queue {
     }
 }
 
-fn check_names(asked: &[WorkerQueueRequest], fields: &mut Fields) {
-    for (index, queue) in asked.iter().enumerate() {
+fn check_names(requested: &[WorkerQueueRequest], fields: &mut Fields) {
+    for (index, queue) in requested.iter().enumerate() {
         let path = format!("workerQueues[{index}]");
         let mut letters = queue.name.bytes();
         let begins = letters.next().is_some_and(|byte| byte.is_ascii_lowercase());
         let goes_on = letters.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
         if !begins || !goes_on || queue.name.len() > MAX_NAME {
             let message = format!(
-                "must begin with a lower-case letter and go on with such letters, digits or `-`, at most {MAX_NAME}"
+                "must begin with a lower-case letter and continue with lower-case letters, digits or `-`, at most {MAX_NAME}"
             );
             fields.push(format!("{path}.name"), "format", message);
-        } else if asked[..index].iter().any(|other| other.name == queue.name) {
+        } else if requested[..index].iter().any(|other| other.name == queue.name) {
             fields.push(format!("{path}.name"), "duplicate", "is the name of another queue in this request");
         }
         if queue.is_default != (queue.name == DEFAULT) {
@@ -129,7 +133,7 @@ fn check_names(asked: &[WorkerQueueRequest], fields: &mut Fields) {
             fields.push(format!("{path}.isDefault"), "default", message);
         }
     }
-    if !asked.iter().any(|queue| queue.name == DEFAULT) {
+    if !requested.iter().any(|queue| queue.name == DEFAULT) {
         fields.push("workerQueues", "default", "must contain a queue named `default` with `isDefault` true");
     }
 }
@@ -154,7 +158,7 @@ fn one(
             wrong(
                 "platformMachine",
                 "excluded",
-                "must be left out: HYBRID sizes queues by `nodePoolId`".into(),
+                "must be omitted: HYBRID sizes queues by `nodePoolId`".into(),
             );
         }
         match node_pool_id {
@@ -168,12 +172,12 @@ fn one(
             wrong(
                 "podEphemeralStorage",
                 "excluded",
-                "must be left out: HYBRID sizes queues by node pool".into(),
+                "must be omitted: HYBRID sizes queues by node pool".into(),
             );
         }
     } else {
         if queue.node_pool_id.is_some() {
-            let message = format!("must be left out: {} sizes queues by `platformMachine`", facts.kind);
+            let message = format!("must be omitted: {} sizes queues by `platformMachine`", facts.kind);
             wrong("nodePoolId", "excluded", message);
         }
         match machine {
@@ -198,7 +202,11 @@ fn one(
         && let Some(text) = storage
         && Memory::parse(text).is_none_or(|size| size.thousandths() == 0 || size > MAX_STORAGE)
     {
-        wrong("podEphemeralStorage", "format", format!("must be in Gi, such as 10Gi, at most {MAX_STORAGE}"));
+        wrong(
+            "podEphemeralStorage",
+            "format",
+            format!("must be in Gi, such as 10Gi, and at most {MAX_STORAGE}"),
+        );
     }
     let storage = storage.or_else(|| known?.ephemeral_storage.as_deref()).unwrap_or(options::DEFAULT_STORAGE);
     Queue {

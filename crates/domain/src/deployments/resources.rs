@@ -9,7 +9,7 @@ use crate::refusal::Fields;
 /// The least difference between two amounts of CPU.
 const STEP: Cpu = Cpu::from_thousandths(1);
 
-/// Sets what is asked for; where only one of a pair is given, the other follows from it.
+/// Sets the requested values; if only one of a pair is given, the other follows from it.
 pub(super) fn check(
     pod: (Option<&str>, Option<&str>),
     quota: (Option<&str>, Option<&str>),
@@ -27,7 +27,7 @@ pub(super) fn check(
             (quota_names[1], quota.1),
         ] {
             if text.is_some_and(|text| !text.is_empty()) {
-                fields.push(name, "excluded", "must be left out: HYBRID deployments do not have it");
+                fields.push(name, "excluded", "must be omitted: HYBRID deployments do not support it");
             }
         }
         return;
@@ -81,7 +81,7 @@ fn sizes(spec: &mut Spec) -> [&mut Option<String>; 4] {
 /// A field was wrong, and is noted.
 struct Wrong;
 
-/// The CPU that a pair of texts asks for, if it asks for any.
+/// The CPU that a pair of texts requests, if any.
 fn pair(
     names: [&str; 2],
     (cpu, memory): (Option<&str>, Option<&str>),

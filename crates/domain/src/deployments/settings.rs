@@ -1,24 +1,24 @@
-//! What may be asked of a deployment: one table of rules for new ones and for changes.
+//! The settings of a deployment: one table of rules for new ones and for changes.
 //!
-//! What is left out stays as it is: the defaults of a new deployment, or what is stored.
+//! Omitted settings stay as they are: the defaults of a new deployment, or the stored values.
 
-mod asked;
+mod requested;
 
 use podium_api::deployments::{CreateDeploymentRequest, InstanceSpecRequest, UpdateDeploymentRequest};
 use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize};
 use podium_api::{NodePoolId, Timestamp, WorkerQueueId};
 
-use self::asked::Asked;
+use self::requested::Requested;
 use super::spec::{Hibernation, Spec};
 use super::variables::Seals;
-use super::{elsewhere, hibernation, queues, resources, variables};
+use super::{hibernation, queues, remote_execution, resources, variables};
 use crate::names::{self, Name};
 use crate::refusal::{Fields, Refusal, Result};
 use crate::{emails, options};
 
 const MAX_NAME: usize = 500;
 
-/// What the rules must know of a deployment's surroundings.
+/// Facts about a deployment's surroundings that the rules need.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// The type of the deployment.
@@ -34,38 +34,38 @@ pub struct Facts {
 pub struct NodePool {
     /// Its id.
     pub id: NodePoolId,
-    /// Whether it is taken where none is named.
+    /// Whether it is the default.
     pub is_default: bool,
 }
 
 impl Facts {
-    /// The node pool that is taken where none is named.
+    /// The default node pool.
     pub fn default_node_pool(&self) -> Option<NodePoolId> {
         self.node_pools.iter().find(|pool| pool.is_default).map(|pool| pool.id)
     }
 }
 
-/// What comes from outside of the rules.
-pub struct Means<'a> {
+/// Inputs from outside the rules: time, ids and encryption.
+pub struct Services<'a> {
     /// The time.
     pub now: Timestamp,
-    /// Makes the id of a queue.
+    /// Creates the id of a queue.
     pub new_id: &'a mut dyn FnMut() -> WorkerQueueId,
     /// Encrypts the values of variables.
     pub seals: &'a dyn Seals,
 }
 
-/// Where a new deployment was placed, and what it takes from its workspace.
+/// Where a new deployment was placed, and what it inherits from its workspace.
 pub struct Placed {
     /// The cloud provider.
     pub cloud_provider: Option<CloudProvider>,
     /// The region.
     pub region: Option<String>,
-    /// Whether the workspace's deployments take deploys from API tokens only.
+    /// Whether the workspace's deployments accept deploys only from API tokens.
     pub is_cicd_enforced: bool,
 }
 
-/// What a request makes of a deployment.
+/// The result of a request for a deployment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
     /// Its name.
@@ -79,7 +79,7 @@ pub fn create(
     body: &CreateDeploymentRequest,
     placed: Placed,
     facts: &Facts,
-    means: &mut Means<'_>,
+    services: &mut Services<'_>,
 ) -> Result<Wanted> {
     let mut fields = Fields::new();
     let name = fields.take(names::name("name", &body.name, MAX_NAME));
@@ -89,7 +89,7 @@ pub fn create(
             let known = options::runtime(version);
             if known.is_none() {
                 let newest = &options::newest_stable().version;
-                let message = format!("is not a runtime that there is; the newest stable one is {newest}");
+                let message = format!("is not an available runtime; the newest stable one is {newest}");
                 fields.push("platformRuntimeVersion", "unknown", message);
             }
             known
@@ -97,12 +97,12 @@ pub fn create(
     };
     let version = runtime.unwrap_or_else(|| options::newest_stable()).version.to_string();
     let base = defaults(placed, facts, version);
-    let spec = apply(&asked::of_new(body), base, true, facts, means, &mut fields);
+    let spec = apply(&requested::of_new(body), base, true, facts, services, &mut fields);
     fields.finish(name.map(|name| Wanted { name, spec }))
 }
 
-/// Every wrong field of a new deployment that cannot be placed: those of its place, and the others.
-pub fn misplaced(body: &CreateDeploymentRequest, refusal: Refusal, means: &mut Means<'_>) -> Refusal {
+/// All field errors of a new deployment that cannot be placed: those of its placement, and the others.
+pub fn misplaced(body: &CreateDeploymentRequest, refusal: Refusal, services: &mut Services<'_>) -> Refusal {
     let kind = match (body.kind, body.cluster_id) {
         (None, None) => DeploymentType::Standard,
         (Some(kind), _) if kind != DeploymentType::Hybrid => kind,
@@ -115,7 +115,7 @@ pub fn misplaced(body: &CreateDeploymentRequest, refusal: Refusal, means: &mut M
     }
     let placed = Placed { cloud_provider: None, region: None, is_cicd_enforced: false };
     let facts = Facts { kind, node_pools: Vec::new(), is_dr_enabled: true };
-    if let Err(Refusal::Invalid { fields, .. }) = create(body, placed, &facts, means) {
+    if let Err(Refusal::Invalid { fields, .. }) = create(body, placed, &facts, services) {
         wrong.extend(fields);
     }
     wrong.into()
@@ -126,7 +126,7 @@ pub fn update(
     body: &UpdateDeploymentRequest,
     stored: Spec,
     facts: &Facts,
-    means: &mut Means<'_>,
+    services: &mut Services<'_>,
 ) -> Result<Wanted> {
     if body.kind.is_some_and(|kind| kind != stored.kind) {
         let message = format!("must be {}: the type of a deployment does not change", stored.kind);
@@ -134,7 +134,7 @@ pub fn update(
     }
     let mut fields = Fields::new();
     let name = fields.take(names::name("name", &body.name, MAX_NAME));
-    let spec = apply(&asked::of_stored(body), stored, false, facts, means, &mut fields);
+    let spec = apply(&requested::of_stored(body), stored, false, facts, services, &mut fields);
     fields.finish(name.map(|name| Wanted { name, spec }))
 }
 
@@ -144,83 +144,90 @@ fn defaults(placed: Placed, facts: &Facts, runtime_version: String) -> Spec {
 }
 
 fn apply(
-    asked: &Asked<'_>,
+    requested: &Requested<'_>,
     base: Spec,
     is_new: bool,
     facts: &Facts,
-    means: &mut Means<'_>,
+    services: &mut Services<'_>,
     fields: &mut Fields,
 ) -> Spec {
     let mut spec = base;
-    set(&mut spec.description, asked.description.map(str::to_owned));
-    spec.drain_grace_seconds = asked.drain_grace_seconds.or(spec.drain_grace_seconds);
-    set(&mut spec.is_cicd_enforced, asked.is_cicd_enforced);
-    set(&mut spec.is_dag_deploy_enabled, asked.is_dag_deploy_enabled);
-    set(&mut spec.executor, asked.executor);
+    set(&mut spec.description, requested.description.map(str::to_owned));
+    spec.drain_grace_seconds = requested.drain_grace_seconds.or(spec.drain_grace_seconds);
+    set(&mut spec.is_cicd_enforced, requested.is_cicd_enforced);
+    set(&mut spec.is_dag_deploy_enabled, requested.is_dag_deploy_enabled);
+    set(&mut spec.executor, requested.executor);
     if !options::executors(facts.kind).contains(&spec.executor) {
         let names: Vec<&str> = options::executors(facts.kind).iter().map(|e| e.as_str()).collect();
         let message = format!("must be one of {} on {} deployments", names.join(", "), facts.kind);
         fields.push("executor", "unsupported", message);
     }
-    scheduler(asked, &mut spec, facts, fields);
-    development(asked, &mut spec, is_new, means.now, fields);
-    remote_execution(asked, &mut spec, facts, fields);
-    spec.worker_queues = queues::check(asked.worker_queues, &spec, facts, means.new_id, fields);
-    resources::check(asked.default_task_pod, asked.resource_quota, &mut spec, fields);
-    node_pool(asked, &mut spec, facts, fields);
-    if let Some(variables) = asked.environment_variables {
+    scheduler(requested, &mut spec, facts, fields);
+    development(requested, &mut spec, is_new, services.now, fields);
+    remote_execution(requested, &mut spec, facts, fields);
+    spec.worker_queues = queues::check(requested.worker_queues, &spec, facts, services.new_id, fields);
+    resources::check(requested.default_task_pod, requested.resource_quota, &mut spec, fields);
+    node_pool(requested, &mut spec, facts, fields);
+    if let Some(variables) = requested.environment_variables {
         let stored = std::mem::take(&mut spec.environment_variables);
-        spec.environment_variables = variables::check(variables, &stored, means.now, means.seals, fields);
+        spec.environment_variables =
+            variables::check(variables, &stored, services.now, services.seals, fields);
     }
-    if let Some(addresses) = asked.contact_emails {
+    if let Some(addresses) = requested.contact_emails {
         contacts(addresses, &mut spec, fields);
     }
-    identities(asked, &mut spec, facts, fields);
+    identities(requested, &mut spec, facts, fields);
     spec
 }
 
-fn set<T>(stored: &mut T, asked: Option<T>) {
-    if let Some(asked) = asked {
-        *stored = asked;
+fn set<T>(stored: &mut T, requested: Option<T>) {
+    if let Some(requested) = requested {
+        *stored = requested;
     }
 }
 
 fn excluded(fields: &mut Fields, field: &str, facts: &Facts) {
-    fields.push(field, "excluded", format!("must be left out: {} deployments do not have it", facts.kind));
+    fields.push(field, "excluded", format!("must be omitted: {} deployments do not support it", facts.kind));
 }
 
-fn scheduler(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &mut Fields) {
+fn scheduler(requested: &Requested<'_>, spec: &mut Spec, facts: &Facts, fields: &mut Fields) {
     if facts.kind == DeploymentType::Hybrid {
-        if asked.scheduler_size.is_some() {
+        if requested.scheduler_size.is_some() {
             excluded(fields, "schedulerSize", facts);
         }
-        if asked.is_high_availability == Some(true) {
+        if requested.is_high_availability == Some(true) {
             excluded(fields, "isHighAvailability", facts);
         }
-        if let Some(InstanceSpecRequest { au, replicas }) = asked.scheduler {
+        if let Some(InstanceSpecRequest { au, replicas }) = requested.scheduler {
             spec.scheduler_au = au.or(spec.scheduler_au);
             set(&mut spec.scheduler_replicas, replicas);
         }
         return;
     }
-    if asked.scheduler.is_some_and(|asked| asked.au.is_some() || asked.replicas.is_some()) {
+    if requested.scheduler.is_some_and(|requested| requested.au.is_some() || requested.replicas.is_some()) {
         excluded(fields, "scheduler", facts);
     }
-    spec.scheduler_size = asked.scheduler_size.or(spec.scheduler_size);
-    set(&mut spec.is_high_availability, asked.is_high_availability);
+    spec.scheduler_size = requested.scheduler_size.or(spec.scheduler_size);
+    set(&mut spec.is_high_availability, requested.is_high_availability);
     spec.scheduler_replicas = if spec.is_high_availability { 2 } else { 1 };
 }
 
-fn development(asked: &Asked<'_>, spec: &mut Spec, is_new: bool, now: Timestamp, fields: &mut Fields) {
-    if spec.kind == DeploymentType::Hybrid && asked.is_development_mode == Some(true) {
-        fields.push("isDevelopmentMode", "excluded", "must be left out: HYBRID deployments do not have it");
+fn development(
+    requested: &Requested<'_>,
+    spec: &mut Spec,
+    is_new: bool,
+    now: Timestamp,
+    fields: &mut Fields,
+) {
+    if spec.kind == DeploymentType::Hybrid && requested.is_development_mode == Some(true) {
+        fields.push("isDevelopmentMode", "excluded", "must be omitted: HYBRID deployments do not support it");
         return;
     }
-    if asked.is_development_mode == Some(true) && !spec.is_development_mode && !is_new {
-        let message = "can be switched on at creation only";
+    if requested.is_development_mode == Some(true) && !spec.is_development_mode && !is_new {
+        let message = "can be switched on only at creation";
         fields.push("isDevelopmentMode", "fixed", message);
     }
-    set(&mut spec.is_development_mode, asked.is_development_mode);
+    set(&mut spec.is_development_mode, requested.is_development_mode);
     if spec.is_development_mode {
         if spec.is_high_availability {
             fields.push("isHighAvailability", "contradiction", "must be false in development mode");
@@ -229,7 +236,7 @@ fn development(asked: &Asked<'_>, spec: &mut Spec, is_new: bool, now: Timestamp,
             fields.push("schedulerSize", "contradiction", "must be SMALL in development mode");
         }
     }
-    let Some(scaling) = asked.scaling_spec else {
+    let Some(scaling) = requested.scaling_spec else {
         if !spec.is_development_mode {
             spec.hibernation = Hibernation::default();
         }
@@ -242,22 +249,22 @@ fn development(asked: &Asked<'_>, spec: &mut Spec, is_new: bool, now: Timestamp,
         spec.hibernation = hibernation::check(wanted, now, fields);
     } else {
         let asks = wanted.schedules.as_ref().is_some_and(|schedules| !schedules.is_empty())
-            || wanted.override_.as_ref().is_some_and(|asked| asked.is_hibernating.is_some());
+            || wanted.override_.as_ref().is_some_and(|requested| requested.is_hibernating.is_some());
         if asks {
-            let message = "must be left out: only deployments in development mode hibernate";
+            let message = "must be omitted: only deployments in development mode hibernate";
             fields.push("scalingSpec.hibernationSpec", "unsupported", message);
         }
     }
 }
 
-fn node_pool(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &mut Fields) {
+fn node_pool(requested: &Requested<'_>, spec: &mut Spec, facts: &Facts, fields: &mut Fields) {
     if facts.kind != DeploymentType::Hybrid {
-        if asked.task_pod_node_pool_id.is_some() {
+        if requested.task_pod_node_pool_id.is_some() {
             excluded(fields, "taskPodNodePoolId", facts);
         }
         return;
     }
-    if let Some(id) = asked.task_pod_node_pool_id
+    if let Some(id) = requested.task_pod_node_pool_id
         && !facts.node_pools.iter().any(|pool| pool.id == id)
     {
         fields.push("taskPodNodePoolId", "notFound", "must be a node pool of the deployment's cluster");
@@ -266,7 +273,7 @@ fn node_pool(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &mut Fie
     let stored = spec.task_pod_node_pool_id.take();
     if spec.executor == Executor::Kubernetes {
         spec.task_pod_node_pool_id =
-            asked.task_pod_node_pool_id.or(stored).or_else(|| facts.default_node_pool());
+            requested.task_pod_node_pool_id.or(stored).or_else(|| facts.default_node_pool());
     }
 }
 
@@ -281,8 +288,8 @@ fn contacts(addresses: &[String], spec: &mut Spec, fields: &mut Fields) {
     }
 }
 
-fn remote_execution(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &mut Fields) {
-    if let Some(remote) = asked.remote_execution {
+fn remote_execution(requested: &Requested<'_>, spec: &mut Spec, facts: &Facts, fields: &mut Fields) {
+    if let Some(remote) = requested.remote_execution {
         if remote.enabled && facts.kind != DeploymentType::Dedicated {
             excluded(fields, "remoteExecution", facts);
             return;
@@ -290,7 +297,7 @@ fn remote_execution(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &
         let stored = spec.remote_execution.take();
         let was_enabled = stored.is_some();
         spec.remote_execution =
-            remote.enabled.then(|| elsewhere::check(remote, stored.unwrap_or_default(), fields));
+            remote.enabled.then(|| remote_execution::check(remote, stored.unwrap_or_default(), fields));
         match (was_enabled, remote.enabled) {
             // Nothing of what runs tasks here is had any more, but for what the request says.
             (false, true) => {
@@ -302,19 +309,19 @@ fn remote_execution(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &
         }
     }
     if spec.remote_execution.is_some() && spec.executor != Executor::Platform {
-        fields.push("executor", "contradiction", "must be PLATFORM where `remoteExecution` is enabled");
+        fields.push("executor", "contradiction", "must be PLATFORM when `remoteExecution` is enabled");
     }
 }
 
-fn identities(asked: &Asked<'_>, spec: &mut Spec, facts: &Facts, fields: &mut Fields) {
-    if let Some(identity) = asked.workload_identity {
+fn identities(requested: &Requested<'_>, spec: &mut Spec, facts: &Facts, fields: &mut Fields) {
+    if let Some(identity) = requested.workload_identity {
         spec.workload_identity = Some(identity.to_owned()).filter(|identity| !identity.is_empty());
     }
-    let Some(identity) = asked.dr_workload_identity else { return };
+    let Some(identity) = requested.dr_workload_identity else { return };
     if !identity.is_empty() && facts.kind != DeploymentType::Dedicated {
         excluded(fields, "drWorkloadIdentity", facts);
     } else if !identity.is_empty() && !facts.is_dr_enabled {
-        let message = "needs a cluster with disaster recovery: enable it there, or leave this out";
+        let message = "needs a cluster with disaster recovery: enable it there, or omit this";
         fields.push("drWorkloadIdentity", "unsupported", message);
     }
     spec.dr_workload_identity = Some(identity.to_owned()).filter(|identity| !identity.is_empty());

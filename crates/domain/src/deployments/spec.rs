@@ -1,4 +1,5 @@
-//! The desired state of a deployment, and what is known to run: two documents, kept beside the deployment's columns.
+//! The desired state of a deployment, and what is known to run: two documents, stored next to the deployment's
+//! columns.
 //!
 //! Fields are added with `#[serde(default)]`, so that older documents stay readable.
 
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::options;
 
-/// What is wanted of a deployment.
+/// The desired state of a deployment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spec {
@@ -24,7 +25,7 @@ pub struct Spec {
     pub region: Option<String>,
     /// The runtime.
     pub runtime_version: String,
-    /// What runs its tasks.
+    /// The executor.
     pub executor: Executor,
     /// The size of its scheduler, unless it is HYBRID.
     pub scheduler_size: Option<SchedulerSize>,
@@ -54,16 +55,16 @@ pub struct Spec {
     pub task_pod_node_pool_id: Option<NodePoolId>,
     /// Its environment variables, by key.
     pub environment_variables: Vec<EnvironmentVariable>,
-    /// Who is told of trouble.
+    /// E-mail addresses that are notified of problems.
     pub contact_emails: Vec<String>,
     /// The cloud identity of its workloads.
     pub workload_identity: Option<String>,
     /// The same after a failover.
     pub dr_workload_identity: Option<String>,
-    /// For how long a change waits for running tasks, where that is set.
+    /// How long a change waits for running tasks, if set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_grace_seconds: Option<u32>,
-    /// Where its tasks run, when that is elsewhere.
+    /// Remote execution of its tasks.
     pub remote_execution: Option<RemoteExecution>,
     /// When it hibernates.
     pub hibernation: Hibernation,
@@ -157,7 +158,7 @@ pub struct EnvironmentVariable {
 #[serde(transparent)]
 pub struct Secret(pub String);
 
-/// Where tasks run, when that is elsewhere.
+/// Remote execution of tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RemoteExecution {
@@ -186,11 +187,11 @@ pub struct Hibernation {
 pub struct HibernationOverride {
     /// Whether the deployment is to hibernate.
     pub is_hibernating: bool,
-    /// When it lapses; `None` means never.
+    /// When it expires; `None` means never.
     pub until: Option<Timestamp>,
 }
 
-/// What is deployed: everything that a rollback brings back, but for the runtime and the DAG-deploy setting.
+/// What is deployed: everything that a rollback restores, except for the runtime and the DAG-deploy setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Release {
@@ -210,7 +211,7 @@ pub struct Release {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Bundle {
-    /// Where it is mounted, as it was asked for.
+    /// Where it is mounted, as requested.
     pub mount_path: String,
     /// What it is.
     pub bundle_type: String,

@@ -1,7 +1,7 @@
-//! Moving a deployment to another workspace: nobody gains by it.
+//! Moving a deployment to another workspace without gaining rights.
 //!
-//! A role in the other workspace reaches the deployment once it is there. So the mover needs the right to have
-//! deployments in both, and is refused where it would hold more on the deployment after the move than before.
+//! A role in the other workspace applies to the deployment once it is there. So the caller needs the right to create
+//! deployments in both, and is refused if it would hold more permissions on the deployment after the move than before.
 
 use podium_api::{DeploymentId, WorkspaceId};
 
@@ -42,7 +42,7 @@ pub fn may_move(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cast::{d1, w1, w2};
+    use crate::fixtures::{d1, w1, w2};
     use crate::grants::{Grant, Held, On};
 
     #[test]

@@ -1,4 +1,4 @@
-//! Environment variables: replaced as a list; a secret is kept where no new value comes.
+//! Environment variables: replaced as a list; a secret without a new value keeps its stored one.
 
 mod reserved;
 
@@ -25,24 +25,25 @@ pub trait Seals {
     fn holds(&self, key: &str, sealed: &Secret, value: &str) -> bool;
 }
 
-/// The variables after a request; what is sent again as it is stored is not changed.
+/// The variables after a request; unchanged ones keep their time of change.
 pub(super) fn check(
-    asked: &[DeploymentEnvironmentVariableRequest],
+    requested: &[DeploymentEnvironmentVariableRequest],
     stored: &[EnvironmentVariable],
     now: Timestamp,
     seals: &dyn Seals,
     fields: &mut Fields,
 ) -> Vec<EnvironmentVariable> {
-    let mut variables = Vec::with_capacity(asked.len());
-    for (index, variable) in asked.iter().enumerate() {
+    let mut variables = Vec::with_capacity(requested.len());
+    for (index, variable) in requested.iter().enumerate() {
         let path = format!("environmentVariables[{index}]");
         let key = &variable.key;
         if !is_key(key) {
-            let message = "must begin with a letter or `_` and go on with letters, digits, `_`, `.` or `-`";
+            let message =
+                "must begin with a letter or `_` and continue with letters, digits, `_`, `.` or `-`";
             fields.push(format!("{path}.key"), "format", message);
         } else if let Some(reason) = refused(key) {
             fields.push(format!("{path}.key"), "reserved", reason);
-        } else if asked[..index].iter().any(|other| other.key == *key) {
+        } else if requested[..index].iter().any(|other| other.key == *key) {
             fields.push(format!("{path}.key"), "duplicate", "is the key of another variable in this request");
         }
         let known = stored.iter().find(|known| known.key == *key);
@@ -67,7 +68,7 @@ pub(super) fn check(
                 None
             }
             (false, None, Some(known)) if known.secret.is_some() => {
-                let message = "is required: a secret becomes plain only with a new value";
+                let message = "is required: a secret can become plain only with a new value";
                 fields.push(format!("{path}.value"), "required", message);
                 None
             }
@@ -86,7 +87,7 @@ pub(super) fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deployments::cast::Spelled;
+    use crate::deployments::fixtures::Spelled;
 
     #[test]
     fn keys() {
@@ -99,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_variable_is_told_by_its_place() {
-        let asked = |key: &str| DeploymentEnvironmentVariableRequest {
+    fn every_wrong_variable_is_reported_with_its_index() {
+        let requested = |key: &str| DeploymentEnvironmentVariableRequest {
             key: key.into(),
             value: Some("v".into()),
             is_secret: false,
         };
-        let keys = ["ok", "9", "AIRFLOW__CORE__FERNET_KEY", "ok", "OK", "a b"].map(asked);
+        let keys = ["ok", "9", "AIRFLOW__CORE__FERNET_KEY", "ok", "OK", "a b"].map(requested);
         let mut fields = Fields::new();
         check(&keys, &[], Timestamp::from_millis(1), &Spelled, &mut fields);
         let Err(crate::Refusal::Invalid { fields, .. }) = fields.into_result() else { panic!("wrong keys") };
@@ -122,14 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_listed_is_gone_and_the_rest_is_in_order() {
-        let asked = |key: &str| DeploymentEnvironmentVariableRequest {
+    fn unlisted_variables_are_removed_and_the_rest_keeps_its_order() {
+        let requested = |key: &str| DeploymentEnvironmentVariableRequest {
             key: key.into(),
             value: Some("v".into()),
             is_secret: false,
         };
         let list = |keys: &[&str], stored: &[EnvironmentVariable]| {
-            let keys: Vec<_> = keys.iter().map(|key| asked(key)).collect();
+            let keys: Vec<_> = keys.iter().map(|key| requested(key)).collect();
             check(&keys, stored, Timestamp::from_millis(1), &Spelled, &mut Fields::new())
         };
         let stored = list(&["b", "a"], &[]);
@@ -175,14 +176,14 @@ mod tests {
             (Some(&secret), false, Some("new"), "plain new at 2"),
         ];
         for (stored, is_secret, value, expected) in table {
-            let asked = DeploymentEnvironmentVariableRequest {
+            let requested = DeploymentEnvironmentVariableRequest {
                 key: "K".into(),
                 value: value.map(str::to_owned),
                 is_secret: *is_secret,
             };
             let stored: Vec<_> = stored.iter().map(|v| (*v).clone()).collect();
             let mut fields = Fields::new();
-            let got = check(&[asked], &stored, now, &Spelled, &mut fields);
+            let got = check(&[requested], &stored, now, &Spelled, &mut fields);
             let got = match (fields.into_result(), got.first()) {
                 (Ok(()), Some(EnvironmentVariable { value: Some(value), secret: None, updated_at, .. })) => {
                     format!("plain {value} at {}", updated_at.millis())

@@ -1,13 +1,13 @@
-//! Bundles: where they are mounted. Two bundles never lie inside each other, however their paths are written.
+//! Bundles: where they are mounted. Bundles are never nested, however their paths are written.
 
 use crate::deployments::Bundle;
 use crate::deployments::spec::placed_at;
 
-/// What is wrong with a mount path, if anything is.
+/// The error in a mount path, if any.
 pub(super) fn wrong_mount_path(path: &str) -> Option<&'static str> {
     let path = placed_at(path);
     if path.starts_with('/') {
-        return Some("must be relative to the environment's home, or lie below /usr/local/airflow/");
+        return Some("must be relative to the environment's home, or be below /usr/local/airflow/");
     }
     if path.chars().any(|c| c.is_control() || c == '\\') {
         return Some("must not contain control characters or backslashes");
@@ -15,7 +15,7 @@ pub(super) fn wrong_mount_path(path: &str) -> Option<&'static str> {
     let wrong = |part: &str| part.is_empty() || part == "." || part == ".." || part.trim() != part;
     path.split('/')
         .any(wrong)
-        .then_some("must be clean: names between single slashes, none of them `.` or `..`")
+        .then_some("must be normalized: names separated by single slashes, none of them `.` or `..`")
 }
 
 /// The bundle that one at this path would lie inside of, or that would lie inside of it.
@@ -42,7 +42,7 @@ pub(super) fn without(bundles: &[Bundle], mount_path: &str) -> Vec<Bundle> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deploys::cast::bundle;
+    use crate::deploys::fixtures::bundle;
 
     #[test]
     fn mount_paths_are_clean_and_below_the_home() {

@@ -8,9 +8,9 @@ use crate::deployments::Spec;
 use crate::options;
 use crate::refusal::{Fields, Refusal, Result};
 
-/// Who deploys, and to what.
+/// The conditions that decide whether a caller may deploy.
 #[derive(Clone, Copy, Debug)]
-pub struct Asker {
+pub struct DeployConditions {
     /// Whether it is an API token.
     pub is_api_token: bool,
     /// What the deployment is doing.
@@ -21,14 +21,14 @@ pub struct Asker {
     pub is_cicd_enforced: bool,
 }
 
-/// Refuses deploys that the deployment does not take from anybody now, or from this caller ever.
-pub fn may_deploy(asker: Asker) -> Result<()> {
-    if asker.is_cicd_enforced && !asker.is_api_token {
+/// Refuses deploys that the deployment accepts from nobody now, or from this caller never.
+pub fn may_deploy(conditions: DeployConditions) -> Result<()> {
+    if conditions.is_cicd_enforced && !conditions.is_api_token {
         let message = "This deployment takes deploys from API tokens only: deploy from your pipeline, or switch \
             `isCicdEnforced` off.";
         return Err(Refusal::Forbidden(message.into()));
     }
-    if asker.is_hibernating || asker.status == DeploymentStatus::Hibernating {
+    if conditions.is_hibernating || conditions.status == DeploymentStatus::Hibernating {
         let message = "The deployment is hibernating: wake it first, with `{\"isHibernating\": false}` to its \
             `hibernation-override`, and deploy once it is HEALTHY.";
         return Err(Refusal::invalid(message));
@@ -37,31 +37,31 @@ pub fn may_deploy(asker: Asker) -> Result<()> {
 }
 
 /// Checks a new deploy, for a data plane that runs images or one that does not.
-pub fn new(asked: &CreateDeployRequest, spec: &Spec, runs_images: bool) -> Result<Details> {
+pub fn new(requested: &CreateDeployRequest, spec: &Spec, runs_images: bool) -> Result<Details> {
     let mut fields = Fields::new();
     let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    if !spec.is_dag_deploy_enabled && matches!(asked.kind, DeployType::DagOnly | DeployType::ImageOnly) {
+    if !spec.is_dag_deploy_enabled && matches!(requested.kind, DeployType::DagOnly | DeployType::ImageOnly) {
         let message = format!(
-            "must be IMAGE_AND_DAG or BUNDLE: DAG deploys are off, so {} would leave image and DAGs apart",
-            asked.kind
+            "must be IMAGE_AND_DAG or BUNDLE: DAG deploys are off, so {} would separate the image from its DAGs",
+            requested.kind
         );
         fields.push("type", "notAllowed", message);
     }
-    let (bundle_type, bundle_mount_path) = (text(&asked.bundle_type), text(&asked.bundle_mount_path));
-    check_bundle(&mut fields, asked.kind, bundle_type.as_deref(), bundle_mount_path.as_deref(), spec);
-    let asked_runtime = text(&asked.platform_runtime_version);
+    let (bundle_type, bundle_mount_path) = (text(&requested.bundle_type), text(&requested.bundle_mount_path));
+    check_bundle(&mut fields, requested.kind, bundle_type.as_deref(), bundle_mount_path.as_deref(), spec);
+    let asked_runtime = text(&requested.platform_runtime_version);
     if let Some(runtime) = &asked_runtime
-        && let Err((code, message)) = may_move(spec, runtime, asked.kind)
+        && let Err((code, message)) = may_move(spec, runtime, requested.kind)
     {
         fields.push("platformRuntimeVersion", code, message);
     }
-    if !runs_images && has_image(asked.kind) {
-        check_without_images(&mut fields, asked.kind, asked_runtime.as_deref(), spec);
+    if !runs_images && has_image(requested.kind) {
+        check_without_images(&mut fields, requested.kind, asked_runtime.as_deref(), spec);
     }
-    let git = asked.git.as_ref().map(|asked| git::git(&mut fields, asked));
+    let git = requested.git.as_ref().map(|requested| git::git(&mut fields, requested));
     fields.into_result()?;
     Ok(Details {
-        description: asked.description.clone().unwrap_or_default(),
+        description: requested.description.clone().unwrap_or_default(),
         runtime_version: spec.runtime_version.clone(),
         asked_runtime,
         is_dag_deploy_enabled: spec.is_dag_deploy_enabled,
@@ -74,7 +74,7 @@ pub fn new(asked: &CreateDeployRequest, spec: &Spec, runs_images: bool) -> Resul
     })
 }
 
-/// Where no images are run, a deploy of one may only be what needs none: another runtime, with or without DAGs.
+/// If the data plane runs no images, a deploy with an image may only change the runtime, with or without DAGs.
 fn check_without_images(fields: &mut Fields, kind: DeployType, runtime: Option<&str>, spec: &Spec) {
     let changes_runtime = runtime.is_some_and(|runtime| runtime != spec.runtime_version);
     let has_dags_in_image = kind == DeployType::ImageAndDag && !spec.is_dag_deploy_enabled;
@@ -107,12 +107,12 @@ fn check_bundle(
     let given = [("bundleType", bundle_type), ("bundleMountPath", path)];
     if kind != DeployType::Bundle {
         for (name, _) in given.iter().filter(|(_, value)| value.is_some()) {
-            fields.push(*name, "notAllowed", format!("belongs to a BUNDLE and must be empty in {kind}"));
+            fields.push(*name, "notAllowed", format!("is for BUNDLE deploys and must be empty in {kind}"));
         }
         return;
     }
     for (name, _) in given.iter().filter(|(_, value)| value.is_none_or(|text| text.trim().is_empty())) {
-        fields.push(*name, "required", "is required in a BUNDLE");
+        fields.push(*name, "required", "is required in a BUNDLE deploy");
     }
     let Some(path) = path.filter(|path| !path.trim().is_empty()) else { return };
     if let Some(wrong) = bundles::wrong_mount_path(path) {
@@ -134,15 +134,16 @@ pub(super) fn may_move(
         return Ok(());
     }
     if !has_image(kind) {
-        let message = format!("changes with an image: {kind} runs on the deployment's {current}");
+        let message = format!("changes only with an image: {kind} runs on the deployment's {current}");
         return Err(("notAllowed", message));
     }
     let Some(known) = options::runtime(to) else {
-        return Err(("unknown", "is no runtime: the deployment options list those that there are".into()));
+        return Err(("unknown", "is not an available runtime: see the deployment options".into()));
     };
     let older = current.parse::<options::Version>().is_ok_and(|current| known.version < current);
     if older {
-        let message = format!("must not be older than the deployment's {current}: only a rollback goes back");
+        let message =
+            format!("must not be older than the deployment's {current}: only a rollback can go back");
         return Err(("downgrade", message));
     }
     Ok(())
@@ -151,33 +152,33 @@ pub(super) fn may_move(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deploys::cast::{bundle, request, spec, wrong};
+    use crate::deploys::fixtures::{bundle, request, spec, wrong};
 
     #[test]
-    fn a_deployment_says_who_deploys_and_when() {
-        let open = Asker {
+    fn a_deployment_decides_who_may_deploy_and_when() {
+        let open = DeployConditions {
             is_api_token: false,
             status: DeploymentStatus::Healthy,
             is_hibernating: false,
             is_cicd_enforced: false,
         };
-        let status = |asker| may_deploy(asker).map_or_else(|refusal| refusal.status(), |()| 200);
+        let status = |conditions| may_deploy(conditions).map_or_else(|refusal| refusal.status(), |()| 200);
         let table = [
             (open, 200),
-            (Asker { status: DeploymentStatus::Deploying, ..open }, 200),
-            (Asker { status: DeploymentStatus::Unhealthy, ..open }, 200),
-            (Asker { status: DeploymentStatus::Unknown, ..open }, 200),
-            (Asker { status: DeploymentStatus::Creating, ..open }, 200),
-            (Asker { status: DeploymentStatus::Hibernating, ..open }, 400),
-            (Asker { is_hibernating: true, ..open }, 400),
-            (Asker { is_cicd_enforced: true, ..open }, 403),
-            (Asker { is_cicd_enforced: true, status: DeploymentStatus::Creating, ..open }, 403),
-            (Asker { is_cicd_enforced: true, is_api_token: true, ..open }, 200),
+            (DeployConditions { status: DeploymentStatus::Deploying, ..open }, 200),
+            (DeployConditions { status: DeploymentStatus::Unhealthy, ..open }, 200),
+            (DeployConditions { status: DeploymentStatus::Unknown, ..open }, 200),
+            (DeployConditions { status: DeploymentStatus::Creating, ..open }, 200),
+            (DeployConditions { status: DeploymentStatus::Hibernating, ..open }, 400),
+            (DeployConditions { is_hibernating: true, ..open }, 400),
+            (DeployConditions { is_cicd_enforced: true, ..open }, 403),
+            (DeployConditions { is_cicd_enforced: true, status: DeploymentStatus::Creating, ..open }, 403),
+            (DeployConditions { is_cicd_enforced: true, is_api_token: true, ..open }, 200),
         ];
-        for (asker, expected) in table {
-            assert_eq!(status(asker), expected, "{asker:?}");
+        for (conditions, expected) in table {
+            assert_eq!(status(conditions), expected, "{conditions:?}");
         }
-        let asleep = may_deploy(Asker { is_hibernating: true, ..open }).unwrap_err();
+        let asleep = may_deploy(DeployConditions { is_hibernating: true, ..open }).unwrap_err();
         assert!(asleep.message().contains("hibernation-override"), "{}", asleep.message());
     }
 
@@ -204,8 +205,8 @@ mod tests {
             (Bundle, some("dbt"), some(" "), &["bundleMountPath: required"]),
         ];
         for (kind, bundle_type, bundle_mount_path, expected) in table {
-            let asked = CreateDeployRequest { bundle_type, bundle_mount_path, ..request(kind) };
-            assert_eq!(wrong(new(&asked, &taken, true)), expected, "{asked:?}");
+            let requested = CreateDeployRequest { bundle_type, bundle_mount_path, ..request(kind) };
+            assert_eq!(wrong(new(&requested, &taken, true)), expected, "{requested:?}");
         }
     }
 
@@ -242,8 +243,8 @@ mod tests {
         ];
         for (kind, runtime, expected) in table {
             let platform_runtime_version = Some(runtime.to_owned());
-            let asked = CreateDeployRequest { platform_runtime_version, ..request(kind) };
-            assert_eq!(wrong(new(&asked, &on, true)), expected, "{kind} {runtime}");
+            let requested = CreateDeployRequest { platform_runtime_version, ..request(kind) };
+            assert_eq!(wrong(new(&requested, &on, true)), expected, "{kind} {runtime}");
         }
         let none = CreateDeployRequest {
             platform_runtime_version: Some(String::new()),
@@ -275,13 +276,13 @@ mod tests {
         ];
         for (spec, kind, runtime, expected) in table {
             let of_bundle = |text: &str| (kind == Bundle).then(|| text.to_owned());
-            let asked = CreateDeployRequest {
+            let requested = CreateDeployRequest {
                 platform_runtime_version: runtime.map(str::to_owned),
                 bundle_type: of_bundle("dbt"),
                 bundle_mount_path: of_bundle("dbt"),
                 ..request(kind)
             };
-            assert_eq!(wrong(new(&asked, spec, false)), expected, "{kind} {runtime:?}");
+            assert_eq!(wrong(new(&requested, spec, false)), expected, "{kind} {runtime:?}");
         }
         let Err(Refusal::Invalid { fields, .. }) = new(&request(ImageOnly), &on, false) else { panic!() };
         assert!(fields[0].message.contains("DAG_ONLY"), "{}", fields[0].message);

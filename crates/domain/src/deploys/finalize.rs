@@ -1,4 +1,4 @@
-//! What a deploy makes of a deployment, and what a rollback brings back.
+//! The effect of a deploy on its deployment, and what a rollback restores.
 
 use podium_api::deploys::{DeployGit, FinalizeDeployRequest};
 use podium_api::enums::{DeployStatus, DeployType, UploadKind};
@@ -8,7 +8,7 @@ use super::{Details, Outcome, Versions, bundles, create, has_image};
 use crate::deployments::{Bundle, Spec};
 use crate::refusal::{Fields, Refusal, Result};
 
-/// A deploy that is to be finalized.
+/// A deploy to be finalized.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting<'a> {
     /// Its id.
@@ -21,35 +21,35 @@ pub struct Waiting<'a> {
     pub details: &'a Details,
     /// What was uploaded for it: kinds and versions.
     pub uploaded: &'a [(UploadKind, UploadId)],
-    /// Whether the data plane runs images: where it does not, nobody pushed one.
+    /// Whether the data plane runs images: if not, none was pushed.
     pub runs_images: bool,
 }
 
-/// Whether a deploy that was finalized is asked for the same again; refused if it is asked for something else.
-pub fn was_finalized_with(details: &Details, asked: &FinalizeDeployRequest) -> Result<()> {
-    if details.finalized_with.as_ref() == Some(&versions(asked)) {
+/// Checks that a repeated finalize request names the same versions.
+pub fn was_finalized_with(details: &Details, requested: &FinalizeDeployRequest) -> Result<()> {
+    if details.finalized_with.as_ref() == Some(&versions(requested)) {
         return Ok(());
     }
-    let message = "The deploy has been finalized already, with other versions: create another deploy.";
+    let message = "The deploy has already been finalized with other versions: create another deploy.";
     Err(Refusal::invalid(message))
 }
 
-/// What is wanted of the deployment once the deploy is finalized; and what it was finalized with.
+/// The outcome of finalizing a deploy for its deployment.
 pub fn outcome(
     waiting: Waiting<'_>,
-    asked: &FinalizeDeployRequest,
+    requested: &FinalizeDeployRequest,
     spec: &Spec,
 ) -> Result<(Outcome, Versions)> {
     let mut fields = Fields::new();
     let release = &spec.release;
-    let dag_version = dags(&mut fields, waiting, asked, spec);
+    let dag_version = dags(&mut fields, waiting, requested, spec);
     let bundles = match waiting.kind {
-        DeployType::Bundle => bundle(&mut fields, waiting, asked, &release.bundles),
+        DeployType::Bundle => bundle(&mut fields, waiting, requested, &release.bundles),
         _ => {
             must_be_empty(
                 &mut fields,
                 "bundleTarballVersion",
-                asked.bundle_tarball_version.as_deref(),
+                requested.bundle_tarball_version.as_deref(),
                 "a BUNDLE",
             );
             release.bundles.clone()
@@ -70,17 +70,17 @@ pub fn outcome(
         bundles,
         is_dag_deploy_enabled: spec.is_dag_deploy_enabled,
     };
-    Ok((outcome, versions(asked)))
+    Ok((outcome, versions(requested)))
 }
 
 fn dags(
     fields: &mut Fields,
     waiting: Waiting<'_>,
-    asked: &FinalizeDeployRequest,
+    requested: &FinalizeDeployRequest,
     spec: &Spec,
 ) -> Option<String> {
     const FIELD: &str = "dagTarballVersion";
-    let given = asked.dag_tarball_version.as_deref().filter(|version| !version.is_empty());
+    let given = requested.dag_tarball_version.as_deref().filter(|version| !version.is_empty());
     let current = &spec.release.dag_version;
     match (waiting.kind, spec.is_dag_deploy_enabled) {
         (DeployType::ImageOnly | DeployType::DagOnly, false) => {
@@ -119,16 +119,16 @@ fn dags(
 fn bundle(
     fields: &mut Fields,
     waiting: Waiting<'_>,
-    asked: &FinalizeDeployRequest,
+    requested: &FinalizeDeployRequest,
     current: &[Bundle],
 ) -> Vec<Bundle> {
     const FIELD: &str = "bundleTarballVersion";
     let mount_path = waiting.details.bundle_mount_path.clone().unwrap_or_default();
-    if asked.bundle_tarball_version.as_deref() == Some("") {
+    if requested.bundle_tarball_version.as_deref() == Some("") {
         return bundles::without(current, &mount_path);
     }
     let version =
-        uploaded(fields, FIELD, waiting, UploadKind::Bundle, asked.bundle_tarball_version.as_deref());
+        uploaded(fields, FIELD, waiting, UploadKind::Bundle, requested.bundle_tarball_version.as_deref());
     if let Some(other) = bundles::in_the_way(current, &mount_path) {
         let message = format!(
             "is mounted at `{mount_path}`, which lies inside or around the bundle at `{}`",
@@ -145,7 +145,7 @@ fn bundle(
     bundles::with(current, bundle)
 }
 
-/// The version of something that was uploaded for the deploy.
+/// The version of an upload of the deploy.
 fn uploaded(
     fields: &mut Fields,
     field: &str,
@@ -154,27 +154,26 @@ fn uploaded(
     given: Option<&str>,
 ) -> Option<String> {
     let Some(given) = given else {
-        let message =
-            format!("is required in {}: the version that the upload was answered with", waiting.kind);
+        let message = format!("is required in {}: the version returned by the upload", waiting.kind);
         fields.push(field, "required", message);
         return None;
     };
     let known = waiting.uploaded.iter().any(|(of, version)| *of == kind && version.as_str() == given);
     if !known {
-        fields.push(field, "unknown", "is no version that was uploaded for this deploy");
+        fields.push(field, "unknown", "is not a version that was uploaded for this deploy");
     }
     known.then(|| given.to_owned())
 }
 
 fn must_be_empty(fields: &mut Fields, field: &str, given: Option<&str>, of: &str) {
     if given.is_some_and(|version| !version.is_empty()) {
-        fields.push(field, "notAllowed", format!("must be empty: it belongs to {of}"));
+        fields.push(field, "notAllowed", format!("must be empty: it is for {of}"));
     }
 }
 
-fn versions(asked: &FinalizeDeployRequest) -> Versions {
+fn versions(requested: &FinalizeDeployRequest) -> Versions {
     let text = |version: &Option<String>| version.clone().unwrap_or_default();
-    Versions { dags: text(&asked.dag_tarball_version), bundle: text(&asked.bundle_tarball_version) }
+    Versions { dags: text(&requested.dag_tarball_version), bundle: text(&requested.bundle_tarball_version) }
 }
 
 /// What a rollback to a deploy brings back.
@@ -185,17 +184,19 @@ pub fn roll_back_to(
     current: Option<DeployId>,
 ) -> Result<Outcome> {
     if current == Some(id) {
-        return Err(Refusal::invalid("The deploy is the current one: there is nothing to go back to."));
+        return Err(Refusal::invalid(
+            "The deploy is already the current one: there is nothing to roll back.",
+        ));
     }
     match (status, &details.outcome) {
         (DeployStatus::Deployed, Some(outcome)) => Ok(outcome.clone()),
         (status, _) => Err(Refusal::invalid(format!(
-            "The deploy is {status}: only a deploy that is DEPLOYED can be gone back to."
+            "The deploy is {status}: you can roll back only to a deploy that is DEPLOYED."
         ))),
     }
 }
 
-/// Makes a deployment want what came of a deploy, and nothing else.
+/// Applies the outcome of a deploy to the desired state, and changes nothing else.
 pub fn apply(spec: &mut Spec, deploy_id: DeployId, outcome: &Outcome, git: Option<DeployGit>) {
     let Outcome { image_tag, runtime_version, dag_version, bundles, is_dag_deploy_enabled } = outcome.clone();
     spec.runtime_version = runtime_version;

@@ -1,4 +1,4 @@
-//! Where the code of a deploy came from: a provider that is known, or any other repository.
+//! Where the code of a deploy came from: a known provider, or any other repository.
 
 use podium_api::deploys::{CreateDeployGitRequest, DeployGit};
 use podium_api::enums::GitProvider;
@@ -7,24 +7,24 @@ use podium_api::text;
 use crate::refusal::Fields;
 use crate::urls;
 
-/// Checks what a caller says of its code.
-pub(super) fn git(fields: &mut Fields, asked: &CreateDeployGitRequest) -> DeployGit {
+/// Checks the origin of the code.
+pub(super) fn git(fields: &mut Fields, requested: &CreateDeployGitRequest) -> DeployGit {
     let given = |text: &Option<String>| {
         text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
     };
     let git = DeployGit {
-        provider: asked.provider,
-        commit_sha: asked.commit_sha.trim().to_owned(),
-        account: given(&asked.account),
-        repo: given(&asked.repo),
-        branch: given(&asked.branch),
-        path: given(&asked.path),
-        remote_url: given(&asked.remote_url),
-        commit_url: given(&asked.commit_url),
-        before_commit_sha: given(&asked.before_commit_sha),
-        author_name: given(&asked.author_name),
-        author_username: given(&asked.author_username),
-        author_url: given(&asked.author_url),
+        provider: requested.provider,
+        commit_sha: requested.commit_sha.trim().to_owned(),
+        account: given(&requested.account),
+        repo: given(&requested.repo),
+        branch: given(&requested.branch),
+        path: given(&requested.path),
+        remote_url: given(&requested.remote_url),
+        commit_url: given(&requested.commit_url),
+        before_commit_sha: given(&requested.before_commit_sha),
+        author_name: given(&requested.author_name),
+        author_username: given(&requested.author_username),
+        author_url: given(&requested.author_url),
     };
     if git.commit_sha.is_empty() {
         fields.push("git.commitSha", "required", "must not be blank");
@@ -38,14 +38,14 @@ pub(super) fn git(fields: &mut Fields, asked: &CreateDeployGitRequest) -> Deploy
         fields.push(
             format!("git.{name}"),
             "required",
-            format!("is required where the provider is {}", git.provider),
+            format!("is required when the provider is {}", git.provider),
         );
     }
     for (name, _) in empty.iter().filter(|(_, value)| value.is_some()) {
         fields.push(
             format!("git.{name}"),
             "notAllowed",
-            format!("must be empty where the provider is {}", git.provider),
+            format!("must be empty when the provider is {}", git.provider),
         );
     }
     for (name, text) in [
@@ -68,16 +68,16 @@ pub(super) fn git(fields: &mut Fields, asked: &CreateDeployGitRequest) -> Deploy
         let Some(url) = url.as_deref() else { continue };
         if name == "remoteUrl" && !urls::is_remote(url) {
             let message =
-                "must be where the repository is fetched from, such as https://git.example.com/a/b.git";
+                "must be the URL the repository is fetched from, such as https://git.example.com/a/b.git";
             fields.push(format!("git.{name}"), "format", message);
         } else if name != "remoteUrl" && !urls::is_web(url) {
-            let message = "must be a URL of the web, such as https://git.example.com/a/b";
+            let message = "must be an http or https URL, such as https://git.example.com/a/b";
             fields.push(format!("git.{name}"), "format", message);
         } else if holds_a_password(url) {
             fields.push(
                 format!("git.{name}"),
                 "secret",
-                "must not hold a password: everybody who sees the deploy reads it",
+                "must not contain a password: everybody who can see the deploy can read it",
             );
         }
     }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::refusal::Refusal;
 
-    fn asked(provider: GitProvider, [account, repo, remote_url]: [&str; 3]) -> CreateDeployGitRequest {
+    fn requested(provider: GitProvider, [account, repo, remote_url]: [&str; 3]) -> CreateDeployGitRequest {
         let some = |text: &str| Some(text.to_owned());
         CreateDeployGitRequest {
             provider,
@@ -114,9 +114,9 @@ mod tests {
         }
     }
 
-    fn wrong(asked: &CreateDeployGitRequest) -> Vec<String> {
+    fn wrong(requested: &CreateDeployGitRequest) -> Vec<String> {
         let mut fields = Fields::new();
-        git(&mut fields, asked);
+        git(&mut fields, requested);
         match fields.into_result() {
             Ok(()) => Vec::new(),
             Err(Refusal::Invalid { fields, .. }) => {
@@ -142,16 +142,16 @@ mod tests {
             (Generic, ["", "", "git@git.example.com:a/b.git"], &[]),
         ];
         for (provider, given, expected) in table {
-            assert_eq!(wrong(&asked(provider, given)), expected, "{provider} {given:?}");
+            assert_eq!(wrong(&requested(provider, given)), expected, "{provider} {given:?}");
         }
-        let blank = CreateDeployGitRequest { commit_sha: " ".into(), ..asked(Hosted, ["a", "b", ""]) };
+        let blank = CreateDeployGitRequest { commit_sha: " ".into(), ..requested(Hosted, ["a", "b", ""]) };
         assert_eq!(wrong(&blank), ["git.commitSha: required"]);
     }
 
     #[test]
     fn links_lead_to_the_web_and_fields_are_one_line() {
         let some = |text: &str| Some(text.to_owned());
-        let base = || asked(GitProvider::Hosted, ["ada", "dags", ""]);
+        let base = || requested(GitProvider::Hosted, ["ada", "dags", ""]);
         let table = [
             (CreateDeployGitRequest { commit_url: some("https://git.example.com/c/4f1c"), ..base() }, ""),
             (
@@ -169,19 +169,19 @@ mod tests {
             (CreateDeployGitRequest { commit_sha: "4f\n1c".into(), ..base() }, "git.commitSha: format"),
             (CreateDeployGitRequest { branch: some("ma\u{200b}in"), ..base() }, "git.branch: format"),
             (CreateDeployGitRequest { author_name: some("A\u{202e}da"), ..base() }, "git.authorName: format"),
-            (asked(GitProvider::Generic, ["", "", "javascript:alert(1)"]), "git.remoteUrl: format"),
-            (asked(GitProvider::Generic, ["", "", "file:///srv/git"]), ""),
-            (asked(GitProvider::Generic, ["", "", "git.example.com:a/b.git"]), ""),
-            (asked(GitProvider::Generic, ["", "", "/srv/\u{200b}git"]), "git.remoteUrl: format"),
+            (requested(GitProvider::Generic, ["", "", "javascript:alert(1)"]), "git.remoteUrl: format"),
+            (requested(GitProvider::Generic, ["", "", "file:///srv/git"]), ""),
+            (requested(GitProvider::Generic, ["", "", "git.example.com:a/b.git"]), ""),
+            (requested(GitProvider::Generic, ["", "", "/srv/\u{200b}git"]), "git.remoteUrl: format"),
         ];
-        for (asked, expected) in table {
-            assert_eq!(wrong(&asked).join(", "), expected);
+        for (requested, expected) in table {
+            assert_eq!(wrong(&requested).join(", "), expected);
         }
     }
 
     #[test]
     fn empty_fields_are_left_out() {
-        let kept = git(&mut Fields::new(), &asked(GitProvider::Hosted, ["ada", "dags", ""]));
+        let kept = git(&mut Fields::new(), &requested(GitProvider::Hosted, ["ada", "dags", ""]));
         assert_eq!((kept.remote_url, kept.path, kept.author_name.as_deref()), (None, None, Some("Ada")));
     }
 }

@@ -1,4 +1,4 @@
-//! Where images are pushed to, and what each is called.
+//! Where images are pushed to, and their tags.
 
 use podium_api::Timestamp;
 

@@ -1,10 +1,10 @@
 //! Ways in which connections authenticate: a catalogue, as data.
 //!
-//! An auth type says what a connection of its kind takes, and above all which members of `extra` are no secrets. It is
-//! help for people and for forms; a connection without one works the same, with all of `extra` secret.
+//! An auth type lists the parameters of a connection of its kind, and above all which members of `extra` are not
+//! secrets. It helps people and forms; a connection without one works the same, with all of `extra` secret.
 //!
-//! `data/auth-types.json` is written by hand. `data/auth-types-of-providers.json` has every connection type that a provider
-//! package on PyPI registers, under the id that Airflow has for it; `cargo xtask auth-types` writes it anew.
+//! `data/auth-types.json` is written by hand. `data/auth-types-of-providers.json` has every connection type that a
+//! provider package on PyPI registers, under Airflow's id for it; `cargo xtask auth-types` regenerates it.
 
 use std::sync::LazyLock;
 

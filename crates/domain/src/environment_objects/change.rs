@@ -1,7 +1,7 @@
-//! From a request to the object after it. A new object is an empty one that is changed, so each rule is said once.
+//! Applies a request to an object. A new object is an empty one that is changed, so each rule is written once.
 
-mod asked;
 mod links;
+mod requested;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +16,9 @@ use super::keys::{self, Key};
 use super::metrics;
 use super::values::{Given, Hidden, Secrecy, Values};
 use crate::refusal::{Fields, Refusal, Result};
-use asked::Asked;
+use requested::Requested;
 
-/// An environment object, by itself: its key and what it belongs to are beside it.
+/// The content of an environment object; its key and owner are stored separately.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object<S = Value> {
     /// What it is.
@@ -35,15 +35,15 @@ pub struct Object<S = Value> {
     pub values: Values<S>,
     /// Whether it reaches every deployment of its workspace that is not excluded.
     pub auto_link: bool,
-    /// The deployments that it is linked to, and what is different there.
+    /// The linked deployments, with their overrides.
     pub links: BTreeMap<DeploymentId, Values<S>>,
-    /// The deployments that it is kept from.
+    /// The excluded deployments.
     pub exclusions: BTreeSet<DeploymentId>,
 }
 
-/// The deployments that a request names, for somebody to look up.
+/// The deployments that a request names, to be looked up.
 pub fn mentions<'a>(request: impl Into<Request<'a>>) -> Vec<DeploymentId> {
-    Asked::from(request.into()).deployments()
+    Requested::from(request.into()).deployments()
 }
 
 /// A request that makes or changes an object.
@@ -78,19 +78,19 @@ pub fn create(
         object_type: request.object_type,
         scope: request.scope,
         description: String::new(),
-        is_secret: asked::is_secret(request),
+        is_secret: requested::is_secret(request),
         auth_type_id: None,
         values: Values::default(),
         auto_link: false,
         links: BTreeMap::new(),
         exclusions: BTreeSet::new(),
     };
-    let asked = Asked::from(Request::Create(request));
-    if asked.bodies.of(request.object_type).is_none() {
-        let message = format!("is required where `objectType` is {}", request.object_type);
+    let requested = Requested::from(Request::Create(request));
+    if requested.bodies.of(request.object_type).is_none() {
+        let message = format!("is required when `objectType` is {}", request.object_type);
         fields.push(body_name(request.object_type), "required", message);
     }
-    let object = empty.changed(&asked, neighbours, &mut fields);
+    let object = empty.changed(&requested, neighbours, &mut fields);
     fields.finish(key.map(|key| (key, object)))
 }
 
@@ -101,19 +101,24 @@ pub fn update(
     neighbours: &BTreeSet<DeploymentId>,
 ) -> Result<Object> {
     let mut fields = Fields::new();
-    let object = stored.changed(&Asked::from(Request::Update(request)), neighbours, &mut fields);
+    let object = stored.changed(&Requested::from(Request::Update(request)), neighbours, &mut fields);
     fields.finish(Some(object))
 }
 
 impl Object {
-    fn changed(mut self, asked: &Asked, neighbours: &BTreeSet<DeploymentId>, fields: &mut Fields) -> Self {
-        if let Some(description) = &asked.description {
+    fn changed(
+        mut self,
+        requested: &Requested,
+        neighbours: &BTreeSet<DeploymentId>,
+        fields: &mut Fields,
+    ) -> Self {
+        if let Some(description) = &requested.description {
             description.trim().clone_into(&mut self.description);
         }
-        if let Some(body) = asked.bodies.the_one_for(self.object_type, "", fields) {
+        if let Some(body) = requested.bodies.the_one_for(self.object_type, "", fields) {
             self.change_values(body, fields);
         }
-        self.change_links(asked, neighbours, fields);
+        self.change_links(requested, neighbours, fields);
         self
     }
 
@@ -133,12 +138,12 @@ impl Object {
         }
     }
 
-    /// An auth type that no longer fits the type of the connection is dropped, unless it was asked for.
+    /// An auth type that no longer matches the connection type is dropped, unless it was requested.
     fn change_auth_type(&mut self, body: &Map<String, Value>, fields: &mut Fields) {
         let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
         let kind = text("type");
         if kind.trim().is_empty() {
-            let message = "must be Airflow's type of the connection, such as postgres";
+            let message = "must be the Airflow connection type, such as postgres";
             fields.push("connection.type", "required", message);
         }
         let asked_for = text("authTypeId");
@@ -150,23 +155,20 @@ impl Object {
         match auth_types::by_id(asked_for) {
             Some(known) if known.airflow_type == kind => self.auth_type_id = Some(asked_for.to_owned()),
             Some(AuthType { airflow_type, .. }) => {
-                let message =
-                    format!("must fit the type of the connection; this one is for `{airflow_type}`");
+                let message = format!("must match the connection type; this one is for `{airflow_type}`");
                 fields.push("connection.authTypeId", "conflict", message);
             }
             None => {
-                let message =
-                    format!("must be one of the auth types that are listed at {}", auth_types::LISTED_AT);
+                let message = format!("must be one of the auth types listed at {}", auth_types::LISTED_AT);
                 fields.push("connection.authTypeId", "unknown", message);
             }
         }
     }
 
-    /// Keeps the object from a deployment; says whether that is new.
+    /// Excludes a deployment; returns whether that is new.
     pub fn exclude(&mut self, deployment_id: DeploymentId) -> Result<bool> {
         if self.scope == EnvironmentObjectScope::Deployment {
-            let message =
-                "An environment object of a deployment is linked to nothing, so nothing can be excluded.";
+            let message = "An environment object of a deployment has no links, so nothing can be excluded.";
             return Err(Refusal::NotAllowed(message.into()));
         }
         let was_linked = self.links.remove(&deployment_id).is_some();
@@ -209,7 +211,7 @@ impl<S: Secrecy> Object<S> {
     }
 }
 
-/// Those of the deployments that are given something else after a change than before it.
+/// The deployments whose resolved values differ after a change.
 pub fn affected(
     before: Option<&Object>,
     after: Option<&Object>,

@@ -1,4 +1,4 @@
-//! What Airflow reads of the objects that a deployment is given: names and values of environment variables.
+//! The environment variables, names and values, through which Airflow reads a deployment's objects.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
-//! What an object of each type can hold, and which of it is secret.
+//! The fields of each type of object, and which of them are secret.
 
 use podium_api::enums::EnvironmentObjectType;
 
 use super::auth_types::{self, AuthType};
 
-/// Something that objects of a type can hold.
+/// A field of a type of objects.
 #[derive(Debug)]
 pub struct Field {
     /// Its name, as on the wire.

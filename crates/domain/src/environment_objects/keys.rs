@@ -1,14 +1,14 @@
-//! Keys of objects: what they may look like, and when two are the same.
+//! Keys of objects: their format, and when two are equal.
 //!
-//! A deployment is given connections and variables as environment variables, whose names are made of the keys in upper
-//! case. So of those two keys that differ only in case are one; keys of environment variables are compared as they are.
+//! A deployment gets connections and variables as environment variables, whose names are the keys in upper case. So
+//! keys of those types that differ only in case are equal; keys of environment variables are compared exactly.
 
 use podium_api::FieldError;
 use podium_api::enums::EnvironmentObjectType;
 
 use crate::deployments::variables;
 
-/// Airflow keeps no longer ones.
+/// Airflow stores no longer ones.
 const MAX: usize = 250;
 
 /// A key that passed.
@@ -35,7 +35,7 @@ pub fn key(object_type: EnvironmentObjectType, text: &str) -> Result<Key, FieldE
         EnvironmentObjectType::EnvironmentVariable => {
             if !variables::is_key(text) {
                 let message =
-                    "must begin with a letter or `_` and go on with letters, digits, `_`, `.` and `-`";
+                    "must begin with a letter or `_` and continue with letters, digits, `_`, `.` and `-`";
                 return wrong("format", message.into());
             }
             if let Some(reason) = variables::refused(text) {
@@ -50,7 +50,7 @@ pub fn key(object_type: EnvironmentObjectType, text: &str) -> Result<Key, FieldE
         }
         EnvironmentObjectType::AirflowVariable | EnvironmentObjectType::MetricsExport => {
             if ends_blank || text.chars().any(|c| c.is_control() || c == '=') {
-                let message = "must not begin or end with a blank, nor contain `=` or control characters";
+                let message = "must not begin or end with a space, nor contain `=` or control characters";
                 return wrong("format", message.into());
             }
         }

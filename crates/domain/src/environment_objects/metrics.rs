@@ -1,4 +1,4 @@
-//! What a metrics export needs to work. Endpoints are checked for their form only: nobody here ever calls them.
+//! What a metrics export needs to work. Only the form of endpoints is checked: they are never called from here.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub(super) fn check(values: &Values, at: &str, fields: &mut Fields) {
         fields.push(
             format!("{at}.{name}"),
             "required",
-            format!("is required where `authType` is {auth_type}"),
+            format!("is required when `authType` is {auth_type}"),
         );
     }
 }

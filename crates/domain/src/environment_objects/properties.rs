@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Object;
 use super::tests::{changed, made, read};
-use crate::cast::{d1, d1b};
+use crate::fixtures::{d1, d1b};
 
 /// A text that must not be seen again.
 fn planted() -> impl Strategy<Value = String> {
@@ -128,13 +128,13 @@ proptest! {
     }
 
     #[test]
-    fn what_was_read_can_be_written_back_and_changes_nothing(object in object()) {
+    fn writing_back_what_was_read_changes_nothing(object in object()) {
         let change = written_back(&read(&object.hidden()));
         prop_assert_eq!(changed(&object, change).unwrap(), object);
     }
 
     #[test]
-    fn what_is_set_is_what_is_shown(object in object()) {
+    fn set_fields_match_the_shown_fields(object in object()) {
         let names = object.values.set_fields(object.object_type);
         let values = object.values.nested(object.object_type);
         for name in &names {
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn a_deployment_is_given_its_overrides_and_else_what_the_workspace_says(object in object()) {
+    fn a_deployment_gets_its_overrides_and_otherwise_the_workspaces_values(object in object()) {
         let given = object.given_to(d1()).unwrap();
         let overrides = &object.links[&d1()];
         for name in given.set_fields(object.object_type) {

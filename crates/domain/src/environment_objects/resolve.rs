@@ -1,7 +1,7 @@
-//! What a deployment is given: its own objects and those of its workspace that reach it.
+//! The objects that apply to a deployment: its own and those of its workspace that are linked to it.
 //!
-//! A deployment's own object beats one of the workspace with the same type and key, what a link overrides beats what
-//! the workspace says, and the deployment's own environment variables beat objects of that type.
+//! A deployment's own object takes precedence over one of the workspace with the same type and key, a link's overrides
+//! over the workspace's values, and the deployment's own environment variables over objects of that type.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub struct Candidate<S, M> {
 pub struct Resolved<S, M> {
     /// Its key.
     pub key: String,
-    /// The object as it is, with what is different for other deployments taken out.
+    /// The object, without the overrides of other deployments.
     pub object: Object<S>,
     /// What it holds for this deployment.
     pub values: Values<S>,

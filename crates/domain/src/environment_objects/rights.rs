@@ -1,4 +1,4 @@
-//! Who may do what to an object: the right is asked for on the workspace or deployment that it belongs to.
+//! Who may do what to an object: the permission is required on the workspace or deployment that it belongs to.
 
 use crate::authorize::Target;
 use crate::grants::Grants;
@@ -19,7 +19,7 @@ pub fn may(caller: &Grants, verb: Verb, belongs_to: Target) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cast::{d1, d2, deployment, member_with, w1, w2};
+    use crate::fixtures::{d1, d2, deployment, member_with, w1, w2};
 
     #[test]
     fn rights_are_those_on_what_the_object_belongs_to() {

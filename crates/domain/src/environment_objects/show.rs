@@ -98,7 +98,7 @@ fn excluded(deployment_id: DeploymentId) -> ExcludeLinkEnvironmentObjectRequest 
     ExcludeLinkEnvironmentObjectRequest { scope: LinkScope::Deployment, scope_entity_id: deployment_id }
 }
 
-/// What is stored was checked before, so it always has the shape of the wire.
+/// Stored values were checked before, so they always fit the wire types.
 fn body<S: Secrecy, T: DeserializeOwned>(
     values: &Values<S>,
     object_type: EnvironmentObjectType,

@@ -11,7 +11,7 @@ use podium_api::environment_objects::{CreateEnvironmentObjectRequest, UpdateEnvi
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cast::{d1, d1b, told, w1};
+use crate::fixtures::{d1, d1b, told, w1};
 use crate::refusal::Result;
 
 /// The deployments of the workspace that the tests are about.

@@ -1,4 +1,4 @@
-//! What an object or the overrides of a link hold: values by name, members of maps as `map.member`.
+//! The values of an object or of a link's overrides: by name, with members of maps as `map.member`.
 
 use std::collections::BTreeMap;
 
@@ -140,7 +140,7 @@ impl Given {
 }
 
 impl Values {
-    /// Sets what is given; an empty text for a secret keeps it.
+    /// Sets the given values; an empty text for a secret keeps it.
     pub(crate) fn write(&mut self, given: &Given, nature: Nature) {
         for (name, value) in &given.values {
             let is_blank = value == "";

@@ -3,14 +3,16 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::cast::{self, d1, d1b, d2, holder, in_workspace, nothing, on_dag, on_deployment, on_tag, w1, w2};
+use crate::fixtures::{
+    self, d1, d1b, d2, holder, in_workspace, nothing, on_dag, on_deployment, on_tag, w1, w2,
+};
 
 fn p(name: &str) -> Permission {
     Permission::known(name)
 }
 
 #[test]
-fn an_owner_does_everything_everywhere() {
+fn an_owner_has_every_permission_everywhere() {
     let owner = holder("ORGANIZATION_OWNER");
     assert!(owner.is_owner());
     let everything = PermissionSet::everything();
@@ -58,8 +60,8 @@ fn lower_roles_show_what_is_above_them() {
 
 #[test]
 fn rights_on_a_deployment_are_rights_on_its_dags() {
-    let etl = cast::on_dag(d1(), "etl", "DAG_VIEWER").on;
-    let other = cast::on_dag(d1(), "other", "DAG_VIEWER").on;
+    let etl = fixtures::on_dag(d1(), "etl", "DAG_VIEWER").on;
+    let other = fixtures::on_dag(d1(), "other", "DAG_VIEWER").on;
     let author = roles::of_dag(DagRoleName::Author);
     assert!(holder("DEPLOYMENT_ADMIN").at(&etl).contains_all(author));
     assert!(holder("WORKSPACE_OPERATOR").at(&etl).contains_all(author));
@@ -95,7 +97,7 @@ fn a_token_is_a_member_too() {
     let token = Grants::for_token([in_workspace(w1(), "WORKSPACE_AUTHOR")]);
     assert_eq!(token.on_organization(), roles::of_organization(OrganizationRole::Member));
     assert!(!token.is_owner());
-    assert!(Grants::for_token([cast::owner()]).is_owner());
+    assert!(Grants::for_token([fixtures::owner()]).is_owner());
 }
 
 #[test]
@@ -110,8 +112,8 @@ fn built_in_roles_are_found_where_they_can_be_held() {
 proptest! {
     #[test]
     fn more_grants_never_mean_fewer_rights(
-        some in prop::collection::vec(cast::any_grant(), 0..6),
-        more in prop::collection::vec(cast::any_grant(), 0..6),
+        some in prop::collection::vec(fixtures::any_grant(), 0..6),
+        more in prop::collection::vec(fixtures::any_grant(), 0..6),
     ) {
         let before = Grants::new(some.clone());
         let after = Grants::new(some.into_iter().chain(more));
@@ -125,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn lists_and_single_reads_agree(some in prop::collection::vec(cast::any_grant(), 0..6), index in 0..159_usize) {
+    fn lists_and_single_reads_agree(some in prop::collection::vec(fixtures::any_grant(), 0..6), index in 0..159_usize) {
         let grants = Grants::new(some);
         let permission = Permission::all().nth(index).unwrap();
         if permission.scope() != RoleScope::Deployment {

@@ -1,6 +1,6 @@
-//! Processors and memory as people write them: `0.25`, `1`, `0.5Gi`.
+//! CPU and memory as people write them: `0.25`, `1`, `0.5Gi`.
 //!
-//! Kept as whole thousandths, so that comparing and doubling are exact.
+//! Stored as whole thousandths, so that comparing and doubling are exact.
 
 use std::fmt;
 

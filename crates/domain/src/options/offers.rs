@@ -1,4 +1,4 @@
-//! The catalogue as it is answered: what fits the question, and nothing else.
+//! The catalogue as the options endpoints return it: only the entries that match the query.
 
 use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize};
 use podium_api::options::{
@@ -13,9 +13,9 @@ use super::sizes::{
     WORKER_CONCURRENCY, executors, machines, scheduler,
 };
 
-/// What can be chosen for a cluster, for each provider that is asked for.
-pub fn cluster_options(asked: Option<CloudProvider>) -> Vec<ClusterOptions> {
-    let is_asked = |provider: &&Provider| asked.is_none_or(|asked| asked == provider.provider);
+/// The options for a cluster, for each requested provider.
+pub fn cluster_options(requested: Option<CloudProvider>) -> Vec<ClusterOptions> {
+    let is_asked = |provider: &&Provider| requested.is_none_or(|requested| requested == provider.provider);
     providers().iter().filter(is_asked).map(offer).collect()
 }
 
@@ -41,7 +41,7 @@ fn offer(provider: &Provider) -> ClusterOptions {
     }
 }
 
-/// What somebody wants to know about deployments.
+/// The query for deployment options.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeploymentQuestion {
     /// Only what deployments of this type can have.
@@ -57,7 +57,7 @@ pub fn deployment_options(question: DeploymentQuestion) -> DeploymentOptions {
     let DeploymentQuestion { deployment_type, executor, oldest } = question;
     let is_hybrid = deployment_type == Some(DeploymentType::Hybrid);
     let mut known = deployment_type.map_or(Executor::ALL, executors).to_vec();
-    known.retain(|one| executor.is_none_or(|asked| asked == *one));
+    known.retain(|one| executor.is_none_or(|requested| requested == *one));
     let has_queues = known.iter().any(|executor| *executor != Executor::Kubernetes);
     let schedulers = SchedulerSize::ALL.iter().filter(|_| !is_hybrid);
     let workers = machines().iter().filter(|_| !is_hybrid && has_queues);
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_fits_the_type_and_the_executor_is_offered() {
+    fn only_options_that_fit_the_type_and_the_executor_are_offered() {
         use DeploymentType::{Dedicated, Hybrid, Standard};
         use Executor::{Celery, Kubernetes, Platform};
         let all = ["CELERY", "KUBERNETES", "PLATFORM"].as_slice();

@@ -6,7 +6,7 @@ use podium_api::enums::CloudProvider;
 use podium_api::options::{ProviderInstanceType, ProviderRegion};
 use serde::{Deserialize, Deserializer};
 
-/// How many nodes a pool can have at the most.
+/// How many nodes a pool can have at most.
 pub struct NodeCounts {
     /// The least.
     pub min: u32,
@@ -28,7 +28,7 @@ pub struct Provider {
     pub default_region: String,
     /// The name of the machine of nodes to suggest.
     pub default_node_instance: String,
-    /// The name of the machine of databases to take where nothing is said.
+    /// The default machine for databases.
     pub default_database_instance: String,
     /// Networks to suggest.
     pub ranges: Ranges,
@@ -54,7 +54,7 @@ pub struct Ranges {
     pub peering: Option<String>,
 }
 
-/// A region as the data file says it.
+/// A region in the data file.
 #[derive(Deserialize)]
 struct Region {
     name: String,
@@ -111,7 +111,7 @@ pub fn region(of: CloudProvider, name: &str) -> Option<&'static ProviderRegion> 
     provider(of).region(name)
 }
 
-/// How many nodes a pool can have at the most.
+/// How many nodes a pool can have at most.
 pub const fn node_counts() -> NodeCounts {
     NODE_COUNTS
 }

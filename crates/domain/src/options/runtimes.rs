@@ -1,7 +1,7 @@
 //! Runtimes: the releases of Apache Airflow that deployments can run.
 //!
-//! The list is `data/runtimes.json`. Releases that were withdrawn are not in it; the 2.x line is no longer maintained
-//! by its makers, and deprecated.
+//! The list is `data/runtimes.json`. Withdrawn releases are not in it; the 2.x line is no longer maintained upstream,
+//! and deprecated.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,15 +1,15 @@
-//! Machines, sizes and the bounds of what a deployment can ask for.
+//! Machines, sizes and the bounds of what a deployment can request.
 
 use podium_api::enums::{DeploymentType, Executor, SchedulerSize, WorkerMachineName};
 
 use super::amounts::{Cpu, Memory};
 
-/// The least, the usual and the most of something.
+/// Minimum, default and maximum of an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds<T> {
     /// The least.
     pub floor: T,
-    /// What it is unless something else is said.
+    /// The default.
     pub default: T,
     /// The most.
     pub ceiling: T,
@@ -128,7 +128,7 @@ const fn resources(floor: u64, default: u64, ceiling: u64) -> Resources {
     Resources { cpu: Bounds { floor: cpu(floor), default: cpu(default), ceiling: cpu(ceiling) } }
 }
 
-/// A task pod that does not say what it needs: at the most, the largest machine.
+/// A task pod that does not say what it needs: at most, the largest machine.
 pub const POD: Resources = resources(250, 250, 32_000);
 /// All task pods of a deployment together.
 pub const QUOTA: Resources = resources(250, 10_000, 1_600_000);

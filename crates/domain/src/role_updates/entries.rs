@@ -1,4 +1,4 @@
-//! Reading the entries of a request: each names something that exists, once, and a role that can be held there.
+//! Reads the entries of a request: each names an existing resource, once, and a role that can be held there.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use podium_api::enums::WorkspaceRoleName;
 use podium_api::subjects::{DagRole, DeploymentRole, SubjectRoles, WorkspaceRole};
 use podium_api::{DeploymentId, WorkspaceId};
 
-use crate::assignable::{self, MAX_DAG_ID, MAX_DAG_TAG, Unfit};
+use crate::assignable::{self, MAX_DAG_ID, MAX_DAG_TAG, RoleError};
 use crate::grants::{Grant, Held, On};
 use crate::no_escalation::only_owners;
 
@@ -96,8 +96,9 @@ impl Replacement<'_> {
         });
         let on_deployments = roles.deployment_roles.iter().flatten().map(|entry| entry.deployment_id);
         let on_dags = roles.dag_roles.iter().flatten().map(|entry| entry.deployment_id);
-        let asked = on_deployments.chain(on_dags).filter_map(|id| self.facts.deployments.get(&id).copied());
-        held.chain(asked).collect()
+        let requested =
+            on_deployments.chain(on_dags).filter_map(|id| self.facts.deployments.get(&id).copied());
+        held.chain(requested).collect()
     }
 
     fn workspace_of(&mut self, deployment_id: DeploymentId, path: &str) -> Option<WorkspaceId> {
@@ -112,8 +113,8 @@ impl Replacement<'_> {
     fn names_a_dag_or_a_tag(&mut self, entry: &DagRole, path: &str) -> bool {
         let given = |name: &Option<String>| name.as_ref().is_some_and(|name| !name.trim().is_empty());
         let wrong = match (given(&entry.dag_id), given(&entry.dag_tag)) {
-            (true, true) => Some(("conflict", "must be left out where `dagId` is given")),
-            (false, false) => Some(("required", "is required where there is no `dagId`")),
+            (true, true) => Some(("conflict", "must be omitted when `dagId` is given")),
+            (false, false) => Some(("required", "is required without a `dagId`")),
             _ => None,
         };
         if let Some((code, message)) = wrong {
@@ -126,7 +127,7 @@ impl Replacement<'_> {
         self.fields.take(checked).is_some()
     }
 
-    fn resolved(&mut self, path: &str, on: On, held: Result<Held, Unfit>) -> Option<Grant> {
+    fn resolved(&mut self, path: &str, on: On, held: Result<Held, RoleError>) -> Option<Grant> {
         self.fields.take(held.map_err(|unfit| unfit.at(path))).map(|held| Grant { on, held })
     }
 }

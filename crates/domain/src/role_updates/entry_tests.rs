@@ -2,22 +2,22 @@
 
 use podium_api::subjects::SubjectRoles;
 
-use super::asked::{KEEP, dags, deployments, outcome, refused, workspaces};
-use crate::cast::{
+use super::requested::{KEEP, dags, deployments, outcome, refused, workspaces};
+use crate::fixtures::{
     d1, d1b, d2, holder, in_workspace, member, member_with, nothing, on_dag, on_deployment, on_tag, w1, w2,
 };
 
 #[test]
 fn other_roles_need_one_in_the_organization() {
     let owner = holder("ORGANIZATION_OWNER");
-    let asked = || workspaces(&[(w1(), "WORKSPACE_MEMBER")]);
-    assert_eq!(outcome(&owner, &[], asked()), refused(&["organizationRole required"]));
-    let both = SubjectRoles { organization_role: Some("ORGANIZATION_MEMBER".into()), ..asked() };
+    let requested = || workspaces(&[(w1(), "WORKSPACE_MEMBER")]);
+    assert_eq!(outcome(&owner, &[], requested()), refused(&["organizationRole required"]));
+    let both = SubjectRoles { organization_role: Some("ORGANIZATION_MEMBER".into()), ..requested() };
     let given = vec![member(), in_workspace(w1(), "WORKSPACE_MEMBER")];
     assert_eq!(outcome(&owner, &[], both), Ok(given.clone()));
-    assert_eq!(outcome(&owner, &[member()], asked()), Ok(given));
+    assert_eq!(outcome(&owner, &[member()], requested()), Ok(given));
     assert_eq!(outcome(&owner, &[], KEEP), Ok(vec![]));
-    let wrong = SubjectRoles { organization_role: Some("KING".into()), ..asked() };
+    let wrong = SubjectRoles { organization_role: Some("KING".into()), ..requested() };
     assert_eq!(outcome(&owner, &[], wrong), refused(&["organizationRole enum"]));
 }
 
@@ -42,8 +42,8 @@ fn entries_are_listed_once() {
             Ok(vec![member(), on_dag(d1(), "etl", "DAG_VIEWER"), on_dag(d1(), "etl", "Reviewer")]),
         ),
     ];
-    for (asked, expected) in table {
-        assert_eq!(outcome(&owner, &[member()], asked.clone()), expected, "{asked:?}");
+    for (requested, expected) in table {
+        assert_eq!(outcome(&owner, &[member()], requested.clone()), expected, "{requested:?}");
     }
 }
 
@@ -66,16 +66,16 @@ fn entries_name_what_exists_and_fits() {
             &["dagRoles[0].deploymentId unknown", "dagRoles[0].dagTag required"],
         ),
     ];
-    for (asked, expected) in table {
-        assert_eq!(outcome(&owner, &[member()], asked.clone()), refused(expected), "{asked:?}");
+    for (requested, expected) in table {
+        assert_eq!(outcome(&owner, &[member()], requested.clone()), refused(expected), "{requested:?}");
     }
     let tagged = outcome(&owner, &[member()], dags(&[(d1(), "", "daily", "DAG_VIEWER")]));
     assert_eq!(tagged, Ok(vec![member(), on_tag(d1(), "daily", "DAG_VIEWER")]));
 }
 
 #[test]
-fn all_wrong_fields_are_told_before_missing_rights() {
-    let asked = SubjectRoles {
+fn all_wrong_fields_are_reported_before_missing_rights() {
+    let requested = SubjectRoles {
         organization_role: Some("KING".into()),
         deployment_roles: deployments(&[(d1(), "Nobody")]).deployment_roles,
         dag_roles: dags(&[(d1(), "", "", "DAG_VIEWER")]).dag_roles,
@@ -87,11 +87,11 @@ fn all_wrong_fields_are_told_before_missing_rights() {
         "deploymentRoles[0].role unknown",
         "dagRoles[0].dagTag required",
     ];
-    assert_eq!(outcome(&member_with("WORKSPACE_MEMBER"), &[member()], asked), refused(&expected));
+    assert_eq!(outcome(&member_with("WORKSPACE_MEMBER"), &[member()], requested), refused(&expected));
 }
 
 #[test]
-fn what_the_caller_may_not_see_is_unknown() {
+fn invisible_resources_are_unknown_to_the_caller() {
     let caller = member_with("WORKSPACE_OWNER");
     let held = [member(), in_workspace(w2(), "WORKSPACE_AUTHOR")];
     let table: [(SubjectRoles, &[&str]); 3] = [
@@ -99,20 +99,20 @@ fn what_the_caller_may_not_see_is_unknown() {
         (workspaces(&[(w2(), "WORKSPACE_OWNER")]), &["workspaceRoles[0].workspaceId unknown"]),
         (deployments(&[(d2(), "Tuner")]), &["deploymentRoles[0].deploymentId unknown"]),
     ];
-    for (asked, expected) in table {
-        assert_eq!(outcome(&caller, &held, asked.clone()), refused(expected), "{asked:?}");
+    for (requested, expected) in table {
+        assert_eq!(outcome(&caller, &held, requested.clone()), refused(expected), "{requested:?}");
     }
 }
 
 #[test]
-fn a_computed_accessor_sent_back_is_nothing() {
+fn sending_back_the_computed_accessor_has_no_effect() {
     let owner = holder("ORGANIZATION_OWNER");
     let accessor = || workspaces(&[(w1(), "WORKSPACE_ACCESSOR")]);
     let held = vec![member(), on_deployment(d1(), "Tuner")];
     assert_eq!(outcome(&owner, &held, accessor()), Ok(held.clone()));
-    let asked =
+    let requested =
         SubjectRoles { deployment_roles: deployments(&[(d1(), "Tuner")]).deployment_roles, ..accessor() };
-    assert_eq!(outcome(&owner, &[member()], asked), Ok(held.clone()));
+    assert_eq!(outcome(&owner, &[member()], requested), Ok(held.clone()));
     assert_eq!(outcome(&member_with("DEPLOYMENT_ADMIN"), &held, accessor()), Ok(held));
     let stored = vec![member(), in_workspace(w1(), "WORKSPACE_ACCESSOR")];
     assert_eq!(outcome(&owner, &[member()], accessor()), Ok(stored.clone()), "by itself it is a role");

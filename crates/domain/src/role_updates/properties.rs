@@ -1,11 +1,11 @@
-//! What no role update ever does, whoever sends whatever.
+//! Properties that hold for every role update.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::cast::{any_grant, facts, member};
+use crate::fixtures::{any_grant, facts, member};
 use crate::subject_roles;
 
 /// Grants that one subject can hold together: one role in the organization, and one in each workspace and deployment.
@@ -35,11 +35,11 @@ fn names<'a>(grants: impl IntoIterator<Item = &'a Grant>) -> Vec<(On, String)> {
 
 proptest! {
     #[test]
-    fn what_is_not_managed_never_changes(
-        kind in any_kind(), caller in any_subject(), current in any_subject(), asked in any_subject(),
+    fn entries_that_the_caller_does_not_manage_never_change(
+        kind in any_kind(), caller in any_subject(), current in any_subject(), requested in any_subject(),
     ) {
         let caller = Grants::new(caller);
-        let change = Change::Set(subject_roles::all(&asked));
+        let change = Change::Set(subject_roles::all(&requested));
         if let Ok(after) = update(kind, &current, &change, &caller, &facts()) {
             let elsewhere = |grant: &&Grant| !kind.is_managed_by(&caller, &grant.on);
             prop_assert_eq!(names(after.iter().filter(elsewhere)), names(current.iter().filter(elsewhere)));
@@ -47,14 +47,14 @@ proptest! {
     }
 
     #[test]
-    fn nobody_is_given_more_than_the_giver_holds(
-        kind in any_kind(), caller in any_subject(), current in any_subject(), asked in any_subject(),
+    fn no_grant_exceeds_the_callers_own_permissions(
+        kind in any_kind(), caller in any_subject(), current in any_subject(), requested in any_subject(),
     ) {
         let caller = Grants::new(caller);
-        let change = Change::Set(subject_roles::all(&asked));
+        let change = Change::Set(subject_roles::all(&requested));
         if let Ok(after) = update(kind, &current, &change, &caller, &facts()) {
             let (before, after) = (Grants::new(current), Grants::new(after));
-            for grant in asked {
+            for grant in requested {
                 let gained = after.at(&grant.on).without(before.at(&grant.on));
                 prop_assert!(caller.at(&grant.on).contains_all(gained), "{gained:?} on {:?}", grant.on);
             }
@@ -74,10 +74,10 @@ proptest! {
 
     #[test]
     fn the_order_of_what_is_stored_does_not_matter(
-        kind in any_kind(), caller in any_subject(), current in any_subject(), asked in any_subject(),
+        kind in any_kind(), caller in any_subject(), current in any_subject(), requested in any_subject(),
     ) {
         let caller = Grants::new(caller);
-        let change = Change::Set(subject_roles::all(&asked));
+        let change = Change::Set(subject_roles::all(&requested));
         let backwards: Vec<Grant> = current.iter().rev().cloned().collect();
         prop_assert_eq!(
             update(kind, &current, &change, &caller, &facts()),

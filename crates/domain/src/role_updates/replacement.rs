@@ -1,4 +1,4 @@
-//! Replacing the entries that a caller manages, and no others.
+//! Replaces the entries that a caller manages, and no others.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::refusal::{Fields, Refusal, Result};
 
 use super::SubjectKind;
 
-/// A subject's new grants in the making, with everything that was found against them.
+/// A subject's new grants while they are computed, with all objections to them.
 pub(super) struct Replacement<'a> {
     pub(super) kind: SubjectKind,
     pub(super) current: &'a [Grant],
@@ -17,7 +17,7 @@ pub(super) struct Replacement<'a> {
     pub(super) facts: &'a Facts,
     pub(super) fields: Fields,
     pub(super) after: Vec<Grant>,
-    /// Whether an organization role is held or asked for.
+    /// Whether an organization role is held or requested.
     pub(super) in_organization: bool,
     forbidden: Option<Refusal>,
 }
@@ -28,18 +28,18 @@ impl<'a> Replacement<'a> {
         Self { kind, current, caller, facts, fields, after, in_organization: false, forbidden: None }
     }
 
-    /// Keeps what is held at scopes of one kind.
+    /// Keeps the grants at scopes of one kind.
     pub(super) fn keep(&mut self, of_kind: fn(&On) -> bool) {
         self.after.extend(self.current.iter().filter(|grant| of_kind(&grant.on)).cloned());
     }
 
     /// Replaces what the caller manages of one kind of scope; the rest stays, and must not be changed.
     pub(super) fn replace(&mut self, of_kind: fn(&On) -> bool, wanted: &[Grant]) {
-        let asked: BTreeSet<_> = wanted.iter().map(entry).collect();
+        let requested: BTreeSet<_> = wanted.iter().map(entry).collect();
         let held: BTreeSet<_> = self.current.iter().map(entry).collect();
         let stays = |grant: &&Grant| {
             of_kind(&grant.on)
-                && (asked.contains(&entry(grant)) || !self.kind.is_managed_by(self.caller, &grant.on))
+                && (requested.contains(&entry(grant)) || !self.kind.is_managed_by(self.caller, &grant.on))
         };
         self.after.extend(self.current.iter().filter(stays).cloned());
         for grant in wanted {
@@ -63,7 +63,7 @@ impl<'a> Replacement<'a> {
         }
     }
 
-    /// Remembers the first thing that the caller has no right to do.
+    /// Records the first refusal.
     pub(super) fn attempt(&mut self, outcome: Result<()>) {
         self.forbidden = self.forbidden.take().or(outcome.err());
     }
@@ -71,8 +71,7 @@ impl<'a> Replacement<'a> {
     /// The new grants, in a stable order; wrong fields are told before missing rights.
     pub(super) fn finish(mut self) -> Result<Vec<Grant>> {
         if !self.in_organization && !self.after.is_empty() {
-            let message =
-                "must be given with the other roles: they need a role in the organization, and none is held";
+            let message = "must be given with the other roles: they require a role in the organization, and the subject holds none";
             self.fields.push("organizationRole", "required", message);
         }
         self.fields.into_result()?;

@@ -2,16 +2,16 @@
 
 use podium_api::enums::OrganizationRole;
 
-use super::asked::{KEEP, dags, deployments, organization, outcome, refused, workspaces};
+use super::requested::{KEEP, dags, deployments, organization, outcome, refused, workspaces};
 use super::*;
-use crate::cast::{
+use crate::fixtures::{
     d1, d1b, d2, facts, holder, in_organization, in_workspace, member, member_with, on_dag, on_deployment,
     on_tag, owner, w1, w2,
 };
 use crate::grants::Held;
 
 #[test]
-fn absent_lists_are_kept_and_empty_ones_clear() {
+fn absent_lists_keep_the_stored_ones_and_empty_lists_clear() {
     let held = [
         member(),
         in_workspace(w1(), "WORKSPACE_AUTHOR"),
@@ -36,18 +36,18 @@ fn a_list_replaces_what_the_caller_manages() {
     let held = [member(), in_workspace(w1(), "WORKSPACE_AUTHOR"), in_workspace(w2(), "WORKSPACE_AUTHOR")];
     let caller = member_with("WORKSPACE_OWNER");
     let elsewhere = in_workspace(w2(), "WORKSPACE_AUTHOR");
-    for (asked, in_w1) in [
+    for (requested, in_w1) in [
         (workspaces(&[]), None),
         (workspaces(&[(w1(), "WORKSPACE_OWNER")]), Some("WORKSPACE_OWNER")),
         (workspaces(&[(w1(), "WORKSPACE_AUTHOR")]), Some("WORKSPACE_AUTHOR")),
     ] {
         let expected = [member()].into_iter().chain(in_w1.map(|role| in_workspace(w1(), role)));
-        assert_eq!(outcome(&caller, &held, asked), Ok(expected.chain([elsewhere.clone()]).collect()));
+        assert_eq!(outcome(&caller, &held, requested), Ok(expected.chain([elsewhere.clone()]).collect()));
     }
 }
 
 #[test]
-fn entries_elsewhere_may_be_restated_and_not_changed() {
+fn entries_outside_the_callers_scopes_may_be_repeated_but_not_changed() {
     let caller = Grants::new([
         member(),
         in_workspace(w1(), "WORKSPACE_OWNER"),
@@ -70,13 +70,13 @@ fn entries_elsewhere_may_be_restated_and_not_changed() {
         (dags(&[(d2(), "etl", "", "DAG_VIEWER")]), refused(&["403"])),
         (dags(&[(d2(), "new", "", "Reviewer")]), refused(&["403"])),
     ];
-    for (asked, expected) in table {
-        assert_eq!(outcome(&caller, &held, asked.clone()), expected, "{asked:?}");
+    for (requested, expected) in table {
+        assert_eq!(outcome(&caller, &held, requested.clone()), expected, "{requested:?}");
     }
 }
 
 #[test]
-fn nobody_gives_more_than_it_holds() {
+fn nobody_can_grant_more_than_they_hold() {
     let host = member_with("Host");
     let table = [
         (deployments(&[(d1(), "DEPLOYMENT_ADMIN")]), refused(&["403"])),
@@ -88,8 +88,8 @@ fn nobody_gives_more_than_it_holds() {
             Ok(vec![member(), on_deployment(d1(), "DEPLOYMENT_ACCESSOR")]),
         ),
     ];
-    for (asked, expected) in table {
-        assert_eq!(outcome(&host, &[member()], asked.clone()), expected, "{asked:?}");
+    for (requested, expected) in table {
+        assert_eq!(outcome(&host, &[member()], requested.clone()), expected, "{requested:?}");
     }
     let taken = outcome(&host, &[member(), on_deployment(d1(), "DEPLOYMENT_ADMIN")], deployments(&[]));
     assert_eq!(taken, Ok(vec![member()]), "taking away is not giving");
@@ -107,11 +107,11 @@ fn only_owners_change_organization_roles() {
         ("ORGANIZATION_OWNER", "OWNER", refused(&["organizationRole enum"])),
         ("ORGANIZATION_OWNER", "WORKSPACE_OWNER", refused(&["organizationRole enum"])),
     ];
-    for (caller, asked, expected) in table {
+    for (caller, requested, expected) in table {
         assert_eq!(
-            outcome(&member_with(caller), &[member()], organization(asked)),
+            outcome(&member_with(caller), &[member()], organization(requested)),
             expected,
-            "{caller} {asked}"
+            "{caller} {requested}"
         );
     }
     let error = crate::assignable::organization_role("OWNER").unwrap_err();
@@ -162,13 +162,13 @@ fn only_a_lone_null_means_leaving() {
 }
 
 #[test]
-fn what_is_mentioned_is_looked_up() {
-    let asked = SubjectRoles {
+fn mentioned_resources_are_looked_up() {
+    let requested = SubjectRoles {
         deployment_roles: deployments(&[(d1(), "Tuner"), (d2(), "DEPLOYMENT_ADMIN")]).deployment_roles,
         dag_roles: dags(&[(d1b(), "etl", "", "Reviewer")]).dag_roles,
         ..workspaces(&[(w1(), "WORKSPACE_OWNER")])
     };
-    let mentions = Change::Set(asked).mentions();
+    let mentions = Change::Set(requested).mentions();
     assert_eq!(mentions.workspaces, [w1()].into());
     assert_eq!(mentions.deployments, [d1(), d1b(), d2()].into());
     assert_eq!(mentions.custom_roles, ["Reviewer".to_owned(), "Tuner".to_owned()].into());

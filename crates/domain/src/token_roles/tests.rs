@@ -1,7 +1,7 @@
 //! Which roles a token may hold, and who may give them to it.
 
 use super::*;
-use crate::cast::{
+use crate::fixtures::{
     d1, d1b, d2, deployment, facts, in_organization, in_workspace, member_with, nothing, on_dag,
     on_deployment, on_tag, org, owner, told, w1, w2,
 };
@@ -118,7 +118,7 @@ fn entries_stay_where_the_token_belongs() {
 }
 
 #[test]
-fn a_giver_manages_the_token_and_holds_what_it_gives() {
+fn a_caller_can_grant_only_to_tokens_that_it_manages_and_only_what_it_holds() {
     let w = w1();
     let asks = |role| [("WORKSPACE", w.as_str(), None, role)];
     let current = [in_workspace(w, "WORKSPACE_OWNER")];
@@ -139,7 +139,7 @@ fn a_giver_manages_the_token_and_holds_what_it_gives() {
 }
 
 #[test]
-fn what_is_mentioned_is_looked_up() {
+fn mentioned_resources_are_looked_up() {
     let (w, d) = (w1(), d1());
     let mentioned = mentions(&entries(&[
         ("WORKSPACE", w.as_str(), None, "WORKSPACE_OWNER"),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Permission;
-use crate::cast::{d1, d2, deployment, facts, holder, member_with, nothing, org, told, w1, w2};
+use crate::fixtures::{d1, d2, deployment, facts, holder, member_with, nothing, org, told, w1, w2};
 
 fn request(scope: TokenScope, entity_id: Option<EntityId>, role: &str) -> CreateApiTokenRequest {
     CreateApiTokenRequest {
@@ -78,7 +78,7 @@ fn a_new_token_is_brought_to_one_form() {
     assert_eq!((token.name.text.as_str(), token.description.as_str()), ("ci", "builds"));
     assert_eq!((token.kind, token.expiry_period_in_days), (TokenKind::Standard, Some(30)));
     assert_eq!(token.belongs_to, Target::Workspace(w1()));
-    assert_eq!(token.primary, crate::cast::in_workspace(w1(), "WORKSPACE_MEMBER"));
+    assert_eq!(token.primary, crate::fixtures::in_workspace(w1(), "WORKSPACE_MEMBER"));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn tokens_that_could_not_be_managed_are_not_seen() {
 }
 
 #[test]
-fn what_is_mentioned_is_looked_up() {
+fn mentioned_resources_are_looked_up() {
     let of_deployment = mentions(&request(TokenScope::Deployment, Some(d1().into()), "Tuner"));
     assert_eq!(of_deployment.deployments, [d1()].into());
     assert_eq!(of_deployment.custom_roles, ["Tuner".to_owned()].into());

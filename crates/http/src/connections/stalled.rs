@@ -1,5 +1,5 @@
-//! Connections that overstay. On HTTP/2 a client can keep an answer waiting without keeping the socket from being written
-//! to, by never opening a window for it; and a connection without a request has no deadline of its own.
+//! Connections that stay open too long. On HTTP/2 a client can stall a response without blocking writes to the socket,
+//! by never opening a window for it; and a connection without a request has no deadline of its own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -7,43 +7,43 @@ use std::time::Duration;
 
 use super::{Connection, Running};
 
-/// So many more requests may be taken back than are not.
+/// How many more requests may be cancelled than completed.
 const MOST_ABANDONED: u32 = 200;
 
-/// One answer may wait so many times longer than all of a connection's together.
+/// A single response may stall this many times longer than a whole connection.
 const LONGER_ALONE: u64 = 10;
 
 /// Why a connection has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Overstay {
-    /// An answer is not read.
-    Unread,
-    /// It asks, and takes back what it asked, again and again.
-    Abandons,
-    /// Nothing was asked for long enough.
+pub(crate) enum CloseReason {
+    /// A response is not read.
+    RequestBody,
+    /// It keeps sending requests and cancelling them.
+    Abandoned,
+    /// There was no request for too long.
     Idle,
 }
 
-/// An answer that may wait for its reader, until this is dropped.
-pub(crate) struct Stalled {
+/// A response that may stall, until this is dropped.
+pub(crate) struct ResponseWatch {
     connection: Arc<Connection>,
     id: u64,
-    /// Since when it does, in milliseconds since the start and from one; none where it is not its reader's turn.
+    /// Since when it has stalled, in milliseconds since the start plus one; zero if it is not waiting for the reader.
     since: Arc<AtomicU64>,
 }
 
 impl Connection {
-    /// Watches an answer.
-    pub(crate) fn watch(self: &Arc<Self>) -> Stalled {
+    /// Watches a response.
+    pub(crate) fn watch(self: &Arc<Self>) -> ResponseWatch {
         let (id, since) = (self.all.next.fetch_add(1, Ordering::Relaxed), Arc::default());
         let mut stalled = self.stalled.lock().unwrap_or_else(PoisonError::into_inner);
         stalled.insert(id, Arc::clone(&since));
-        Stalled { connection: Arc::clone(self), id, since }
+        ResponseWatch { connection: Arc::clone(self), id, since }
     }
 
-    /// Resolves when the connection has to end: answers wait and none of them was read for `unread`, one was not for
-    /// much longer although others were, or nothing was asked for `idle`.
-    pub(crate) async fn overstays(&self, unread: Duration, idle: Duration) -> Overstay {
+    /// Resolves when the connection has to close: responses wait and none of them was read for `unread`, one was not
+    /// for much longer although others were, or there was no request for `idle`.
+    pub(crate) async fn close_reason(&self, unread: Duration, idle: Duration) -> CloseReason {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let look = (unread.min(idle) / 4).max(Duration::from_millis(5));
         let counts = &self.all.counts;
@@ -52,7 +52,7 @@ impl Connection {
                 () = tokio::time::sleep(look) => {}
                 () = self.gives_up.notified() => {
                     counts.unread.fetch_add(1, Ordering::Relaxed);
-                    return Overstay::Abandons;
+                    return CloseReason::Abandoned;
                 }
             }
             let now = self.all.now();
@@ -63,23 +63,22 @@ impl Connection {
             };
             if self.stalled_since().is_some_and(is_unread) {
                 counts.unread.fetch_add(1, Ordering::Relaxed);
-                return Overstay::Unread;
+                return CloseReason::RequestBody;
             }
-            let idle_since = self.idle_since.load(Ordering::Relaxed);
-            if self.is_idle() && now.saturating_sub(idle_since) >= millis(idle) {
+            if self.unused_for(now).is_some_and(|unused| unused >= millis(idle)) {
                 counts.idle.fetch_add(1, Ordering::Relaxed);
-                return Overstay::Idle;
+                return CloseReason::Idle;
             }
         }
     }
 
-    /// Since when the answer waits that waits the longest.
+    /// Since when the longest-waiting response has stalled.
     fn stalled_since(&self) -> Option<u64> {
         let stalled = self.stalled.lock().unwrap_or_else(PoisonError::into_inner);
         stalled.values().map(|since| since.load(Ordering::Relaxed)).filter(|since| *since > 0).min()
     }
 
-    /// Notes whether a request was answered, or taken back before.
+    /// Records whether a request completed, or was cancelled.
     fn ended(&self, is_answered: bool) {
         let change =
             |count: u32| if is_answered { count.checked_sub(1) } else { Some(count.saturating_add(1)) };
@@ -90,38 +89,38 @@ impl Connection {
     }
 }
 
-impl Stalled {
-    /// It is its reader's turn.
+impl ResponseWatch {
+    /// It waits for the reader.
     pub(crate) fn waits(&self) {
         self.connection.moved.store(self.connection.all.now(), Ordering::Relaxed);
         self.since.store(self.connection.all.now().max(1), Ordering::Relaxed);
     }
 
-    /// It is not.
+    /// It no longer waits.
     pub(crate) fn moves(&self) {
         self.since.store(0, Ordering::Relaxed);
     }
 }
 
-impl Drop for Stalled {
+impl Drop for ResponseWatch {
     fn drop(&mut self) {
         self.connection.moved.store(self.connection.all.now(), Ordering::Relaxed);
         self.connection.stalled.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }
 }
 
-/// A request that was begun: taken back, unless all of its answer was handed over.
-pub(crate) struct Begun {
+/// A request in progress: cancelled, unless its whole response was handed over.
+pub(crate) struct PendingRequest {
     running: Running,
     is_answered: bool,
 }
 
-impl Begun {
+impl PendingRequest {
     pub(crate) fn new(running: Running) -> Self {
         Self { running, is_answered: false }
     }
 
-    /// All of its answer was handed over.
+    /// Its whole response was handed over.
     pub(crate) fn answered(&mut self) {
         if !self.is_answered {
             self.is_answered = true;
@@ -130,7 +129,7 @@ impl Begun {
     }
 }
 
-impl Drop for Begun {
+impl Drop for PendingRequest {
     fn drop(&mut self) {
         if !self.is_answered {
             self.running.0.ended(false);

@@ -1,5 +1,5 @@
-//! Bytes that wait, of answers to be read and of requests that are still arriving: counted for as long as they are in
-//! memory, wherever they are by then. No address has more of them than are left for others.
+//! Buffered bytes, of responses to be read and of requests that are still arriving: counted for as long as they are in
+//! memory. No address may have more of them than are left for others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,23 +8,27 @@ use bytes::Bytes;
 
 use super::Connection;
 
-/// What a streamed answer counts as: it holds a piece or two of what it reads.
+/// What a streamed response counts as: it buffers a chunk or two.
 pub(super) const STREAM: usize = 64 * 1024;
 
-/// Too much waits already.
+/// Too many bytes are already buffered.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Too;
+pub(crate) struct LimitExceeded;
 
-/// Bytes that count as waiting until this is dropped.
-pub(crate) struct Held {
+/// Bytes that count as buffered until this is dropped.
+pub(crate) struct ByteReservation {
     connection: Arc<Connection>,
     bytes: usize,
 }
 
 impl Connection {
-    /// Counts bytes that are about to wait. Where nothing waits, any number may; `must` is for answers that cannot be
-    /// taken back.
-    pub(crate) fn hold(self: &Arc<Self>, bytes: usize, must: bool) -> Result<Held, Too> {
+    /// Counts bytes that are about to be buffered. If nothing is buffered, any number is allowed; `must` is for
+    /// responses that cannot be taken back.
+    pub(crate) fn reserve(
+        self: &Arc<Self>,
+        bytes: usize,
+        must: bool,
+    ) -> Result<ByteReservation, LimitExceeded> {
         let bounds = &self.all.bounds.waiting;
         let of_address = if self.address.is_crowd { bounds.all - bounds.all / 8 } else { bounds.address };
         let exceeds = |counter: &AtomicUsize, bound: usize| {
@@ -37,35 +41,35 @@ impl Connection {
             exceeds(&self.address.waiting, of_address.min(left)),
             exceeds(&self.all.waiting, bounds.all),
         ];
-        let held = Held { connection: Arc::clone(self), bytes };
+        let held = ByteReservation { connection: Arc::clone(self), bytes };
         if !must && is_too_much.contains(&true) {
             self.all.counts.too_much.fetch_add(1, Ordering::Relaxed);
-            return Err(Too);
+            return Err(LimitExceeded);
         }
         Ok(held)
     }
 
-    /// Counts a streamed answer.
-    pub(crate) fn hold_stream(self: &Arc<Self>, must: bool) -> Result<Held, Too> {
-        self.hold(STREAM, must)
+    /// Counts a streamed response.
+    pub(crate) fn reserve_stream(self: &Arc<Self>, must: bool) -> Result<ByteReservation, LimitExceeded> {
+        self.reserve(STREAM, must)
     }
 }
 
-impl Drop for Held {
+impl Drop for ByteReservation {
     fn drop(&mut self) {
         let Connection { waiting, address, all, .. } = &*self.connection;
         for counter in [waiting, &address.waiting, &all.waiting] {
             counter.fetch_sub(self.bytes, Ordering::Relaxed);
         }
-        // On HTTP/2 an answer may outlive its connection.
+        // On HTTP/2 a response may outlive its connection.
         if address.waiting.load(Ordering::Relaxed) == 0 && address.connections.load(Ordering::Relaxed) == 0 {
             all.lock().forget(address);
         }
     }
 }
 
-/// Bytes that hold something for as long as any part of them is in memory.
-pub(crate) fn holding<H: Send + 'static>(bytes: Bytes, held: H) -> Bytes {
+/// Bytes that keep a guard alive for as long as any part of them is in memory.
+pub(crate) fn with_guard<H: Send + 'static>(bytes: Bytes, held: H) -> Bytes {
     struct Owner<H>(Bytes, H);
     impl<H> AsRef<[u8]> for Owner<H> {
         fn as_ref(&self) -> &[u8] {
@@ -87,22 +91,22 @@ mod tests {
         let connections = Arc::new(Connections::new(&Settings { waiting, ..Settings::default() }));
         let [one, two, other, third] = ["192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3"]
             .map(|text| connections.admit(text.parse().unwrap()).unwrap());
-        let large = one.connection().hold(120, false).expect("one answer may always wait");
-        assert!(one.connection().hold(1, false).is_err(), "the connection has enough");
-        assert!(two.connection().hold(31, false).is_err(), "the address has enough");
-        let more = two.connection().hold(30, false).unwrap();
-        let others = [100, 40].map(|bytes| other.connection().hold(bytes, true).unwrap());
-        assert!(third.connection().hold(120, false).is_err(), "all together have enough");
-        let less = third.connection().hold(30, false).unwrap();
-        assert!(third.connection().hold(51, false).is_err(), "that is more than is left");
+        let large = one.connection().reserve(120, false).expect("one answer may always wait");
+        assert!(one.connection().reserve(1, false).is_err(), "the connection has enough");
+        assert!(two.connection().reserve(31, false).is_err(), "the address has enough");
+        let more = two.connection().reserve(30, false).unwrap();
+        let others = [100, 40].map(|bytes| other.connection().reserve(bytes, true).unwrap());
+        assert!(third.connection().reserve(120, false).is_err(), "all together have enough");
+        let less = third.connection().reserve(30, false).unwrap();
+        assert!(third.connection().reserve(51, false).is_err(), "that is more than is left");
         assert_eq!(connections.waiting(), 320, "what is refused does not count");
-        let bytes = holding(Bytes::from_static(b"answer"), large);
+        let bytes = with_guard(Bytes::from_static(b"answer"), large);
         let part = bytes.slice(1..2);
         drop(bytes);
         assert_eq!(connections.waiting(), 320, "a part of it still waits");
         drop((part, more, others, less));
         assert_eq!(connections.waiting(), 0);
-        let outlives = other.connection().hold(10, false).unwrap();
+        let outlives = other.connection().reserve(10, false).unwrap();
         drop((one, two, other, third));
         assert_eq!(connections.lock().addresses.len(), 1, "something of it waits");
         drop(outlives);

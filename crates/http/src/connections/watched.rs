@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::Connection;
 
 /// A socket whose other end has to read.
-pub(crate) struct Watched {
+pub(crate) struct WatchedStream {
     stream: TcpStream,
     connection: Arc<Connection>,
     limit: Duration,
@@ -24,7 +24,7 @@ pub(crate) struct Watched {
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl Watched {
+impl WatchedStream {
     pub(crate) fn new(stream: TcpStream, connection: Arc<Connection>, limit: Duration) -> Self {
         Self { stream, connection, limit, is_stalled: false, deadline: None }
     }
@@ -52,7 +52,7 @@ impl Watched {
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for WatchedStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -62,7 +62,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for WatchedStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(cx, bytes);

@@ -1,14 +1,14 @@
-//! A browser at the console: its session, and what it is shown with one.
+//! A browser at the console: its session, and the pages that need one.
 
 use std::net::SocketAddr;
 
 use http::{Method, Response, StatusCode};
 use podium_api::DeploymentId;
-use podium_app::front_door::{Addressed, Shown, Visitor};
+use podium_app::front_door::{AdmittedCaller, DeploymentRef, PresentedCredential};
 use podium_app::{Error, Unauthenticated};
 use podium_domain::Refusal;
 
-use super::{Answer, FrontDoor, Knock, cookies, headers, isolation, notice, redirect, sign_in};
+use super::{FrontDoor, HttpResult, InboundRequest, cookies, headers, isolation, notice, redirect, sign_in};
 use crate::body::Body;
 use crate::errors::Failure;
 use crate::pages;
@@ -18,107 +18,120 @@ use crate::peer::Peer;
 pub(crate) const DEPLOYMENTS: &str = "/deployments/";
 const DEPLOYMENT_PAGE: &str = include_str!("../pages/deployment.html");
 
-/// What a request with a session came to.
+/// The result of a request with a session.
 enum Met {
-    /// Somebody who is known.
-    Known(Box<Visitor>),
-    /// Somebody who has to sign in first, and how it is asked to.
+    /// An authenticated user.
+    Known(Box<AdmittedCaller>),
+    /// A browser that has to sign in first, and the response that asks it to.
     Stranger(Response<Body>),
 }
 
 impl FrontDoor {
     /// The browser's session, if it sent one.
-    pub(super) fn session_cookie<'a>(&self, knock: &'a Knock) -> Option<&'a str> {
+    pub(super) fn session_cookie<'a>(&self, inbound: &'a InboundRequest) -> Option<&'a str> {
         let name = cookies::session_name(self.app.public_url().is_encrypted());
-        cookies::find(&knock.parts.headers, name)
+        cookies::find(&inbound.parts.headers, name)
     }
 
-    /// Whether a connection comes from a process of an environment, where those can be told apart.
+    /// Whether a connection comes from a process of an environment, if that can be determined.
     pub(crate) async fn is_of_an_environment(&self, peer: &Peer) -> bool {
         let Some(users) = self.plane.environment_users() else { return false };
         match peer.user().await {
             Some(user) => users.contains(&user),
-            // Whose it is cannot be told, and it can only be somebody's of this machine.
+            // Its owner is unknown, and it can only be a process of this machine.
             None => peer.is_here(),
         }
     }
 
-    /// Refuses cookies where they are not to be used: where others could read along, and to processes of environments,
-    /// which have nothing but what they found or were sent.
-    pub(super) async fn check_cookies(&self, knock: &Knock) -> Result<(), Failure> {
+    /// Refuses cookies where they must not be used: on unencrypted connections, and from processes of environments,
+    /// which can only have stolen them.
+    pub(super) async fn check_cookies(&self, inbound: &InboundRequest) -> Result<(), Failure> {
         if !self.app.lets_browsers_sign_in() {
             return Err(Failure::new(StatusCode::FORBIDDEN, sign_in::NOT_PRIVATE));
         }
-        if !self.is_of_an_environment(&knock.peer).await {
+        if !self.is_of_an_environment(&inbound.peer).await {
             return Ok(());
         }
-        let peer: SocketAddr = knock.peer.address;
-        tracing::warn!(%peer, request_id = knock.request_id, "a process of an environment sent a browser's cookie");
+        let peer: SocketAddr = inbound.peer.address;
+        tracing::warn!(%peer, request_id = inbound.request_id, "a process of an environment sent a browser's cookie");
         let message = "This connection comes from a process of an environment: cookies of browsers do not count on it. \
                        Use a token.";
         Err(Failure::new(StatusCode::FORBIDDEN, message))
     }
 
-    /// Asks a browser to sign in, and to come back. One that another site's page has sent here did not send its session
-    /// along, if it has one: it is asked to come again by itself first.
-    fn ask_to_sign_in(&self, knock: &Knock, to: &str) -> Answer {
+    /// Asks a browser to sign in, and to come back. A browser that came from another site's page did not send its
+    /// session cookie: it is first asked to repeat the request from this origin.
+    fn ask_to_sign_in(&self, inbound: &InboundRequest, to: &str) -> HttpResult {
         let way = sign_in::leading_to(to);
         let is_told = self.app.public_url().is_private();
-        if self.session_cookie(knock).is_none() && isolation::is_from_elsewhere(&knock.parts.headers, is_told)
+        if self.session_cookie(inbound).is_none() && isolation::is_cross_site(&inbound.parts.headers, is_told)
         {
             return Ok(notice::again(&way));
         }
         redirect(&way)
     }
 
-    /// Finds out who a browser is, and whether it may see a deployment.
-    async fn meet(&self, knock: &Knock, deployment: Option<Addressed>, to: &str) -> Result<Met, Failure> {
-        let Some(cookie) = self.session_cookie(knock) else {
-            return Ok(Met::Stranger(self.ask_to_sign_in(knock, to)?));
+    /// Authenticates a browser, and checks whether it may see a deployment.
+    async fn meet(
+        &self,
+        inbound: &InboundRequest,
+        deployment: Option<DeploymentRef>,
+        to: &str,
+    ) -> Result<Met, Failure> {
+        let Some(cookie) = self.session_cookie(inbound) else {
+            return Ok(Met::Stranger(self.ask_to_sign_in(inbound, to)?));
         };
-        self.check_cookies(knock).await?;
+        self.check_cookies(inbound).await?;
         let counted = Some(podium_api::Method::Get);
-        let shown = Shown::Session(cookie);
-        match self.app.admit(shown, deployment, knock.address, counted, knock.now).await {
-            Err(Error::Unauthenticated(_)) => Ok(Met::Stranger(self.ask_to_sign_in(knock, to)?)),
+        let shown = PresentedCredential::Session(cookie);
+        match self.app.admit(shown, deployment, inbound.address, counted, inbound.now).await {
+            Err(Error::Unauthenticated(_)) => Ok(Met::Stranger(self.ask_to_sign_in(inbound, to)?)),
             admitted => Ok(Met::Known(Box::new(admitted?))),
         }
     }
 
-    /// Sends a browser to the environment's own origin, by way of signing in where it has not.
-    pub(super) async fn lead_to_own_origin(&self, knock: &Knock, namespace: &str) -> Answer {
-        let to = with_slash(knock.target(), namespace);
+    /// Redirects a browser to the environment's own origin, after signing in if necessary.
+    pub(super) async fn redirect_to_own_origin(
+        &self,
+        inbound: &InboundRequest,
+        namespace: &str,
+    ) -> HttpResult {
+        let to = with_slash(inbound.target(), namespace);
         let deployment = self.app.deployment_in(namespace).await?;
-        let visitor = match self.meet(knock, deployment, &to).await? {
+        let caller = match self.meet(inbound, deployment, &to).await? {
             Met::Stranger(answer) => return Ok(answer),
-            Met::Known(visitor) => visitor,
+            Met::Known(caller) => caller,
         };
-        let cookie = self.session_cookie(knock).unwrap_or_default();
-        let way = self.app.way_in(&visitor.authority, cookie, &visitor.deployment, &to, knock.now).await?;
+        let cookie = self.session_cookie(inbound).unwrap_or_default();
+        let way = self.app.way_in(&caller.authority, cookie, &caller.deployment, &to, inbound.now).await?;
         redirect(&way)
     }
 
-    /// Shows a deployment to somebody who is signed in.
-    pub(crate) async fn deployment_page(&self, knock: Knock) -> Response<Body> {
-        let (request_id, wants_page) = (knock.request_id.clone(), knock.wants_page());
-        let answer = self.show_deployment(&knock).await;
+    /// Shows a deployment to a signed-in user.
+    pub(crate) async fn deployment_page(&self, inbound: InboundRequest) -> Response<Body> {
+        let (request_id, wants_page) = (inbound.request_id.clone(), inbound.wants_page());
+        let answer = self.show_deployment(&inbound).await;
         answer.unwrap_or_else(|failure| notice::refusal(failure, wants_page, &request_id))
     }
 
-    async fn show_deployment(&self, knock: &Knock) -> Answer {
-        if knock.parts.method != Method::GET && knock.parts.method != Method::HEAD {
-            return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path takes GET and HEAD only."));
+    async fn show_deployment(&self, inbound: &InboundRequest) -> HttpResult {
+        if inbound.parts.method != Method::GET && inbound.parts.method != Method::HEAD {
+            return Err(Failure::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "This path supports GET and HEAD only.",
+            ));
         }
-        if !knock.wants_page() || !isolation::is_navigation(&knock.parts.headers) {
+        if !inbound.wants_page() || !isolation::is_navigation(&inbound.parts.headers) {
             return Err(Error::Unauthenticated(Unauthenticated::Missing).into());
         }
-        let id: Option<DeploymentId> = knock.path().strip_prefix(DEPLOYMENTS).and_then(|id| id.parse().ok());
+        let id: Option<DeploymentId> =
+            inbound.path().strip_prefix(DEPLOYMENTS).and_then(|id| id.parse().ok());
         let found = match id {
-            Some(id) => self.app.deployment_to_show(id).await?,
+            Some(id) => self.app.deployment_summary(id).await?,
             None => None,
         };
         let deployment = found.as_ref().map(|shown| shown.deployment.clone());
-        if let Met::Stranger(answer) = self.meet(knock, deployment, knock.target()).await? {
+        if let Met::Stranger(answer) = self.meet(inbound, deployment, inbound.target()).await? {
             return Ok(answer);
         }
         let shown = found.ok_or_else(|| Refusal::not_found("deployment"))?;
@@ -130,7 +143,7 @@ impl FrontDoor {
             .replace("{{name}}", &pages::escape(&shown.name));
         let mut response = pages::html(text);
         pages::protect(response.headers_mut(), "'none'");
-        headers::never_keep(response.headers_mut());
+        headers::set_no_store(response.headers_mut());
         Ok(response)
     }
 }

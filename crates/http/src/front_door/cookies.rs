@@ -1,7 +1,8 @@
-//! Cookies: which are the control plane's, which the environment's, and how the two are kept apart.
+//! Cookies: which belong to the control plane, which to the environment, and how they are kept apart.
 //!
-//! Browsers send a cookie to every port of a host, so an environment on a port of its own would be sent the console's.
-//! Every name of ours begins with the same word, and nothing with that word passes the door in either direction.
+//! Browsers send a cookie to every port of a host, so an environment on its own port would receive the console's
+//! cookies. All of our names begin with the same prefix, and no cookie with that prefix passes the front door in
+//! either direction.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ pub(crate) fn session_name(is_encrypted: bool) -> &'static str {
     if is_encrypted { "__Host-podium_session" } else { "podium_session" }
 }
 
-/// The name of an environment's pass: ports share cookies, so the name says whose it is.
+/// The name of an environment's pass: ports share cookies, so the name returns whose it is.
 pub(crate) fn pass_name(namespace: &str, is_encrypted: bool) -> String {
     format!("{}{OURS}pass_{namespace}", if is_encrypted { PINNED } else { "" })
 }
@@ -30,9 +31,9 @@ pub(crate) fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// When browsers send a cookie along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SameSite {
-    /// Only with what pages of the same site ask for.
+    /// Only with requests from pages of the same site.
     Strict,
-    /// Also when another site's page leads to a page here.
+    /// Also on navigation from another site's page.
     Lax,
 }
 
@@ -50,12 +51,12 @@ pub(crate) fn set(
     HeaderValue::from_str(&text).ok()
 }
 
-/// Takes a cookie away.
+/// Deletes a cookie.
 pub(crate) fn clear(name: &str, is_encrypted: bool) -> Option<HeaderValue> {
     set(name, "", Duration::ZERO, SameSite::Strict, is_encrypted)
 }
 
-/// Leaves only the environment's own cookies in a request.
+/// The environment's own cookies of a request.
 pub(crate) fn keep_foreign(headers: &HeaderMap) -> Option<HeaderValue> {
     let kept: Vec<String> = pairs(headers)
         .filter(|(name, _)| !is_ours(name))

@@ -1,5 +1,5 @@
-//! Headers: what belongs to the control plane does not reach the environment, and the environment cannot speak for the
-//! control plane.
+//! Headers: those of the control plane do not reach the environment, and the environment cannot set headers on behalf
+//! of the control plane.
 
 use http::header::{
     ACCEPT_RANGES, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, COOKIE,
@@ -8,10 +8,10 @@ use http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Method};
-use podium_dataplane::Door;
+use podium_dataplane::WebServer;
 use url::{Position, Url};
 
-use super::{Knock, Place, cookies};
+use super::{InboundRequest, Place, cookies};
 
 /// Headers that are about one connection only.
 const HOP_BY_HOP: [HeaderName; 10] = [
@@ -27,7 +27,7 @@ const HOP_BY_HOP: [HeaderName; 10] = [
     EXPECT,
 ];
 
-/// Headers that an environment may not send: they speak for a whole host, for other origins or for other services.
+/// Headers that an environment may not send: they affect a whole host, other origins or other services.
 const NOT_THE_ENVIRONMENTS: [HeaderName; 6] = [
     STRICT_TRANSPORT_SECURITY,
     WWW_AUTHENTICATE,
@@ -37,9 +37,9 @@ const NOT_THE_ENVIRONMENTS: [HeaderName; 6] = [
     HeaderName::from_static("alt-svc"),
 ];
 
-/// What is sent along to the environment: what the client sent, but for what is ours, and what we vouch for.
-pub(super) fn for_environment(knock: &Knock, authority: &str, scheme: &str) -> HeaderMap {
-    let sent = &knock.parts.headers;
+/// The headers for the environment: the client's, without the control plane's own, plus those that we set.
+pub(super) fn for_environment(inbound: &InboundRequest, authority: &str, scheme: &str) -> HeaderMap {
+    let sent = &inbound.parts.headers;
     let named = named_by_connection(sent);
     let mut headers = HeaderMap::with_capacity(sent.len() + 6);
     for (name, value) in sent {
@@ -47,19 +47,19 @@ pub(super) fn for_environment(knock: &Knock, authority: &str, scheme: &str) -> H
             headers.append(name.clone(), value.clone());
         }
     }
-    if knock.parts.method == Method::GET || knock.parts.method == Method::HEAD {
+    if inbound.parts.method == Method::GET || inbound.parts.method == Method::HEAD {
         headers.remove(CONTENT_LENGTH);
     }
     if let Some(cookie) = cookies::keep_foreign(sent) {
         headers.insert(COOKIE, cookie);
     }
-    let address = knock.address.to_string();
+    let address = inbound.address.to_string();
     let vouched = [
         (HOST, authority),
         (HeaderName::from_static("x-forwarded-host"), authority),
         (HeaderName::from_static("x-forwarded-proto"), scheme),
         (HeaderName::from_static("x-forwarded-for"), address.as_str()),
-        (HeaderName::from_static("x-request-id"), knock.request_id.as_str()),
+        (HeaderName::from_static("x-request-id"), inbound.request_id.as_str()),
     ];
     for (name, value) in vouched {
         if let Ok(value) = HeaderValue::from_str(value) {
@@ -69,7 +69,7 @@ pub(super) fn for_environment(knock: &Knock, authority: &str, scheme: &str) -> H
     headers
 }
 
-/// Whether a header of a request is for the control plane, or would be believed behind the door.
+/// Whether a request header is for the control plane, or would be trusted by the environment.
 fn is_ours(name: &HeaderName) -> bool {
     let text = name.as_str();
     [AUTHORIZATION, COOKIE, HOST, FORWARDED].contains(name)
@@ -81,12 +81,12 @@ fn is_ours(name: &HeaderName) -> bool {
         || text.contains('_')
 }
 
-/// What is passed on of the environment's headers.
+/// The environment's headers that are forwarded to the client.
 pub(super) fn for_client(
     headers: &mut HeaderMap,
     place: &Place,
     namespace: &str,
-    door: &Door,
+    door: &WebServer,
     authority: &str,
 ) {
     let named = named_by_connection(headers);
@@ -129,13 +129,13 @@ pub(super) fn for_client(
     }
 }
 
-/// A place that nobody may keep or pass on: it may hold a code.
-pub(super) fn never_keep(headers: &mut HeaderMap) {
+/// Prevents caching and referrers: the URL may contain a code.
+pub(super) fn set_no_store(headers: &mut HeaderMap) {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
 }
 
-/// A redirect as a path where it leads to the environment itself, however it calls itself.
+/// A redirect as a path if it leads to the environment itself, whatever host name it uses.
 fn without_authority(location: &str, own: &[&str]) -> Option<HeaderValue> {
     let is_own = |url: &Url| {
         matches!(url.scheme(), "http" | "https")

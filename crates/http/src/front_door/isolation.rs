@@ -1,4 +1,4 @@
-//! Requests that a browser makes for somebody else's page: found out by what browsers say of where a request comes from.
+//! Detects cross-site requests by the headers that browsers send about the origin of a request.
 
 use http::header::ORIGIN;
 use http::{HeaderMap, Method, StatusCode};
@@ -9,19 +9,19 @@ const SITE: &str = "sec-fetch-site";
 const MODE: &str = "sec-fetch-mode";
 const DESTINATION: &str = "sec-fetch-dest";
 
-/// Whether a browser goes to a page with this; clients that do not say are believed.
+/// Whether a browser navigates to a page; clients that do not send the header are trusted.
 pub(super) fn is_navigation(headers: &HeaderMap) -> bool {
     text(headers, MODE).is_none_or(|mode| mode == "navigate")
         && text(headers, DESTINATION).is_none_or(|destination| destination == "document")
 }
 
-/// Whether another site's page may have sent a browser here: it has then left its strict cookies behind. Browsers say
-/// so at origins that nobody reads along with (`is_told`); at others it may always be so.
-pub(super) fn is_from_elsewhere(headers: &HeaderMap, is_told: bool) -> bool {
+/// Whether another site's page may have sent a browser here, in which case it did not send its strict cookies. Browsers
+/// report this at secure origins (`is_told`); at others it must be assumed.
+pub(super) fn is_cross_site(headers: &HeaderMap, is_told: bool) -> bool {
     text(headers, SITE).map_or(!is_told, |site| site == "cross-site")
 }
 
-/// Refuses what a page of another origin makes a browser send along with its cookies.
+/// Refuses requests that a page of another origin makes a browser send with its cookies.
 pub(super) fn check(
     headers: &HeaderMap,
     method: &Method,
@@ -39,11 +39,11 @@ pub(super) fn check(
     if allowed {
         return Ok(());
     }
-    let message = "This request comes from a page of another origin: it is not passed on with your cookies.";
+    let message = "This request comes from a page of another origin: it is not forwarded with your cookies.";
     Err(Failure::new(StatusCode::FORBIDDEN, message))
 }
 
-/// Refuses a form that another origin's page has sent; `path` is where the form is.
+/// Refuses a form sent by another origin's page; `path` is the form's own path.
 pub(super) fn check_form(headers: &HeaderMap, origin: &str, path: &str) -> Result<(), Failure> {
     let is_own = match text(headers, ORIGIN.as_str()) {
         Some(sent) => sent == origin,
@@ -52,7 +52,7 @@ pub(super) fn check_form(headers: &HeaderMap, origin: &str, path: &str) -> Resul
     if is_own {
         return Ok(());
     }
-    let message = format!("This form belongs to another origin: open {origin}{path} and send it from there.");
+    let message = format!("This form comes from another origin: open {origin}{path} and submit it there.");
     Err(Failure::new(StatusCode::FORBIDDEN, message))
 }
 
@@ -67,11 +67,11 @@ mod tests {
     use super::*;
 
     const OWN: &str = "http://podium.test:18000";
-    type Sent = &'static [(&'static str, &'static str)];
+    type ReplyOutput = &'static [(&'static str, &'static str)];
 
     #[test]
     fn only_the_environments_own_pages_send_cookies_along() {
-        let table: &[(&str, bool, Sent, bool)] = &[
+        let table: &[(&str, bool, ReplyOutput, bool)] = &[
             ("POST", true, &[("origin", OWN)], true),
             ("POST", true, &[("origin", "http://podium.test:18001")], false),
             ("POST", true, &[("origin", "null")], false),

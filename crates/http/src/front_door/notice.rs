@@ -1,4 +1,4 @@
-//! Small pages: a refusal for people, a word of goodbye, and one that only goes on.
+//! Small HTML pages: errors, sign-out, and redirects.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
@@ -23,7 +23,7 @@ pub(super) fn refusal(failure: Failure, wants_page: bool, request_id: &str) -> R
     *response.body_mut() = whole(text);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     pages::protect(response.headers_mut(), "'none'");
-    headers::never_keep(response.headers_mut());
+    headers::set_no_store(response.headers_mut());
     response
 }
 
@@ -31,15 +31,15 @@ pub(super) fn refusal(failure: Failure, wants_page: bool, request_id: &str) -> R
 pub(super) fn page(title: &str, message: &str, link: (&str, &str)) -> Response<Body> {
     let mut response = pages::html(written(title, message, Some(link)));
     pages::protect(response.headers_mut(), "'none'");
-    headers::never_keep(response.headers_mut());
+    headers::set_no_store(response.headers_mut());
     response
 }
 
-/// A page that goes on by itself, as a page of this origin does.
+/// A page that redirects by itself, as a same-origin navigation.
 pub(super) fn again(to: &str) -> Response<Body> {
     let mut response = pages::html(AGAIN.replace("{{to}}", &pages::escape(to)));
     pages::protect(response.headers_mut(), "'none'");
-    headers::never_keep(response.headers_mut());
+    headers::set_no_store(response.headers_mut());
     response
 }
 

@@ -4,16 +4,17 @@ use http::header::{HOST, SET_COOKIE};
 use http::{Method, Response, StatusCode};
 use podium_api::Endpoint;
 use podium_api::auth::SignOut;
-use podium_app::front_door::{Addressed, Environments, Shown};
+use podium_app::front_door::{DeploymentRef, Environments, PresentedCredential};
 use podium_app::{Error, Unauthenticated};
 use podium_domain::Refusal;
 
 use super::console::with_slash;
 use super::cookies::SameSite;
 use super::{
-    Answer, Entrance, FrontDoor, Knock, Place, cookies, isolation, notice, redirect, sign_in, split,
+    FrontDoor, HttpResult, InboundRequest, ListenerKind, Place, cookies, isolation, notice, redirect,
+    sign_in, split,
 };
-use crate::body::{Body, Unread};
+use crate::body::{Body, RequestBody};
 use crate::errors::Failure;
 use crate::incoming::{bearer, query_pairs};
 
@@ -33,26 +34,35 @@ pub(crate) enum OwnOrigin {
 }
 
 impl FrontDoor {
-    /// Whether a request came to an environment's own origin, by its listener or its host.
-    pub(crate) fn own_origin(&self, entrance: Entrance, knock: &http::request::Parts) -> Option<OwnOrigin> {
-        if let Entrance::Port(port) = entrance {
+    /// Whether a request arrived at an environment's own origin, by its listener or its host.
+    pub(crate) fn own_origin(
+        &self,
+        listener: ListenerKind,
+        inbound: &http::request::Parts,
+    ) -> Option<OwnOrigin> {
+        if let ListenerKind::Port(port) = listener {
             return Some(OwnOrigin::Port(port));
         }
-        let host = match knock.uri.authority() {
+        let host = match inbound.uri.authority() {
             Some(authority) => authority.as_str(),
-            None => knock.headers.get(HOST)?.to_str().ok()?,
+            None => inbound.headers.get(HOST)?.to_str().ok()?,
         };
         self.app.namespace_in_host(host).map(|namespace| OwnOrigin::Named(namespace.to_owned()))
     }
 
-    /// Answers a request there.
-    pub(crate) async fn at_own_origin(&self, knock: Knock, body: Unread, own: OwnOrigin) -> Response<Body> {
-        let (request_id, wants_page) = (knock.request_id.clone(), knock.wants_page());
-        let answer = self.inside(knock, body, own).await;
+    /// Handles a request there.
+    pub(crate) async fn at_own_origin(
+        &self,
+        inbound: InboundRequest,
+        body: RequestBody,
+        own: OwnOrigin,
+    ) -> Response<Body> {
+        let (request_id, wants_page) = (inbound.request_id.clone(), inbound.wants_page());
+        let answer = self.inside(inbound, body, own).await;
         answer.unwrap_or_else(|failure| notice::refusal(failure, wants_page, &request_id))
     }
 
-    async fn inside(&self, knock: Knock, body: Unread, own: OwnOrigin) -> Answer {
+    async fn inside(&self, inbound: InboundRequest, body: RequestBody, own: OwnOrigin) -> HttpResult {
         let public = self.app.public_url();
         let (deployment, origin) = match own {
             OwnOrigin::Port(port) => {
@@ -66,116 +76,122 @@ impl FrontDoor {
                 (self.app.deployment_in(&namespace).await?, origin)
             }
         };
-        if knock.path() == ENTER {
-            return self.enter(&knock, deployment).await;
+        if inbound.path() == ENTER {
+            return self.enter(&inbound, deployment).await;
         }
-        // A path of another environment leads nowhere here: a pass opens one.
+        // Paths of other environments do not exist here: a pass is for one environment.
         let namespace =
             deployment.as_ref().map(|deployment| deployment.namespace.clone()).unwrap_or_default();
-        if knock.path() == "/" && deployment.is_some() {
+        if inbound.path() == "/" && deployment.is_some() {
             return redirect(&format!("/airflow/{namespace}/"));
         }
-        let rest = match split(knock.path()) {
+        let rest = match split(inbound.path()) {
             Some((named, rest)) if named == namespace => rest.to_owned(),
             Some(_) => return Err(Error::from(Refusal::not_found("deployment")).into()),
             None => return Err(nothing_here()),
         };
         // Airflow's pages find nothing of their own at a path without the slash.
-        if rest.is_empty() && !knock.is_unsafe() && deployment.is_some() {
-            return redirect(&with_slash(knock.target(), &namespace));
+        if rest.is_empty() && !inbound.is_unsafe() && deployment.is_some() {
+            return redirect(&with_slash(inbound.target(), &namespace));
         }
         let place = Place::Own { origin };
-        if let Some(token) = bearer(&knock.parts.headers) {
+        if let Some(token) = bearer(&inbound.parts.headers) {
             let token = token?.to_owned();
-            return self.pass((knock, body), place, Shown::Token(&token), deployment, &rest).await;
+            return self
+                .forward((inbound, body), place, PresentedCredential::Token(&token), deployment, &rest)
+                .await;
         }
         let name = cookies::pass_name(&namespace, self.app.public_url().is_encrypted());
-        let pass = cookies::find(&knock.parts.headers, &name).map(str::to_owned);
+        let pass = cookies::find(&inbound.parts.headers, &name).map(str::to_owned);
         if pass.is_some() {
-            self.check_cookies(&knock).await?;
+            self.check_cookies(&inbound).await?;
         }
         match pass {
-            Some(pass) => self.with_pass((knock, body), place, &pass, deployment, &rest).await,
-            None if self.may_be_led(&knock) => self.lead_to_console(&knock),
+            Some(pass) => self.with_pass((inbound, body), place, &pass, deployment, &rest).await,
+            None if self.may_be_led(&inbound) => self.lead_to_console(&inbound),
             None => Err(Error::Unauthenticated(Unauthenticated::Missing).into()),
         }
     }
 
     async fn with_pass(
         &self,
-        (knock, body): (Knock, Unread),
+        (inbound, body): (InboundRequest, RequestBody),
         place: Place,
         pass: &str,
-        deployment: Option<Addressed>,
+        deployment: Option<DeploymentRef>,
         rest: &str,
-    ) -> Answer {
-        let may_be_led = self.may_be_led(&knock);
-        let way = if may_be_led { Some(self.lead_to_console(&knock)?) } else { None };
-        let shown = Shown::Pass(pass);
+    ) -> HttpResult {
+        let may_be_led = self.may_be_led(&inbound);
+        let way = if may_be_led { Some(self.lead_to_console(&inbound)?) } else { None };
+        let shown = PresentedCredential::Pass(pass);
         if let Some(deployment) =
             deployment.as_ref().filter(|_| SIGN_IN.contains(&rest) || SIGN_OUT.contains(&rest))
         {
             let Place::Own { origin } = &place else { return Err(nothing_here()) };
             let admitted =
-                self.app.admit(shown, Some(deployment.clone()), knock.address, None, knock.now).await;
+                self.app.admit(shown, Some(deployment.clone()), inbound.address, None, inbound.now).await;
             return match admitted {
                 Err(Error::Unauthenticated(_)) if way.is_some() => way.ok_or_else(nothing_here),
                 Err(error) => Err(error.into()),
                 Ok(_) if SIGN_IN.contains(&rest) => redirect(&format!("/airflow/{}/", deployment.namespace)),
                 Ok(_) => {
-                    isolation::check(&knock.parts.headers, &knock.parts.method, true, origin)?;
-                    self.leave(&knock, pass, deployment).await
+                    isolation::check(&inbound.parts.headers, &inbound.parts.method, true, origin)?;
+                    self.leave(&inbound, pass, deployment).await
                 }
             };
         }
-        match self.pass((knock, body), place, shown, deployment, rest).await {
+        match self.forward((inbound, body), place, shown, deployment, rest).await {
             Err(failure) if failure.status == StatusCode::UNAUTHORIZED => way.ok_or(failure),
             answer => answer,
         }
     }
 
-    /// Whether a browser can be sent to sign in.
-    fn may_be_led(&self, knock: &Knock) -> bool {
-        knock.wants_page() && isolation::is_navigation(&knock.parts.headers)
+    /// Whether a browser can be redirected to sign in.
+    fn may_be_led(&self, inbound: &InboundRequest) -> bool {
+        inbound.wants_page() && isolation::is_navigation(&inbound.parts.headers)
     }
 
-    fn lead_to_console(&self, knock: &Knock) -> Answer {
-        redirect(&format!("{}{}", self.app.config.public_url, knock.target()))
+    fn lead_to_console(&self, inbound: &InboundRequest) -> HttpResult {
+        redirect(&format!("{}{}", self.app.config.public_url, inbound.target()))
     }
 
-    /// Exchanges a code for a pass, and goes on to where the browser wanted to be.
-    async fn enter(&self, knock: &Knock, deployment: Option<Addressed>) -> Answer {
+    /// Exchanges a code for a pass, and redirects to the browser's target.
+    async fn enter(&self, inbound: &InboundRequest, deployment: Option<DeploymentRef>) -> HttpResult {
         let deployment = deployment.ok_or_else(nothing_here)?;
         let home = format!("/airflow/{}/", deployment.namespace);
-        if knock.parts.method == Method::HEAD {
-            // Whoever only looks does not use the code up.
-            return Ok(notice::page("A way in", "This link opens an environment, once.", ("Go on", &home)));
+        if inbound.parts.method == Method::HEAD {
+            // HEAD does not use the code up.
+            return Ok(notice::page(
+                "A way in",
+                "This link opens an environment and works once.",
+                ("Go on", &home),
+            ));
         }
-        if knock.parts.method != Method::GET {
-            return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path takes GET only."));
+        if inbound.parts.method != Method::GET {
+            return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path supports GET only."));
         }
-        self.check_cookies(knock).await?;
-        let query = query_pairs(knock.parts.uri.query().unwrap_or_default());
+        self.check_cookies(inbound).await?;
+        let query = query_pairs(inbound.parts.uri.query().unwrap_or_default());
         let value = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-        let entered = self.app.enter(value("code").unwrap_or_default(), &deployment, knock.now).await?;
+        let entered = self.app.enter(value("code").unwrap_or_default(), &deployment, inbound.now).await?;
         let to = value("to").filter(|to| is_below(to, &home)).unwrap_or(&home);
         let mut response = redirect(&with_slash(to, &deployment.namespace))?;
         let is_encrypted = self.app.public_url().is_encrypted();
         let name = cookies::pass_name(&deployment.namespace, is_encrypted);
-        // Another site, the console, leads here: browsers would leave a strict cookie behind.
+        // The console, another site, redirects here: browsers would not send a strict cookie.
         let cookie = cookies::set(&name, &entered.pass, entered.lasts, SameSite::Lax, is_encrypted);
         response.headers_mut().extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
         Ok(response)
     }
 
     /// Signs a browser out: Airflow's own "log out" leads here.
-    async fn leave(&self, knock: &Knock, pass: &str, deployment: &Addressed) -> Answer {
-        self.app.leave(knock.request(SignOut::DESCRIPTION), pass).await?;
+    async fn leave(&self, inbound: &InboundRequest, pass: &str, deployment: &DeploymentRef) -> HttpResult {
+        self.app.leave(inbound.request(SignOut::DESCRIPTION), pass).await?;
         let is_encrypted = self.app.public_url().is_encrypted();
         let name = cookies::pass_name(&deployment.namespace, is_encrypted);
         let way = sign_in::leading_to(&format!("/airflow/{}/", deployment.namespace));
         let way = format!("{}{way}", self.app.config.public_url);
-        let message = "Your session has ended, and this environment is closed here.";
+        let message = "Your session has ended, and this browser no longer has access to this environment.";
         let mut response = notice::page("You are signed out", message, ("Sign in again", &way));
         let gone = cookies::clear(&name, is_encrypted);
         response.headers_mut().extend(gone.map(|cookie| (SET_COOKIE, cookie)));
@@ -192,7 +208,7 @@ fn is_below(to: &str, home: &str) -> bool {
 }
 
 fn nothing_here() -> Failure {
-    Failure::new(StatusCode::NOT_FOUND, "There is nothing at this path of the environment.")
+    Failure::new(StatusCode::NOT_FOUND, "The environment has no resource at this path.")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Signing in with a browser: a form, and a cookie that stands for the session and is no token. Works without a script.
+//! Signing in with a browser: a form, and a session cookie that is not a token. Works without scripts.
 
 use http::header::SET_COOKIE;
 use http::{HeaderValue, Method, Response, StatusCode};
@@ -8,16 +8,17 @@ use podium_app::Error;
 use podium_app::front_door::Environments;
 
 use super::cookies::SameSite;
-use super::{Answer, FrontDoor, Knock, cookies, headers, isolation, notice, redirect};
-use crate::body::{Body, Unread};
+use super::{FrontDoor, HttpResult, InboundRequest, cookies, headers, isolation, notice, redirect};
+use crate::body::{Body, RequestBody};
 use crate::errors::Failure;
-use crate::incoming::{query_pairs, read_whole};
+use crate::incoming::{query_pairs, read_public};
 use crate::pages;
 
 /// Where the page is.
 pub(crate) const PATH: &str = "/sign-in";
 const PAGE: &str = include_str!("../pages/sign-in.html");
-const LARGEST_FORM: usize = 64 * 1024;
+/// Name and password take at most 15 KiB with every byte escaped; the rest is for the path to return to.
+const LARGEST_FORM: usize = 32 * 1024;
 /// Why browsers cannot sign in, and what to do about it.
 pub(super) const NOT_PRIVATE: &str = "Browsers cannot sign in here: this address is reached without encryption, so others \
     on the way could read the session. The operator can serve TLS (`--tls-cert` and `--tls-key`, or a proxy that does, with \
@@ -31,7 +32,7 @@ struct Form {
     token: String,
 }
 
-/// The page, for whoever wants to be somewhere else afterwards.
+/// The URL of the page, with the target to go to afterwards.
 pub(super) fn leading_to(target: &str) -> String {
     format!(
         "{PATH}?to={}",
@@ -40,42 +41,43 @@ pub(super) fn leading_to(target: &str) -> String {
 }
 
 impl FrontDoor {
-    /// Answers a request for the page, or a form from it.
-    pub(crate) async fn sign_in(&self, knock: Knock, body: Unread) -> Response<Body> {
-        let request_id = knock.request_id.clone();
-        let answer = match knock.parts.method {
-            Method::GET | Method::HEAD => self.offer(&knock).await,
-            Method::POST => self.receive(knock, body).await,
-            _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path takes GET and POST only.")),
+    /// Handles a request for the page, or its form.
+    pub(crate) async fn sign_in(&self, inbound: InboundRequest, body: RequestBody) -> Response<Body> {
+        let request_id = inbound.request_id.clone();
+        let answer = match inbound.parts.method {
+            Method::GET | Method::HEAD => self.offer(&inbound).await,
+            Method::POST => self.receive(inbound, body).await,
+            _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path supports GET and POST only.")),
         };
         answer.unwrap_or_else(|failure| notice::refusal(failure, true, &request_id))
     }
 
-    /// The form; whoever has a session and wants to be somewhere else goes on there.
-    async fn offer(&self, knock: &Knock) -> Answer {
-        let query = query_pairs(knock.parts.uri.query().unwrap_or_default());
+    /// The form; a browser with a session is redirected to its target.
+    async fn offer(&self, inbound: &InboundRequest) -> HttpResult {
+        let query = query_pairs(inbound.parts.uri.query().unwrap_or_default());
         let to = query.iter().find(|(name, _)| name == "to").map(|(_, to)| to.as_str());
         if !self.app.lets_browsers_sign_in() {
             return Err(Failure::new(StatusCode::FORBIDDEN, NOT_PRIVATE));
         }
         if let Some(to) = to.filter(|to| is_path(to))
-            && let Some(cookie) = self.session_cookie(knock)
-            && self.check_cookies(knock).await.is_ok()
-            && self.app.is_signed_in(cookie, knock.now).await?
+            && let Some(cookie) = self.session_cookie(inbound)
+            && self.check_cookies(inbound).await.is_ok()
+            && self.app.is_signed_in(cookie, inbound.now).await?
         {
             return redirect(to);
         }
         Ok(self.form(to.unwrap_or_default(), ""))
     }
 
-    async fn receive(&self, knock: Knock, body: Unread) -> Answer {
+    async fn receive(&self, inbound: InboundRequest, body: RequestBody) -> HttpResult {
         if !self.app.lets_browsers_sign_in() {
             return Err(Failure::new(StatusCode::FORBIDDEN, NOT_PRIVATE));
         }
-        isolation::check_form(&knock.parts.headers, &self.app.public_url().origin(), PATH)?;
-        let bytes = read_whole(body, LARGEST_FORM, self.form_timeout).await?;
+        isolation::check_form(&inbound.parts.headers, &self.app.public_url().origin(), PATH)?;
+        let connection = inbound.peer.connection.as_ref();
+        let bytes = read_public(body, LARGEST_FORM, self.form_timeout, connection).await?;
         let form = Form::read(&String::from_utf8_lossy(&bytes));
-        let request = knock.request(SignIn::DESCRIPTION);
+        let request = inbound.request(SignIn::DESCRIPTION);
         let begun = if form.token.is_empty() {
             let body = SignInRequest { username: form.username, password: form.password };
             self.app.sign_in_browser(request, body).await
@@ -106,13 +108,13 @@ impl FrontDoor {
         let text = PAGE.replace("{{problem}}", &pages::escape(problem)).replace("{{to}}", &pages::escape(to));
         let mut response = pages::html(text);
         pages::protect(response.headers_mut(), &self.form_targets());
-        headers::never_keep(response.headers_mut());
-        // Without it a browser would not say which page a form comes from.
+        headers::set_no_store(response.headers_mut());
+        // Without it a browser would not send the origin of a form.
         response.headers_mut().insert(http::header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
         response
     }
 
-    /// Where the form may lead: browsers follow it through every redirect, to the environments too.
+    /// The allowed form targets: browsers check every redirect, including those to environments.
     fn form_targets(&self) -> String {
         let public = self.app.public_url();
         match &self.app.config.environments {

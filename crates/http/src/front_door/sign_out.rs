@@ -1,11 +1,11 @@
-//! Signing out with a browser: a form, so that no link and no image does it.
+//! Signing out with a browser: a form, so that no link or image can trigger it.
 
 use http::header::{REFERRER_POLICY, SET_COOKIE};
 use http::{HeaderValue, Method, Response, StatusCode};
 use podium_api::Endpoint;
 use podium_api::auth::SignOut;
 
-use super::{Answer, FrontDoor, Knock, cookies, headers, isolation, notice, sign_in};
+use super::{FrontDoor, HttpResult, InboundRequest, cookies, headers, isolation, notice, sign_in};
 use crate::body::Body;
 use crate::errors::Failure;
 use crate::pages;
@@ -15,22 +15,22 @@ pub(crate) const PATH: &str = "/sign-out";
 const PAGE: &str = include_str!("../pages/sign-out.html");
 
 impl FrontDoor {
-    /// Answers a request for the page, or the form from it.
-    pub(crate) async fn sign_out(&self, knock: Knock) -> Response<Body> {
-        let request_id = knock.request_id.clone();
-        let answer = match knock.parts.method {
+    /// Handles a request for the page, or its form.
+    pub(crate) async fn sign_out(&self, inbound: InboundRequest) -> Response<Body> {
+        let request_id = inbound.request_id.clone();
+        let answer = match inbound.parts.method {
             Method::GET | Method::HEAD => Ok(page()),
-            Method::POST => self.end_session(&knock).await,
-            _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path takes GET and POST only.")),
+            Method::POST => self.end_session(&inbound).await,
+            _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path supports GET and POST only.")),
         };
         answer.unwrap_or_else(|failure| notice::refusal(failure, true, &request_id))
     }
 
-    async fn end_session(&self, knock: &Knock) -> Answer {
-        isolation::check_form(&knock.parts.headers, &self.app.public_url().origin(), PATH)?;
-        if let Some(cookie) = self.session_cookie(knock) {
-            self.check_cookies(knock).await?;
-            self.app.sign_out_browser(knock.request(SignOut::DESCRIPTION), cookie).await?;
+    async fn end_session(&self, inbound: &InboundRequest) -> HttpResult {
+        isolation::check_form(&inbound.parts.headers, &self.app.public_url().origin(), PATH)?;
+        if let Some(cookie) = self.session_cookie(inbound) {
+            self.check_cookies(inbound).await?;
+            self.app.sign_out_browser(inbound.request(SignOut::DESCRIPTION), cookie).await?;
         }
         let message = "Your session has ended, here and in every environment that you opened with it.";
         let mut response = notice::page("You are signed out", message, ("Sign in again", sign_in::PATH));
@@ -44,8 +44,8 @@ impl FrontDoor {
 fn page() -> Response<Body> {
     let mut response = pages::html(PAGE.to_owned());
     pages::protect(response.headers_mut(), "'self'");
-    headers::never_keep(response.headers_mut());
-    // Without it a browser would not say which page a form comes from.
+    headers::set_no_store(response.headers_mut());
+    // Without it a browser would not send the origin of a form.
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }

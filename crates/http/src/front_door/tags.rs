@@ -1,4 +1,4 @@
-//! Tags of DAGs, asked of the environment itself, and remembered for a moment.
+//! Tags of DAGs, requested from the environment itself and cached briefly.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,29 +7,29 @@ use http::header::{ACCEPT, HOST};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use podium_api::DeploymentId;
-use podium_app::front_door::Visitor;
-use podium_dataplane::{Door, Line};
+use podium_app::front_door::AdmittedCaller;
+use podium_dataplane::{Line, WebServer};
 use podium_domain::airflow::AirflowRole;
 use quick_cache::sync::Cache;
 use serde::Deserialize;
 
-use super::passage::introduce;
+use super::forward::add_identity;
 use super::upstream::Outgoing;
-use super::{FrontDoor, Knock};
+use super::{FrontDoor, InboundRequest};
 use crate::body;
 use crate::errors::Failure;
 
-/// How long tags are believed: a role on a tag reaches a DAG that has lost it for so long.
+/// How long tags are cached: a role on a tag still applies this long to a DAG that has lost the tag.
 const BELIEVED: Duration = Duration::from_secs(5);
 const REMEMBERED: usize = 10_000;
 const LARGEST: usize = 1024 * 1024;
-/// Who asks, as Airflow's own log shows it.
+/// The caller's name in Airflow's own log.
 const NAME: &str = "podium";
 
-/// Tags that were asked for lately.
+/// Recently requested tags.
 pub(super) struct Tags(Cache<(DeploymentId, String), Told>);
 
-/// When tags were asked for, and what they were.
+/// When tags were requested, and the result.
 type Told = (Instant, Arc<Vec<String>>);
 
 impl Default for Tags {
@@ -49,52 +49,52 @@ struct Tag {
 }
 
 impl FrontDoor {
-    /// The tags of a DAG; none of one that is not there.
+    /// The tags of a DAG; empty if the DAG does not exist.
     pub(super) async fn tags_of(
         &self,
-        door: &Door,
-        visitor: &Visitor,
+        door: &WebServer,
+        caller: &AdmittedCaller,
         dag_id: &str,
-        knock: &Knock,
+        inbound: &InboundRequest,
     ) -> Result<Arc<Vec<String>>, Failure> {
-        let key = (visitor.deployment.id, dag_id.to_owned());
+        let key = (caller.deployment.id, dag_id.to_owned());
         let known = self.tags.0.get(&key).filter(|(asked, _)| asked.elapsed() < BELIEVED);
         if let Some((_, tags)) = known {
             return Ok(tags);
         }
-        let tags = Arc::new(self.ask(door, visitor, dag_id, knock).await?);
+        let tags = Arc::new(self.ask(door, caller, dag_id, inbound).await?);
         self.tags.0.insert(key, (Instant::now(), Arc::clone(&tags)));
         Ok(tags)
     }
 
     async fn ask(
         &self,
-        door: &Door,
-        visitor: &Visitor,
+        door: &WebServer,
+        caller: &AdmittedCaller,
         dag_id: &str,
-        knock: &Knock,
+        inbound: &InboundRequest,
     ) -> Result<Vec<String>, Failure> {
         let api = match door.line {
             Line::Three => "api/v2",
             Line::Two => "api/v1",
         };
         let path = podium_domain::airflow::AirflowPath::of_parts(["dags", dag_id])?;
-        let target = format!("/airflow/{}/{api}{}", visitor.deployment.namespace, path.encoded());
+        let target = format!("/airflow/{}/{api}{}", caller.deployment.namespace, path.encoded());
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         if let Ok(host) = HeaderValue::from_str(&door.address.to_string()) {
             headers.insert(HOST, host);
         }
-        introduce(&mut headers, door, NAME, AirflowRole::Viewer, knock.now)?;
-        let (body, watch) = (body::nothing(), self.app.watch(&visitor.authority));
-        let who = (visitor.deployment.id, visitor.authority.credential.subject_id);
+        add_identity(&mut headers, door, NAME, AirflowRole::Viewer, inbound.now)?;
+        let (body, watch) = (body::empty(), self.app.watch(&caller.authority));
+        let who = (caller.deployment.id, caller.authority.credential.subject_id);
         let outgoing = Outgoing { method: Method::GET, target, headers, body, watch };
         let response = self.upstream.send(who, door, outgoing).await?;
         match response.status() {
             StatusCode::NOT_FOUND => return Ok(Vec::new()),
             StatusCode::OK => {}
             status => {
-                tracing::warn!(%status, "an environment does not show the tags of a DAG");
+                tracing::warn!(%status, "an environment did not return the tags of a DAG");
                 return Err(not_shown());
             }
         }
@@ -107,6 +107,6 @@ impl FrontDoor {
 
 fn not_shown() -> Failure {
     let message =
-        "The environment does not show the tags of this DAG, which your role depends on: try again.";
+        "The environment did not return the tags of this DAG, which your role depends on: try again.";
     Failure::later(StatusCode::BAD_GATEWAY, message, 5)
 }

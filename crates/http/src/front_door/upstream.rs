@@ -1,5 +1,5 @@
-//! The connection to environments: pooled, streaming both ways, bounded in size, time and number, and shared out among
-//! those who use it.
+//! Connections to environments: pooled, streaming both ways, limited in size, time and number, and shared fairly among
+//! callers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,23 +15,23 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use podium_api::{DeploymentId, SubjectId};
 use podium_app::authority::Watch;
-use podium_app::shares::{Share, Shares};
-use podium_dataplane::Door;
+use podium_app::shared_capacity::{CapacityPermit, SharedCapacity};
+use podium_dataplane::WebServer;
 use podium_domain::Refusal;
 use quick_cache::sync::Cache;
 
-use crate::body::{self, Body, Broken, Unread, whole};
+use crate::body::{self, Body, BodyError, RequestBody, whole};
 use crate::errors::Failure;
-use crate::respond::PassedOn;
+use crate::respond::Passthrough;
 
-/// The largest body that is passed on to an environment.
+/// The largest body that is forwarded to an environment.
 pub(super) const BODY_LIMIT: u64 = 64 * 1024 * 1024;
-/// How many requests of one environment run at once; nobody has more of them than are left for others.
+/// How many requests to one environment run at once, shared fairly among callers.
 const AT_ONCE: usize = 64;
 const CONNECT: Duration = Duration::from_secs(3);
-/// How long an environment may take until it begins to answer.
+/// How long an environment may take to start responding.
 const HEAD: Duration = Duration::from_secs(120);
-/// How long a body may stand still, in either direction.
+/// How long a body may stall, in either direction.
 const STILL: Duration = Duration::from_secs(300);
 /// Shorter than Airflow keeps an idle connection open: otherwise requests would be sent into closed ones.
 const IDLE: Duration = Duration::from_millis(1500);
@@ -41,25 +41,25 @@ const LARGEST_PIECE: usize = 64 * 1024;
 /// The connection to environments; clones share it.
 #[derive(Clone)]
 pub(super) struct Upstream {
-    client: Client<HttpConnector, Unread>,
-    running: Arc<Cache<DeploymentId, Arc<Shares<SubjectId>>>>,
+    client: Client<HttpConnector, RequestBody>,
+    running: Arc<Cache<DeploymentId, Arc<SharedCapacity<SubjectId>>>>,
     refused: Arc<AtomicU64>,
 }
 
-/// A request to an environment that runs.
-type Running = Share<SubjectId>;
+/// A running request to an environment.
+type Running = CapacityPermit<SubjectId>;
 
 /// A request to an environment.
 pub(super) struct Outgoing {
     pub(super) method: Method,
     pub(super) target: String,
     pub(super) headers: HeaderMap,
-    pub(super) body: Unread,
-    /// The caller: what it sends and what it is answered end with its rights.
+    pub(super) body: RequestBody,
+    /// The caller: request and response bodies end when its rights change.
     pub(super) watch: Watch,
 }
 
-/// Why a body was not passed on to its end.
+/// Why a body was not forwarded completely.
 #[derive(Default)]
 struct Ended {
     was_too_large: AtomicBool,
@@ -75,17 +75,17 @@ impl Upstream {
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(AT_ONCE)
             .pool_timer(TokioTimer::new())
-            // What an answer's reader does not take stays in the environment.
+            // Backpressure: what the reader does not take stays in the environment.
             .http1_max_buf_size(LARGEST_PIECE)
             .build(connector);
         Self { client, running: Arc::new(Cache::new(ENVIRONMENTS)), refused: Arc::default() }
     }
 
-    /// Sends a request, and answers as soon as the environment begins to.
+    /// Sends a request, and returns as soon as the environment starts to respond.
     pub(super) async fn send(
         &self,
         (id, subject_id): (DeploymentId, SubjectId),
-        door: &Door,
+        door: &WebServer,
         outgoing: Outgoing,
     ) -> Result<Response<Body>, Failure> {
         let running = self.run(id, subject_id)?;
@@ -93,11 +93,11 @@ impl Upstream {
             Uri::builder().scheme("http").authority(door.address.to_string()).path_and_query(outgoing.target);
         let uri = uri
             .build()
-            .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The path cannot be passed on."))?;
+            .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The path cannot be forwarded."))?;
         let (ended, watch) = (Arc::new(Ended::default()), outgoing.watch);
-        // A body that is known to be empty is sent as none, so that the connection can be used again.
+        // An empty body is sent as no body, so that the connection can be reused.
         let body = if outgoing.body.is_end_stream() {
-            body::nothing()
+            body::empty()
         } else {
             bounded(outgoing.body, watch.clone(), Arc::clone(&ended))
         };
@@ -108,50 +108,51 @@ impl Upstream {
         let response = match tokio::time::timeout(HEAD, self.client.request(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(_)) if ended.has_lost_rights.load(Ordering::Relaxed) => {
-                let message = "Your rights have changed while the body arrived: send the request again.";
+                let message = "Your rights changed while the body was arriving: send the request again.";
                 return Err(Refusal::Forbidden(message.into()).into());
             }
             Ok(Err(_)) if ended.was_too_large.load(Ordering::Relaxed) => {
-                let message = format!("The body is too large: at most {BODY_LIMIT} bytes are passed on.");
+                let message = format!("The body is too large: at most {BODY_LIMIT} bytes are forwarded.");
                 return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message));
             }
             Ok(Err(error)) => {
-                tracing::warn!(%error, %id, "an environment does not answer");
-                let message = "The environment's web server does not answer: it may be restarting. See the deployment's \
+                tracing::warn!(%error, %id, "an environment does not respond");
+                let message = "The environment's web server does not respond: it may be restarting. See the deployment's \
                                status, or try again in a few seconds.";
                 return Err(Failure::later(StatusCode::BAD_GATEWAY, message, 5));
             }
             Err(_) => {
-                let message = format!("The environment did not begin to answer within {} s.", HEAD.as_secs());
+                let message =
+                    format!("The environment did not start to respond within {} s.", HEAD.as_secs());
                 return Err(Failure::later(StatusCode::GATEWAY_TIMEOUT, message, 30));
             }
         };
         let (mut parts, incoming) = response.into_parts();
         parts.extensions.clear();
-        parts.extensions.insert(PassedOn);
+        parts.extensions.insert(Passthrough);
         let body = if incoming.is_end_stream() { whole("") } else { held(incoming, running, watch) };
         Ok(Response::from_parts(parts, body))
     }
 
     fn run(&self, id: DeploymentId, subject_id: SubjectId) -> Result<Running, Failure> {
-        let new = || Ok::<_, Failure>(Arc::new(Shares::new(AT_ONCE)));
-        let shares = self.running.get_or_insert_with(&id, new)?;
-        shares.take(&[subject_id]).ok_or_else(|| {
+        let new = || Ok::<_, Failure>(Arc::new(SharedCapacity::new(AT_ONCE)));
+        let capacity = self.running.get_or_insert_with(&id, new)?;
+        capacity.take(&[subject_id]).ok_or_else(|| {
             self.refused.fetch_add(1, Ordering::Relaxed);
-            let message = "As many of your requests to this environment are running as are left for others: read their \
-                           answers, or try again in a second.";
+            let message = "Too many of your requests to this environment are running: read their \
+                           responses, or try again in a second.";
             Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, 1)
         })
     }
 
-    /// How many requests there was no room for.
+    /// How many requests were refused for lack of capacity.
     pub(super) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 }
 
-/// A request's body that breaks off when it is too large, stands still or comes from somebody who has lost rights.
-fn bounded(body: Unread, watch: Watch, ended: Arc<Ended>) -> Unread {
+/// A request body that aborts when it is too large, stalls or its caller loses rights.
+fn bounded(body: RequestBody, watch: Watch, ended: Arc<Ended>) -> RequestBody {
     let frames = stream::try_unfold((body, watch, 0u64), move |(mut body, mut watch, read)| {
         let ended = Arc::clone(&ended);
         async move {
@@ -163,7 +164,7 @@ fn bounded(body: Unread, watch: Watch, ended: Arc<Ended>) -> Unread {
             let read = read + bytes.len() as u64;
             if read > BODY_LIMIT {
                 ended.was_too_large.store(true, Ordering::Relaxed);
-                return Err(Broken::new("the body is too large"));
+                return Err(BodyError::new("the body is too large"));
             }
             Ok(Some((Frame::data(bytes), (body, watch, read))))
         }
@@ -171,7 +172,7 @@ fn bounded(body: Unread, watch: Watch, ended: Arc<Ended>) -> Unread {
     StreamBody::new(frames).boxed_unsync()
 }
 
-/// An answer's body, which counts as running until it ends.
+/// A response body, which counts as running until it ends.
 fn held(body: Incoming, running: Running, watch: Watch) -> Body {
     body::stream(stream::try_unfold((body, watch, running), |(mut body, mut watch, running)| async move {
         let next = watched(&mut body, &mut watch).await.ok_or_else(lost_rights)?;
@@ -179,8 +180,8 @@ fn held(body: Incoming, running: Running, watch: Watch) -> Body {
     }))
 }
 
-/// The next piece of a body; `None` once its caller is no longer what it was.
-async fn watched<B>(body: &mut B, watch: &mut Watch) -> Option<Result<Option<Bytes>, Broken>>
+/// The next chunk of a body; `None` once the caller's rights have changed.
+async fn watched<B>(body: &mut B, watch: &mut Watch) -> Option<Result<Option<Bytes>, BodyError>>
 where
     B: hyper::body::Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
@@ -192,22 +193,22 @@ where
     }
 }
 
-fn lost_rights() -> Broken {
-    Broken::new("the caller's rights have changed")
+fn lost_rights() -> BodyError {
+    BodyError::new("the caller's rights have changed")
 }
 
-/// The next piece of a body; trailers are not passed on.
-async fn next<B>(body: &mut B) -> Result<Option<Bytes>, Broken>
+/// The next chunk of a body; trailers are not forwarded.
+async fn next<B>(body: &mut B) -> Result<Option<Bytes>, BodyError>
 where
     B: hyper::body::Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
     loop {
         let frame = tokio::time::timeout(STILL, body.frame()).await;
-        match frame.map_err(|_| Broken::new("the body stood still for too long"))? {
+        match frame.map_err(|_| BodyError::new("the body made no progress for too long"))? {
             None => return Ok(None),
             Some(frame) => {
-                if let Ok(bytes) = frame.map_err(Broken::new)?.into_data() {
+                if let Ok(bytes) = frame.map_err(BodyError::new)?.into_data() {
                     return Ok(Some(bytes));
                 }
             }

@@ -1,4 +1,4 @@
-//! What answers a request, as one future of a hidden type.
+//! The handling of a request, as one future of an erased type.
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -10,21 +10,21 @@ use http::request::Parts;
 use podium_app::front_door;
 
 use super::Server;
-use crate::body::{Body, Unread};
+use crate::body::{Body, RequestBody};
 use crate::errors::Failure;
 use crate::front_door::OwnOrigin;
 use crate::peer::Peer;
 
-/// Answers a request: with the id of the operation, or a fault where it panicked.
+/// Resolves to the id of the operation and its response, or an internal error if it panicked.
 type Answering<'a> =
     Pin<Box<dyn Future<Output = Result<(&'static str, Response<Body>), Failure>> + Send + 'a>>;
 
 impl Server {
-    /// On the heap: what answers a request is large, and is moved into what notes the caller. Its type is hidden, so that
-    /// what drives connections is compiled without it.
+    /// Boxed: the future is large, and would be moved into the wrapper that records the caller. Its type is erased, so that
+    /// the code that drives connections does not contain it.
     pub(super) fn answering<'a>(
         &'a self,
-        (parts, body): (Parts, Unread),
+        (parts, body): (Parts, RequestBody),
         (address, peer): (IpAddr, Arc<Peer>),
         (preflight, own): (Option<Response<Body>>, Option<OwnOrigin>),
         (request_id, started): (&'a str, Instant),
@@ -33,11 +33,11 @@ impl Server {
             match (preflight, own) {
                 (Some(response), _) => ("", response),
                 (None, Some(own)) => {
-                    let knock = self.knock(parts, (address, peer), request_id);
-                    let passing = self.0.front_door.at_own_origin(knock, body, own);
+                    let inbound = self.inbound(parts, (address, peer), request_id);
+                    let passing = self.0.front_door.at_own_origin(inbound, body, own);
                     (
                         front_door::OPERATION_ID,
-                        self.counted(&self.0.passages, passing, request_id, started).await,
+                        self.counted(&self.0.forwarded, passing, request_id, started).await,
                     )
                 }
                 (None, None) => self.dispatch(parts, body, (address, peer), request_id, started).await,

@@ -48,7 +48,7 @@ on_both_engines! {
         let agent = agent(&app, here).await;
         let call = app.call("POST", &logs(&app, here)).by(&agent).json(&batch(1, &["late"]));
         let revoke = async { assert_eq!(app.delete(&app.owner, &format!("{}/{}", all(&app, here), agent.id)).await.code(), 204) };
-        assert!(call.send_late(revoke).await.refused(401).contains("revoked"));
+        assert!(call.send_with_delayed_body(revoke).await.refused(401).contains("revoked"));
         assert_eq!(shown(&app, here).await, [] as [&str; 0]);
     }
 
@@ -74,7 +74,7 @@ on_both_engines! {
         assert!(!Value::from(app.audit().await).to_string().contains("agents/logs"), "lines say enough themselves");
     }
 
-    async fn a_batch_that_is_sent_again_is_not_added_again(app) {
+    async fn a_repeated_batch_is_not_added_twice(app) {
         let workspace = app.workspace("Analytics").await;
         let deployment = remote(&app, workspace).await;
         let agent = agent(&app, deployment).await;
@@ -87,7 +87,7 @@ on_both_engines! {
         assert_eq!(shown(&app, deployment).await, ["of another", "one"]);
     }
 
-    async fn whatever_is_wrong_with_a_batch_is_told_and_nothing_is_taken(app) {
+    async fn errors_in_a_batch_are_reported_and_nothing_is_stored(app) {
         let workspace = app.workspace("Analytics").await;
         let deployment = remote(&app, workspace).await;
         let agent = agent(&app, deployment).await;
@@ -131,6 +131,6 @@ on_both_engines! {
         let body = update(&read(&app, deployment).await, off);
         app.post(&app.owner, &path(&app, deployment), body).await.ok();
         let told = call("10.1.3.4", 5).await.refused(403);
-        assert_eq!(told, "The deployment has no remote execution: enable `remoteExecution` first.");
+        assert_eq!(told, "Remote execution is off for this deployment: enable `remoteExecution` first.");
     }
 }

@@ -68,10 +68,10 @@ on_both_engines! {
         assert_eq!(made["description"], "");
     }
 
-    async fn only_where_tasks_run_elsewhere(app) {
+    async fn only_with_remote_execution(app) {
         let workspace = app.workspace("Analytics").await;
         let plain = made(&app, workspace, json!({})).await;
-        let told = "The deployment has no remote execution: enable `remoteExecution` first.";
+        let told = "Remote execution is off for this deployment: enable `remoteExecution` first.";
         assert_eq!(app.post(&app.owner, &all(&app, plain), json!({ "name": "Worker" })).await.refused(400), told);
         assert_eq!(app.rows("agent_tokens").await, 0);
         assert_eq!(app.get(&app.owner, &all(&app, plain)).await.ok()["totalCount"], 0);
@@ -85,12 +85,12 @@ on_both_engines! {
         assert_eq!(app.delete(&app.owner, &one(&app, deployment, &made.id())).await.code(), 204);
     }
 
-    async fn it_opens_the_agent_endpoints_and_nothing_else(app) {
+    async fn it_gives_access_to_the_agent_endpoints_only(app) {
         let workspace = app.workspace("Analytics").await;
         let deployment = remote(&app, workspace).await;
         let made = app.post(&app.owner, &all(&app, deployment), json!({ "name": "Worker" })).await.ok();
         let agent = bearer(&made);
-        let told = "This is an agent token: it opens the agent endpoints of its deployment and nothing else.";
+        let told = "This is an agent token: it gives access to the agent endpoints of its deployment only.";
         for path in ["/v1/organizations".into(), "/v1/users/self".into(), app.path(""), app.path("/deployments"),
             path(&app, deployment), all(&app, deployment)] {
             assert_eq!(app.get(&agent, &path).await.refused(403), told, "{path}");
@@ -103,7 +103,7 @@ on_both_engines! {
         );
     }
 
-    async fn a_token_that_has_expired_is_said_to_have(app) {
+    async fn an_expired_token_is_reported_as_expired(app) {
         let workspace = app.workspace("Analytics").await;
         let deployment = remote(&app, workspace).await;
         let body = json!({ "name": "Worker", "tokenExpiryPeriodInDays": 1 });
@@ -113,7 +113,7 @@ on_both_engines! {
         assert!(app.get(&agent, "/v1/organizations").await.refused(401).contains("expired"));
     }
 
-    async fn its_value_is_in_the_first_answer_and_nowhere_else(app) {
+    async fn its_value_is_only_in_the_first_response(app) {
         let workspace = app.workspace("Analytics").await;
         let deployment = remote(&app, workspace).await;
         let call = app.call("POST", &all(&app, deployment)).by(&app.owner).header("idempotency-key", "k");
@@ -134,7 +134,7 @@ on_both_engines! {
         let taken = app.post(&app.owner, &all(&app, here), json!({ "name": "WORKER " })).await;
         assert_eq!(
             taken.refused(409),
-            "The deployment has an agent token named `WORKER` already: choose another name."
+            "The deployment already has an agent token named `WORKER`: choose another name."
         );
         app.post(&app.owner, &all(&app, there), json!({ "name": "Worker" })).await.ok();
         for (body, wrong) in [

@@ -144,7 +144,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_member_is_let_in_by_what_its_role_says(app) {
+    async fn a_member_is_admitted_according_to_its_role(app) {
         let reads = ["", "/users", "/teams", "/roles", "/role-templates", "/workspaces", "/tokens"];
         let kept = ["/audit-logs", "/allowed-ip-address-ranges"];
         for name in [

@@ -31,7 +31,7 @@ async fn user(app: &TestApp, invite: &Value) -> Answer {
 }
 
 on_both_engines! {
-    async fn an_invite_makes_a_pending_user(app) {
+    async fn an_invite_creates_a_pending_user(app) {
         let invited = invite(&app, " New@Podium.test ", "ORGANIZATION_BILLING_ADMIN").await;
         assert_eq!(invited.code(), 200);
         insta::assert_json_snapshot!(invited.ok(), @r#"
@@ -89,7 +89,7 @@ on_both_engines! {
     async fn a_member_is_not_invited(app) {
         app.member("eve").await;
         let message = invite(&app, "EVE@podium.TEST", "ORGANIZATION_MEMBER").await.refused(409);
-        assert_eq!(message, "`eve@podium.test` belongs to the organization already.");
+        assert_eq!(message, "`eve@podium.test` already belongs to the organization.");
         assert_eq!(invite(&app, "owner@localhost", "ORGANIZATION_MEMBER").await.code(), 409);
     }
 

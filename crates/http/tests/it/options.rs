@@ -80,7 +80,7 @@ on_both_engines! {
         }
     }
 
-    async fn cluster_options_are_for_every_member_and_for_no_stranger(app) {
+    async fn cluster_options_are_for_every_member_and_nobody_else(app) {
         let path = app.path("/cluster-options?type=HYBRID");
         let workspace = app.workspace("Data").await;
         let token = app.token("ci", "WORKSPACE", workspace, "WORKSPACE_MEMBER").await;
@@ -184,7 +184,7 @@ on_both_engines! {
         assert_eq!(deployment_options(&app, &query).await["executors"], json!(["CELERY", "KUBERNETES"]));
     }
 
-    async fn a_deployment_that_may_not_be_seen_is_not_told_of(app) {
+    async fn an_invisible_deployment_is_not_revealed(app) {
         let workspace = app.workspace("Data").await;
         let id = app.deployment(workspace).await;
         let member = role(On::Organization, "ORGANIZATION_MEMBER");

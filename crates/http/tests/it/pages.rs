@@ -16,15 +16,15 @@ on_both_engines! {
         app.app.db.close().await;
         assert_eq!(app.call("GET", "/healthz").send().await.code(), 200);
         let ready = app.call("GET", "/readyz").send().await;
-        assert_eq!(ready.refused(503), "The database is away: try again in a few seconds.");
+        assert_eq!(ready.refused(503), "The database is unavailable: try again in a few seconds.");
         assert_eq!(ready.header("retry-after"), "5");
     }
 
-    async fn an_operation_without_the_database_says_when_to_try_again(app) {
+    async fn without_the_database_a_response_has_a_retry_after(app) {
         app.app.db.close().await;
         for path in [app.path("/teams"), "/v1/users/self".to_owned()] {
             let answer = app.get(&app.owner, &path).await;
-            assert_eq!(answer.refused(503), "The database is away: try again in a few seconds.", "{path}");
+            assert_eq!(answer.refused(503), "The database is unavailable: try again in a few seconds.", "{path}");
             assert_eq!(answer.header("retry-after"), "5");
         }
     }
@@ -90,7 +90,7 @@ fn the_document_is_served_as_it_is_written() {
 }
 
 #[test]
-fn what_never_changes_is_compressed_and_has_a_tag_of_each_form() {
+fn static_content_is_compressed_and_has_a_tag_for_each_encoding() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;
         for path in ["/openapi.json", "/docs", "/docs/reference.js", "/accept-invite"] {
@@ -179,7 +179,7 @@ fn people_find_their_way() {
 }
 
 #[test]
-fn a_path_that_leads_nowhere_is_answered_in_json() {
+fn an_unknown_path_gets_a_json_response() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;
         for path in
@@ -191,7 +191,7 @@ fn a_path_that_leads_nowhere_is_answered_in_json() {
                 assert_eq!(
                     answer.json(),
                     json!({
-                        "message": "There is nothing at this path: see /docs for the API.",
+                        "message": "There is no resource at this path: see /docs for the API.",
                         "requestId": "r-1",
                         "statusCode": 404,
                     }),
@@ -203,7 +203,7 @@ fn a_path_that_leads_nowhere_is_answered_in_json() {
 }
 
 #[test]
-fn the_head_of_every_answer_can_be_asked_for() {
+fn every_endpoint_answers_head_requests() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;
         let paths = [
@@ -259,7 +259,7 @@ fn a_method_that_a_path_does_not_take_is_refused_with_those_that_it_takes() {
         ];
         for (method, path, allowed) in table {
             let answer = app.call(method, &path).by(&app.owner).send().await;
-            assert_eq!(answer.refused(405), format!("This path takes {allowed} only."), "{method} {path}");
+            assert_eq!(answer.refused(405), format!("This path supports {allowed} only."), "{method} {path}");
             assert_eq!(answer.header("allow"), allowed);
             assert_eq!(answer.header("content-type"), "application/json");
         }

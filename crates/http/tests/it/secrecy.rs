@@ -7,7 +7,7 @@ use podium_dataplane::simulated::Call;
 use podium_testkit::{TestApp, on_both_engines};
 use serde_json::json;
 
-use crate::kept_log::{keep_log, logged};
+use crate::captured_log::{capture_log, logged};
 
 /// Every file below a directory.
 fn files(directory: &Path, found: &mut Vec<u8>) {
@@ -47,7 +47,7 @@ async fn read_everything(app: &TestApp, deployment: &str) -> Vec<u8> {
 
 on_both_engines! {
     async fn planted_secrets_are_found_nowhere_even_after_the_loops_have_used_them(app) {
-        keep_log();
+        capture_log();
         let workspace = app.workspace("Data").await;
         let variables = json!([
             { "key": "TOKEN", "value": "planted in a variable", "isSecret": true },

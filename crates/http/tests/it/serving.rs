@@ -20,7 +20,7 @@ pub(crate) struct Served {
     pub(crate) app: TestApp,
     pub(crate) address: SocketAddr,
     stop: oneshot::Sender<()>,
-    ended: JoinHandle<Result<Serving, podium_http::Unservable>>,
+    ended: JoinHandle<Result<Serving, podium_http::ServeError>>,
 }
 
 pub(crate) async fn serve(change: impl FnOnce(&mut Settings)) -> Served {

@@ -1,8 +1,8 @@
-//! Deployments from their creation to their end, whatever goes wrong on the way.
+//! Deployments from their creation to their deletion, despite failures.
 
+mod failures;
 mod races;
 mod steps;
-mod trouble;
 
 use podium_api::DeploymentId;
 use podium_api::enums::DeploymentStatus::{self, Healthy};
@@ -92,7 +92,7 @@ on_both_engines! {
         app.settle().await;
         let (status, reason) = app.status(id).await;
         assert_eq!(status, DeploymentStatus::Deploying);
-        assert!(reason.starts_with("Still to come: apiserver (it is starting), dag-processor"), "{reason}");
+        assert!(reason.starts_with("Waiting for: apiserver (it is starting), dag-processor"), "{reason}");
         assert_eq!(running_image(&app, id).await.as_deref(), Some("3.3.2"));
         let pending = app.pending_work().await;
         assert_eq!(pending.len(), 1);
@@ -120,7 +120,7 @@ on_both_engines! {
         assert_eq!(app.pending_work().await, []);
     }
 
-    async fn the_plane_is_given_open_secrets_and_nobody_else(app) {
+    async fn only_the_plane_gets_decrypted_secrets(app) {
         let plane = Gated::new(&app);
         let loops = plane.loops(&app);
         let workspace = app.workspace("Data").await;
@@ -151,7 +151,7 @@ on_both_engines! {
         loops.step_until_idle().await.expect("it comes to rest");
         let (status, reason) = app.status(id).await;
         assert_eq!(status, DeploymentStatus::Deploying);
-        assert!(reason.starts_with("Rolling out the change failed and is tried again: "), "{reason}");
+        assert!(reason.starts_with("Rolling out the change failed and will be retried: "), "{reason}");
         assert!(!reason.contains("theirs"), "{reason}");
         assert_eq!(plane.applied(), []);
         app.change_deployment(id, |spec| spec.environment_variables.clear()).await;

@@ -1,4 +1,4 @@
-//! Links and exclusions of environment objects, and what becomes of objects when what they belong to goes.
+//! Links and exclusions of environment objects, and what happens to objects when their owner is deleted.
 
 use std::collections::HashMap;
 
@@ -26,8 +26,8 @@ statements! {
     DELETE_EXCLUSIONS_OF = "DELETE FROM environment_object_exclusions WHERE deployment_id = $1 AND EXISTS \
         (SELECT 1 FROM environment_objects o WHERE o.id = object_id AND o.organization_id = $2)";
     DELETE_OF_ENTITY = "DELETE FROM environment_objects WHERE entity_id = $1 AND organization_id = $2 RETURNING id";
-    HOLD_WORKSPACE = "UPDATE workspaces SET version = version WHERE id = $1 AND organization_id = $2";
-    HOLD_DEPLOYMENTS = "UPDATE deployments SET version = version WHERE id IN ($1[]) AND organization_id = $2 \
+    LOCK_WORKSPACE = "UPDATE workspaces SET version = version WHERE id = $1 AND organization_id = $2";
+    LOCK_DEPLOYMENTS = "UPDATE deployments SET version = version WHERE id IN ($1[]) AND organization_id = $2 \
         RETURNING id, workspace_id";
 }
 
@@ -127,13 +127,13 @@ pub fn leave_workspace(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> R
     Ok(())
 }
 
-/// Keeps a workspace from being removed until the unit ends; says whether it is there.
-pub fn hold_workspace(tx: &Tx, scope: &Scope, id: WorkspaceId) -> Result<bool> {
-    Ok(tx.execute(&HOLD_WORKSPACE, params![id.as_str(), scope.organization()])? == 1)
+/// Locks a workspace against removal until the unit ends; returns whether it exists.
+pub fn lock_workspace(tx: &Tx, scope: &Scope, id: WorkspaceId) -> Result<bool> {
+    Ok(tx.execute(&LOCK_WORKSPACE, params![id.as_str(), scope.organization()])? == 1)
 }
 
-/// Keeps deployments from being removed or moved until the unit ends; says which there are, with their workspaces.
-pub fn hold_deployments(
+/// Locks deployments against removal and moving until the unit ends; returns those that exist, with their workspaces.
+pub fn lock_deployments(
     tx: &Tx,
     scope: &Scope,
     ids: &[DeploymentId],
@@ -142,5 +142,5 @@ pub fn hold_deployments(
         return Ok(Vec::new());
     }
     let ids: Vec<&str> = ids.iter().map(DeploymentId::as_str).collect();
-    tx.query(&HOLD_DEPLOYMENTS, params![&ids, scope.organization()], |row| Ok((row.id(0)?, row.id(1)?)))
+    tx.query(&LOCK_DEPLOYMENTS, params![&ids, scope.organization()], |row| Ok((row.id(0)?, row.id(1)?)))
 }

@@ -4,9 +4,9 @@ use podium_api::clusters::{ClusterDetails, ClusterHealthStatus, ClusterMetadata}
 use podium_api::{ClusterId, Id, Timestamp};
 use serde_json::{Value, json};
 
-use super::super::cast::{with, wrong};
+use super::super::fixtures::{with, wrong};
 use super::*;
-use crate::cast::{org, w1};
+use crate::fixtures::{org, w1};
 
 fn cluster_id(number: u64) -> ClusterId {
     ClusterId::from_raw(Id::from_parts(1_800_000_000_000, 0, 700 + number))
@@ -31,8 +31,8 @@ fn workspace() -> Workspace {
     }
 }
 
-fn around(workspace: &Workspace) -> Surroundings<'_> {
-    Surroundings {
+fn context(workspace: &Workspace) -> PlacementContext<'_> {
+    PlacementContext {
         workspace,
         only_cluster: None,
         has_shared_infrastructure: true,
@@ -41,7 +41,7 @@ fn around(workspace: &Workspace) -> Surroundings<'_> {
     }
 }
 
-fn asked(changes: Value) -> CreateDeploymentRequest {
+fn requested(changes: Value) -> CreateDeploymentRequest {
     serde_json::from_value(with(json!({ "name": "Reports", "workspaceId": w1() }), changes)).unwrap()
 }
 
@@ -49,9 +49,9 @@ fn region(provider: CloudProvider, name: &str) -> Place {
     Place::Region(provider, name.into())
 }
 
-/// Each step counts only where none before it says anything.
+/// Each step applies only if none before it does.
 #[test]
-fn what_is_asked_for_else_the_workspaces_defaults_else_the_only_cluster_else_the_server() {
+fn placement_is_the_request_else_the_workspaces_defaults_else_the_only_cluster_else_the_server() {
     let (mine, default, only) = (cluster_id(1), cluster_id(2), cluster_id(3));
     let on_default = Workspace { default_cluster_id: Some(default), ..workspace() };
     let in_region = Workspace {
@@ -77,20 +77,21 @@ fn what_is_asked_for_else_the_workspaces_defaults_else_the_only_cluster_else_the
         (&plain, None, &cluster, Place::Cluster(mine)),
     ];
     for (workspace, only_cluster, changes, expected) in table {
-        let around = Surroundings { only_cluster, ..around(workspace) };
-        assert_eq!(choose(&asked(changes.clone()), &around), Ok(expected), "{changes} {workspace:?}");
+        let context = PlacementContext { only_cluster, ..context(workspace) };
+        assert_eq!(choose(&requested(changes.clone()), &context), Ok(expected), "{changes} {workspace:?}");
     }
 }
 
 #[test]
-fn where_nothing_says_the_choices_are_listed() {
+fn without_any_default_the_choices_are_listed() {
     let workspace = workspace();
     let names = ["East".to_owned(), "West".to_owned()];
-    let closed = Surroundings { has_shared_infrastructure: false, ..around(&workspace) };
-    let say = "Say where the deployment is to run: give a `clusterId`, or a `cloudProvider` and a `region`.";
-    assert_eq!(choose(&asked(json!({})), &closed), Err(Refusal::invalid(say)));
-    let several = Surroundings { cluster_names: &names, ..closed };
-    let told = choose(&asked(json!({})), &several).unwrap_err();
+    let closed = PlacementContext { has_shared_infrastructure: false, ..context(&workspace) };
+    let say =
+        "Specify where the deployment should run: give a `clusterId`, or a `cloudProvider` and a `region`.";
+    assert_eq!(choose(&requested(json!({})), &closed), Err(Refusal::invalid(say)));
+    let several = PlacementContext { cluster_names: &names, ..closed };
+    let told = choose(&requested(json!({})), &several).unwrap_err();
     assert_eq!(told, Refusal::invalid(format!("{say} Clusters: East, West.")));
 }
 
@@ -111,7 +112,7 @@ fn provider_and_region_travel_together_and_without_a_cluster() {
             vec!["cloudProvider: excluded", "region: excluded"],
         ),
     ] {
-        assert_eq!(wrong(choose(&asked(changes.clone()), &around(&workspace))), expected, "{changes}");
+        assert_eq!(wrong(choose(&requested(changes.clone()), &context(&workspace))), expected, "{changes}");
     }
 }
 
@@ -121,7 +122,7 @@ fn every_region_of_the_catalogue_is_taken() {
     for provider in options::providers() {
         for found in &provider.regions {
             let changes = json!({ "cloudProvider": provider.provider, "region": found.name });
-            let place = choose(&asked(changes), &around(&workspace));
+            let place = choose(&requested(changes), &context(&workspace));
             assert_eq!(place, Ok(region(provider.provider, &found.name)));
         }
     }
@@ -132,11 +133,11 @@ fn only_standard_runs_without_a_cluster() {
     let workspace = workspace();
     for kind in ["DEDICATED", "HYBRID"] {
         let refused = ["type: contradiction"];
-        assert_eq!(wrong(choose(&asked(json!({ "type": kind })), &around(&workspace))), refused);
+        assert_eq!(wrong(choose(&requested(json!({ "type": kind })), &context(&workspace))), refused);
         let there = json!({ "type": kind, "cloudProvider": "AWS", "region": "us-east-1" });
-        assert_eq!(wrong(choose(&asked(there), &around(&workspace))), refused);
+        assert_eq!(wrong(choose(&requested(there), &context(&workspace))), refused);
         let on_cluster = json!({ "type": kind, "clusterId": cluster_id(1) });
-        assert_eq!(choose(&asked(on_cluster), &around(&workspace)), Ok(Place::Cluster(cluster_id(1))));
+        assert_eq!(choose(&requested(on_cluster), &context(&workspace)), Ok(Place::Cluster(cluster_id(1))));
     }
 }
 
@@ -144,13 +145,13 @@ fn only_standard_runs_without_a_cluster() {
 fn an_organization_may_want_dedicated_clusters_only() {
     let workspace = workspace();
     let names = ["East".to_owned()];
-    let strict = Surroundings { only_dedicated: true, cluster_names: &names, ..around(&workspace) };
+    let strict = PlacementContext { only_dedicated: true, cluster_names: &names, ..context(&workspace) };
     let told =
         "This organization runs deployments on dedicated clusters only: give a `clusterId`. Clusters: East.";
     for changes in [json!({}), json!({ "cloudProvider": "AWS", "region": "us-east-1" })] {
-        assert_eq!(choose(&asked(changes), &strict), Err(Refusal::invalid(told)));
+        assert_eq!(choose(&requested(changes), &strict), Err(Refusal::invalid(told)));
     }
-    let on_cluster = asked(json!({ "clusterId": cluster_id(1) }));
+    let on_cluster = requested(json!({ "clusterId": cluster_id(1) }));
     assert_eq!(choose(&on_cluster, &strict), Ok(Place::Cluster(cluster_id(1))));
 }
 
@@ -181,12 +182,12 @@ fn the_type_follows_from_the_cluster() {
     use DeploymentType::{Dedicated, Hybrid, Standard};
     for (kind, follows) in [(ClusterType::Dedicated, Dedicated), (ClusterType::Hybrid, Hybrid)] {
         let cluster = cluster(kind, ClusterStatus::Created);
-        for asked in [None, Some(Standard), Some(Dedicated), Some(Hybrid)] {
-            let found = on_cluster(asked, Some((&cluster, true)));
-            if asked.is_none_or(|asked| asked == follows) {
+        for requested in [None, Some(Standard), Some(Dedicated), Some(Hybrid)] {
+            let found = on_cluster(requested, Some((&cluster, true)));
+            if requested.is_none_or(|requested| requested == follows) {
                 assert_eq!(found, Ok(follows));
             } else {
-                assert_eq!(wrong(found), ["type: contradiction"], "{asked:?} on {kind}");
+                assert_eq!(wrong(found), ["type: contradiction"], "{requested:?} on {kind}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Every status, wanted awake, asleep or not at all, against everything that a data plane can show.
+//! Every status, desired awake, hibernating or deleted, against everything that a data plane can report.
 
 use super::*;
 
@@ -16,9 +16,22 @@ fn component(name: &str, health: Health) -> Component {
     Component { name: name.into(), health }
 }
 
-fn present(generation: i64, is_hibernating: bool, rollout: Rollout, components: Vec<Component>) -> Sight {
+fn present(
+    generation: i64,
+    is_hibernating: bool,
+    rollout: Rollout,
+    components: Vec<Component>,
+) -> Observation {
     let (running, note, look_again_at) = (running(), None, None);
-    Sight::Present(Observed { generation, is_hibernating, rollout, components, running, note, look_again_at })
+    Observation::Present(Observed {
+        generation,
+        is_hibernating,
+        rollout,
+        components,
+        running,
+        note,
+        look_again_at,
+    })
 }
 
 fn up() -> Vec<Component> {
@@ -32,12 +45,12 @@ fn down() -> Vec<Component> {
     ]
 }
 
-/// Everything that can be seen, by name.
-fn sights() -> [(&'static str, Sight); 10] {
+/// Every kind of observation, by name.
+fn observations() -> [(&'static str, Observation); 10] {
     use Rollout::{Done, Underway};
     [
-        ("absent", Sight::Absent),
-        ("silent", Sight::Silent("no route to host".into())),
+        ("absent", Observation::Absent),
+        ("unreachable", Observation::Unreachable("no route to host".into())),
         ("behind", present(WANTED - 1, false, Done, up())),
         ("ahead", present(WANTED + 1, false, Done, up())),
         ("starting", present(WANTED, false, Underway, down())),
@@ -49,11 +62,11 @@ fn sights() -> [(&'static str, Sight); 10] {
     ]
 }
 
-/// A step in a word: `=` records and rests, `~` records and looks again.
+/// A step as a word: `=` records and rests, `~` records and watches.
 fn word(step: &Step) -> String {
     match step {
         Step::Apply(cause) => format!("{cause:?}").to_lowercase(),
-        Step::Overtake(generation) => format!("overtake {generation}"),
+        Step::RaiseGeneration(generation) => format!("raise to {generation}"),
         Step::Remove => "remove".into(),
         Step::Forget => "forget".into(),
         Step::Record(verdict) => format!("={}", verdict.status),
@@ -61,25 +74,25 @@ fn word(step: &Step) -> String {
     }
 }
 
-/// What is wanted, and the step for each sight in their order.
+/// What is wanted, and the step for each observation in their order.
 const TABLE: &str = "\
 gone        | forget | remove    | remove | remove     | remove     | remove    | remove     | remove     | remove     | remove
-awake CREATING    | create | ~CREATING | update | overtake 3 | ~CREATING  | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake DEPLOYING   | create | ~UNKNOWN  | update | overtake 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake HEALTHY     | create | ~UNKNOWN  | update | overtake 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake UNHEALTHY   | create | ~UNKNOWN  | update | overtake 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake UNKNOWN     | create | ~UNKNOWN  | update | overtake 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake HIBERNATING | create | ~UNKNOWN  | update | overtake 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-asleep CREATING    | create | ~CREATING | update | overtake 3 | hibernate  | hibernate | hibernate  | hibernate  | ~CREATING  | =HIBERNATING
-asleep DEPLOYING   | create | ~UNKNOWN  | update | overtake 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
-asleep HEALTHY     | create | ~UNKNOWN  | update | overtake 3 | hibernate  | hibernate | hibernate  | hibernate  | ~HEALTHY   | =HIBERNATING
-asleep UNHEALTHY   | create | ~UNKNOWN  | update | overtake 3 | hibernate  | hibernate | hibernate  | hibernate  | ~UNHEALTHY | =HIBERNATING
-asleep UNKNOWN     | create | ~UNKNOWN  | update | overtake 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
-asleep HIBERNATING | create | ~UNKNOWN  | update | overtake 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
+awake CREATING    | create | ~CREATING | update | raise to 3 | ~CREATING  | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake DEPLOYING   | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake HEALTHY     | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake UNHEALTHY   | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake UNKNOWN     | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+awake HIBERNATING | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
+asleep CREATING    | create | ~CREATING | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~CREATING  | =HIBERNATING
+asleep DEPLOYING   | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
+asleep HEALTHY     | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~HEALTHY   | =HIBERNATING
+asleep UNHEALTHY   | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~UNHEALTHY | =HIBERNATING
+asleep UNKNOWN     | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
+asleep HIBERNATING | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
 ";
 
 #[test]
-fn every_status_against_everything_that_can_be_seen() {
+fn every_status_against_every_observation() {
     let mut rows: Vec<(String, Option<Desired>)> = vec![("gone".into(), None)];
     for (mood, is_hibernating) in [("awake", false), ("asleep", true)] {
         for status in DeploymentStatus::ALL {
@@ -92,9 +105,9 @@ fn every_status_against_everything_that_can_be_seen() {
         let mut cells = line.split('|').map(str::trim);
         assert_eq!(cells.next(), Some(name.as_str()));
         let steps: Vec<&str> = cells.collect();
-        assert_eq!(steps.len(), sights().len(), "{name}");
-        for ((sight_name, sight), expected) in sights().iter().zip(steps) {
-            let step = plan(desired.as_ref(), sight);
+        assert_eq!(steps.len(), observations().len(), "{name}");
+        for ((sight_name, observation), expected) in observations().iter().zip(steps) {
+            let step = plan(desired.as_ref(), observation);
             assert_eq!(word(&step), expected, "{name}, {sight_name}");
         }
     }
@@ -104,11 +117,11 @@ fn every_status_against_everything_that_can_be_seen() {
 fn a_step_that_was_recorded_leads_to_the_same_step() {
     for is_hibernating in [false, true] {
         for status in DeploymentStatus::ALL {
-            for (name, sight) in sights() {
-                let step = plan(Some(&desired(*status, is_hibernating)), &sight);
+            for (name, observation) in observations() {
+                let step = plan(Some(&desired(*status, is_hibernating)), &observation);
                 if let Step::Record(verdict) | Step::Watch(verdict) = &step {
                     let after = desired(verdict.status, is_hibernating);
-                    assert_eq!(plan(Some(&after), &sight), step, "{status} {name}");
+                    assert_eq!(plan(Some(&after), &observation), step, "{status} {name}");
                 }
             }
         }
@@ -116,27 +129,28 @@ fn a_step_that_was_recorded_leads_to_the_same_step() {
 }
 
 #[test]
-fn a_verdict_says_why_and_what_runs() {
+fn a_verdict_has_the_reason_and_what_runs() {
     let verdict = |name: &str, status: DeploymentStatus| {
-        let (_, sight) = sights().into_iter().find(|(sight, _)| *sight == name).unwrap();
-        match plan(Some(&desired(status, false)), &sight) {
+        let (_, observation) =
+            observations().into_iter().find(|(observation, _)| *observation == name).unwrap();
+        match plan(Some(&desired(status, false)), &observation) {
             Step::Record(verdict) | Step::Watch(verdict) => verdict,
             step => panic!("{step:?}"),
         }
     };
     let seen = |name: &str| {
         let verdict = verdict(name, DeploymentStatus::Deploying);
-        (verdict.reason.told().clone(), verdict.running)
+        (verdict.reason.user_text().clone(), verdict.running)
     };
     assert_eq!(seen("up"), (UserText::EMPTY, Some(running())));
     assert_eq!(seen("down"), ("Not working: triggerer (it ran out of memory).".into(), Some(running())));
     assert_eq!(seen("empty").0, "No component is running.");
-    assert_eq!(seen("starting").0, "Still to come: triggerer (it ran out of memory).");
-    assert_eq!(seen("silent"), ("The data plane does not answer: no route to host.".into(), None));
+    assert_eq!(seen("starting").0, "Waiting for: triggerer (it ran out of memory).");
+    assert_eq!(seen("silent"), ("The data plane does not respond: no route to host.".into(), None));
 }
 
 #[test]
-fn a_failed_apply_leaves_what_is_known() {
+fn a_failed_apply_keeps_the_observed_state() {
     use DeploymentStatus::{Creating, Deploying, Healthy, Hibernating, Unhealthy, Unknown};
     let table = [
         (Cause::Create, [Creating, Deploying, Unhealthy, Unhealthy, Unhealthy, Unhealthy]),
@@ -150,9 +164,10 @@ fn a_failed_apply_leaves_what_is_known() {
             assert_eq!((verdict.status, verdict.running), (expected, None), "{cause:?} {status}");
         }
     }
-    let said = |cause| not_applied(&desired(Creating, false), cause, &"no room".into()).reason.told().clone();
-    assert_eq!(said(Cause::Create), "Making the environment failed and is tried again: no room.");
-    assert_eq!(said(Cause::Update), "Rolling out the change failed and is tried again: no room.");
-    assert_eq!(said(Cause::Hibernate), "Going to hibernation failed and is tried again: no room.");
-    assert_eq!(said(Cause::Wake), "Waking up failed and is tried again: no room.");
+    let said =
+        |cause| not_applied(&desired(Creating, false), cause, &"no room".into()).reason.user_text().clone();
+    assert_eq!(said(Cause::Create), "Creating the environment failed and will be retried: no room.");
+    assert_eq!(said(Cause::Update), "Rolling out the change failed and will be retried: no room.");
+    assert_eq!(said(Cause::Hibernate), "Hibernating failed and will be retried: no room.");
+    assert_eq!(said(Cause::Wake), "Waking up failed and will be retried: no room.");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::cast::*;
+use super::super::fixtures::*;
 use super::*;
 
 fn standard(queues: &[Value]) -> crate::Result<Vec<Queue>> {
@@ -18,7 +18,7 @@ fn default_with(changes: Value) -> Vec<String> {
 }
 
 #[test]
-fn where_none_is_asked_for_there_is_the_default() {
+fn without_a_request_the_default_applies() {
     let [made] = &stored(Standard, json!({})).worker_queues[..] else { panic!("one queue") };
     let expected = Queue {
         id: made.id,
@@ -92,7 +92,7 @@ fn workers_are_counted_within_bounds() {
 }
 
 #[test]
-fn a_worker_runs_as_many_tasks_as_its_machine_bears() {
+fn the_concurrency_of_a_worker_follows_from_its_machine() {
     for (machine, most) in
         [("A5", 15), ("A10", 30), ("A20", 60), ("A40", 120), ("A60", 180), ("A120", 360), ("A160", 480)]
     {
@@ -149,7 +149,7 @@ fn new_ids(queues: &[(String, WorkerQueueId)], stored: &crate::deployments::Spec
 }
 
 #[test]
-fn a_known_id_else_a_known_name_is_changed_the_others_are_made_and_the_missing_are_deleted() {
+fn a_known_id_or_else_a_known_name_is_changed_others_are_created_and_missing_ones_deleted() {
     let stored = three();
     let [default, a, b] = ["default", "a", "b"].map(|name| id_of(name, &stored));
     let with_id = |name: &str, id: WorkerQueueId| queue(Standard, name, json!({ "id": id }));
@@ -217,7 +217,7 @@ fn the_default_is_never_renamed_or_removed() {
 }
 
 #[test]
-fn a_known_queue_keeps_what_an_update_leaves_out() {
+fn a_known_queue_keeps_omitted_fields() {
     let big = queue(
         Standard,
         "big",

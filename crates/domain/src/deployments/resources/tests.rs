@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::cast::*;
+use super::super::fixtures::*;
 use super::*;
 
 fn amounts(spec: &Spec) -> [String; 4] {
@@ -89,7 +89,7 @@ fn a_pod_fits_into_the_quota() {
 }
 
 #[test]
-fn refusals_say_what_would_be_right() {
+fn refusals_say_what_is_expected() {
     let told = |changes: Value| created(Standard, changes).unwrap_err().message();
     assert_eq!(
         told(json!({ "defaultTaskPodCpu": "1", "defaultTaskPodMemory": "1Gi" })),

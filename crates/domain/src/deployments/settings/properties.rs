@@ -1,4 +1,4 @@
-//! What no request ever does to a deployment, whatever it says.
+//! Properties that hold for every request to create or change a deployment.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
-use super::super::cast::*;
+use super::super::fixtures::*;
 use super::super::spec::Spec;
 use super::*;
 use crate::options::Cpu;

@@ -3,10 +3,10 @@
 use podium_api::enums::{Executor, SchedulerSize};
 use serde_json::{Value, json};
 
-use super::super::cast::*;
+use super::super::fixtures::*;
 use super::super::spec::{Release, RemoteExecution, Spec};
 use super::*;
-use crate::cast::w1;
+use crate::fixtures::w1;
 
 const TYPES: [DeploymentType; 3] = [Standard, Dedicated, Hybrid];
 
@@ -249,7 +249,7 @@ fn remote_execution_is_for_dedicated_and_its_own_executor() {
 }
 
 #[test]
-fn remote_execution_keeps_what_an_update_leaves_out() {
+fn remote_execution_keeps_omitted_fields() {
     let remote = |fields: Value| json!({ "executor": "PLATFORM", "remoteExecution": with(json!({ "enabled": true }), fields) });
     let all = json!({
         "allowedIpAddressRanges": ["203.0.113.0/24"], "taskLogBucket": "logs", "taskLogUrlPattern": "https://x/{task}",
@@ -409,7 +409,7 @@ fn a_type_does_not_change() {
 }
 
 #[test]
-fn an_update_keeps_what_it_leaves_out() {
+fn an_update_keeps_omitted_fields() {
     for kind in TYPES {
         let spec = stored(
             kind,
@@ -430,7 +430,7 @@ fn an_update_keeps_what_it_leaves_out() {
 }
 
 #[test]
-fn contacts_are_addresses_and_are_told_once() {
+fn contacts_are_addresses_without_duplicates() {
     let emails = json!({ "contactEmails": ["a@podium.test", "A@podium.test ", "b@podium.test", "nobody"] });
     assert_eq!(wrong(created(Standard, emails)), ["contactEmails[3]: format"]);
     let emails = json!({ "contactEmails": ["a@podium.test", "b@podium.test", "a@podium.test"] });
@@ -438,7 +438,7 @@ fn contacts_are_addresses_and_are_told_once() {
 }
 
 #[test]
-fn every_wrong_field_is_told_at_once() {
+fn every_wrong_field_is_reported_at_once() {
     let body = json!({
         "name": "  ", "platformRuntimeVersion": "0", "executor": "KUBERNETES", "schedulerSize": "LARGE",
         "isDevelopmentMode": true, "isHighAvailability": true,
@@ -476,7 +476,7 @@ fn every_wrong_field_is_told_at_once() {
 }
 
 #[test]
-fn what_has_no_place_is_told_of_its_other_wrong_fields_too() {
+fn a_deployment_without_a_placement_gets_its_other_field_errors_too() {
     let refusal = || Refusal::field("region", "unknown", "must be a region");
     let blank = json!({ "name": " " });
     assert_eq!(

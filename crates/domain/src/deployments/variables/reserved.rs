@@ -1,7 +1,7 @@
-//! Variables that nobody but the platform sets, and why.
+//! Variables that only the platform may set, and why.
 //!
-//! A variable that is taken is honoured. So whatever a data plane has to set itself is refused here, with the reason;
-//! a test of the local data plane walks everything that it tells its processes.
+//! A variable that is accepted takes effect. So every variable that a data plane has to set itself is refused here,
+//! with the reason; a test of the local data plane checks all variables that it sets for its processes.
 
 /// A group of variables and why they are refused, in words that follow the variable's name.
 struct Group {
@@ -20,7 +20,7 @@ const GROUPS: &[Group] = &[
             "AIRFLOW__DATABASE__SQL_ALCHEMY_POOL_ENABLED",
             "AIRFLOW__DATABASE__SQL_ALCHEMY_POOL_SIZE",
         ],
-        reason: "is set by the platform: it makes the metadata database and counts the connections to it",
+        reason: "is set by the platform, which creates the metadata database and limits the connections to it",
     },
     Group {
         names: &[
@@ -35,7 +35,7 @@ const GROUPS: &[Group] = &[
             "AIRFLOW__CORE__FERNET_KEY",
             "AIRFLOW__WEBSERVER__SECRET_KEY",
         ],
-        reason: "is set by the platform: it makes and keeps the keys of every deployment",
+        reason: "is set by the platform, which creates and stores the keys of every deployment",
     },
     Group {
         names: &[
@@ -48,7 +48,7 @@ const GROUPS: &[Group] = &[
             "AIRFLOW__FAB__CONFIG_FILE",
             "AIRFLOW__WEBSERVER__CONFIG_FILE",
         ],
-        reason: "is set by the platform: people sign in to it, and its roles decide what they may do in Airflow",
+        reason: "is set by the platform: users sign in to the platform, and its roles decide what they may do in Airflow",
     },
     Group {
         names: &[
@@ -67,7 +67,7 @@ const GROUPS: &[Group] = &[
             "AIRFLOW__WEBSERVER__WEB_SERVER_SSL_KEY",
             "AIRFLOW__WEBSERVER__WORKERS",
         ],
-        reason: "is set by the platform: it runs the web server and leads to it",
+        reason: "is set by the platform, which runs the web server and forwards requests to it",
     },
     Group {
         names: &[
@@ -86,7 +86,7 @@ const GROUPS: &[Group] = &[
             "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST",
             "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_STORAGE_PATH",
         ],
-        reason: "is set by the platform: deploys decide where DAGs and files are",
+        reason: "is set by the platform: deploys determine where DAGs and files are",
     },
     Group {
         names: &[
@@ -100,11 +100,11 @@ const GROUPS: &[Group] = &[
             "AIRFLOW__LOGGING__REMOTE_LOG_CONN_ID",
             "AIRFLOW__SCHEDULER__CHILD_PROCESS_LOG_DIRECTORY",
         ],
-        reason: "is set by the platform: it collects and keeps the logs",
+        reason: "is set by the platform, which collects and stores the logs",
     },
     Group {
         names: &["HOME", "LOGNAME", "PATH", "TMPDIR", "USER"],
-        reason: "is set by the platform: it decides which user and which directories a deployment has",
+        reason: "is set by the platform, which determines the user and the directories of a deployment",
     },
     Group {
         names: &[
@@ -119,7 +119,7 @@ const GROUPS: &[Group] = &[
             "LD_SHOW_AUXV",
             "LD_TRACE_LOADED_OBJECTS",
         ],
-        reason: "changes how programs are loaded, also those of the platform: `LD_LIBRARY_PATH` names directories of \
+        reason: "changes how programs are loaded, including those of the platform: `LD_LIBRARY_PATH` names directories of \
                  libraries",
     },
     Group {
@@ -136,15 +136,15 @@ const GROUPS: &[Group] = &[
             "PYTHONSTARTUP",
             "PYTHONUSERBASE",
         ],
-        reason: "changes how Python starts, also for the platform's own programs: `PYTHONPATH` names directories of \
+        reason: "changes how Python starts, including for the platform's own programs: `PYTHONPATH` names directories of \
                  modules",
     },
 ];
 
 /// Why a variable that is not in a group by its name is refused, by how it begins.
 const PREFIXES: &[(&str, &str)] = &[
-    ("LD_DEBUG", "changes how programs are loaded, also those of the platform"),
-    ("PODIUM_", "begins with `PODIUM_`, as the platform's own variables do"),
+    ("LD_DEBUG", "changes how programs are loaded, including those of the platform"),
+    ("PODIUM_", "begins with `PODIUM_`, which is reserved for the platform's own variables"),
 ];
 
 /// Why a variable is refused, in words that follow its name; also in the forms that name a command or a secret instead.

@@ -3,7 +3,7 @@ use podium_api::deploys::CreateDeployRequest;
 use podium_api::enums::GitProvider;
 
 use super::*;
-use crate::deploys::cast::{bundle, id, request, spec, wrong};
+use crate::deploys::fixtures::{bundle, id, request, spec, wrong};
 
 /// A deployment that runs something.
 fn running() -> Spec {
@@ -16,23 +16,23 @@ fn running() -> Spec {
 
 fn details(kind: DeployType, runtime: Option<&str>) -> Details {
     let is_bundle = kind == BundleType;
-    let asked = CreateDeployRequest {
+    let requested = CreateDeployRequest {
         bundle_type: is_bundle.then(|| "dbt".into()),
         bundle_mount_path: is_bundle.then(|| "dbt".into()),
         platform_runtime_version: runtime.map(str::to_owned),
         ..request(kind)
     };
-    create::new(&asked, &running(), true).unwrap()
+    create::new(&requested, &running(), true).unwrap()
 }
 
-fn asked(dags: Option<&str>, bundle: Option<&str>) -> FinalizeDeployRequest {
+fn requested(dags: Option<&str>, bundle: Option<&str>) -> FinalizeDeployRequest {
     FinalizeDeployRequest {
         dag_tarball_version: dags.map(str::to_owned),
         bundle_tarball_version: bundle.map(str::to_owned),
     }
 }
 
-fn finalize(kind: DeployType, asked: &FinalizeDeployRequest, spec: &Spec) -> Result<Outcome> {
+fn finalize(kind: DeployType, requested: &FinalizeDeployRequest, spec: &Spec) -> Result<Outcome> {
     let details = details(kind, None);
     let uploaded = [(UploadKind::Dags, id(1)), (UploadKind::Bundle, id(2))];
     let waiting = Waiting {
@@ -43,7 +43,7 @@ fn finalize(kind: DeployType, asked: &FinalizeDeployRequest, spec: &Spec) -> Res
         uploaded: &uploaded,
         runs_images: true,
     };
-    outcome(waiting, asked, spec).map(|(outcome, _)| outcome)
+    outcome(waiting, requested, spec).map(|(outcome, _)| outcome)
 }
 
 #[test]
@@ -76,13 +76,13 @@ fn each_type_takes_the_versions_that_belong_to_it() {
         (BundleType, dags, None, &["dagTarballVersion: notAllowed", "bundleTarballVersion: required"]),
     ];
     for (kind, dags, bundle, expected) in table {
-        let asked = asked(dags, bundle);
-        assert_eq!(wrong(finalize(kind, &asked, &running())), expected, "{kind} {asked:?}");
+        let requested = requested(dags, bundle);
+        assert_eq!(wrong(finalize(kind, &requested, &running())), expected, "{kind} {requested:?}");
     }
 }
 
 #[test]
-fn without_dag_deploys_the_dags_come_in_the_image() {
+fn without_dag_deploys_the_dags_are_in_the_image() {
     let off = Spec { is_dag_deploy_enabled: false, ..running() };
     let dags = id::<UploadId>(1).to_string();
     let table: [(_, _, &[&str]); 4] = [
@@ -92,9 +92,9 @@ fn without_dag_deploys_the_dags_come_in_the_image() {
         (ImageOnly, None, &["type: notAllowed"]),
     ];
     for (kind, dags, expected) in table {
-        assert_eq!(wrong(finalize(kind, &asked(dags, None), &off)), expected, "{kind} {dags:?}");
+        assert_eq!(wrong(finalize(kind, &requested(dags, None), &off)), expected, "{kind} {dags:?}");
     }
-    let outcome = finalize(ImageAndDag, &asked(None, None), &off).unwrap();
+    let outcome = finalize(ImageAndDag, &requested(None, None), &off).unwrap();
     assert_eq!((outcome.dag_version, outcome.is_dag_deploy_enabled), (None, false));
 }
 
@@ -114,24 +114,28 @@ fn each_type_changes_what_it_carries_and_keeps_the_rest() {
     let table = [
         (
             ImageAndDag,
-            asked(Some(&dags), None),
+            requested(Some(&dags), None),
             Outcome { image_tag: "new".into(), dag_version: Some(dags.clone()), ..unchanged.clone() },
         ),
-        (DagOnly, asked(Some(&dags), None), Outcome { dag_version: Some(dags.clone()), ..unchanged.clone() }),
-        (ImageOnly, asked(Some(""), None), Outcome { image_tag: "new".into(), ..unchanged.clone() }),
+        (
+            DagOnly,
+            requested(Some(&dags), None),
+            Outcome { dag_version: Some(dags.clone()), ..unchanged.clone() },
+        ),
+        (ImageOnly, requested(Some(""), None), Outcome { image_tag: "new".into(), ..unchanged.clone() }),
         (
             BundleType,
-            asked(None, Some(&bundle_version)),
+            requested(None, Some(&bundle_version)),
             Outcome { bundles: vec![new_bundle, bundle("soda", "old")], ..unchanged.clone() },
         ),
         (
             BundleType,
-            asked(None, Some("")),
+            requested(None, Some("")),
             Outcome { bundles: vec![bundle("soda", "old")], ..unchanged.clone() },
         ),
     ];
-    for (kind, asked, expected) in table {
-        assert_eq!(finalize(kind, &asked, &before), Ok(expected), "{kind} {asked:?}");
+    for (kind, requested, expected) in table {
+        assert_eq!(finalize(kind, &requested, &before), Ok(expected), "{kind} {requested:?}");
     }
 }
 
@@ -148,7 +152,7 @@ fn a_runtime_is_compared_with_the_one_of_the_moment() {
             runs_images: true,
         };
         let spec = Spec { runtime_version: now.into(), ..running() };
-        outcome(waiting, &asked(None, None), &spec).map(|(outcome, _)| outcome.runtime_version)
+        outcome(waiting, &requested(None, None), &spec).map(|(outcome, _)| outcome.runtime_version)
     };
     assert_eq!(finalize(None, "3.1.0").as_deref(), Ok("3.1.0"));
     assert_eq!(finalize(None, "3.3.2").as_deref(), Ok("3.3.2"), "one that asked for none keeps the newest");
@@ -156,7 +160,7 @@ fn a_runtime_is_compared_with_the_one_of_the_moment() {
     let refused = finalize(Some("3.2.0"), "3.3.2").unwrap_err();
     assert_eq!(
         refused.message(),
-        "The runtime 3.2.0 of the deploy must not be older than the deployment's 3.3.2: only a rollback goes back."
+        "The runtime 3.2.0 of the deploy must not be older than the deployment's 3.3.2: only a rollback can go back."
     );
 }
 
@@ -165,41 +169,41 @@ fn a_bundle_that_came_in_the_way_since_is_refused() {
     let mut spec = running();
     spec.release.bundles = vec![bundle("dbt/core", "other")];
     let version = id::<UploadId>(2).to_string();
-    let refused = finalize(BundleType, &asked(None, Some(&version)), &spec);
+    let refused = finalize(BundleType, &requested(None, Some(&version)), &spec);
     assert_eq!(wrong(refused), ["bundleTarballVersion: collides"]);
 }
 
 #[test]
 fn finalizing_again_is_for_the_same_versions() {
     let mut details = details(DagOnly, None);
-    let (one, other) = (asked(Some("1"), None), asked(Some("2"), None));
+    let (one, other) = (requested(Some("1"), None), requested(Some("2"), None));
     assert!(was_finalized_with(&details, &one).is_err());
     details.finalized_with = Some(versions(&one));
     assert_eq!(was_finalized_with(&details, &one), Ok(()));
-    assert_eq!(was_finalized_with(&details, &asked(Some("1"), Some(""))), Ok(()));
+    assert_eq!(was_finalized_with(&details, &requested(Some("1"), Some(""))), Ok(()));
     assert_eq!(was_finalized_with(&details, &other).unwrap_err().status(), 400);
 }
 
 #[test]
-fn only_what_was_deployed_is_gone_back_to() {
-    let outcome = finalize(ImageOnly, &asked(None, None), &running()).unwrap();
+fn only_a_deployed_deploy_can_be_rolled_back_to() {
+    let outcome = finalize(ImageOnly, &requested(None, None), &running()).unwrap();
     let mut details = details(ImageOnly, None);
     let refused = |result: Result<Outcome>| result.unwrap_err().message();
     for status in [DeployStatus::Initialized, DeployStatus::Failed] {
         let message = refused(roll_back_to(id(9), status, &details, None));
         assert_eq!(
             message,
-            format!("The deploy is {status}: only a deploy that is DEPLOYED can be gone back to.")
+            format!("The deploy is {status}: you can roll back only to a deploy that is DEPLOYED.")
         );
     }
     details.outcome = Some(outcome.clone());
     assert_eq!(roll_back_to(id(9), DeployStatus::Deployed, &details, Some(id(8))), Ok(outcome));
     let current = roll_back_to(id(9), DeployStatus::Deployed, &details, Some(id(9)));
-    assert_eq!(refused(current), "The deploy is the current one: there is nothing to go back to.");
+    assert_eq!(refused(current), "The deploy is already the current one: there is nothing to roll back.");
 }
 
 #[test]
-fn a_rollback_brings_back_what_was_deployed_and_nothing_else() {
+fn a_rollback_restores_only_what_was_deployed() {
     let git = DeployGit {
         provider: GitProvider::Generic,
         commit_sha: "4f1c".into(),
@@ -246,7 +250,7 @@ fn where_no_images_run_the_deployment_keeps_the_tag_that_it_has() {
             uploaded: &[],
             runs_images,
         };
-        outcome(waiting, &asked(None, None), &running()).unwrap().0
+        outcome(waiting, &requested(None, None), &running()).unwrap().0
     };
     assert_eq!(finalize(true).image_tag, "new");
     let local = finalize(false);

@@ -1,4 +1,4 @@
-//! Links and exclusions: which deployments they may name, and what becomes of overrides.
+//! Links and exclusions: which deployments they may name, and what happens to overrides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,22 +9,22 @@ use super::super::fields::{body_name, named};
 use super::super::metrics;
 use super::super::values::{Given, Values, covers};
 use super::Object;
-use super::asked::{Asked, AskedLink};
+use super::requested::{Requested, RequestedLink};
 use crate::refusal::Fields;
 
 impl Object {
     pub(super) fn change_links(
         &mut self,
-        asked: &Asked,
+        requested: &Requested,
         neighbours: &BTreeSet<DeploymentId>,
         fields: &mut Fields,
     ) {
         if self.scope == EnvironmentObjectScope::Deployment {
-            takes_none(asked, fields);
+            takes_none(requested, fields);
             return;
         }
-        self.auto_link = asked.auto_link.unwrap_or(self.auto_link);
-        if let Some(links) = &asked.links {
+        self.auto_link = requested.auto_link.unwrap_or(self.auto_link);
+        if let Some(links) = &requested.links {
             let targets: Vec<DeploymentId> = links.iter().map(|link| link.deployment_id).collect();
             check_targets("links", &targets, neighbours, fields);
             let mut changed = BTreeMap::new();
@@ -35,15 +35,15 @@ impl Object {
             }
             self.links = changed;
         }
-        if let Some(exclusions) = &asked.exclusions {
+        if let Some(exclusions) = &requested.exclusions {
             check_targets("excludeLinks", exclusions, neighbours, fields);
             self.exclusions = exclusions.iter().copied().collect();
         }
-        self.check_both(asked, fields);
+        self.check_both(requested, fields);
     }
 
-    /// What is different for one deployment after the change.
-    fn overrides(&self, mut stored: Values, link: &AskedLink, at: &str, fields: &mut Fields) -> Values {
+    /// The overrides of one deployment after the change.
+    fn overrides(&self, mut stored: Values, link: &RequestedLink, at: &str, fields: &mut Fields) -> Values {
         let body = link.bodies.the_one_for(self.object_type, &format!("{at}."), fields);
         let given = body.map(|body| Given::from_body(self.object_type, body)).unwrap_or_default();
         for (index, name) in link.unset.iter().enumerate() {
@@ -70,15 +70,15 @@ impl Object {
     }
 
     /// No deployment is both linked and excluded.
-    fn check_both(&self, asked: &Asked, fields: &mut Fields) {
+    fn check_both(&self, requested: &Requested, fields: &mut Fields) {
         let message = "must not be both linked and excluded";
-        if let Some(links) = &asked.links {
+        if let Some(links) = &requested.links {
             for (index, link) in links.iter().enumerate() {
                 if self.exclusions.contains(&link.deployment_id) {
                     fields.push(format!("links[{index}].scopeEntityId"), "conflict", message);
                 }
             }
-        } else if let Some(exclusions) = &asked.exclusions {
+        } else if let Some(exclusions) = &requested.exclusions {
             for (index, id) in exclusions.iter().enumerate() {
                 if self.links.contains_key(id) {
                     fields.push(format!("excludeLinks[{index}].scopeEntityId"), "conflict", message);
@@ -99,21 +99,21 @@ fn check_targets(
     for (index, id) in targets.iter().enumerate() {
         let at = format!("{list}[{index}].scopeEntityId");
         if !neighbours.contains(id) {
-            let message = format!("must be the id of a deployment of the object's workspace; {id} is none");
+            let message = format!("must be the id of a deployment in the object's workspace; {id} is not");
             fields.push(at, "unknown", message);
         } else if !seen.insert(id) {
-            fields.push(at, "duplicate", "must be named once only");
+            fields.push(at, "duplicate", "must be listed only once");
         }
     }
 }
 
-/// An object of a deployment is there and nowhere else.
-fn takes_none(asked: &Asked, fields: &mut Fields) {
-    let message = "must be left out: an object of a deployment reaches no other deployment";
+/// An object of a deployment applies only to it.
+fn takes_none(requested: &Requested, fields: &mut Fields) {
+    let message = "must be omitted: an object of a deployment applies to no other deployment";
     let given = [
-        ("links", asked.links.as_ref().is_some_and(|links| !links.is_empty())),
-        ("excludeLinks", asked.exclusions.as_ref().is_some_and(|ids| !ids.is_empty())),
-        ("autoLinkDeployments", asked.auto_link == Some(true)),
+        ("links", requested.links.as_ref().is_some_and(|links| !links.is_empty())),
+        ("excludeLinks", requested.exclusions.as_ref().is_some_and(|ids| !ids.is_empty())),
+        ("autoLinkDeployments", requested.auto_link == Some(true)),
     ];
     for (field, _) in given.iter().filter(|(_, given)| *given) {
         fields.push(*field, "excluded", message);

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{changed, made, neighbours, read, refused, request, with};
-use crate::cast::told;
 use crate::environment_objects::{create, keys};
+use crate::fixtures::told;
 
 fn postgres(more: Value) -> Value {
     let connection = json!({ "type": "postgres", "host": "db", "password": "p4ss" });
@@ -120,7 +120,7 @@ fn secrets_read_back_empty_and_are_listed_as_set() {
 }
 
 #[test]
-fn an_auth_type_names_what_is_plain() {
+fn an_auth_type_lists_the_plain_members() {
     let extra = json!({ "sslmode": "verify-full", "sslrootcert": "s3cret" });
     let connection = |more: Value| made("CONNECTION", postgres(more));
     let object = connection(json!({ "authTypeId": "postgres-password", "extra": extra }));

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{changed, made, neighbours, read, refused, request, with};
-use crate::cast::{d1, d1b, d2, told};
 use crate::environment_objects::change::affected;
 use crate::environment_objects::create;
+use crate::fixtures::{d1, d1b, d2, told};
 use podium_api::DeploymentId;
 
 fn to(id: DeploymentId) -> Value {
@@ -43,7 +43,7 @@ fn links_and_exclusions_name_deployments_of_the_workspace_once() {
 }
 
 #[test]
-fn an_object_of_a_deployment_is_linked_to_nothing() {
+fn an_object_of_a_deployment_has_no_links() {
     let mut own = variable(json!({ "scope": "DEPLOYMENT", "scopeEntityId": d1() }));
     let object = made("ENVIRONMENT_VARIABLE", own.clone());
     assert_eq!(object.clone().exclude(d1b()).unwrap_err().status(), 405);
@@ -141,7 +141,7 @@ fn excluding_is_idempotent_and_drops_a_link() {
 }
 
 #[test]
-fn a_change_affects_those_who_are_given_something_else() {
+fn a_change_affects_the_deployments_whose_values_change() {
     let all = [d1(), d1b()];
     let auto = made("ENVIRONMENT_VARIABLE", variable(json!({ "autoLinkDeployments": true })));
     assert_eq!(affected(None, Some(&auto), &all), all);

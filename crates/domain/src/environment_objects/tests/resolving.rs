@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::made;
-use crate::cast::{d1, d1b};
 use crate::environment_objects::environment::variables;
 use crate::environment_objects::resolve::{Candidate, Resolved, resolve};
+use crate::fixtures::{d1, d1b};
 
 fn candidate(key: &str, object_type: &str, more: Value) -> Candidate<Value, ()> {
     Candidate { key: key.to_owned(), object: made(object_type, more), more: () }

@@ -41,7 +41,7 @@ on_both_engines! {
         let twice = create(&app, &["10.0.0.0/8", "::/0", "10.0.0.0/8"]).await.refused(409);
         assert_eq!(twice, "The request lists 10.0.0.0/8 twice; list every range once.");
         let taken = create(&app, &["10.0.0.0/8", "127.0.0.0/8"]).await.refused(409);
-        assert_eq!(taken, "The range 127.0.0.0/8 is listed already.");
+        assert_eq!(taken, "The range 127.0.0.0/8 is already allowed.");
         assert_eq!(listed(&app, "").await, ["127.0.0.0/8"]);
     }
 
@@ -60,7 +60,7 @@ on_both_engines! {
         assert_eq!(listed(&app, "").await, Vec::<String>::new());
     }
 
-    async fn one_unknown_id_keeps_them_all(app) {
+    async fn one_unknown_id_removes_none_of_them(app) {
         let created = ids(&create(&app, &["127.0.0.0/8", "10.0.0.0/8"]).await.ok());
         let unknown = json!(app.world.id::<Id>());
         let wrong =

@@ -1,7 +1,7 @@
 //! `/organizations/{organizationId}/allowed-ip-address-ranges`
 
 mod bulk;
-mod door;
+mod enforcement;
 
 use podium_api::enums::OrganizationRole;
 use podium_testkit::{Answer, TestApp, on_both_engines};
@@ -86,7 +86,7 @@ on_both_engines! {
 
     async fn a_range_is_listed_once(app) {
         allow(&app, "0.0.0.0/0").await.ok();
-        assert_eq!(allow(&app, "0.0.0.0/0").await.refused(409), "The range 0.0.0.0/0 is listed already.");
+        assert_eq!(allow(&app, "0.0.0.0/0").await.refused(409), "The range 0.0.0.0/0 is already allowed.");
         allow(&app, "2001:db8::/32").await.ok();
         assert_eq!(allow(&app, "2001:0db8::/32").await.code(), 409);
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{EIGHT_HOURS, PASSWORD, accept, invite, link, person, sign_in, works};
 
 on_both_engines! {
-    async fn a_newcomer_chooses_a_name_and_a_password(app) {
+    async fn a_new_user_chooses_a_name_and_a_password(app) {
         let invite = invite(&app, "Ada@Podium.test").await;
         let secret = link(&app, &invite).await;
         let user = app.path(&format!("/users/{}", invite["userId"].as_str().unwrap()));
@@ -53,7 +53,7 @@ on_both_engines! {
         assert_eq!(app.get(&stranger, &app.path("")).await.code(), 404);
         assert_eq!(
             accept(&app, json!({ "token": secret, "fullName": "Eve", "password": PASSWORD })).await.refused(403),
-            "The user who is invited has an account already: sign in as that user, then accept the invite."
+            "The invited user already has an account: sign in as that user, then accept the invite."
         );
         let signed_in = async |body: Value| app.post(&stranger, "/v1/auth/accept-invite", body).await;
         let more = json!({ "token": secret, "fullName": "Eve", "password": PASSWORD });
@@ -72,7 +72,7 @@ on_both_engines! {
         for actor in [&app.owner, &app.stranger().await, &token] {
             assert_eq!(
                 app.post(actor, "/v1/auth/accept-invite", json!({ "token": secret })).await.refused(403),
-                "This invite is for another user: sign in as the user who is invited."
+                "This invite is for another user: sign in as the invited user."
             );
         }
         let mut dead = person(&app, "bob").await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{PASSWORD, accept, invite, link, person, session, sign_in, works};
 
 const SIGN_IN_FIRST: &str =
-    "The user who is invited has an account already: sign in as that user, then accept the invite.";
+    "The invited user already has an account: sign in as that user, then accept the invite.";
 
 fn newcomer(secret: &str) -> Value {
     json!({ "token": secret, "fullName": "Mallory", "password": "a password of mallory" })

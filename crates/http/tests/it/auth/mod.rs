@@ -4,7 +4,7 @@ mod accept;
 mod links;
 mod passwords;
 mod secrecy;
-mod slow_down;
+mod throttling;
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use podium_testkit::{Actor, Answer, TestApp, on_both_engines};
 use serde_json::{Value, json};
 
 const PASSWORD: &str = "correct horse battery";
-const WRONG: &str = "The username or the password is wrong.";
+const WRONG: &str = "The username or password is wrong.";
 const REVOKED: &str = "The token is revoked: it was deleted, rotated or signed out.";
 const EIGHT_HOURS: Duration = Duration::from_secs(8 * 60 * 60);
 
@@ -86,7 +86,7 @@ on_both_engines! {
         assert_eq!(sign_in(&app, "ada@podium.test", PASSWORD).await.code(), 200);
     }
 
-    async fn whatever_is_wrong_the_answer_is_the_same(app) {
+    async fn the_response_is_the_same_whatever_is_wrong(app) {
         person(&app, "ada").await;
         let gone = person(&app, "gone").await;
         invite(&app, "pending@podium.test").await;
@@ -141,7 +141,7 @@ on_both_engines! {
         assert_eq!(post(&app, &other, "renew").await.code(), 401);
         assert_eq!(
             post(&app, &app.owner, "renew").await.refused(400),
-            "This token has no end, so it needs no renewal: go on using it."
+            "This token never expires, so it needs no renewal: keep using it."
         );
     }
 

@@ -3,13 +3,13 @@
 use podium_testkit::on_both_engines;
 use serde_json::json;
 
-use crate::kept_log::{keep_log, logged};
+use crate::captured_log::{capture_log, logged};
 
 use super::{PASSWORD, accept, invite, link, post, session, sign_in};
 
 on_both_engines! {
     async fn secrets_stay_secret(app) {
-        keep_log();
+        capture_log();
         let secret = link(&app, &invite(&app, "ada@podium.test").await).await;
         let mut answers = String::new();
         app.call("GET", &format!("/accept-invite?token={secret}")).send().await;

@@ -37,7 +37,7 @@ on_both_engines! {
         assert!(wrong.contains(&"cloudProvider: required".to_owned()), "{wrong:?}");
     }
 
-    async fn every_wrong_field_is_told_at_once(app) {
+    async fn every_wrong_field_is_reported_at_once(app) {
         let body = json!({
             "cloudProvider": "AWS", "name": "Main", "type": "HYBRID", "region": "mars-1",
             "vpcSubnetRange": "8.8.8.0/24", "dbInstanceType": "huge", "drRegion": "us-west-2",
@@ -87,7 +87,7 @@ on_both_engines! {
         let field = app.post(&app.owner, &all, with(new("AWS", "x"), json!({ "vpcSubnetRange": "172.20.0.1/20" })));
         assert_eq!(
             field.await.refused(400),
-            "vpcSubnetRange must have no bits set beyond its prefix; write 172.20.0.0/20"
+            "vpcSubnetRange must have no bits set after its prefix; write 172.20.0.0/20"
         );
     }
 
@@ -172,7 +172,7 @@ on_both_engines! {
         let body = with(new("AZURE", "Main"), json!({ "region": "francesouth" }));
         assert_eq!(
             app.post(&app.owner, &all, body.clone()).await.refused(412),
-            "The region francesouth of AZURE is limited and takes no new clusters: choose another one."
+            "The region francesouth of AZURE is limited and accepts no new clusters: choose another one."
         );
         let wrong = app.post(&app.owner, &all, with(body, json!({ "vpcSubnetRange": "x" }))).await.wrong_fields();
         assert_eq!(wrong, ["vpcSubnetRange: format"]);

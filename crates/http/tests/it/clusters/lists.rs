@@ -46,7 +46,7 @@ on_both_engines! {
         assert_eq!(app.get(&app.owner, &path(&app, for_both)).await.ok()["workspaceIds"], json!(both));
     }
 
-    async fn what_may_not_be_seen_reads_as_what_is_not_there(app) {
+    async fn an_invisible_resource_reads_as_missing(app) {
         let secret = app.workspace("Secret").await;
         let hidden = made(&app, "Hidden", json!({ "workspaceIds": [secret] })).await;
         let (eve, stranger) = (app.member("eve").await, app.stranger().await);

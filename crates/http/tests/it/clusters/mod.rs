@@ -147,7 +147,7 @@ on_both_engines! {
         let main = made(&app, "Main", json!({})).await;
         let other = made(&app, "Other", json!({})).await;
         let taken = app.post(&app.owner, &all, new("GCP", " mAIN ")).await;
-        assert_eq!(taken.refused(409), "There is a cluster named `mAIN` already: choose another name.");
+        assert_eq!(taken.refused(409), "A cluster named `mAIN` already exists: choose another name.");
         assert_eq!(app.post(&app.owner, &path(&app, other), update("MAIN", json!({}))).await.code(), 409);
         let read = app.get(&app.owner, &path(&app, other)).await.ok();
         assert_eq!((&read["name"], &read["status"]), (&json!("Other"), &json!("CREATED")));

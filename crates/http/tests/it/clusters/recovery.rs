@@ -17,7 +17,7 @@ async fn change(app: &TestApp, id: ClusterId, others: Value) -> podium_testkit::
 }
 
 on_both_engines! {
-    async fn a_region_that_stands_by_takes_over_the_ranges_that_are_not_given(app) {
+    async fn a_standby_region_inherits_the_ranges_that_are_not_given(app) {
         let all = app.path("/clusters");
         let body = with(
             new("GCP", "Main"),
@@ -40,7 +40,7 @@ on_both_engines! {
         assert_eq!(made["drSecondaryVpcCidr"], "100.64.0.0/16");
     }
 
-    async fn a_region_that_stands_by_is_another_one_of_the_same_provider(app) {
+    async fn a_standby_region_is_another_one_of_the_same_provider(app) {
         for (provider, others, wrong) in [
             ("AWS", json!({ "drRegion": "us-east-1" }), vec!["drRegion: same"]),
             ("AWS", json!({ "drRegion": "us-central1" }), vec!["drRegion: unknown"]),
@@ -137,7 +137,7 @@ on_both_engines! {
         assert_eq!(change(&app, id, json!({ "isFailedOver": false })).await.ok()["status"], "UPDATING");
     }
 
-    async fn a_cluster_that_is_failed_over_keeps_its_other_region(app) {
+    async fn a_failed_over_cluster_keeps_its_standby_region(app) {
         let id = made(&app, "Main", json!({ "drRegion": "us-west-2" })).await;
         change(&app, id, json!({ "isFailedOver": true })).await.ok();
         app.settle_cluster(id, ClusterStatus::Created).await;

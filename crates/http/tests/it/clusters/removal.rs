@@ -12,8 +12,8 @@ on_both_engines! {
         let workspace = app.workspace("Data").await;
         let mut left = Vec::new();
         for message in [
-            "1 deployment runs on the cluster: delete what is left first.",
-            "2 deployments run on the cluster: delete what is left first.",
+            "1 deployment runs on the cluster: delete its deployments first.",
+            "2 deployments run on the cluster: delete its deployments first.",
         ] {
             let deployment = app.deployment(workspace).await;
             app.set_column("deployments", deployment, "cluster_id", &format!("'{id}'")).await;

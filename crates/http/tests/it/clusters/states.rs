@@ -63,7 +63,7 @@ on_both_engines! {
         let status = async || app.get(&app.owner, &at).await.ok()["status"].clone();
         assert_eq!(status().await, "CREATING");
         let message = app.post(&app.owner, &at, update("Main", json!({}))).await.refused(409);
-        assert_eq!(message, "The cluster is CREATING: wait until that is done, then try again.");
+        assert_eq!(message, "The cluster is CREATING: wait until that has finished, then try again.");
         app.settle_cluster(id, ClusterStatus::Created).await;
         assert_eq!(app.post(&app.owner, &at, update("Main", json!({}))).await.ok()["status"], "UPDATING");
         app.settle_cluster(id, ClusterStatus::UpdateFailed).await;
@@ -81,18 +81,18 @@ on_both_engines! {
         assert_eq!(status().await, "CREATED");
     }
 
-    async fn a_cluster_that_could_not_be_made_is_only_deleted(app) {
+    async fn a_cluster_whose_creation_failed_can_only_be_deleted(app) {
         let id = app.new_cluster("Main", json!({})).await;
         app.settle_cluster(id, ClusterStatus::CreateFailed).await;
         let at = path(&app, id);
         assert_eq!(
             app.post(&app.owner, &at, update("Main", json!({}))).await.refused(412),
-            "The cluster is CREATE_FAILED and cannot be changed so: delete it and create another."
+            "The cluster is CREATE_FAILED and cannot be changed this way: delete it and create another."
         );
         assert_eq!(app.delete(&app.owner, &at).await.code(), 204);
     }
 
-    async fn what_was_seen_of_an_older_wish_is_not_recorded(app) {
+    async fn an_observation_of_an_older_generation_is_not_recorded(app) {
         let system = app.system;
         let id = made(&app, "Main", json!({})).await;
         let state = app.app.db.read(None, move |conn| clusters::state(conn, &system, id)).await.unwrap().unwrap();

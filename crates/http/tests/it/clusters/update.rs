@@ -130,7 +130,7 @@ on_both_engines! {
         assert_eq!(changed["isPrivateNetworkEgressEnabled"], true);
     }
 
-    async fn what_a_cluster_was_made_with_never_changes(app) {
+    async fn settings_fixed_at_creation_of_a_cluster_never_change(app) {
         let id = made(&app, "Main", json!({})).await;
         let shown = |cluster: &Value| {
             ["type", "cloudProvider", "region", "vpcSubnetRange"].map(|field| cluster[field].clone())

@@ -137,7 +137,7 @@ on_both_engines! {
         assert_eq!(bodies, [&json!({}), &json!({})]);
     }
 
-    async fn what_a_user_does_is_not_told_to_an_organization_that_only_invited_it(app) {
+    async fn an_organization_that_only_invited_a_user_gets_no_audit_records_of_the_user(app) {
         let stranger = app.stranger().await;
         let invite = json!({ "inviteeEmail": "stranger@podium.test", "role": "ORGANIZATION_MEMBER" });
         app.post(&app.owner, &app.path("/invites"), invite).await.ok();

@@ -56,7 +56,7 @@ on_both_engines! {
         assert_eq!(walked, 22);
     }
 
-    async fn a_stranger_cannot_tell_what_is_from_what_is_not(app) {
+    async fn a_caller_of_another_organization_cannot_tell_existing_from_missing_resources(app) {
         let stranger = app.stranger().await;
         for endpoint in ENDPOINTS.iter().filter(|endpoint| matches!(endpoint.access, Access::Member | Access::Permission(_))) {
             let real = prepare(&app, endpoint).await;

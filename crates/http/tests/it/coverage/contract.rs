@@ -107,7 +107,7 @@ fn every_schema_that_is_referred_to_is_there() {
 
 on_both_engines! {
     /// Walks elsewhere see successes and refusals; here are the ways in which a request can be wrong.
-    async fn whatever_is_wrong_with_a_request_is_answered_as_described(app) {
+    async fn every_error_response_is_as_documented(app) {
         for endpoint in ENDPOINTS {
             let prepared = prepare(&app, endpoint).await;
             let caller = prepared.caller(&app.owner);

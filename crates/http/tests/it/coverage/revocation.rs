@@ -2,8 +2,8 @@
 //! is refused when its head comes is refused when its effect comes, and nothing has changed.
 
 use podium_api::{Access, Description, ENDPOINTS, Method};
-use podium_app::authority::{rights_change, rights_of};
-use podium_db::{Hold, Tx};
+use podium_app::authority::{rights_change, rights_lock};
+use podium_db::{AdvisoryLock, Tx};
 use podium_store::{credentials, grants};
 use podium_testkit::{Actor, TestApp, on_both_engines};
 
@@ -25,10 +25,10 @@ async fn call_under(
     app: &TestApp,
     prepared: &Prepared,
     caller: &Actor,
-    holds: Vec<Hold>,
+    locks: Vec<AdvisoryLock>,
     change: impl FnMut(&Tx) -> podium_app::Result<()> + Send + 'static,
 ) -> u16 {
-    let answer = app.send_under(prepared.call(app).by(caller), holds, change).await;
+    let answer = app.send_during_change(prepared.call(app).by(caller), locks, change).await;
     super::contract::describes(prepared.endpoint, &answer);
     answer.code()
 }
@@ -46,8 +46,8 @@ on_both_engines! {
                 rights_change(tx, &scope, now)?;
                 Ok(grants::replace(tx, &scope, grants::Subject::User, id, &[])?)
             };
-            let holds = vec![rights_of(organization_id.id(), true)];
-            let code = call_under(&app, &prepared, &caller, holds, demote).await;
+            let locks = vec![rights_lock(organization_id.id(), true)];
+            let code = call_under(&app, &prepared, &caller, locks, demote).await;
             assert!([403, 404].contains(&code), "{}: {code}", endpoint.id);
             assert_eq!(state(&app).await, before, "{}", endpoint.id);
             walked += 1;
@@ -70,8 +70,8 @@ on_both_engines! {
                 podium_app::authority::sessions_change(tx, &system, subject_id, now)?;
                 Ok(credentials::end(tx, &system, token_id).map(drop)?)
             };
-            let holds = vec![rights_of(organization_id.id(), true), rights_of(subject_id.id(), true)];
-            let code = call_under(&app, &prepared, &caller, holds, revoke).await;
+            let locks = vec![rights_lock(organization_id.id(), true), rights_lock(subject_id.id(), true)];
+            let code = call_under(&app, &prepared, &caller, locks, revoke).await;
             assert_eq!(code, 401, "{}", endpoint.id);
             assert_eq!(state(&app).await, (changes, tokens - 1), "{}", endpoint.id);
             walked += 1;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use podium_api::{Description, ENDPOINTS};
-use podium_app::authority::rights_of;
+use podium_app::authority::rights_lock;
 use podium_db::{Sql, Tx};
 use podium_testkit::{Actor, Answer, Engine, TestApp, on_both_engines, run};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const OTHER_TAG: &str = "\"0-0123456789abcdef\"";
 const DAY: Duration = Duration::from_hours(24);
 
 on_both_engines! {
-    async fn a_change_is_made_only_to_the_version_that_if_match_names(app) {
+    async fn a_change_applies_only_to_the_version_in_if_match(app) {
         let compares: Vec<&Description> = ENDPOINTS.iter().filter(|endpoint| endpoint.compares_version()).collect();
         assert_eq!(compares.len(), 34, "operations that compare versions");
         for endpoint in compares {
@@ -34,7 +34,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_version_is_compared_after_the_thing_is_found_and_the_right_is_held(app) {
+    async fn a_version_is_compared_only_after_existence_and_permission(app) {
         let (member, stranger) = (app.member("plain").await, app.stranger().await);
         for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.compares_version()) {
             let prepared = prepare(&app, endpoint).await;
@@ -47,7 +47,7 @@ on_both_engines! {
         }
     }
 
-    async fn of_two_changes_that_were_made_to_the_same_version_one_is_refused(app) {
+    async fn of_two_changes_to_the_same_version_one_is_refused(app) {
         let path = app.path(&format!("/workspaces/{}", app.workspace("Analytics").await));
         let tag = app.get(&app.owner, &path).await.header("etag").to_owned();
         let change = |name: &str| {
@@ -61,7 +61,7 @@ on_both_engines! {
         assert_eq!((read.ok(), read.header("etag")), (first.ok(), first.header("etag")));
     }
 
-    async fn a_resource_that_has_not_changed_is_not_sent_again(app) {
+    async fn an_unchanged_resource_is_not_sent_again(app) {
         let reads: Vec<&Description> = ENDPOINTS.iter().filter(|endpoint| endpoint.reads_one()).collect();
         assert_eq!(reads.len(), 12, "operations that read one resource");
         for endpoint in reads {
@@ -79,7 +79,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_request_that_is_repeated_under_a_key_has_one_effect_and_one_answer(app) {
+    async fn a_request_repeated_with_the_same_key_has_one_effect_and_one_response(app) {
         for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.takes_idempotency_key()) {
             let keyed = Keyed::prepare(&app, endpoint).await;
             let first = keyed.send("k").await;
@@ -106,7 +106,7 @@ on_both_engines! {
         }
     }
 
-    async fn an_answer_that_lapsed_makes_room_for_the_next(app) {
+    async fn an_expired_stored_response_is_replaced(app) {
         let create = |name: &str| {
             let call = app.call("POST", &app.path("/workspaces")).by(&app.owner);
             call.header("idempotency-key", "k").json(&json!({ "name": name }))
@@ -119,12 +119,12 @@ on_both_engines! {
         assert_eq!(create("b").send().await.id(), second);
     }
 
-    async fn while_the_first_request_runs_a_second_is_told_to_wait(app) {
+    async fn while_the_first_request_runs_a_second_is_refused_with_retry_after(app) {
         let create = |name: &str| {
             let call = app.call("POST", &app.path("/workspaces")).by(&app.owner);
             call.header("idempotency-key", "k").json(&json!({ "name": name }))
         };
-        let holds = vec![rights_of(app.organization_id.id(), true)];
+        let locks = vec![rights_lock(app.organization_id.id(), true)];
         // What a transaction holds is taken with its first statement.
         static ONE: Sql = Sql::new("SELECT 1");
         let touch = |tx: &Tx| Ok(tx.query_one(&ONE, &[], |_| Ok(()))?);
@@ -136,11 +136,11 @@ on_both_engines! {
             );
             assert_eq!(answer.header("retry-after"), "1");
         };
-        let first = app.send_beside(create("a"), holds, touch, second).await;
+        let first = app.send_during_change_and(create("a"), locks, touch, second).await;
         assert_eq!(create("a").send().await.id(), first.id());
     }
 
-    async fn an_answer_and_its_effect_are_kept_together_or_not_at_all(app) {
+    async fn a_response_and_its_effect_are_stored_atomically(app) {
         let create = |key: &str| {
             let call = app.call("POST", &app.path("/workspaces")).by(&app.owner);
             call.header("idempotency-key", key).json(&json!({ "name": key }))
@@ -180,7 +180,7 @@ on_both_engines! {
         create(&app.owner, "/teams", "a").send().await.ok();
     }
 
-    async fn a_kept_answer_is_given_only_to_one_who_may_still_ask(app) {
+    async fn a_stored_response_is_returned_only_to_a_caller_that_still_has_the_rights(app) {
         let colleague = owner(&app).await;
         let create = || {
             let call = app.call("POST", &app.path("/workspaces")).by(&colleague);
@@ -212,7 +212,7 @@ on_both_engines! {
             assert_same(endpoint, &keyed.again("k").await, &first);
             app.advance(Duration::from_millis(1));
             let message = keyed.again("k").await.refused(409);
-            assert!(message.ends_with("the secret in its answer is no longer repeated."), "{message}");
+            assert!(message.ends_with("the secret in its response is not shown again."), "{message}");
         }
     }
 
@@ -241,7 +241,7 @@ on_both_engines! {
         }
     }
 
-    async fn of_duplicates_that_come_at_once_one_has_an_effect(app) {
+    async fn of_concurrent_duplicates_one_takes_effect(app) {
         for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.takes_idempotency_key()) {
             let keyed = Keyed::prepare(&app, endpoint).await;
             let answers = join_all((0..8).map(|_| keyed.send("k"))).await;

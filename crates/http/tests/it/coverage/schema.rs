@@ -114,7 +114,7 @@ fn items(value: &Value) -> Option<i64> {
 }
 
 #[test]
-fn the_checker_finds_what_is_wrong() {
+fn the_checker_finds_errors() {
     let person = json!({
         "type": "object",
         "required": ["id", "at"],

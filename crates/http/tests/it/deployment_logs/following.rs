@@ -32,7 +32,7 @@ async fn say(app: &TestApp, id: DeploymentId, text: &str) {
 }
 
 on_both_engines! {
-    async fn lines_come_as_they_are_written(app) {
+    async fn lines_arrive_as_they_are_written(app) {
         let id = app.deployment(app.workspace("Data").await).await;
         say(&app, id, "before").await;
         let mut stream = follow(&app, &app.owner, id, "sources=worker&searchText=task*").open().await;
@@ -53,7 +53,7 @@ on_both_engines! {
         assert_eq!(raw(&stream.next().await.unwrap()), ["task three"]);
     }
 
-    async fn a_stream_goes_on_after_the_last_event(app) {
+    async fn a_stream_continues_after_the_last_event(app) {
         let id = app.deployment(app.workspace("Data").await).await;
         let mut stream = follow(&app, &app.owner, id, "sources=worker").open().await;
         for number in 0..3 {
@@ -66,7 +66,7 @@ on_both_engines! {
             follow(&app, &app.owner, id, "sources=worker&waitSeconds=0").header("last-event-id", &last).send()
         };
         assert_eq!(raw(&again(first.0.to_string()).await.text()), ["1", "2"]);
-        app.app.logs.settle().await.unwrap();
+        app.app.logs.flush().await.unwrap();
         let rest = again(first.0.to_string()).await.text();
         assert_eq!(raw(&rest), ["1", "2"]);
         let last = events(&rest)[1].0;

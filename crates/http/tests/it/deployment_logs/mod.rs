@@ -56,7 +56,7 @@ on_both_engines! {
         assert_eq!((texts(&rest), &rest["limit"], &rest["offset"]), (vec!["first"], &json!(500), &json!(1)));
     }
 
-    async fn what_is_written_is_seen_at_once(app) {
+    async fn writes_are_visible_at_once(app) {
         let id = app.deployment(app.workspace("Data").await).await;
         for number in 1..=3 {
             write(&app, vec![line(id, START, LogSource::Worker, "again")]).await;
@@ -89,7 +89,7 @@ on_both_engines! {
         assert_eq!(found(day).await.len(), 4);
     }
 
-    async fn whatever_is_wrong_is_told_at_once(app) {
+    async fn all_errors_are_reported_at_once(app) {
         let id = app.deployment(app.workspace("Data").await).await;
         for (query, wrong) in [
             ("", &["sources: required"][..]),

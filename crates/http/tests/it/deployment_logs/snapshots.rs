@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{line, search, texts, write};
 
 on_both_engines! {
-    async fn further_pages_see_what_the_first_one_saw(app) {
+    async fn all_pages_of_a_search_see_the_same_snapshot(app) {
         let id = app.deployment(app.workspace("Data").await).await;
         let number = |number: i64| line(id, START + number, LogSource::Worker, &number.to_string());
         write(&app, (0..5).map(number).collect()).await;
@@ -55,7 +55,7 @@ on_both_engines! {
         assert_ne!(lapsed["searchId"], json!(search_id));
     }
 
-    async fn the_whole_search_ends_at_the_most_that_was_asked_for(app) {
+    async fn a_search_ends_at_the_requested_maximum(app) {
         let id = app.deployment(app.workspace("Data").await).await;
         write(&app, (0..30).map(|n| line(id, START, LogSource::Worker, &n.to_string())).collect()).await;
         let first = search(&app, &app.owner, id, "sources=worker&limit=8&maxNumResults=10").await.ok();

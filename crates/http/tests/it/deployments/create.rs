@@ -24,7 +24,7 @@ on_both_engines! {
           "type": "STANDARD",
           "namespace": "crimson-river-6989",
           "status": "CREATING",
-          "statusReason": "It is being created.",
+          "statusReason": "The deployment is being created.",
           "airflowVersion": "3.3.2",
           "platformRuntimeVersion": "3.3.2",
           "runtimeVersion": "3.3.2",
@@ -93,7 +93,7 @@ on_both_engines! {
         assert_eq!((read.ok(), read.header("etag")), (made.ok(), made.header("etag")));
     }
 
-    async fn everything_that_is_said_is_kept(app) {
+    async fn every_setting_in_the_request_is_stored(app) {
         let workspace = app.workspace("Analytics").await;
         let schedule = json!({
             "description": "Nights", "hibernateAtCron": "0 20 * * *", "wakeAtCron": "0 6 * * 1-5", "isEnabled": true,
@@ -143,7 +143,7 @@ on_both_engines! {
         let taken = create(&app, here, json!({ "name": " rePorts" })).await;
         assert_eq!(
             taken.refused(409),
-            "The workspace has a deployment named `rePorts` already: choose another name."
+            "The workspace already has a deployment named `rePorts`: choose another name."
         );
         create(&app, there, json!({ "name": "Reports" })).await.ok();
         assert_eq!(app.rows("deployments").await, 2);
@@ -175,7 +175,7 @@ on_both_engines! {
         assert_eq!(unknown.refused(404), "There is no such workspace, or you may not see it.");
     }
 
-    async fn whether_only_tokens_deploy_comes_from_the_workspace(app) {
+    async fn whether_only_tokens_deploy_defaults_to_the_workspaces_setting(app) {
         let body = json!({ "name": "Strict", "cicdEnforcedDefault": true });
         let strict = app.post(&app.owner, &app.path("/workspaces"), body).await.id().parse().unwrap();
         let lax = app.workspace("Lax").await;
@@ -199,7 +199,7 @@ on_both_engines! {
         let unknown = create(&app, workspace, json!({ "platformRuntimeVersion": "1.0" })).await;
         assert_eq!(
             unknown.refused(400),
-            "platformRuntimeVersion is not a runtime that there is; the newest stable one is 3.3.2"
+            "platformRuntimeVersion is not an available runtime; the newest stable one is 3.3.2"
         );
     }
 
@@ -216,7 +216,7 @@ on_both_engines! {
         }
     }
 
-    async fn what_is_created_is_to_be_looked_at_by_a_loop(app) {
+    async fn a_new_deployment_is_enqueued_for_its_loop(app) {
         let workspace = app.workspace("Analytics").await;
         create(&app, workspace, json!({ "executor": "ABACUS" })).await.refused(400);
         create(&app, workspace, json!({ "platformRuntimeVersion": "0" })).await.refused(400);
@@ -226,7 +226,7 @@ on_both_engines! {
         assert_eq!(app.column("work", id.parse::<Id>().unwrap(), "kind").await, "deployments");
     }
 
-    async fn a_create_that_is_repeated_under_a_key_makes_one_deployment(app) {
+    async fn a_create_repeated_with_the_same_key_creates_one_deployment(app) {
         let workspace = app.workspace("Analytics").await;
         let create = |name: &str| {
             let body = json!({ "name": name, "workspaceId": workspace });

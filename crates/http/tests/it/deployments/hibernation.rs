@@ -49,7 +49,7 @@ on_both_engines! {
         assert_eq!(status(&read(&app, id).await)["nextEventType"], "HIBERNATE");
     }
 
-    async fn schedules_are_kept_changed_and_cleared(app) {
+    async fn schedules_are_stored_changed_and_cleared(app) {
         let workspace = app.workspace("Analytics").await;
         let id = made(&app, workspace, json!({ "isDevelopmentMode": true })).await;
         assert_eq!(read(&app, id).await.get("scalingSpec"), None, "it has neither schedules nor an override");
@@ -186,7 +186,7 @@ on_both_engines! {
         let id = made(&app, workspace, json!({})).await;
         let plain = read(&app, id).await;
         assert_eq!((&plain["scalingSpec"], &plain["scalingStatus"]), (&Value::Null, &Value::Null));
-        let told = "Only deployments in development mode hibernate, and this one is not.";
+        let told = "Only deployments in development mode hibernate, and this one is not in development mode.";
         for body in [json!({ "isHibernating": true }), json!({ "isHibernating": false })] {
             assert_eq!(app.post(&app.owner, &at(&app, id), body).await.refused(400), told);
         }

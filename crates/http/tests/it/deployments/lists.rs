@@ -30,7 +30,7 @@ on_both_engines! {
         }));
     }
 
-    async fn what_was_shown_before_is_shown_as_it_is_now(app) {
+    async fn a_resource_is_rendered_anew_after_a_change(app) {
         let workspace = app.workspace("Analytics").await;
         let id = made(&app, workspace, json!({ "name": "a" })).await;
         let shown = async || {
@@ -55,7 +55,7 @@ on_both_engines! {
         assert_eq!(list, json!({ "deployments": [], "limit": 20, "offset": 0, "totalCount": 0 }));
     }
 
-    async fn filters_narrow_and_go_together(app) {
+    async fn filters_narrow_and_combine(app) {
         let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
         let one = made(&app, here, json!({ "name": "one" })).await;
         made(&app, here, json!({ "name": "Two" })).await;

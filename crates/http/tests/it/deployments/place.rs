@@ -56,7 +56,7 @@ on_both_engines! {
         assert!(unknown.refused(400).contains("us-east-1, "), "the choices are listed");
     }
 
-    async fn the_workspaces_defaults_come_next(app) {
+    async fn then_the_workspaces_defaults_apply(app) {
         let (east, west) = (dedicated(&app, json!({})).await, dedicated(&app, json!({})).await);
         let workspace = async |name: &str, defaults: Value| {
             let body = with(json!({ "name": name }), defaults);
@@ -149,7 +149,7 @@ on_both_engines! {
         let id = app.new_cluster("East", json!({})).await;
         let answer = create(&app, workspace, json!({ "clusterId": id })).await;
         assert_eq!(answer.wrong_fields(), ["clusterId: notReady"]);
-        assert_eq!(answer.refused(400), "clusterId names a cluster that is CREATING: wait until it is CREATED");
+        assert_eq!(answer.refused(400), "clusterId is a cluster that is CREATING: wait until it is CREATED");
         app.settle_cluster(id, ClusterStatus::CreateFailed).await;
         let answer = create(&app, workspace, json!({ "clusterId": id })).await;
         assert_eq!(answer.wrong_fields(), ["clusterId: notReady"]);
@@ -207,8 +207,7 @@ fn without_infrastructure_of_its_own_the_server_lists_the_choices(engine: Engine
     block_on(async {
         let app = TestApp::start_with(engine, |config, _| config.shared_infrastructure = false).await;
         let workspace = app.workspace("Analytics").await;
-        let told =
-            "Say where the deployment is to run: give a `clusterId`, or a `cloudProvider` and a `region`.";
+        let told = "Specify where the deployment should run: give a `clusterId`, or a `cloudProvider` and a `region`.";
         assert_eq!(create(&app, workspace, json!({})).await.refused(400), told);
         dedicated(&app, json!({ "name": "West" })).await;
         dedicated(&app, json!({ "name": "East" })).await;

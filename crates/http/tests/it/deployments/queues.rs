@@ -23,7 +23,7 @@ on_both_engines! {
         assert_eq!(listed["deployments"][0]["workerQueues"], read(&app, id).await["workerQueues"]);
     }
 
-    async fn an_update_changes_makes_and_deletes_queues(app) {
+    async fn an_update_changes_creates_and_deletes_queues(app) {
         let workspace = app.workspace("Analytics").await;
         let asked = ["default", "a", "b", "c"].map(|name| queue(name, json!({})));
         let id = made(&app, workspace, json!({ "workerQueues": asked })).await;
@@ -47,7 +47,7 @@ on_both_engines! {
         assert_eq!(kept["workerQueues"], after["workerQueues"]);
     }
 
-    async fn what_is_sent_back_as_it_was_read_changes_no_queue(app) {
+    async fn sending_queues_back_as_read_changes_nothing(app) {
         let workspace = app.workspace("Analytics").await;
         let big = queue("big", json!({ "platformMachine": "A20", "podEphemeralStorage": "50Gi", "workerConcurrency": 33 }));
         let id = made(&app, workspace, json!({ "workerQueues": [queue("default", json!({})), big] })).await;

@@ -71,7 +71,7 @@ on_both_engines! {
         assert_eq!(app.delete(&token, &path(&app, id)).await.code(), 401);
     }
 
-    async fn others_are_remembered_unless_somebody_loses_a_right(app) {
+    async fn other_callers_stay_cached_unless_somebody_loses_a_right(app) {
         let workspace = app.workspace("Analytics").await;
         let epoch = async || app.column("organizations", app.organization_id, "authorization_epoch").await;
         let id = made(&app, workspace, json!({})).await;
@@ -97,7 +97,7 @@ on_both_engines! {
         }
     }
 
-    async fn roles_on_it_go_and_others_stay(app) {
+    async fn roles_on_it_are_removed_and_others_stay(app) {
         let workspace = app.workspace("Analytics").await;
         let (gone, stays) = (made(&app, workspace, json!({})).await, made(&app, workspace, json!({})).await);
         let on = |id| On::Deployment { id, workspace_id: workspace };

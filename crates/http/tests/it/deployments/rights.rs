@@ -49,7 +49,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_custom_role_gives_what_it_lists(app) {
+    async fn a_custom_role_grants_the_permissions_that_it_lists(app) {
         let workspace = app.workspace("Analytics").await;
         let id = made(&app, workspace, json!({})).await;
         let on = On::Deployment { id, workspace_id: workspace };

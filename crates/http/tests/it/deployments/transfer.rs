@@ -2,7 +2,7 @@
 
 use podium_api::{DeploymentId, Id, WorkspaceId};
 use podium_domain::{Grant, On};
-use podium_testkit::{Actor, TestApp, on_both_engines, role};
+use podium_testkit::{Actor, Engine, TestApp, block_on, on_both_engines, role};
 use serde_json::json;
 
 use super::{change, change_by, dedicated, made, path, read, update};
@@ -65,7 +65,7 @@ on_both_engines! {
         assert_eq!(unknown.refused(404), "There is no such workspace, or you may not see it.");
     }
 
-    async fn nobody_takes_a_deployment_over_by_moving_it(app) {
+    async fn moving_a_deployment_gives_nobody_more_rights(app) {
         let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
         let owner = |workspace| role(On::Workspace(workspace), "WORKSPACE_OWNER");
         let operator = |workspace| role(On::Workspace(workspace), "WORKSPACE_OPERATOR");
@@ -119,7 +119,7 @@ on_both_engines! {
         made(&app, there, json!({ "name": "Reports" })).await;
         let id = made(&app, here, json!({ "name": "reports" })).await;
         let taken = change(&app, id, json!({ "workspaceId": there })).await;
-        assert_eq!(taken.refused(409), "The workspace has a deployment named `reports` already: choose another name.");
+        assert_eq!(taken.refused(409), "The workspace already has a deployment named `reports`: choose another name.");
         let moved = change(&app, id, json!({ "workspaceId": there, "name": "Numbers" })).await.ok();
         assert_eq!((&moved["name"], &moved["workspaceId"]), (&json!("Numbers"), &json!(there)));
     }
@@ -150,7 +150,7 @@ on_both_engines! {
         }
     }
 
-    async fn its_own_tokens_go_with_a_deployment_and_others_lose_it(app) {
+    async fn a_deployments_own_tokens_are_deleted_with_it_and_others_lose_their_role(app) {
         let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
         let id = made(&app, here, json!({})).await;
         let own = app.token("own", "DEPLOYMENT", id, "DEPLOYMENT_ADMIN").await;
@@ -197,4 +197,36 @@ on_both_engines! {
         change_by(&app, &token, id, json!({ "workspaceId": there })).await.refused(404);
         assert_eq!(read(&app, id).await["workspaceId"], json!(here));
     }
+}
+
+#[test]
+fn where_a_deployment_is_may_be_remembered_but_not_longer_than_it_is_true() {
+    block_on(async {
+        let app = TestApp::start(Engine::Postgres).await;
+        let other = app.replica().await;
+        let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
+        let id = made(&app, here, json!({})).await;
+        let seer = user(&app, "seer", vec![role(On::Workspace(here), "WORKSPACE_MEMBER")]).await;
+        let (at, deploys) = (path(&app, id), format!("{}/deploys", path(&app, id)));
+        for _ in 0..2 {
+            assert_eq!(
+                (other.get(&seer, &at).await.code(), other.get(&seer, &deploys).await.code()),
+                (200, 200)
+            );
+        }
+        change(&app, id, json!({ "workspaceId": there })).await.ok();
+        assert_eq!((other.get(&seer, &at).await.code(), other.get(&seer, &deploys).await.code()), (404, 404));
+        change(&app, id, json!({ "workspaceId": here })).await.ok();
+        assert_eq!(other.get(&seer, &at).await.code(), 200);
+        // Nobody holds a role on it: no rights change.
+        app.delete(&app.owner, &at).await.ok();
+        for actor in [&seer, &app.owner] {
+            for path in [&at, &deploys] {
+                let gone = other.get(actor, path).await;
+                assert_eq!(gone.refused(404), "There is no such deployment, or you may not see it.");
+            }
+            // Something that the seer would not be allowed to do is answered alike.
+            assert_eq!(other.delete(actor, &at).await.code(), 404);
+        }
+    });
 }

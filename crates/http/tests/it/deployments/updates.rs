@@ -40,7 +40,7 @@ on_both_engines! {
         assert_eq!(after.header("etag").split('-').next(), Some("\"2"));
     }
 
-    async fn what_an_update_leaves_out_stays(app) {
+    async fn omitted_fields_of_an_update_stay(app) {
         let workspace = app.workspace("Analytics").await;
         let body = json!({
             "description": "Daily", "contactEmails": ["ops@podium.test"], "defaultTaskPodCpu": "2",
@@ -77,7 +77,7 @@ on_both_engines! {
         assert_eq!(read(&app, none).await["drainGraceSeconds"], json!(0));
     }
 
-    async fn what_does_not_change_by_update_is_no_field_of_it(app) {
+    async fn immutable_settings_are_not_fields_of_an_update(app) {
         let workspace = app.workspace("Analytics").await;
         let cluster = dedicated(&app, json!({})).await;
         let place = json!({ "cloudProvider": "AWS", "region": "us-east-1", "platformRuntimeVersion": "3.1.0" });
@@ -115,13 +115,13 @@ on_both_engines! {
         made(&app, workspace, json!({ "name": "Reports" })).await;
         let other = made(&app, workspace, json!({ "name": "Others" })).await;
         let taken = change(&app, other, json!({ "name": "REPORTS" })).await;
-        assert_eq!(taken.refused(409), "The workspace has a deployment named `REPORTS` already: choose another name.");
+        assert_eq!(taken.refused(409), "The workspace already has a deployment named `REPORTS`: choose another name.");
         let after = read(&app, other).await;
         assert_eq!((&after["name"], &after["status"]), (&json!("Others"), &json!("HEALTHY")));
         assert_eq!(change(&app, other, json!({ "name": "OTHERS" })).await.ok()["name"], "OTHERS");
     }
 
-    async fn a_change_is_made_to_the_version_that_was_read(app) {
+    async fn a_change_applies_to_the_version_that_was_read(app) {
         let workspace = app.workspace("Analytics").await;
         let id = made(&app, workspace, json!({})).await;
         let at = path(&app, id);
@@ -139,7 +139,7 @@ on_both_engines! {
         assert_eq!(delete.send().await.code(), 204);
     }
 
-    async fn a_changed_status_is_another_answer_of_the_same_version(app) {
+    async fn a_changed_status_changes_the_response_but_not_the_version(app) {
         let workspace = app.workspace("Analytics").await;
         let id = made(&app, workspace, json!({})).await;
         let at = path(&app, id);

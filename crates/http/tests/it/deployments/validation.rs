@@ -120,7 +120,7 @@ on_both_engines! {
         assert_eq!(made.get("remoteExecution"), None, "it is shown where it is enabled");
     }
 
-    async fn remote_execution_is_shown_and_keeps_what_is_left_out(app) {
+    async fn remote_execution_is_shown_and_keeps_omitted_fields(app) {
         let workspace = app.workspace("Analytics").await;
         let remote = json!({ "enabled": true, "allowedIpAddressRanges": ["203.0.113.0/24"], "taskLogBucket": "logs",
             "taskLogUrlPattern": "https://logs.test/{task}" });
@@ -317,7 +317,7 @@ on_both_engines! {
         }
     }
 
-    async fn every_wrong_field_is_told_at_once(app) {
+    async fn every_wrong_field_is_reported_at_once(app) {
         let workspace = app.workspace("Analytics").await;
         let of_the_schema = json!({
             "name": 7, "description": "x".repeat(1001), "executor": "ABACUS", "schedulerSize": "HUGE",
@@ -387,7 +387,7 @@ on_both_engines! {
         let workspace = app.workspace("Analytics").await;
         let plain = made(&app, workspace, json!({})).await;
         let refused = change(&app, plain, json!({ "isDevelopmentMode": true })).await;
-        assert_eq!(refused.refused(400), "isDevelopmentMode can be switched on at creation only");
+        assert_eq!(refused.refused(400), "isDevelopmentMode can be switched on only at creation");
         for (fields, wrong) in [
             (json!({ "isHighAvailability": true }), "isHighAvailability: contradiction"),
             (json!({ "schedulerSize": "MEDIUM" }), "schedulerSize: contradiction"),

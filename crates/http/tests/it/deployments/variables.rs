@@ -49,11 +49,11 @@ on_both_engines! {
         assert_eq!(list["deployments"][0], read);
     }
 
-    async fn what_is_not_a_users_to_set_is_refused_with_the_reason(app) {
+    async fn reserved_variables_are_refused_with_the_reason(app) {
         let workspace = app.workspace("Analytics").await;
         for (key, reason) in [
-            ("AIRFLOW__CORE__AUTH_MANAGER", "people sign in to it"),
-            ("AIRFLOW__API__PORT", "it runs the web server"),
+            ("AIRFLOW__CORE__AUTH_MANAGER", "users sign in to the platform"),
+            ("AIRFLOW__API__PORT", "which runs the web server"),
             ("AIRFLOW__CORE__EXECUTOR", "`workerQueues`"),
             ("LD_PRELOAD", "`LD_LIBRARY_PATH`"),
             ("PYTHONSTARTUP", "`PYTHONPATH`"),
@@ -144,7 +144,7 @@ on_both_engines! {
             let answer = change(&app, id, list(plain("TOKEN", value))).await;
             assert_eq!(
                 answer.refused(400),
-                "environmentVariables[0].value is required: a secret becomes plain only with a new value"
+                "environmentVariables[0].value is required: a secret can become plain only with a new value"
             );
         }
         let after = change(&app, id, list(plain("TOKEN", json!("open")))).await.ok();

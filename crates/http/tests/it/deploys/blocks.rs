@@ -98,7 +98,7 @@ async fn put_many(app: &TestApp, deploy: &Value, bytes: &[u8], count: usize) -> 
 }
 
 #[test]
-fn blocks_that_nobody_puts_together_are_bounded_and_expire() {
+fn unassembled_blocks_are_bounded_and_expire() {
     on_each_engine(
         &async |app: &TestApp, place: &Place<'_>| {
             // One deploy.
@@ -113,8 +113,8 @@ fn blocks_that_nobody_puts_together_are_bounded_and_expire() {
             let message = put_block(app, &fifth, "YWFB", &BLOCK).await.refused(413);
             assert_eq!(
                 message,
-                "Too much was uploaded that nobody has finalized: more than 4000 bytes of deploys of this deployment \
-                 would wait. Finalize deploys that wait; the others end 24 hours after they were created."
+                "Too many uploads are waiting to be finalized: more than 4000 bytes of deploys of this deployment \
+                 would be pending. Finalize the pending deploys; the others end 24 hours after they were created."
             );
             assert_eq!(
                 (files(app).len(), app.rows("staged_blocks").await),

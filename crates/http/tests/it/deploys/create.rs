@@ -225,7 +225,7 @@ on_both_engines! {
         );
     }
 
-    async fn a_deploy_to_a_deployment_that_is_being_made_is_rolled_out_once_it_runs(app) {
+    async fn a_deploy_to_a_deployment_in_creation_is_rolled_out_once_it_runs(app) {
         let workspace = app.workspace("Analytics").await;
         let body = json!({ "name": "New", "workspaceId": workspace });
         let made = app.post(&app.owner, &app.path("/deployments"), body).await.ok();

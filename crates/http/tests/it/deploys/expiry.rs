@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use podium_api::{DeployId, Id};
-use podium_app::deploys::{Fate, expire};
+use podium_app::deploys::{ExpiryOutcome, expire};
 use podium_testkit::{TestApp, archive, on_both_engines};
 use serde_json::{Value, json};
 
@@ -12,14 +12,14 @@ use super::{Place, files, id, put, url};
 const DAY: Duration = Duration::from_hours(24);
 
 /// What the loop makes of a deploy.
-async fn fate(app: &TestApp, deploy: &Value) -> Fate {
+async fn fate(app: &TestApp, deploy: &Value) -> ExpiryOutcome {
     let (id, now): (DeployId, _) = (id(deploy).parse().unwrap(), app.world.now());
     let system = app.system;
     app.app.db.write(None, move |tx| expire(tx, &system, id, now)).await.expect("it can be looked at")
 }
 
 on_both_engines! {
-    async fn a_deploy_that_nobody_finalizes_for_a_day_has_failed(app) {
+    async fn a_deploy_that_is_not_finalized_within_a_day_fails(app) {
         let place = Place::new(&app).await;
         let deploy = place.create("DAG_ONLY").await;
         let version = place.upload(url(&deploy)).await;
@@ -29,7 +29,7 @@ on_both_engines! {
         app.advance(second + second);
         assert_eq!(place.get(&deploy).await["status"], "FAILED", "whether anybody has noticed or not");
         let message = place.finalize(&deploy, json!({ "dagTarballVersion": version })).await.refused(400);
-        assert_eq!(message, "The deploy has failed, because it was not finalized in time: create another one.");
+        assert_eq!(message, "The deploy failed because it was not finalized in time: create another one.");
         let list = app.get(&app.owner, &place.path("")).await.ok();
         assert_eq!(list["deploys"][0]["status"], "FAILED");
     }
@@ -41,7 +41,7 @@ on_both_engines! {
         let due = app.world.now() + DAY;
         let waits: Vec<_> = app.pending_work().await.into_iter().map(|work| (work.kind, work.due_at)).collect();
         assert_eq!(waits, [("deploys".to_owned(), due)], "the loop is told when to look");
-        assert_eq!(fate(&app, &deploy).await, Fate::Waits(due));
+        assert_eq!(fate(&app, &deploy).await, ExpiryOutcome::Waits(due));
         app.settle().await;
         assert_eq!((files(&app).len(), app.rows("uploads").await), (1, 1));
         let path = place.path(&format!("/{}", id(&deploy)));
@@ -55,20 +55,20 @@ on_both_engines! {
         let version = |etag: &str| etag.split('-').next().unwrap().to_owned();
         assert_eq!(version(failed.header("etag")), version(&etag), "only callers advance a version");
         let deployment_id = place.id;
-        assert_eq!(fate(&app, &deploy).await, Fate::Failed { deployment_id }, "it may be looked at again");
-        assert_eq!(fate(&app, &json!({ "id": app.world.id::<Id>() })).await, Fate::Settled);
+        assert_eq!(fate(&app, &deploy).await, ExpiryOutcome::Failed { deployment_id }, "it may be looked at again");
+        assert_eq!(fate(&app, &json!({ "id": app.world.id::<Id>() })).await, ExpiryOutcome::Settled);
     }
 
     async fn a_deploy_that_was_finalized_never_fails(app) {
         let place = Place::new(&app).await;
         let deploy = place.deploy("DAG_ONLY").await;
         app.advance(DAY * 2);
-        assert_eq!(fate(&app, &deploy).await, Fate::Settled);
+        assert_eq!(fate(&app, &deploy).await, ExpiryOutcome::Settled);
         assert_eq!(place.get(&deploy).await["status"], "DEPLOYED");
         assert_eq!(files(&app).len(), 1);
     }
 
-    async fn what_belongs_to_a_deployment_goes_with_it(app) {
+    async fn everything_that_belongs_to_a_deployment_is_deleted_with_it(app) {
         let place = Place::new(&app).await;
         place.deploy("DAG_ONLY").await;
         let waiting = place.create("BUNDLE").await;
@@ -82,7 +82,7 @@ on_both_engines! {
         let message = dead.refused(403);
         assert_eq!(
             message,
-            "This upload URL is dead: its deployment has been deleted. Create a deploy of another deployment."
+            "This upload URL no longer works: its deployment has been deleted. Create a deploy of another deployment."
         );
         assert_eq!(files(&app).len(), 2);
         app.settle().await;

@@ -19,7 +19,7 @@ async fn pending(app: &TestApp) -> Vec<(String, String)> {
 }
 
 on_both_engines! {
-    async fn the_deployment_wants_what_was_uploaded_and_rolls_it_out(app) {
+    async fn the_upload_becomes_the_desired_state_and_is_rolled_out(app) {
         let place = Place::new(&app).await;
         let git = json!({ "provider": "GENERIC", "commitSha": "4f1c", "remoteUrl": "https://git.test/dags.git" });
         let deploy = place.create_as(&app.owner, json!({ "type": "IMAGE_AND_DAG", "git": git })).await.ok();
@@ -147,7 +147,7 @@ on_both_engines! {
         assert_eq!(place.get(&deployed).await["bundles"][0]["currentVersion"], version);
     }
 
-    async fn finalizing_again_is_the_same_answer(app) {
+    async fn finalizing_again_returns_the_same_response(app) {
         let place = Place::new(&app).await;
         let deploy = place.create("DAG_ONLY").await;
         let (version, other) = (place.upload(url(&deploy)).await, place.upload(url(&deploy)).await);
@@ -158,7 +158,7 @@ on_both_engines! {
         assert_eq!((again.ok(), again.header("etag")), (first.ok(), first.header("etag")));
         assert_eq!(place.state().await.generation, before.generation, "nothing rolls out again");
         let message = place.finalize(&deploy, json!({ "dagTarballVersion": other })).await.refused(400);
-        assert!(message.starts_with("The deploy has been finalized already"), "{message}");
+        assert!(message.starts_with("The deploy has already been finalized"), "{message}");
     }
 
     async fn an_image_brings_its_runtime(app) {
@@ -176,7 +176,7 @@ on_both_engines! {
         place.finalize(&newer, json!({})).await.ok();
         assert_eq!(place.state().await.spec.runtime_version, "3.3.2");
         let message = place.finalize(&older, json!({})).await.refused(400);
-        assert!(message.contains("only a rollback goes back"), "{message}");
+        assert!(message.contains("only a rollback can go back"), "{message}");
         let kept = place.finalize(&silent, json!({})).await.ok();
         assert_eq!(kept["platformRuntimeVersion"], "3.3.2", "who asks for none keeps the deployment's");
     }
@@ -190,7 +190,7 @@ on_both_engines! {
         place.finalize(&deploy, json!({})).await.ok();
     }
 
-    async fn without_dag_deploys_the_dags_come_in_the_image(app) {
+    async fn without_dag_deploys_the_dags_are_in_the_image(app) {
         let place = Place::new(&app).await;
         place.deploy("DAG_ONLY").await;
         let (dags, image) = (place.create("DAG_ONLY").await, place.create("IMAGE_AND_DAG").await);
@@ -224,7 +224,7 @@ on_both_engines! {
         assert!(list["deploys"].as_array().unwrap().iter().all(|deploy| deploy["status"] == "DEPLOYED"));
     }
 
-    async fn a_deploy_is_finalized_once_however_often_it_is_asked_for(app) {
+    async fn a_deploy_is_finalized_once_however_often_it_is_requested(app) {
         let place = Place::new(&app).await;
         let deploy = place.create("DAG_ONLY").await;
         let body = json!({ "dagTarballVersion": place.upload(url(&deploy)).await });

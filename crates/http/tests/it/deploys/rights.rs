@@ -21,7 +21,7 @@ async fn holder(app: &TestApp, place: &Place<'_>, name: &str, permissions: &[Per
 }
 
 on_both_engines! {
-    async fn whoever_creates_a_deploy_finalizes_it_and_nobody_elses(app) {
+    async fn the_creator_of_a_deploy_may_finalize_only_their_own(app) {
         let place = Place::new(&app).await;
         let ada = holder(&app, &place, "ada", &[CREATE]).await;
         let bob = holder(&app, &place, "bob", &[CREATE]).await;
@@ -39,7 +39,7 @@ on_both_engines! {
         app.post(&ada, &place.path(&format!("/{}/rollback", id(&deploy))), json!({})).await.refused(403);
     }
 
-    async fn who_may_only_read_finalizes_nothing(app) {
+    async fn a_reader_cannot_finalize_a_deploy(app) {
         let place = Place::new(&app).await;
         let reader = holder(&app, &place, "reader", &[GET]).await;
         let deploy = place.create("DAG_ONLY").await;

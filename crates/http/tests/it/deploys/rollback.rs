@@ -57,7 +57,7 @@ on_both_engines! {
         let place = Place::new(&app).await;
         let first = place.deploy("DAG_ONLY").await;
         let message = place.roll_back_to(&first).await.refused(400);
-        assert_eq!(message, "The deploy is the current one: there is nothing to go back to.");
+        assert_eq!(message, "The deploy is already the current one: there is nothing to roll back.");
         let second = place.deploy("DAG_ONLY").await;
         let rollback = place.roll_back_to(&first).await.ok();
         place.roll_back_to(&rollback).await.refused(400);
@@ -66,11 +66,11 @@ on_both_engines! {
         assert_eq!(place.state().await.spec.release.dag_version.as_deref(), first["dagTarballVersion"].as_str());
     }
 
-    async fn only_what_was_deployed_is_gone_back_to(app) {
+    async fn only_a_deployed_deploy_can_be_rolled_back_to(app) {
         let place = Place::new(&app).await;
         let waiting = place.create("DAG_ONLY").await;
         let message = place.roll_back_to(&waiting).await.refused(400);
-        assert_eq!(message, "The deploy is INITIALIZED: only a deploy that is DEPLOYED can be gone back to.");
+        assert_eq!(message, "The deploy is INITIALIZED: you can roll back only to a deploy that is DEPLOYED.");
         app.advance(Duration::from_hours(24));
         let message = place.roll_back_to(&waiting).await.refused(400);
         assert!(message.starts_with("The deploy is FAILED"), "{message}");

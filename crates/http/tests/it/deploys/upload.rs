@@ -69,7 +69,7 @@ async fn received(response: Response<impl Body<Data = Bytes, Error: std::fmt::De
 }
 
 on_both_engines! {
-    async fn an_archive_is_kept_under_the_version_of_its_answer(app) {
+    async fn an_archive_is_stored_under_the_version_in_its_response(app) {
         let place = Place::new(&app).await;
         let deploy = place.create("DAG_ONLY").await;
         let bytes = archive(&[("dags/large.bin", &noise(2_000_000)), ("dags/a.py", b"print()")]);
@@ -89,15 +89,15 @@ on_both_engines! {
         assert_eq!((row.bytes, &row.sha256), (bytes.len() as i64, &sha256_hex(&bytes)));
     }
 
-    async fn bad_archives_are_refused_and_nothing_is_kept(app) {
+    async fn bad_archives_are_refused_and_nothing_is_stored(app) {
         let place = Place::new(&app).await;
         let deploy = place.create("DAG_ONLY").await;
         let whole = archive(&[("a", &noise(400_000))]);
         for (bytes, why) in [
             (Vec::new(), "it is not compressed with gzip"),
             (b"PK\x03\x04".to_vec(), "it is not compressed with gzip"),
-            (whole[..300_000].to_vec(), "its gzip data is damaged, cut off or followed by something else"),
-            (gzip(b"no archive"), "it is not a whole tar archive: it ends before its end mark"),
+            (whole[..300_000].to_vec(), "its gzip data is damaged, truncated or followed by other data"),
+            (gzip(b"no archive"), "it is not a complete tar archive: it ends before its end-of-archive marker"),
             (archive(&[("/etc/passwd", b"")]), "the entry `/etc/passwd` has an absolute path: paths are relative"),
             (archive(&[("dags/../../up", b"")]), "the entry `dags/../../up` has `..` in its path"),
         ] {
@@ -134,7 +134,7 @@ on_both_engines! {
         // What comes after the end of the archive would be unpacked by some programs and not by others.
         let two = [archive(&[("dags/a.py", b"a")]), archive(&[("dags/b.py", b"b")])].concat();
         let message = put(&app, url(&deploy), two).await.refused(400);
-        assert!(message.contains("something follows its end mark"), "{message}");
+        assert!(message.contains("data follows its end-of-archive marker"), "{message}");
     }
 
     async fn a_url_works_by_itself_and_as_it_is(app) {
@@ -155,7 +155,7 @@ on_both_engines! {
             good.replace(id(&one), "nonsense"),
         ] {
             let message = put(&app, &changed, bytes()).await.refused(403);
-            assert!(message.starts_with("This is no upload URL of this server"), "{changed}: {message}");
+            assert!(message.starts_with("This is not an upload URL of this server"), "{changed}: {message}");
         }
         assert_eq!(put(&app, &format!("{good}&comp=lease"), bytes()).await.wrong_fields(), ["comp: enum"]);
         for method in ["GET", "POST", "DELETE"] {
@@ -186,7 +186,7 @@ on_both_engines! {
         let body = json!({ "dagTarballVersion": place.upload(url(&deploy)).await });
         place.finalize(&deploy, body).await.ok();
         let message = put(&app, url(&deploy), archive(&[("a", b"")])).await.refused(403);
-        assert_eq!(message, "This upload URL is dead: its deploy has been finalized. Create another deploy.");
+        assert_eq!(message, "This upload URL no longer works: its deploy has been finalized. Create another deploy.");
         assert_eq!(files(&app).len(), 1);
     }
 
@@ -195,14 +195,14 @@ on_both_engines! {
         let deploy = place.create("DAG_ONLY").await;
         app.set_column("deploys", id(&deploy).parse::<DeployId>().unwrap(), "status", "'FAILED'").await;
         let message = put(&app, url(&deploy), archive(&[("a", b"")])).await.refused(403);
-        assert_eq!(message, "This upload URL is dead: its deploy has failed. Create another deploy.");
+        assert_eq!(message, "This upload URL no longer works: its deploy has failed. Create another deploy.");
         let deploy = place.create("DAG_ONLY").await;
         app.advance(Duration::from_hours(24));
         let message = put(&app, url(&deploy), archive(&[("a", b"")])).await.refused(403);
-        assert_eq!(message, "This upload URL has ended: create another deploy.");
+        assert_eq!(message, "This upload URL has expired: create another deploy.");
     }
 
-    async fn what_arrives_for_a_deploy_that_was_finalized_meanwhile_is_not_kept(app) {
+    async fn an_upload_for_a_concurrently_finalized_deploy_is_not_stored(app) {
         let place = Place::new(&app).await;
         let deploy = place.create("IMAGE_AND_DAG").await;
         let body = json!({ "dagTarballVersion": place.upload(url(&deploy)).await });
@@ -211,7 +211,7 @@ on_both_engines! {
         assert_eq!(files(&app).len(), 1);
     }
 
-    async fn what_arrives_for_a_deployment_that_was_deleted_meanwhile_is_not_kept(app) {
+    async fn an_upload_for_a_concurrently_deleted_deployment_is_not_stored(app) {
         let workspace = app.workspace("Analytics").await;
         for part in ["", "&comp=block&blockid=MDAx"] {
             let place = Place { app: &app, id: app.deployment(workspace).await };
@@ -221,7 +221,7 @@ on_both_engines! {
                 app.settle().await;
             };
             let message = put_around(&app, &url, delete).await.refused(403);
-            assert!(message.starts_with("This upload URL is dead: its deployment has been deleted."), "{message}");
+            assert!(message.starts_with("This upload URL no longer works: its deployment has been deleted."), "{message}");
             assert_eq!((files(&app), app.rows("uploads").await), (vec![], 0), "{part}");
             assert_eq!(put(&app, &url, archive(&[("a", b"b")])).await.code(), 403);
         }
@@ -281,20 +281,20 @@ fn an_archive_over_the_limit_is_refused_before_or_while_it_arrives() {
 }
 
 #[test]
-fn an_upload_that_stands_still_is_ended() {
+fn a_stalled_upload_is_aborted() {
     on_each_engine(
         &async |app: &TestApp, place: &Place<'_>| {
             let deploy = place.create("DAG_ONLY").await;
             let half = archive(&[("a", &noise(900_000))])[..600_000].to_vec();
             let message = stall(app, url(&deploy), half).await.refused(408);
-            assert_eq!(message, "The body came too slowly: less than 65536 bytes in 0 s.");
+            assert_eq!(message, "The body arrived too slowly: less than 65536 bytes in 0 s.");
         },
         |_, settings| settings.upload_idle_timeout = Duration::from_millis(50),
     );
 }
 
 #[test]
-fn an_upload_that_is_abandoned_leaves_nothing() {
+fn an_abandoned_upload_leaves_no_files() {
     on_each_engine(
         &async |app: &TestApp, place: &Place<'_>| {
             let deploy = place.create("DAG_ONLY").await;

@@ -47,7 +47,7 @@ on_both_engines! {
         let unknown = json!({ "connection": { "type": "http", "authTypeId": "none-such" } });
         let message = create(&app, &app.owner, of("CONNECTION", workspace, unknown)).await.refused(400);
         let listed_at = "/docs/connection-auth-types.json";
-        assert_eq!(message, format!("connection.authTypeId must be one of the auth types that are listed at {listed_at}"));
+        assert_eq!(message, format!("connection.authTypeId must be one of the auth types listed at {listed_at}"));
         let page = app.call("GET", listed_at).send().await.ok();
         let listed = page["connectionAuthTypes"].as_array().unwrap();
         assert!(listed.len() > 150, "{}", listed.len());
@@ -96,7 +96,7 @@ on_both_engines! {
         assert_eq!((&after["connection"]["host"], &after["description"]), (&json!("other"), &json!("the database")));
     }
 
-    async fn whether_a_variable_is_secret_is_settled_when_it_is_made(app) {
+    async fn whether_a_variable_is_secret_is_fixed_at_creation(app) {
         let workspace = app.workspace("Data").await;
         let plain = made(&app, variable("PLAIN", workspace, "v")).await;
         let secret = with(variable("SECRET", workspace, ""), json!({ "environmentVariable": { "value": "v", "isSecret": true } }));

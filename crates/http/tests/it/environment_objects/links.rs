@@ -69,7 +69,7 @@ on_both_engines! {
         let at = made(&app, with(variable_of(one, "KEY", "v"), json!({ "links": [], "autoLinkDeployments": false }))).await;
         assert_eq!(app.post(&app.owner, &at, links).await.wrong_fields(), wrong);
         let message = exclude(&app, &at, two).await.refused(405);
-        assert_eq!(message, "An environment object of a deployment is linked to nothing, so nothing can be excluded.");
+        assert_eq!(message, "An environment object of a deployment has no links, so nothing can be excluded.");
     }
 
     async fn overrides_are_set_kept_and_unset(app) {
@@ -137,7 +137,7 @@ on_both_engines! {
         exclude(&app, &path(&app, app.world.id::<Id>().as_str()), one).await.refused(404);
     }
 
-    async fn a_change_is_rolled_out_to_those_who_are_given_something_else(app) {
+    async fn a_change_is_rolled_out_to_the_deployments_that_it_affects(app) {
         let workspace = app.workspace("Data").await;
         let all = [app.deployment(workspace).await, app.deployment(workspace).await, app.deployment(workspace).await];
         let [one, two, _] = all;

@@ -118,7 +118,7 @@ on_both_engines! {
         let message = create(&app, &app.owner, variable("KEY", workspace, "v")).await.refused(409);
         assert_eq!(
             message,
-            "There is a ENVIRONMENT_VARIABLE with the key `KEY` there already: choose another key."
+            "An environment object of type ENVIRONMENT_VARIABLE with the key `KEY` already exists there: choose another key."
         );
         made(&app, variable("KEY", other, "v")).await;
         made(&app, variable_of(deployment, "KEY", "v")).await;

@@ -58,7 +58,7 @@ on_both_engines! {
         assert_eq!(given(&app, one).await, ["B=link@WORKSPACE", "D=workspace@WORKSPACE"]);
     }
 
-    async fn a_resolved_object_says_where_it_is_from_and_what_is_set(app) {
+    async fn a_resolved_object_shows_its_source_and_which_fields_are_set(app) {
         let workspace = app.workspace("Data").await;
         let one = app.deployment(workspace).await;
         let overrides = json!({ "connection": { "password": "own", "extra": { "b": "2" } } });
@@ -79,7 +79,7 @@ on_both_engines! {
         assert_eq!((&object["links"], &object["excludeLinks"]), (&json!([]), &json!([])));
     }
 
-    async fn what_is_resolved_is_filtered_sorted_and_paged(app) {
+    async fn resolved_objects_are_filtered_sorted_and_paged(app) {
         let workspace = app.workspace("Data").await;
         let one = app.deployment(workspace).await;
         for (index, key) in ["B", "A", "C"].iter().enumerate() {

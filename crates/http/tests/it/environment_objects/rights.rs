@@ -52,7 +52,7 @@ on_both_engines! {
         }
     }
 
-    async fn rights_on_objects_are_asked_for_one_by_one(app) {
+    async fn rights_on_objects_are_checked_one_by_one(app) {
         let workspace = app.workspace("Data").await;
         let deployment = app.deployment(workspace).await;
         let at = made(&app, variable_of(deployment, "KEY", "v")).await;
@@ -106,7 +106,7 @@ on_both_engines! {
         assert_eq!(keys(&app, &app.owner, sorted).await, ["HERE", "ONE", "THERE", "TWO"]);
     }
 
-    async fn what_an_object_would_belong_to_must_be_there_to_be_seen(app) {
+    async fn the_owner_of_a_new_object_must_be_visible(app) {
         let workspace = app.workspace("Data").await;
         let deployment = app.deployment(workspace).await;
         let plain = app.member("plain").await;

@@ -55,7 +55,7 @@ on_both_engines! {
         assert_eq!(page.code(), 404, "who sees nothing of it finds nothing");
     }
 
-    async fn in_airflow_2_a_role_on_a_dag_opens_the_pages_of_that_dag(app) {
+    async fn in_airflow_2_a_role_on_a_dag_gives_access_to_the_pages_of_that_dag(app) {
         let behind = Behind::of_line(&app, Line::Two).await;
         let viewer = behind.holder(&app, "viewer", vec![role(behind.on_dag("mine"), "DAG_VIEWER")]).await;
         let browser = behind.browser_by_page(&app, &viewer).await;
@@ -68,7 +68,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_role_on_a_tag_asks_the_environment_for_the_tags(app) {
+    async fn a_role_on_a_tag_makes_the_front_door_request_the_tags(app) {
         let behind = Behind::new(&app).await;
         let viewer = behind.holder(&app, "viewer", vec![role(behind.on_tag("finance"), "DAG_VIEWER")]).await;
         behind.environment.answer_with(200, r#"{"dag_id":"a","tags":[{"name":"finance","dag_id":"a"}]}"#);

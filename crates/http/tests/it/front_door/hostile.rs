@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Behind, SESSION, signed_in};
 
 on_both_engines! {
-    async fn an_environment_is_sent_nothing_of_the_control_planes(app) {
+    async fn nothing_of_the_control_plane_is_sent_to_an_environment(app) {
         let behind = Behind::new(&app).await;
         let browser = behind.browser(&app, &app.owner).await;
         let all = format!("{}; {SESSION}={}; podium_session=x; session=flask; theme=dark; PODIUM_x=y",
@@ -112,7 +112,7 @@ on_both_engines! {
             "/api/v2/dags/a%00", "/api/v2/dags/%", "/./api/v2/dags",
         ] {
             let answer = app.get(&app.owner, &behind.at(path)).await;
-            assert!(answer.refused(400).contains("cannot be passed"), "{path}");
+            assert!(answer.refused(400).contains("cannot be forwarded"), "{path}");
         }
         for path in ["/%65xecution/health", "/AUTH/token", "/api/v2/dags/", "/API/v2/dags"] {
             app.get(&app.owner, &behind.at(path)).await.refused(403);

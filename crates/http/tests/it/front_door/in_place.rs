@@ -28,7 +28,7 @@ on_both_engines! {
         assert_eq!((&told["method"], &told["body"]), (&json!("POST"), &json!(body.to_string())));
     }
 
-    async fn a_caller_is_made_known_to_airflow_3_by_a_token_of_a_minute(app) {
+    async fn a_caller_is_identified_to_airflow_3_by_a_token_valid_for_a_minute(app) {
         let behind = Behind::new(&app).await;
         let viewer = behind.holder(&app, "ada", vec![role(On::Workspace(behind.workspace), "WORKSPACE_MEMBER")]).await;
         for (actor, name, role) in [(&app.owner, "owner@localhost", "ADMIN"), (&viewer, "ada@podium.test", "VIEWER")] {
@@ -49,7 +49,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_caller_is_made_known_to_airflow_2_by_a_signed_header(app) {
+    async fn a_caller_is_identified_to_airflow_2_by_a_signed_header(app) {
         let behind = Behind::of_line(&app, Line::Two).await;
         let told = app.call("GET", &behind.at("/api/v1/dags")).by(&app.owner)
             .header("x-podium-user", "forged").header("x_podium_user", "forged").send().await.ok();
@@ -94,7 +94,7 @@ on_both_engines! {
         assert!(behind.environment.seen().is_empty());
     }
 
-    async fn allowed_addresses_count_at_the_door(app) {
+    async fn allowed_addresses_apply_at_the_front_door(app) {
         let behind = Behind::new(&app).await;
         let range = json!({ "ipAddressRange": "192.0.2.0/24" });
         let add = app.call("POST", &app.path("/allowed-ip-address-ranges")).by(&app.owner).from("192.0.2.7");
@@ -104,7 +104,7 @@ on_both_engines! {
         assert!(from("198.51.100.1").await.refused(403).contains("198.51.100.1"));
     }
 
-    async fn what_changes_something_is_recorded_and_reading_is_not(app) {
+    async fn changes_are_recorded_and_reads_are_not(app) {
         let behind = Behind::new(&app).await;
         let member = behind.holder(&app, "member", vec![role(On::Workspace(behind.workspace), "WORKSPACE_MEMBER")]).await;
         let runs = behind.at("/api/v2/dags/a/dagRuns");
@@ -130,7 +130,7 @@ on_both_engines! {
         assert!(!format!("{records:?}").contains("hunter2"));
     }
 
-    async fn an_environment_that_is_not_up_says_what_to_do(app) {
+    async fn the_response_for_an_environment_that_is_not_up_says_what_to_do(app) {
         let behind = Behind::new(&app).await;
         let workspace = behind.workspace;
         let bare = crate::deployments::made(&app, workspace, json!({})).await;
@@ -146,16 +146,16 @@ on_both_engines! {
         assert!(app.get(&app.owner, &behind.at("/api/v2/dags")).await.refused(503).contains("wake it"));
         app.set_column("deployments", behind.id, "status", "'HEALTHY'").await;
         let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let door = podium_dataplane::Door {
-            address: nobody, line: Line::Three, key: podium_dataplane::Hidden::new("k".into()),
+        let door = podium_dataplane::WebServer {
+            address: nobody, line: Line::Three, key: podium_dataplane::Secret::new("k".into()),
         };
-        app.plane.script().set_door(behind.id, door);
+        app.plane.script().set_web_server(behind.id, door);
         let away = app.get(&app.owner, &behind.at("/api/v2/dags")).await;
-        assert!(away.refused(502).contains("does not answer"));
+        assert!(away.refused(502).contains("does not respond"));
         assert_eq!(away.header("retry-after"), "5");
         let page = app.call("GET", &behind.at("/")).by(&app.owner).header("accept", "text/html").send().await;
         assert_eq!((page.code(), page.header("content-type")), (502, "text/html; charset=utf-8"));
-        assert!(page.text().contains("does not answer"));
+        assert!(page.text().contains("does not respond"));
     }
 
     async fn an_environment_with_another_key_is_no_reason_to_sign_in_again(app) {
@@ -168,7 +168,7 @@ on_both_engines! {
         assert!(app.get(&app.owner, &older.at("/home")).await.refused(502).contains("does not recognize"));
     }
 
-    async fn a_deleted_deployment_has_no_door(app) {
+    async fn a_deleted_deployment_is_not_reachable_through_the_front_door(app) {
         let behind = Behind::new(&app).await;
         let browser = behind.browser(&app, &app.owner).await;
         assert_eq!(browser.get(&behind.at("/")).await.code(), 200);

@@ -20,7 +20,7 @@ on_both_engines! {
         let rest = cookie.split_once("; ").unwrap().1;
         assert_eq!(rest, "Path=/; HttpOnly; SameSite=Lax; Max-Age=28800; Secure");
         let again = app.call("GET", &target).on_port(port).send().await;
-        assert!(again.refused(403).contains("used or has ended"));
+        assert!(again.refused(403).contains("used or has expired"));
         let pass = cookies(&entered)[&behind.pass_name()].clone();
         let inside = app.call("GET", &behind.at("/api/v2/dags")).on_port(port)
             .header("cookie", &format!("{}={pass}", behind.pass_name())).send().await;
@@ -34,7 +34,7 @@ on_both_engines! {
         let (_, target) = one.link(&app, &app.owner).await;
         let (port, _) = other.link(&app, &app.owner).await;
         let elsewhere = app.call("GET", &target).on_port(port).send().await;
-        assert!(elsewhere.refused(403).contains("used or has ended"));
+        assert!(elsewhere.refused(403).contains("used or has expired"));
         let (port, target) = one.link(&app, &app.owner).await;
         app.advance(Duration::from_secs(60));
         app.call("GET", &target).on_port(port).send().await.refused(403);
@@ -55,7 +55,7 @@ on_both_engines! {
         assert!(!format!("{:?}", app.audit().await).contains(code));
     }
 
-    async fn a_pass_is_worth_what_its_holder_may_do_now(app) {
+    async fn a_pass_has_the_current_rights_of_its_holder(app) {
         let behind = Behind::new(&app).await;
         let on = On::Workspace(behind.workspace);
         let ada = behind.holder(&app, "ada", vec![role(on.clone(), "WORKSPACE_AUTHOR")]).await;
@@ -64,11 +64,11 @@ on_both_engines! {
         let runs = behind.at("/api/v2/dags/a/dagRuns");
         browser.post(&runs).await.ok();
         let less = vec![role(On::Organization, "ORGANIZATION_MEMBER"), role(on, "WORKSPACE_MEMBER")];
-        app.make_hold(podium_store::grants::Subject::User, ada.id, less).await;
+        app.set_grants(podium_store::grants::Subject::User, ada.id, less).await;
         browser.post(&runs).await.refused(403);
         assert_eq!(browser.get(&runs).await.code(), 200);
         let nothing = vec![role(On::Organization, "ORGANIZATION_MEMBER")];
-        app.make_hold(podium_store::grants::Subject::User, ada.id, nothing).await;
+        app.set_grants(podium_store::grants::Subject::User, ada.id, nothing).await;
         browser.get(&runs).await.refused(404);
     }
 
@@ -149,7 +149,7 @@ on_both_engines! {
         assert!(behind.environment.seen().is_empty(), "none of it came to Airflow");
     }
 
-    async fn whoever_only_looks_at_a_link_does_not_use_it_up(app) {
+    async fn a_head_request_does_not_use_up_a_link(app) {
         let behind = Behind::new(&app).await;
         let (port, target) = behind.link(&app, &app.owner).await;
         let head = app.call("HEAD", &target).on_port(port).send().await;
@@ -213,7 +213,7 @@ fn with_a_domain_every_environment_has_a_host_name() {
 }
 
 #[test]
-fn a_pass_is_worth_nothing_on_any_replica_once_its_session_has_ended() {
+fn a_pass_is_invalid_on_every_replica_once_its_session_has_ended() {
     block_on(async {
         let app = TestApp::start(Engine::Postgres).await;
         let behind = Behind::new(&app).await;
@@ -230,7 +230,7 @@ fn a_pass_is_worth_nothing_on_any_replica_once_its_session_has_ended() {
                 .send()
         };
         assert_eq!(there().await.code(), 200);
-        app.make_hold(
+        app.set_grants(
             podium_store::grants::Subject::User,
             ada.id,
             vec![role(On::Organization, "ORGANIZATION_MEMBER")],

@@ -32,7 +32,7 @@ async fn workspace_token(app: &TestApp, behind: &Behind) -> (String, Actor) {
 }
 
 on_both_engines! {
-    async fn a_session_ends_with_the_token_that_it_was_made_from(app) {
+    async fn a_session_ends_with_its_token(app) {
         let behind = Behind::new(&app).await;
         for how in ["rotate", "delete"] {
             let (id, actor) = workspace_token(&app, &behind).await;
@@ -77,7 +77,7 @@ on_both_engines! {
         assert!(!works(&app, &behind, &session).await, "a user who was removed is signed out");
     }
 
-    async fn a_session_ends_by_itself_and_is_dropped(app) {
+    async fn a_session_expires_and_is_deleted(app) {
         let system = app.system;
         let behind = Behind::new(&app).await;
         let session = signed_in(&app, &app.owner).await;
@@ -149,7 +149,7 @@ on_both_engines! {
         assert!(!log.contains("planted") && !log.contains(PASSWORD) && !log.contains(&app.owner.token));
     }
 
-    async fn a_browser_that_another_site_sends_comes_again_by_itself(app) {
+    async fn a_browser_from_another_site_is_made_to_repeat_the_request_from_this_origin(app) {
         let behind = Behind::new(&app).await;
         let from = |site: &str, cookie: &str| {
             let call = app.call("GET", &behind.at("?q=1")).header("accept", "text/html").header("cookie", cookie);
@@ -203,7 +203,7 @@ on_both_engines! {
 }
 
 #[test]
-fn where_others_can_read_along_browsers_sign_in_only_if_the_operator_says_so() {
+fn over_unencrypted_connections_browsers_sign_in_only_if_the_operator_allows_it() {
     block_on(async {
         for allowed in [false, true] {
             let app = TestApp::start_with(Engine::Sqlite, |config, _| {

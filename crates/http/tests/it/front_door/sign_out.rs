@@ -49,7 +49,7 @@ on_both_engines! {
         ]);
     }
 
-    async fn a_link_to_an_environment_is_worth_nothing_after_signing_out(app) {
+    async fn a_link_to_an_environment_is_invalid_after_signing_out(app) {
         let behind = Behind::new(&app).await;
         let session = signed_in(&app, &app.owner).await;
         let led = visit(&app, &behind.at("/"), &session).await;

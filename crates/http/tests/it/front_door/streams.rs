@@ -24,7 +24,7 @@ async fn ask_as(app: &TestApp, actor: &Actor, path: &str) -> http::Response<Body
 }
 
 #[test]
-fn lines_arrive_before_the_answer_has_ended() {
+fn lines_arrive_before_the_response_has_ended() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;
         let behind = Behind::new(&app).await;
@@ -50,7 +50,7 @@ fn so_many_requests_of_one_environment_run_at_once() {
             running.push(answer);
         }
         let more = app.get(&app.owner, &behind.at("/api/v2/dags")).await;
-        assert!(more.refused(503).contains("left for others"));
+        assert!(more.refused(503).contains("Too many of your requests"));
         assert_eq!(more.header("retry-after"), "1");
         let colleague = app.member_as("colleague", OrganizationRole::Owner).await;
         for _ in 0..16 {
@@ -59,7 +59,7 @@ fn so_many_requests_of_one_environment_run_at_once() {
             running.push(answer);
         }
         let more = app.get(&colleague, &behind.at("/api/v2/dags")).await;
-        assert!(more.refused(503).contains("left for others"));
+        assert!(more.refused(503).contains("Too many of your requests"));
         assert_eq!(
             app.get(&app.owner, &other.at("/api/v2/dags")).await.code(),
             200,
@@ -109,7 +109,7 @@ fn an_environments_port_is_listened_on_once_it_is_needed() {
 }
 
 #[test]
-fn what_an_environment_answers_ends_with_the_callers_rights() {
+fn a_response_of_an_environment_ends_with_the_callers_rights() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;
         let behind = Behind::new(&app).await;
@@ -119,7 +119,7 @@ fn what_an_environment_answers_ends_with_the_callers_rights() {
         let mut answer = app.call("GET", &behind.at("/api/v2/dags")).by(&reader).open().await;
         assert_eq!(answer.next().await.as_deref(), Some("first\n"));
         let remove = remove(&app, &reader);
-        let (is_broken, ()) = tokio::join!(answer.breaks_off(), remove);
+        let (is_broken, ()) = tokio::join!(answer.is_aborted(), remove);
         assert!(is_broken, "the environment never ended its answer");
     });
 }
@@ -135,10 +135,10 @@ fn a_body_for_an_environment_is_not_passed_on_once_its_caller_has_lost_its_right
             let call = app.call("POST", &behind.at("/api/v2/dags/a/dagRuns")).by(&author);
             call.json(&json!({ "logical_date": null }))
         };
-        assert_eq!(call().send_late(async {}).await.code(), 200);
+        assert_eq!(call().send_with_delayed_body(async {}).await.code(), 200);
         assert_eq!(behind.environment.seen().len(), 1);
-        let refused = call().send_late(remove(&app, &author)).await;
-        assert!(refused.refused(403).contains("rights have changed"));
+        let refused = call().send_with_delayed_body(remove(&app, &author)).await;
+        assert!(refused.refused(403).contains("Your rights changed"));
         // The environment may have seen a head, of a request that broke off.
         assert!(behind.environment.seen().iter().all(|request| request["body"] == ""));
     });

@@ -50,7 +50,7 @@ on_both_engines! {
         "#);
     }
 
-    async fn records_come_in_the_order_of_the_calls(app) {
+    async fn records_are_in_the_order_of_the_calls(app) {
         for name in ["one", "two", "three"] {
             app.workspace(name).await;
         }
@@ -70,7 +70,7 @@ on_both_engines! {
         let first = export.next().await.expect("there is a first part");
         assert!((1..expected.len()).contains(&first.lines().count()));
         app.execute("ALTER TABLE audit_records RENAME TO lost_records").await;
-        assert!(export.breaks_off().await);
+        assert!(export.is_aborted().await);
     }
 
     async fn an_export_has_a_window_that_ends_before_its_end(app) {
@@ -154,7 +154,7 @@ on_both_engines! {
         assert_eq!(exported(&app, all).await, Vec::<String>::new());
     }
 
-    async fn an_effect_and_its_record_are_made_together_or_not_at_all(app) {
+    async fn an_effect_and_its_audit_record_are_atomic(app) {
         app.execute("ALTER TABLE audit_records RENAME TO lost_records").await;
         app.post(&app.owner, &app.path("/workspaces"), json!({ "name": "Data" })).await.refused(500);
         app.execute("ALTER TABLE lost_records RENAME TO audit_records").await;

@@ -60,7 +60,7 @@ on_both_engines! {
         assert_eq!(answer.header("etag").split('-').next(), Some("\"1"));
     }
 
-    async fn a_look_up_leaves_out_what_takes_longer(app) {
+    async fn a_lookup_skips_slow_details(app) {
         insta::assert_json_snapshot!(app.get(&app.owner, &app.path("?isLookUpOnly=true")).await.ok(), @r#"
         {
           "id": "cmywpiww00000000000000000",
@@ -98,7 +98,7 @@ on_both_engines! {
         assert_eq!(wrong, ["isLookUpOnly: type"]);
     }
 
-    async fn settings_are_changed_and_what_is_left_out_stays(app) {
+    async fn settings_are_changed_and_omitted_ones_stay(app) {
         let change = settings(json!({
             "isScimEnabled": true,
             "shouldEnforceDedicatedClusters": true,

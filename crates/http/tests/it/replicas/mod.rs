@@ -53,7 +53,7 @@ fn a_right_that_one_replica_gives_is_honoured_by_the_next_request_on_the_other()
 }
 
 #[test]
-fn what_one_replica_wrote_the_other_reads() {
+fn a_replica_reads_what_another_wrote() {
     block_on(async {
         let apps = two_replicas().await;
         let [a, b] = [&apps[0], &apps[1]];
@@ -84,7 +84,7 @@ fn what_one_replica_wrote_the_other_reads() {
 }
 
 #[test]
-fn what_is_used_up_on_one_replica_is_used_up_on_the_other() {
+fn a_code_used_on_one_replica_is_used_up_on_the_other() {
     block_on(async {
         let apps = two_replicas().await;
         let [a, b] = [&apps[0], &apps[1]];

@@ -29,7 +29,7 @@ fn key_of(token: &str) -> String {
 }
 
 #[test]
-fn of_replicas_that_start_together_on_an_empty_database_one_makes_the_organization() {
+fn of_replicas_that_start_together_on_an_empty_database_one_creates_the_organization() {
     block_on(async {
         let database = Arc::new(Database::create(Engine::Postgres).await);
         let starting: Vec<_> =

@@ -2,5 +2,5 @@
 //! rights away from each other.
 
 mod bodies;
-mod rivals;
+mod concurrent_changes;
 mod streams;

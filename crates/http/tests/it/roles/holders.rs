@@ -65,14 +65,14 @@ on_both_engines! {
         let at = path(&app, role);
         assert_eq!(
             app.delete(&app.owner, &at).await.refused(409),
-            "The role is still held by team `Crew`, API token `ci`, user `eve@podium.test`. Give them another role first."
+            "The role is still assigned to team `Crew`, API token `ci`, user `eve@podium.test`. Give them another role first."
         );
         app.post(&app.owner, &of_user, json!({ "deploymentRoles": [] })).await.ok();
         team_roles["deploymentRoles"] = json!([]);
         app.post(&app.owner, &of_team, team_roles).await.ok();
         assert_eq!(
             app.delete(&app.owner, &at).await.refused(409),
-            "The role is still held by API token `ci`. Give them another role first."
+            "The role is still assigned to API token `ci`. Give them another role first."
         );
         assert_eq!(app.delete(&app.owner, &app.path(&format!("/tokens/{}", token.id))).await.code(), 204);
         assert_eq!(app.delete(&app.owner, &at).await.code(), 204);

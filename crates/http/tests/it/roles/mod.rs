@@ -89,7 +89,7 @@ on_both_engines! {
         };
         let id = create("Watcher").await.id();
         let taken = create("wATCHER").await.refused(409);
-        assert_eq!(taken, "There is a role named `wATCHER` already: choose another name.");
+        assert_eq!(taken, "A role named `wATCHER` already exists: choose another name.");
         let other = create("Other").await.id();
         let rename = |name: &str| json!({ "name": name, "permissions": ["dag.airflow.dag.get"] });
         assert_eq!(app.post(&app.owner, &path(&app, &other), rename("WATCHER")).await.code(), 409);
@@ -145,7 +145,7 @@ on_both_engines! {
         );
     }
 
-    async fn a_list_holds_custom_roles_and_built_in_ones_where_asked(app) {
+    async fn a_list_contains_custom_roles_and_on_request_built_in_ones(app) {
         app.custom_role("Tuner", "DEPLOYMENT", &["deployment.update"]).await;
         app.advance(std::time::Duration::from_millis(1));
         let id = app.custom_role("Watcher", "DAG", &["dag.airflow.dag.get"]).await;

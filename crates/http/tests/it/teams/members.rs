@@ -152,7 +152,7 @@ on_both_engines! {
         let team = app.team("Synced", &[&ada]).await;
         app.set_column("teams", team, "is_idp_managed", "TRUE").await;
         turn_scim_on(&app).await;
-        let message = "The identity provider decides who is in this team: change the group there.";
+        let message = "The identity provider manages the members of this team: change the group there.";
         assert_eq!(add(&app, team, json!([bob.id])).await.refused(400), message);
         assert_eq!(remove(&app, team, &ada).await.refused(400), message);
         assert_eq!(listed(&app, team, "").await, ["ada"]);

@@ -93,12 +93,23 @@ on_both_engines! {
         assert_eq!(app.get(&ada, &app.path("/audit-logs")).await.code(), 200, "a member is an owner now");
     }
 
+    async fn others_are_remembered_when_a_team_begins_without_members(app) {
+        let epoch = async || app.column("organizations", app.organization_id, "authorization_epoch").await;
+        let (ada, before) = (app.member("ada").await, epoch().await);
+        app.post(&app.owner, &app.path("/teams"), json!({ "name": "Empty" })).await.ok();
+        app.post(&app.owner, &app.path("/teams"), json!({ "name": "Also empty", "memberIds": [] })).await.ok();
+        assert_eq!(epoch().await, before, "nobody has more rights than before");
+        let body = json!({ "name": "Crew", "memberIds": [ada.id] });
+        app.post(&app.owner, &app.path("/teams"), body).await.ok();
+        assert_ne!(epoch().await, before);
+    }
+
     async fn names_are_unique_without_regard_to_case(app) {
         let all = app.path("/teams");
         let crew = app.team("Crew", &[]).await;
         let other = app.team("Other", &[]).await;
         let taken = app.post(&app.owner, &all, json!({ "name": "cREW" })).await.refused(409);
-        assert_eq!(taken, "There is a team named `cREW` already: choose another name.");
+        assert_eq!(taken, "A team named `cREW` already exists: choose another name.");
         assert_eq!(app.post(&app.owner, &path(&app, other), json!({ "name": "CREW" })).await.code(), 409);
         assert_eq!(
             app.post(&app.owner, &path(&app, crew), json!({ "name": "CREW" })).await.ok()["name"],
@@ -205,11 +216,11 @@ on_both_engines! {
         }
     }
 
-    async fn with_scim_on_teams_are_not_made_by_hand(app) {
+    async fn with_scim_on_teams_are_not_created_by_hand(app) {
         let before = app.team("Before", &[]).await;
         turn_scim_on(&app).await;
         let refused = app.post(&app.owner, &app.path("/teams"), json!({ "name": "Crew" })).await.refused(400);
-        assert_eq!(refused, "SCIM is on, so teams are made by the identity provider: make the group there.");
+        assert_eq!(refused, "SCIM is on, so the identity provider creates teams: create the group there.");
         let eve = app.member("eve").await;
         let members = path(&app, format!("{before}/members"));
         assert_eq!(app.post(&app.owner, &members, json!({ "memberIds": [eve.id] })).await.code(), 204);

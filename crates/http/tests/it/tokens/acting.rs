@@ -50,7 +50,7 @@ on_both_engines! {
         for query in ["", "?createIfNotExist=true"] {
             assert_eq!(
                 app.get(&token, &format!("/v1/users/self{query}")).await.refused(403),
-                "An API token is not a user: sign in as a user to read yourself."
+                "An API token is not a user: sign in as a user to read your own account."
             );
         }
         for (path, body, message) in [

@@ -132,7 +132,7 @@ on_both_engines! {
         }
     }
 
-    async fn the_kind_is_standard_unless_said_otherwise(app) {
+    async fn the_kind_is_standard_by_default(app) {
         for (kind, expected) in [
             (Value::Null, Ok("STANDARD")),
             (json!(""), Ok("STANDARD")),
@@ -164,7 +164,7 @@ on_both_engines! {
             let first = app.token("ci", scope, entity, role).await;
             let body = json!({ "name": " Ci ", "scope": scope, "entityId": entity, "role": role });
             let taken = create(&app, &app.owner, body).await.refused(409);
-            assert_eq!(taken, "There is an API token named `Ci` there already: choose another name.");
+            assert_eq!(taken, "An API token named `Ci` already exists there: choose another name.");
             let other = app.token("other", scope, entity, role).await;
             let renamed = app.post(&app.owner, &path(&app, other.id), json!({ "name": "CI" })).await;
             assert_eq!(renamed.code(), 409);
@@ -175,7 +175,7 @@ on_both_engines! {
         }
     }
 
-    async fn everything_that_is_wrong_is_said_at_once(app) {
+    async fn every_error_is_reported_at_once(app) {
         let body = json!({
             "name": "",
             "description": "x".repeat(501),

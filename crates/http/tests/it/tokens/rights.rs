@@ -18,7 +18,7 @@ fn of(scope: &str, entity: impl Into<EntityId>, role: &str) -> Value {
 }
 
 on_both_engines! {
-    async fn nobody_makes_a_token_that_holds_more_than_its_maker(app) {
+    async fn nobody_can_create_a_token_with_more_rights_than_their_own(app) {
         let workspace = app.workspace("Data").await;
         let deployment = app.deployment(workspace).await;
         let on_deployment = On::Deployment { id: deployment, workspace_id: workspace };
@@ -57,7 +57,7 @@ on_both_engines! {
         );
     }
 
-    async fn whoever_rotates_a_token_holds_what_it_holds(app) {
+    async fn rotating_a_token_requires_its_permissions(app) {
         let workspace = app.workspace("Data").await;
         let deployment = app.deployment(workspace).await;
         let strong = app.token("strong", "WORKSPACE", workspace, "WORKSPACE_OWNER").await;
@@ -85,7 +85,7 @@ on_both_engines! {
         }
     }
 
-    async fn rights_on_tokens_are_asked_for_one_by_one(app) {
+    async fn rights_on_tokens_are_checked_one_by_one(app) {
         let workspace = app.workspace("Data").await;
         let deployment = app.deployment(workspace).await;
         let token = app.token("ci", "DEPLOYMENT", deployment, "DEPLOYMENT_ACCESSOR").await;

@@ -127,7 +127,7 @@ on_both_engines! {
         replace(&app, &app.owner, &whole, both).await.ok();
     }
 
-    async fn nobody_gives_a_token_more_than_it_holds_itself(app) {
+    async fn nobody_can_give_a_token_more_than_they_hold(app) {
         let workspace = app.workspace("Data").await;
         let deployment = app.deployment(workspace).await;
         let operator = app.user_with("operator", vec![

@@ -101,7 +101,7 @@ on_both_engines! {
         assert_eq!(published(&app).await, sorted([&key_of(&app.owner), &third]));
     }
 
-    async fn the_key_of_an_expired_token_goes_with_it(app) {
+    async fn the_key_of_an_expired_token_is_deleted_with_it(app) {
         let second = app.app.rotate_signing_key().await.unwrap();
         let body = json!({
             "name": "ci", "scope": "ORGANIZATION", "role": "ORGANIZATION_MEMBER", "tokenExpiryPeriodInDays": 1,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{REVOKED, bearer, create, path};
 
-const MALFORMED: &str = "The token is malformed: it was not issued here, or it is not whole.";
+const MALFORMED: &str = "The token is malformed: it was not issued by this server, or it is incomplete.";
 
 fn part(token: &str, index: usize) -> Value {
     let part = token.split('.').nth(index).expect("three parts");
@@ -94,7 +94,7 @@ on_both_engines! {
         assert_eq!((session.get("permissions"), session.get("apiTokenId")), (None, None));
     }
 
-    async fn tokens_with_made_up_keys_share_one_look_for_the_key(app) {
+    async fn tokens_with_made_up_keys_share_one_key_reload(app) {
         let made_up = |kid: usize| {
             let header = json!({ "alg": "EdDSA", "typ": "JWT", "kid": format!("{kid:016x}") }).to_string();
             let rest = app.owner.token.split_once('.').unwrap().1;
@@ -143,7 +143,7 @@ on_both_engines! {
         assert_eq!(refusal(&app, &brief.token).await, "The token is expired: sign in again, or rotate the API token.");
     }
 
-    async fn a_valid_signature_alone_opens_nothing(app) {
+    async fn a_valid_signature_alone_gives_no_access(app) {
         let unknown = app.app.issue_session(app.owner.user_id(), None, app.world.now());
         assert!(is_signed(&app, &unknown.value).await);
         assert_eq!(refusal(&app, &unknown.value).await, REVOKED);
@@ -189,7 +189,7 @@ on_both_engines! {
         }
     }
 
-    async fn the_value_is_shown_when_it_is_made_and_never_again(app) {
+    async fn the_value_is_shown_at_creation_and_never_again(app) {
         let token = app.token("ci", "ORGANIZATION", app.organization_id, "ORGANIZATION_MEMBER").await;
         let at = path(&app, token.id);
         let shown = [

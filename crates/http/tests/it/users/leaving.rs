@@ -44,7 +44,7 @@ on_both_engines! {
         assert_eq!(app.get(&app.owner, &app.path("/users")).await.ok()["totalCount"], 1);
     }
 
-    async fn one_who_left_and_comes_back_begins_afresh(app) {
+    async fn a_user_who_left_and_returns_starts_without_roles(app) {
         let workspace = app.workspace("Data").await;
         let eve = app
             .user_with(
@@ -69,7 +69,7 @@ on_both_engines! {
         );
     }
 
-    async fn only_an_owner_removes_somebody(app) {
+    async fn only_an_owner_removes_a_user(app) {
         let (eve, bob) = (app.member("eve").await, app.member("bob").await);
         for user in [bob.id, eve.id] {
             let message = set_by(&app, &eve, user, json!({ "organizationRole": null })).await.refused(403);

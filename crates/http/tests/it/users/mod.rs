@@ -1,11 +1,11 @@
 //! `/organizations/{organizationId}/users` and `/users/self`
 
 mod dag_roles;
-mod itself;
 mod leaving;
+mod own_account;
 mod roles;
 mod scopes;
-mod seen;
+mod visibility;
 
 use podium_api::{DeploymentId, SubjectId, WorkspaceId};
 use podium_domain::On;

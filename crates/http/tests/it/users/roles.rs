@@ -38,7 +38,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_change_of_nothing_leaves_the_version_alone(app) {
+    async fn an_update_without_changes_keeps_the_version(app) {
         let (eve, bob) = (app.member("eve").await, app.member("bob").await);
         app.advance(std::time::Duration::from_secs(1));
         for body in [json!({}), json!({ "workspaceRoles": [], "deploymentRoles": [], "dagRoles": [] })] {

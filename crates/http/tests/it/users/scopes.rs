@@ -78,7 +78,7 @@ on_both_engines! {
         assert_eq!(held_in_workspaces(&app, bob.id).await, json!([in_workspace(seen, "WORKSPACE_AUTHOR")]));
     }
 
-    async fn nobody_gives_what_it_does_not_hold(app) {
+    async fn nobody_can_grant_what_they_do_not_hold(app) {
         let workspace = app.workspace("Data").await;
         let id = app.deployment(workspace).await;
         let on = On::Deployment { id, workspace_id: workspace };
@@ -178,7 +178,7 @@ on_both_engines! {
         assert_eq!(raised["organizationRole"], "ORGANIZATION_OWNER");
     }
 
-    async fn wrong_fields_are_told_before_missing_rights(app) {
+    async fn wrong_fields_are_reported_before_missing_rights(app) {
         let (eve, bob) = (app.member("eve").await, app.member("bob").await);
         let body = json!({
             "organizationRole": "ORGANIZATION_OWNER",

@@ -67,7 +67,7 @@ on_both_engines! {
         assert_eq!(call.body(fill(1024 * 1024 + 1)).send().await.code(), 403, "rights come first");
     }
 
-    async fn all_wrong_fields_are_told_at_once_with_their_paths(app) {
+    async fn all_wrong_fields_are_reported_at_once_with_their_paths(app) {
         let body = json!({
             "name": "",
             "description": 7,
@@ -144,7 +144,7 @@ on_both_engines! {
         let two = app.post(&app.owner, &app.path("/deployments"), deployment).await;
         assert_eq!(
             two.refused(400),
-            "name must not be blank; workerQueues must have at least 1 item: the queue `default` always is"
+            "name must not be blank; workerQueues must have at least 1 item: the queue `default` always exists"
         );
         let members = app.path(&format!("/teams/{}/members", app.team("Crew", &[]).await));
         let none = app.post(&app.owner, &members, json!({ "memberIds": [] })).await;

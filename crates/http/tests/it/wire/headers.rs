@@ -54,7 +54,7 @@ on_both_engines! {
             answer
         };
         let missing = "The token is missing: send it as `Authorization: Bearer <token>`.";
-        let malformed = "The token is malformed: it was not issued here, or it is not whole.";
+        let malformed = "The token is malformed: it was not issued by this server, or it is incomplete.";
         assert_eq!(get(None).await.refused(401), missing);
         let (head, _) = eve.token.rsplit_once('.').unwrap();
         for header in
@@ -86,7 +86,7 @@ on_both_engines! {
             allow.sort_unstable();
             expected.sort_unstable();
             assert_eq!(allow, expected, "{method} {path}");
-            assert!(answer.refused(405).starts_with("This path takes "));
+            assert!(answer.refused(405).starts_with("This path supports "));
             assert_eq!(answer.header("content-type"), "application/json");
         }
         assert_eq!(

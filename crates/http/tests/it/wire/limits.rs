@@ -30,7 +30,7 @@ async fn until_refused(app: &TestApp, method: &str, path: &str, actor: &Actor) -
 }
 
 #[test]
-fn a_subject_that_calls_too_often_is_told_when_to_come_back() {
+fn a_rate_limited_subject_gets_a_retry_after() {
     slowly(async |app| {
         let answer = until_refused(&app, "GET", "/v1/users/self", &app.owner).await;
         assert_eq!(answer.refused(429), "Too many requests: try again in 1 s.");
@@ -52,7 +52,7 @@ fn reads_writes_and_deletes_are_counted_apart_and_so_are_subjects() {
 }
 
 #[test]
-fn a_call_that_is_told_to_slow_down_has_no_effect_and_leaves_no_record() {
+fn a_rate_limited_call_has_no_effect_and_leaves_no_audit_record() {
     slowly(async |app| {
         let path = app.path("/workspaces");
         let answer = until_refused(&app, "POST", &path, &app.owner).await;
@@ -68,7 +68,7 @@ fn a_call_that_is_told_to_slow_down_has_no_effect_and_leaves_no_record() {
 }
 
 on_both_engines! {
-    async fn without_rates_nobody_is_slowed_down(app) {
+    async fn without_rates_nobody_is_rate_limited(app) {
         for _ in 0..300 {
             assert_eq!(
                 app.get(&app.owner, "/v1/authorization/permission-groups?scopeType=DAG").await.code(),

@@ -22,7 +22,7 @@ on_both_engines! {
             ["/v2/organizations", "/v1", "/v1/", "/v1/organizations/", "/v1/v1/organizations", "/nothing"]
         {
             let message = app.get(&app.owner, path).await.refused(404);
-            assert_eq!(message, "There is nothing at this path: see /docs for the API.", "{path}");
+            assert_eq!(message, "There is no resource at this path: see /docs for the API.", "{path}");
         }
     }
 
@@ -43,7 +43,7 @@ on_both_engines! {
         assert_eq!(read["createdAt"], "2027-01-15T08:00:00.007Z");
     }
 
-    async fn what_was_written_is_read_by_the_next_call(app) {
+    async fn the_next_call_reads_what_was_written(app) {
         for n in 0..20 {
             let id = app.workspace(&format!("Workspace {n}")).await;
             let list = app.get(&app.owner, &app.path("/workspaces?sorts=createdAt:desc&limit=1")).await.ok();
@@ -58,7 +58,7 @@ on_both_engines! {
         assert_eq!((gone.code(), gone.header("content-type"), gone.bytes.len()), (204, "", 0));
     }
 
-    async fn a_fault_says_nothing_of_the_inside(app) {
+    async fn an_internal_error_reveals_no_details(app) {
         app.team("Crew", &[]).await;
         app.execute("ALTER TABLE teams RENAME TO secret_teams").await;
         for answer in [
@@ -67,7 +67,7 @@ on_both_engines! {
             app.post(&app.owner, &app.path("/teams"), json!({ "name": "Crew" })).await,
         ] {
             let message = answer.refused(500);
-            assert_eq!(message, "Something went wrong on our side: please report the requestId.");
+            assert_eq!(message, "Internal server error: please report the requestId.");
             assert_eq!(answer.header("content-type"), "application/json");
             assert_eq!(answer.json().as_object().unwrap().len(), 3);
         }

@@ -11,7 +11,7 @@ async fn wrong(app: &TestApp, path: &str, body: &Value) -> Vec<String> {
 }
 
 on_both_engines! {
-    async fn names_hold_no_character_that_nobody_sees(app) {
+    async fn names_contain_no_invisible_character(app) {
         let workspace = app.workspace("Data").await;
         let deployment = app.deployment(workspace).await;
         let team = app.team("Team", &[]).await;
@@ -40,7 +40,7 @@ on_both_engines! {
         }
         let answer = app.post(&app.owner, &app.path("/teams"), json!({ "name": "Ow\u{200b}ners" })).await;
         let message = &answer.json()["fieldErrors"][0]["message"];
-        assert_eq!(message, "must be one line of visible characters: it holds an invisible character (U+200B)");
+        assert_eq!(message, "must be one line of visible characters: it contains an invisible character (U+200B)");
         for name in ["Zoë", "データ基盤", "فريق البيانات", "डेटा टीम", "👩\u{200d}💻 ⚠\u{fe0f}"] {
             app.post(&app.owner, &app.path("/teams"), json!({ "name": name })).await.ok();
         }
@@ -49,7 +49,7 @@ on_both_engines! {
         app.post(&app.owner, &app.path("/teams"), body).await.ok();
     }
 
-    async fn what_is_said_of_code_is_one_line_and_its_links_lead_to_the_web(app) {
+    async fn descriptions_of_code_are_one_line_and_links_are_http_urls(app) {
         let workspace = app.workspace("Data").await;
         let deployment = app.deployment(workspace).await;
         let path = format!("/deployments/{deployment}/deploys");

@@ -115,7 +115,7 @@ on_both_engines! {
         let data = app.workspace("Data").await;
         let other = app.workspace("Other").await;
         let taken = app.post(&owner, &all, json!({ "name": " dATA " })).await;
-        assert_eq!(taken.refused(409), "There is a workspace named `dATA` already: choose another name.");
+        assert_eq!(taken.refused(409), "A workspace named `dATA` already exists: choose another name.");
         assert_eq!(app.post(&owner, &path(&app, other), update("DATA", json!({}))).await.code(), 409);
         assert_eq!(app.get(&owner, &path(&app, other)).await.ok()["name"], "Other");
         assert_eq!(app.post(&owner, &path(&app, data), update("DATA", json!({}))).await.ok()["name"], "DATA");
@@ -158,7 +158,7 @@ on_both_engines! {
         assert_eq!(wrong, ["name: required", "description: required", "cicdEnforcedDefault: required"]);
     }
 
-    async fn a_list_holds_what_the_caller_may_see(app) {
+    async fn a_list_contains_what_the_caller_may_see(app) {
         let (data, secret) = (app.workspace("Data").await, app.workspace("Secret").await);
         let on_deployment = On::Deployment { id: app.deployment(secret).await, workspace_id: secret };
         let all = app.path("/workspaces");
@@ -231,7 +231,7 @@ on_both_engines! {
         }
     }
 
-    async fn what_may_not_be_seen_reads_as_what_is_not_there(app) {
+    async fn an_invisible_resource_reads_as_missing(app) {
         let (eve, stranger) = (app.member("eve").await, app.stranger().await);
         let hidden: WorkspaceId = app.workspace("Hidden").await;
         for absent in [app.world.id::<Id>().to_string(), "nonsense".into(), "..%2f".into()] {

@@ -17,7 +17,7 @@ on_both_engines! {
             let what = if count == 1 { "1 deployment" } else { "2 deployments" };
             assert_eq!(
                 message,
-                format!("The workspace has {what}: delete what is left, or move it to another workspace.")
+                format!("The workspace has {what}: delete its deployments, or move them to another workspace.")
             );
         }
         assert_eq!(app.get(&app.owner, &at).await.code(), 200);
@@ -51,7 +51,7 @@ on_both_engines! {
         assert_eq!((&record["subjectName"], &record["statusCode"]), (&json!("ci"), &json!(204)));
     }
 
-    async fn roles_in_a_deleted_workspace_go_and_others_stay(app) {
+    async fn roles_in_a_deleted_workspace_are_removed_and_others_stay(app) {
         let (gone, stays) = (app.workspace("Gone").await, app.workspace("Stays").await);
         let eve = app
             .user_with(

@@ -1,0 +1,139 @@
+//! Test fixtures: valid requests to modify, and the clusters that they create.
+
+use std::collections::BTreeSet;
+
+use podium_api::clusters::{
+    Cluster, ClusterHealthStatus, ClusterMetadata, CreateClusterRequest, UpdateClusterRequest,
+};
+use podium_api::enums::{ClusterStatus, ClusterType};
+use podium_api::{ClusterId, Id, NodePoolId, Timestamp};
+use serde_json::{Value, json};
+
+use super::{Definition, Facts, create, update};
+use crate::fixtures::{org, w1, w2};
+use crate::refusal::{Refusal, Result};
+
+/// The cluster.
+pub(super) fn cluster_id() -> ClusterId {
+    ClusterId::from_raw(Id::from_parts(1_800_000_000_000, 0, 500))
+}
+
+fn pool_ids() -> Vec<NodePoolId> {
+    (0..4).map(|number| NodePoolId::from_raw(Id::from_parts(1_800_000_000_000, 0, 600 + number))).collect()
+}
+
+/// A time so many seconds after the first.
+pub(super) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_millis(1_800_000_000_000 + 1000 * seconds)
+}
+
+/// A request with some fields replaced; `null` removes one.
+pub(super) fn with(mut body: Value, changes: Value) -> Value {
+    let Value::Object(changes) = changes else { panic!("changes are an object") };
+    for (field, value) in changes {
+        if value.is_null() {
+            body.as_object_mut().unwrap().remove(&field);
+        } else {
+            body[field] = value;
+        }
+    }
+    body
+}
+
+/// A new cluster at a provider.
+pub(super) fn new(provider: &str) -> Value {
+    let body = json!({ "cloudProvider": provider, "name": "Main", "type": "DEDICATED", "vpcSubnetRange": "172.20.0.0/20" });
+    match provider {
+        "AWS" => with(body, json!({ "region": "us-east-1" })),
+        "AZURE" => with(body, json!({ "region": "eastus2" })),
+        _ => with(
+            body,
+            json!({ "region": "us-central1", "podSubnetRange": "172.21.0.0/19", "serviceSubnetRange": "172.22.0.0/22",
+                "servicePeeringRange": "172.23.0.0/20" }),
+        ),
+    }
+}
+
+/// A new cluster in the customer's account.
+pub(super) fn hybrid(provider: &str) -> Value {
+    let (node, database) = match provider {
+        "AWS" => ("m5.xlarge", "db.t3.medium"),
+        "AZURE" => ("Standard_D4d_v5", "Standard_D4ds_v4"),
+        _ => ("n2-standard-4", "db-custom-2-7680"),
+    };
+    let tenant = if provider == "AZURE" { json!("tenant") } else { Value::Null };
+    let pool = json!({ "name": "first", "isDefault": true, "maxNodeCount": 20, "nodeInstanceType": node });
+    with(
+        new(provider),
+        json!({ "type": "HYBRID", "providerAccount": "account", "tenantId": tenant, "dbInstanceType": database,
+            "nodePools": [pool] }),
+    )
+}
+
+/// What comes of creating a cluster.
+pub(super) fn created(body: Value) -> Result<Definition> {
+    let body: CreateClusterRequest = serde_json::from_value(body).unwrap();
+    let (workspaces, in_use_by) = (BTreeSet::from([w1(), w2()]), BTreeSet::new());
+    let facts = Facts {
+        cluster_id: cluster_id(),
+        pool_ids: &pool_ids(),
+        workspaces: &workspaces,
+        in_use_by: &in_use_by,
+        now: at(0),
+    };
+    create(&body, &facts)
+}
+
+/// The cluster that a request makes, once it is there.
+pub(super) fn cluster(body: Value) -> Cluster {
+    let request: CreateClusterRequest = serde_json::from_value(body.clone()).unwrap();
+    let Definition { name, details, workspace_ids } = created(body).unwrap();
+    Cluster {
+        id: cluster_id(),
+        name: name.text,
+        organization_id: org(),
+        r#type: request.r#type,
+        cloud_provider: request.cloud_provider,
+        region: request.region,
+        status: ClusterStatus::Created,
+        health_status: ClusterHealthStatus::default(),
+        is_failed_over: false,
+        failover_in_progress: false,
+        is_limited: false,
+        workspace_ids,
+        metadata: ClusterMetadata::default(),
+        created_at: at(0),
+        updated_at: at(0),
+        details,
+    }
+}
+
+/// What comes of an update by the holder of deployments in the first workspace.
+pub(super) fn updated(stored: &Cluster, changes: Value) -> Result<Definition> {
+    let body = match stored.r#type {
+        ClusterType::Dedicated => with(json!({ "name": stored.name, "k8sTags": [] }), changes),
+        ClusterType::Hybrid => changes,
+    };
+    let body: UpdateClusterRequest = serde_json::from_value(body).unwrap();
+    let (workspaces, in_use_by) = (BTreeSet::from([w1(), w2()]), BTreeSet::from([w1()]));
+    let facts = Facts {
+        cluster_id: cluster_id(),
+        pool_ids: &pool_ids(),
+        workspaces: &workspaces,
+        in_use_by: &in_use_by,
+        now: at(60),
+    };
+    update(stored, &body, &facts)
+}
+
+/// `field: code` of each wrong field; the status where it is another refusal than that.
+#[track_caller]
+pub(super) fn wrong(result: Result<Definition>) -> Vec<String> {
+    match result {
+        Ok(_) => Vec::new(),
+        Err(Refusal::Invalid { fields, .. }) => {
+            fields.iter().map(|error| format!("{}: {}", error.field, error.code)).collect()
+        }
+        Err(other) => vec![other.status().to_string()],
+    }
+}

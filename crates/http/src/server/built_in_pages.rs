@@ -1,0 +1,42 @@
+//! Pages for browsers, and responses to probes.
+
+use std::net::IpAddr;
+
+use http::request::Parts;
+use http::{Method, Response};
+
+use super::{Server, method_not_allowed};
+use crate::body::Body;
+use crate::errors::Failure;
+use crate::pages::{self, Page};
+use crate::peer::Peer;
+
+impl Server {
+    pub(super) async fn page(
+        &self,
+        page: Page,
+        parts: &Parts,
+        (address, peer): (IpAddr, &Peer),
+        request_id: &str,
+    ) -> Response<Body> {
+        if parts.method != Method::GET {
+            return method_not_allowed("GET", request_id);
+        }
+        let shared = &self.0;
+        match page {
+            Page::OpenApi => shared.assets.openapi.answer(&parts.headers).await,
+            Page::Keys => pages::json(shared.app.keys.load().jwks().to_string()),
+            Page::Alive => pages::json(r#"{"status":"ok"}"#),
+            Page::Ready => match shared.app.ready().await {
+                Ok(()) => pages::json(r#"{"status":"ready"}"#),
+                Err(error) => Failure::from(error).into_response(request_id),
+            },
+            Page::Metrics => self.metrics_page(parts, (address, peer), request_id).await,
+            Page::Docs => shared.assets.docs().answer(&parts.headers).await,
+            Page::DocsScript => shared.assets.docs_script().answer(&parts.headers).await,
+            Page::AuthTypes => shared.assets.auth_types().answer(&parts.headers).await,
+            Page::AcceptInvite => shared.assets.accept_invite().answer(&parts.headers).await,
+            Page::Home => pages::redirect("/docs"),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Responses stored under an `Idempotency-Key`, written in the transaction of their effect.
+
+use podium_api::{SubjectId, Timestamp};
+use podium_db::{Conn, Result, Tx, params, statements};
+
+use crate::System;
+use crate::columns::Columns;
+
+statements! {
+    GET = "SELECT request_hash, version, body, is_sealed, created_at FROM kept_answers \
+        WHERE subject_id = $1 AND operation_id = $2 AND target = $3 AND key = $4";
+    CLAIM = "INSERT INTO kept_answers (subject_id, operation_id, target, key, request_hash, body, is_sealed, created_at) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    KEEP = "UPDATE kept_answers SET version = $5, body = $6, is_sealed = $7 \
+        WHERE subject_id = $1 AND operation_id = $2 AND target = $3 AND key = $4";
+    FORGET = "DELETE FROM kept_answers WHERE subject_id = $1 AND operation_id = $2 AND target = $3 AND key = $4 AND created_at < $5";
+    PRUNE = "DELETE FROM kept_answers WHERE (subject_id, operation_id, target, key) IN \
+        (SELECT subject_id, operation_id, target, key FROM kept_answers WHERE created_at < $1 LIMIT $2)";
+}
+
+/// The key of a stored response.
+#[derive(Clone, Debug)]
+pub struct IdempotencyKey {
+    /// The caller.
+    pub subject_id: SubjectId,
+    /// The operation.
+    pub operation_id: &'static str,
+    /// The path.
+    pub target: String,
+    /// The header's value.
+    pub key: String,
+}
+
+/// A stored response.
+#[derive(Clone, Debug)]
+pub struct StoredResponse {
+    /// A hash of its request.
+    pub request_hash: String,
+    /// The version of the resource, for the `ETag`.
+    pub version: Option<i64>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Whether the body is encrypted.
+    pub is_sealed: bool,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// Finds a stored response.
+pub fn get(conn: &Conn, _: &System, key: &IdempotencyKey) -> Result<Option<StoredResponse>> {
+    let params = params![key.subject_id.as_str(), key.operation_id, &key.target, &key.key];
+    conn.query_opt(&GET, params, |row| {
+        Ok(StoredResponse {
+            request_hash: row.get(0)?,
+            version: row.get(1)?,
+            body: row.get(2)?,
+            is_sealed: row.get(3)?,
+            created_at: row.time(4)?,
+        })
+    })
+}
+
+/// Claims a key for a response, replacing an expired one. Waits for a concurrent claim of the same key.
+pub fn claim(
+    tx: &Tx,
+    _: &System,
+    key: &IdempotencyKey,
+    request_hash: &str,
+    now: Timestamp,
+    lapsed_before: Timestamp,
+) -> Result<()> {
+    let (subject, operation, target, name) =
+        (key.subject_id.as_str(), key.operation_id, &key.target, &key.key);
+    tx.execute(&FORGET, params![subject, operation, target, name, lapsed_before.millis()])?;
+    let nothing: &[u8] = &[];
+    let params = params![subject, operation, target, name, request_hash, nothing, false, now.millis()];
+    tx.execute(&CLAIM, params)?;
+    Ok(())
+}
+
+/// Stores the response under a claimed key.
+pub fn keep(
+    tx: &Tx,
+    _: &System,
+    key: &IdempotencyKey,
+    version: Option<i64>,
+    body: &[u8],
+    is_sealed: bool,
+) -> Result<()> {
+    let (subject, operation, target, name) =
+        (key.subject_id.as_str(), key.operation_id, &key.target, &key.key);
+    tx.execute(&KEEP, params![subject, operation, target, name, version, body, is_sealed])?;
+    Ok(())
+}
+
+/// Drops some responses from before a time; returns how many.
+pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
+    tx.execute(&PRUNE, params![before.millis(), limit])
+}
