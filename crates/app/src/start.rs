@@ -5,6 +5,7 @@ mod issued;
 
 pub use issued::Issued;
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -54,12 +55,17 @@ pub struct Started {
 
 impl App {
     /// Opens an installation, and creates what is missing.
-    pub async fn start(
+    pub fn start(
         target: Target,
         config: Config,
         secrets: Secrets,
         world: Arc<World>,
-    ) -> Result<Started> {
+    ) -> Pin<Box<dyn Future<Output = Result<Started>> + Send>> {
+        // Of an erased type, so that it is compiled in this crate and not again in every crate that starts an application.
+        Box::pin(Self::open(target, config, secrets, world))
+    }
+
+    async fn open(target: Target, config: Config, secrets: Secrets, world: Arc<World>) -> Result<Started> {
         let public_url = PublicUrl::parse(&config.public_url)?;
         let authorities = Arc::new(Authorities::default());
         let mut options = Options::new(target);

@@ -1,5 +1,6 @@
 //! From a request to its answer, whatever the request is.
 
+mod answering;
 mod built_in_pages;
 mod metrics_page;
 mod panics;
@@ -213,23 +214,8 @@ impl Server {
         let origin = if own.is_some() { None } else { allowed() };
         let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
         let preflight = origin.as_ref().and_then(|origin| cors::preflight(&method, &parts.headers, origin));
-        let answering = async {
-            match (preflight, own) {
-                (Some(response), _) => ("", response),
-                (None, Some(own)) => {
-                    let inbound = self.inbound(parts, (address, peer), &request_id);
-                    let passing = Box::pin(self.0.front_door.at_own_origin(inbound, body, own));
-                    (
-                        front_door::OPERATION_ID,
-                        self.counted(&self.0.forwarded, passing, &request_id, started).await,
-                    )
-                }
-                (None, None) => self.dispatch(parts, body, (address, peer), &request_id, started).await,
-            }
-        };
-        // Boxed, because it is moved into the wrapper that records the caller. Large and rare parts of it are boxed on
-        // their own: otherwise every request would be as large as the largest, and be copied several times.
-        let answering = Box::pin(self.0.panics.caught(answering, &request_id));
+        let answering =
+            self.answering((parts, body), (address, peer), (preflight, own), (&request_id, started));
         let (answered, caller) = caller::noting(answering).await;
         let (operation, mut response) =
             answered.unwrap_or_else(|failure| ("", failure.into_response(&request_id)));
@@ -347,7 +333,7 @@ impl Server {
             Incoming::new(shared.app.clone(), parts, ids, address, request_id.to_owned(), body);
         incoming.connection.clone_from(&peer.connection);
         let answering = async {
-            let answer = (route.handler)(incoming).await;
+            let answer = route.handler.handle(incoming).await;
             answer.unwrap_or_else(|failure| failure.into_response(request_id))
         };
         let response = self.counted(&route.meter, answering, request_id, started).await;

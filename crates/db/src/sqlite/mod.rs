@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use crossbeam_queue::ArrayQueue;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 
 use self::checkpointer::Checkpointer;
 pub use self::copy::copy_database;
@@ -136,13 +136,12 @@ impl Pool {
     {
         let permit = Arc::clone(&self.scans).acquire_owned().await.map_err(|_| unit::closed())?;
         let scanners = Arc::clone(&self.scanners);
-        let (reply, answer) = oneshot::channel();
+        let (mut keep, done, answer) = unit::answering();
         // Boxed, so that the task code is compiled once and not for each scan.
         let scan: Box<dyn FnOnce() + Send> = Box::new(move || {
-            let result = scanners.in_snapshot(work);
+            keep(scanners.in_snapshot(work));
             drop(permit);
-            // The caller is gone and no longer waits for the result.
-            let _ = reply.send(result);
+            unit::tell(done, Ok(()));
         });
         drop(tokio::task::spawn_blocking(scan));
         let result = unit::answer(answer).await;
