@@ -66,6 +66,8 @@ impl Session {
     pub(crate) fn each(&self, sql: &Sql, params: &[Value<'_>], visit: Visit<'_>) -> Result<()> {
         let mut statement =
             self.connection.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
+        // What returns rows has written all of them before the first is read, whatever becomes of reading them.
+        self.note(&statement);
         let mut rows = statement.query(params_from_iter(params)).map_err(|error| explain(sql, &error))?;
         let at = self.changes.as_ref().map(|_| self.at.get());
         while let Some(row) = rows.next().map_err(|error| explain(sql, &error))? {
